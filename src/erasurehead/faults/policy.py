@@ -13,7 +13,7 @@ OnSuspected: TypeAlias = Literal["report", "replace", "ignore"]
 
 
 def _said(text: str, option: str, metavar: str = "", **rules: Any) -> dict[str, Any]:
-    """Return what a field means; run files, and the options of the command line, are made from it."""
+    """Return the metadata of a field, from which run files and command-line options are made."""
     return {"text": text, "option": option, "metavar": metavar, **rules}
 
 
@@ -22,18 +22,18 @@ class FaultPolicy:
     """What to do when workers die, hang or lie.
 
     Arguments:
-        death: `"replace"` starts a new worker with the dead one's tasks, and spreads them over the living where none
-            can be started; `"spread"` resizes the code over the living at once; `"leave"` goes on with those that
-            are left, as long as the wait rule can be met.
+        death: `"replace"` starts a new worker with the dead one's tasks, and spreads them over the living workers where
+            none can be started; `"spread"` resizes the code over the living workers at once; `"leave"` continues with
+            the workers that are left, as long as the wait rule can be met.
         replacements: how often one worker is replaced before it is given up, at least 0.
-        lost: when the wait rule can no longer be met, whatever is done: `"stop"`, or `"go_on"` with what can still
-            come: tasks that nobody can bring are left out, the estimate is scaled to those that are left, and every
+        lost: what to do when the wait rule can no longer be met at all: `"stop"`, or `"go_on"` with what can still
+            come: tasks that no living worker holds are left out, the estimate is scaled up from the others, and every
             record names them.
         grow: whether to take more workers when the engine offers room for them.
-        suspected: `"report"` names workers that seem to hang; `"replace"` replaces them as if they had died; `"ignore"`
-            does not even look.
+        suspected: `"report"` reports workers that seem to hang; `"replace"` replaces them as if they had died;
+            `"ignore"` does not detect them.
         suspect_after: seconds of silence after which a worker is suspected; None derives them from the arrivals.
-        verify: whether replicas' messages are compared, and Byzantine workers outvoted and put aside, before decoding.
+        verify: whether messages are compared before decoding, and Byzantine workers put aside.
     """
 
     death: OnDeath = field(

@@ -1,4 +1,4 @@
-"""Lies: messages are examined before anything is decoded, and a worker that is caught is put aside."""
+"""Byzantine workers: messages are examined before anything is decoded, and workers that lie are put aside."""
 
 from erasurehead.faults.byzantine.comparable import check_comparable
 from erasurehead.faults.byzantine.examination import NOT_FINITE, Examination, Remark, Undecided, unusable

@@ -1,4 +1,4 @@
-"""Whether a code and a wait rule leave anything to compare: asked before a run starts, not found out at its end."""
+"""Whether a code and a wait rule ever leave messages to compare: checked before a run starts."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from erasurehead.decoding.inspection import units_of
 from erasurehead.errors import InvalidArgument
 from erasurehead.schemes.wait_rules.base import WaitRule
 
-_WORK = 3e8  # multiplications that the rounds drawn may cost, about
+_WORK = 3e8  # approximate number of multiplications that the drawn rounds may cost
 _MOST_ROUNDS = 48
-_SCALES = (1.0, 1e-3, 1e3)  # seconds: rules with deadlines of their own see all, some or none
+_SCALES = (1.0, 1e-3, 1e3)  # seconds: under a rule with a deadline, all, some or no workers then arrive
 
 
 def check_comparable(decoder: Decoder, rule: WaitRule) -> None:
-    """Refuse a code and a wait rule with which verification never has anything to compare.
+    """Raise if a code and a wait rule never leave verification anything to compare.
 
-    Rounds are drawn in which workers answer in any order, and the rule is applied to them.
+    Rounds are drawn in which workers answer in random order, and the rule is applied to them.
 
     Arguments:
-        decoder: of the code.
+        decoder: the decoder, which holds the code.
         rule: when to stop waiting.
 
     Raises:
-        InvalidArgument: in none of them two messages said something about each other when the rule stopped.
+        InvalidArgument: if in none of these rounds any two messages could be compared when the rule stopped.
     """
     code = decoder.code
-    if rule.remembers:  # what it will leave to compare cannot be told from one round
+    if rule.remembers:  # what it leaves to compare cannot be judged from single rounds
         return
     if any(comparable(code, arrived) for scale in _SCALES for arrived in _rounds(decoder, rule, scale)):
         return
@@ -48,11 +48,11 @@ def check_comparable(decoder: Decoder, rule: WaitRule) -> None:
 
 
 def comparable(code: GradientCode, arrived: BoolArray) -> bool:
-    """Return whether some messages say anything about others, of other workers, among those that have arrived.
+    """Return whether any of the arrived messages can be compared with other workers' messages.
 
     Arguments:
         code: the code.
-        arrived: of each message, shape (n_messages,).
+        arrived: whether each message has arrived, shape (n_messages,).
     """
     for unit in units_of(code):
         here = np.array(unit.messages, dtype=np.int64)
@@ -69,7 +69,7 @@ def comparable(code: GradientCode, arrived: BoolArray) -> bool:
 
 
 def _rounds(decoder: Decoder, rule: WaitRule, scale: float) -> BoolArray:
-    """Return which messages are there when the rule stops, in some rounds: shape (rounds, n_messages)."""
+    """Return which messages have arrived when the rule stops, in random rounds, shape (rounds, n_messages)."""
     code = decoder.code
     rounds = int(min(_MOST_ROUNDS, max(4, _WORK / (code.n_messages**3 + 1))))
     times = scale * stream("comparable", 0).exponential(size=(rounds, code.n_workers))[:, code.owner]

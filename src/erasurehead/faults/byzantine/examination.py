@@ -1,4 +1,4 @@
-"""What was found in the messages of a round, and what follows from it for the round's view."""
+"""The result of examining a round's messages, and its consequences for the round's view."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from erasurehead.engines.base import MessageLost
 from erasurehead.schemes.wait_rules.view import View
 
 Read: TypeAlias = Callable[[int], Array]
-"""From a message that has arrived to its vector; it may raise `MessageLost`."""
+"""Returns the vector of a message that has arrived; may raise `MessageLost`."""
 
 
 @dataclass(frozen=True)
 class Undecided:
-    """Workers whose messages contradict each other, with nothing that has arrived to say who of them lies.
+    """Workers whose messages contradict each other, while the arrivals do not tell which of them lies.
 
     Attributes:
-        workers: ascending.
-        equal: whether their messages should be equal, so that one more of them may tell.
-        why: it cannot be told, as part of a sentence.
+        workers: their ids, ascending.
+        equal: whether their messages should be equal, so that one more such message may decide.
+        why: the reason why it cannot be told, as part of a sentence.
     """
 
     workers: tuple[int, ...]
@@ -31,16 +31,16 @@ class Undecided:
 
 @dataclass(frozen=True)
 class Finding:
-    """What comparing some messages with each other has brought.
+    """The result of comparing some messages with each other.
 
     Attributes:
-        accused: workers whose messages are wrong, each with how that is known.
+        accused: workers whose messages are wrong, each with the evidence.
         refused: messages that are erasures for the rest of the round, each with the reason.
-        held: messages that contradict others, where one that may still come can tell who is right.
+        held: messages that contradict others, where one that may still come can decide who is right.
         compared: number of comparisons of whole vectors that it took.
-        unlike: workers whose messages agree with the others', but not to the bit.
+        unlike: workers whose messages agree with the others', but not bit for bit.
         undecided: workers that contradict each other.
-        error: bound of what lies too small to be seen do to the decoded gradient, relative to its usual length.
+        error: bound on the effect of lies too small to be detected on the decoded gradient, relative to its usual norm.
     """
 
     accused: Mapping[int, str] = field(default_factory=dict[int, str])
@@ -54,14 +54,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Remark:
-    """Something in an examination that was not known before in its round.
+    """A finding of an examination that is new in its round.
 
     Attributes:
         kind: `"lied"`: a worker is put aside; `"refused"`: messages are erasures; `"held"`: they wait for others.
-        workers: of whom: one that lied, or who sent the messages.
-        messages: that are refused or held, ascending; none of a worker that lied.
-        why: as part of a sentence.
-        text: all of it, as a sentence without a full stop.
+        workers: the worker that lied, or those that sent the messages.
+        messages: messages that are refused or held, ascending; empty for a worker that lied.
+        why: the reason, as part of a sentence.
+        text: the whole remark, as a sentence without a full stop.
     """
 
     kind: Literal["lied", "refused", "held"]
@@ -73,22 +73,23 @@ class Remark:
 
 @dataclass(frozen=True)
 class Examination:
-    """What was found in all messages of a round that are in.
+    """The result of examining all messages of a round that have arrived.
 
     Attributes:
-        accused: workers caught by this round's messages, each with how that is known: to be put aside for good.
+        accused: workers caught by this round's messages, each with the evidence; they are put aside for good.
         refused: messages that are erasures for the rest of the round, each with the reason. Those of accused workers
             are among them.
-        held: messages that contradict others, with nobody to say who is right yet: not to be used, but to be kept,
-            and to be examined again when more has arrived.
-        sound: messages that nothing speaks against.
-        positions: of the accused: their numbers in the code.
+        held: messages that contradict others, where it is not known yet who is right: not to be used, but to be kept,
+            and examined again when more messages have arrived.
+        sound: messages without anything against them.
+        positions: positions of the accused workers in the code.
         compared: number of comparisons of whole vectors that it took.
-        seconds: that it took.
-        remarks: what is new in this round, each told once.
-        undecided: sets of workers that contradict each other, where nothing that has arrived tells who lies.
-        error: bound of what lies too small to be seen do to the gradient decoded from sound messages, relative to the
-            length of a sum of independent partial gradients; it holds for as many liars as are allowed for.
+        seconds: seconds that it took.
+        remarks: what is new in this round; each remark is made once.
+        undecided: sets of workers that contradict each other, where the arrivals do not tell which of them lies.
+        error: bound on the effect of lies too small to be detected on the gradient decoded from sound messages,
+            relative to the norm of a sum of independent partial gradients; it holds for up to the allowed number of
+            liars.
     """
 
     accused: Mapping[int, str]
@@ -109,12 +110,12 @@ class Examination:
 
     @property
     def clean(self) -> bool:
-        """Whether nothing is wrong with anything."""
+        """Whether nothing is wrong."""
         return not (self.accused or self.refused or self.held)
 
     def settle(self, view: View) -> bool:
-        """Change a view accordingly: accused workers will not answer, refused messages are erasures, held ones
-        count as if they had not come yet, and those that are cleared of a doubt count again.
+        """Update a view accordingly: accused workers will not answer, refused messages are erasures, held ones
+        count as if they had not come yet, and those that have been cleared count again.
 
         Returns:
             Whether the view has changed, so that the wait rule must be asked once more.
@@ -136,8 +137,8 @@ def unusable(messages: Iterable[int], read: Read) -> dict[int, str]:
     """Return the messages whose vector is lost or not finite, each with the reason.
 
     Arguments:
-        messages: by their rows.
-        read: the vector of a message; raises `MessageLost` where it is lost.
+        messages: rows of the messages.
+        read: returns the vector of a message; raises `MessageLost` if it is lost.
     """
     bad: dict[int, str] = {}
     for message in messages:
@@ -150,4 +151,4 @@ def unusable(messages: Iterable[int], read: Read) -> dict[int, str]:
 
 
 NOT_FINITE = "its vector is not finite"
-"""Why a message is refused that is not wrong by comparison."""
+"""The reason for refusing a message that is not refuted by comparison."""

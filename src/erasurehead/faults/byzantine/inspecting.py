@@ -1,4 +1,4 @@
-"""The messages of one step, looked through once: who lies, who cannot be distinguished, and what is left decodes to."""
+"""One inspection of the messages of a step: which workers lie, which may, and what the other messages decode to."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from erasurehead.faults.byzantine.verifier import Verifier
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """What was found in the messages of a step.
+    """The result of inspecting the messages of a step.
 
     Arguments:
         suspects: workers whose messages are wrong, ascending.
-        undecided: sets of workers whose equal messages differ, with no majority to say who is right.
-        decoding: of the messages that are left: neither suspects' nor undecided ones'.
-        error: bound of what lies too small to be seen do to the decoded gradient, relative to the length of a sum of
+        undecided: sets of workers whose equal messages differ, without a majority that decides who is right.
+        decoding: decoding of the remaining messages: neither suspects' nor undecided workers'.
+        error: bound on the effect of undetectably small lies on the decoded gradient, relative to the norm of a sum of
             independent partial gradients.
     """
 
@@ -51,28 +51,29 @@ def inspect(
 ) -> Inspection:
     """Look for corrupted messages, and decode without them.
 
-    One look of a `Verifier` that knows nothing of the workers yet. Whoever is named lies, if there are no more liars
-    than `corrupted`; whatever cannot be told at the precision of the messages is said, and not guessed.
+    This is one examination by a `Verifier` that knows nothing about the workers yet. Workers that it names do lie, if
+    there are no more liars than `corrupted`; what cannot be decided at the precision of the messages is reported, not
+    guessed.
 
     Arguments:
         code: any code.
-        messages: those that are in.
-        vectors: what each says, in the order of `messages`, all in the same positions; or their `Fingerprints`.
-        corrupted: workers that may lie, at most. If None: what the code was built for (`structure.corrupted`), else for
-            replicas any majority of two or more is right, for other codes half of the tolerance, at least 1; no more
-            than those that are in can tell.
-        tolerance: relative size of differences that pass for rounding errors; if None 1e-11 for float64, 1e-4 for
+        messages: rows of the messages that have arrived.
+        vectors: their vectors, in the order of `messages`, all with the same coordinates.
+        corrupted: the most workers that may lie. If None: what the code was built for (`structure.corrupted`); without
+            that, for replicas any majority of two or more is right, and for other codes half of the tolerance, at least
+            1; never more than the arrived messages can tell.
+        tolerance: relative size of differences that count as rounding errors; if None, 1e-11 for float64, 1e-4 for
             float32 and 1e-2 for shorter numbers, and 1e-9 for float64 replicas.
-        decoder: decodes what is left; `make_decoder(code)` if None.
-        seed: of the projections of the vectors.
+        decoder: decodes the remaining messages; `make_decoder(code)` if None.
+        seed: seed of the projections of the vectors.
 
     Returns:
         Suspects, undecided contradictions (replicas only), and the decoding.
 
     Raises:
-        InvalidArgument: vectors and messages do not go together.
-        NotLocated: the messages contradict each other, and who lies cannot be told: no `corrupted` workers explain it,
-            or several sets of them do, or lies within the rounding would matter.
+        InvalidArgument: if vectors and messages do not match.
+        NotLocated: if the messages contradict each other, and it cannot be told who lies: no set of `corrupted` workers
+            explains it, or several sets do, or lies within rounding errors would matter.
 
     Source: Chen, Wang, Charles, Papailiopoulos, arXiv 1803.09877 (DRACO): majority vote and cyclic code.
 
@@ -106,7 +107,7 @@ def inspect(
 
 
 def _rows(messages: IntArray, vectors: Sequence[Array] | Array) -> list[Array]:
-    """Return the vectors, if they go with the messages."""
+    """Return the vectors, if they match the messages."""
     if len(vectors) != len(messages):
         raise invalid("vectors", f"must be one for each of the {len(messages)} messages", len(vectors))
     if len(np.unique(messages)) < len(messages):

@@ -16,8 +16,8 @@ class Prints:
     """Fingerprints of messages, which hold some or all coordinates.
 
     Arguments:
-        code, layout: what the messages are; a layout of None means that each holds all coordinates in order.
-        seed: of the projections.
+        code, layout: of the messages; a layout of None means that each holds all coordinates in order.
+        seed: seed of the projections.
     """
 
     def __init__(self, code: GradientCode, layout: Layout | None, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""The verifier: it examines the messages of a round before anything is decoded, and remembers whom it has caught."""
+"""The verifier: it examines the messages of a round before anything is decoded, and remembers those that it catches."""
 
 from __future__ import annotations
 
@@ -26,44 +26,44 @@ from erasurehead.faults.byzantine.prints import Prints
 from erasurehead.faults.byzantine.votes import Ballot, vote
 
 TOLERANCES: Mapping[int, float] = {8: 1e-9, 4: 1e-4, 2: 1e-2}
-"""Largest difference of two honest replicas over their largest element, by the bytes of a number."""
+"""Largest difference of two honest replicas, relative to their largest element, by the bytes per number."""
 
 SLACK: Mapping[int, float] = {8: MISSED, 4: 1e-4, 2: 1e-2}
-"""By how much honest messages may miss the code's checks, over the largest message, by the bytes of a number."""
+"""Largest violation of the code's checks by honest messages, relative to the largest, by the bytes per number."""
 
-_ROUNDING: Mapping[int, float] = {8: 2.0**-44, 4: 2.0**-17}  # sums of other coefficients are never equal to the bit
-_TELLING = 2  # numbers of a fingerprint that tell whether all is well to the last bits
+_ROUNDING: Mapping[int, float] = {8: 2.0**-44, 4: 2.0**-17}  # sums with other coefficients are never equal bit for bit
+_TELLING = 2  # numbers of a fingerprint that are needed to tell whether all is well
 
 
 @final
 class Verifier:
     """Examines messages before anything is decoded.
 
-    Equal messages are compared and the minority is outvoted. Where no messages are equal, but more have arrived than
-    are needed, they must satisfy the code's checks; who is in every explanation of what is seen is accused. What
-    cannot be told from rounding is not guessed: messages in which so small a lie, amplified by the decoding, could turn
-    the gradient by more than 1e-6 (float64; 1e-3 for float32) are in doubt as a whole.
+    Equal messages are compared, and the minority is outvoted. Where no messages are equal, but more have arrived than
+    are needed, they must satisfy the code's parity checks; a worker that is in every explanation of the violations is
+    accused. What cannot be distinguished from rounding is not guessed: if a lie that small, amplified by the decoding,
+    could turn the gradient by more than 1e-6 (float64; 1e-3 for float32), all of the messages are in doubt.
 
-    All replicas must agree to the bit until some worker shows that its machine does not compute so: the first message
+    All replicas must agree bit for bit until some worker shows that its machine computes differently: the first message
     of each worker that is compared may differ a little (1e-9 for float64, 1e-4 for float32, 1e-2 for shorter numbers),
-    and if it does, all may from then on. Messages that satisfy checks may miss them by 1e-11, 1e-4, and 1e-2.
+    and if it does, all may from then on. Messages may violate parity checks by 1e-11, 1e-4, and 1e-2, respectively.
 
     Arguments:
-        code: of the messages.
+        code: code of the messages.
         layout: where their elements belong; None if each message holds all coordinates in order.
-        tolerance: largest difference of two honest replicas, over their largest element, whatever is found out; 0.0
-            asks for equal bits.
-        corrupted: workers that may lie, at most. With replicas, a worker is accused if more than half of those that
+        tolerance: largest difference of two honest replicas, relative to their largest element, whatever is observed;
+            0.0 requires equal bits.
+        corrupted: the most workers that may lie. With replicas, a worker is accused if more than half of those that
             answered, and more than `corrupted`, agree on something else; by default more than the code was built for
-            (`corrupted`), else any majority of at least two. For checks by default what the code was built for, else
-            half of its tolerance, at least 1; no more than what has arrived can tell, nor, off the unit circle, than
-            all sets of which can be tried. A number that is given is taken at its word: where so many cannot be
-            located, nobody is accused.
-        seed: of the random projections for the checks. Who knows it can make lies that they do not see.
+            (`corrupted`), or without that any majority of at least two. For parity checks the default is what the code
+            was built for, or without that half of its tolerance, at least 1; never more than the arrived messages can
+            tell nor, off the unit circle, than allows trying all sets. A given number is taken literally: where that
+            many cannot be located, nobody is accused.
+        seed: seed of the random projections for the checks. A worker that knows it can construct undetected lies.
         worker_ids: the id of the worker in each position of the code; None if they are the same.
 
     Attributes:
-        accused: workers that have been caught, each with how. Their messages are refused from then on.
+        accused: workers that have been caught, each with the evidence. Their messages are refused from then on.
     """
 
     def __init__(
@@ -86,32 +86,32 @@ class Verifier:
         )
         self._worker = np.asarray(self._worker_ids, dtype=np.int64)[code.owner]
         self._tolerance = tolerance
-        self._exact = True  # so far all replicas agreed to the bit
+        self._exact = True  # so far all replicas have agreed bit for bit
         self._probed: set[int] = set()
         self._prints = Prints(code, layout, seed)
         self._unit_of = {message: unit for unit in units_of(code) for message in unit.messages}
-        self._decoder: Decoder | None = None  # made when its weights are first asked for
+        self._decoder: Decoder | None = None  # made when its weights are first needed
         self._checks: dict[tuple[int, ...], Checks] = {}
         self._seconds, self._rounds, self._compared = 0.0, 0, 0
         self._told: set[str] = set()
         self._found: dict[Unit, tuple[tuple[int, ...], frozenset[int], Finding]] = {}
 
     def begin(self) -> None:
-        """Forget the last round's messages: an order has been submitted."""
+        """Forget the last round's messages: a new order has been submitted."""
         self._rounds += 1
         self._told.clear()
         self._found.clear()
 
     def examine(self, arrived: Iterable[int], read: Read, pending: Iterable[int] = ()) -> Examination:
-        """Examine the messages of this round that are in.
+        """Examine the messages of this round that have arrived.
 
-        Call it before decoding, when the wait rule has said stop; `Examination.settle` brings the view up to date,
-        and if that changed anything the rule must be asked again. What was compared before is not compared again.
+        Call it before decoding, when the wait rule has said stop. `Examination.settle` updates the view, and if that
+        changes anything the rule must be asked again. What has been compared is not compared again.
 
         Arguments:
-            arrived: all messages that are in and not refused, held ones included.
+            arrived: all messages that have arrived and were not refused, including held ones.
             read: returns the vector of a message.
-            pending: messages that may still come in this round. What is in doubt, and no pending message can resolve,
+            pending: messages that may still come in this round. What is in doubt, and cannot be resolved by these,
                 is refused.
         """
         here, hoped = sorted(arrived), set(pending)
@@ -126,7 +126,7 @@ class Verifier:
                 vectors[message] = read(message)
             except MessageLost as lost:
                 refused[message] = str(lost)
-        begin = time.perf_counter()  # reading is no part of it: an engine may compute a message when it is read
+        begin = time.perf_counter()  # reading is not included: an engine may compute a message when it is read
         accused, held, compared = dict[int, str](), dict[int, str](), 0
         undecided, error = list[Undecided](), 0.0
         for finding in self._findings(vectors, hoped):
@@ -150,10 +150,10 @@ class Verifier:
         )
 
     def examine_earlier(self, vectors: Mapping[int, Array]) -> Examination:
-        """Examine the messages of an earlier round, of which one has come late; nothing more of it is waited for.
+        """Examine the messages of an earlier round of which one has arrived late; no more of them are waited for.
 
         Arguments:
-            vectors: of all its messages that have come, by their rows.
+            vectors: vectors of all its messages that have arrived, by row.
         """
         found, self._found = self._found, {}
         try:
@@ -162,12 +162,12 @@ class Verifier:
             self._found = found
 
     def joined(self, worker: int) -> None:
-        """Record that a new process has taken a worker's number: it is not accused, and its machine is not known."""
+        """Record that a new process has a worker's number: it is not accused, and its machine is unknown."""
         self.accused.pop(worker, None)
         self._probed.discard(worker)
 
     def resized(self, code: GradientCode, layout: Layout | None, worker_ids: Sequence[int] | None = None) -> Verifier:
-        """Return the verifier of a resized code, which knows what this one knows of the workers."""
+        """Return a verifier for a resized code, with what this one knows about the workers."""
         new = Verifier(
             code, layout, tolerance=self._tolerance, corrupted=self.corrupted, seed=self.seed, worker_ids=worker_ids
         )
@@ -179,19 +179,19 @@ class Verifier:
         """Return what verification has cost.
 
         Arguments:
-            seconds: that the same rounds have taken in all, in real time.
+            seconds: total seconds of the same rounds, in real time.
         """
         rounds = max(1, self._rounds)
         share = self._seconds / seconds if seconds > 0.0 else None
         return VerificationCost(self._seconds / rounds, share, self._compared / rounds)
 
     def state(self) -> dict[str, Tree]:
-        """Return what is known of the workers; what verification has cost is not part of it."""
+        """Return what is known about the workers, without the cost of verification."""
         accused: dict[str, Tree] = {str(worker): why for worker, why in sorted(self.accused.items())}
         return {"exact": self._exact, "probed": sorted(self._probed), "accused": accused}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
+        """Continue from what `state` returned."""
         self._exact = bool(state["exact"])
         self._probed = {int(worker) for worker in state["probed"]}
         self.accused = {int(worker): str(why) for worker, why in state["accused"].items()}
@@ -217,7 +217,7 @@ class Verifier:
         return findings
 
     def _vote(self, unit: Unit, vectors: Mapping[int, Array], waiting: frozenset[int]) -> Finding:
-        if len({vector.shape for vector in vectors.values()}) > 1:  # equal rows of shards with different supports
+        if len({vector.shape for vector in vectors.values()}) > 1:  # equal rows, but of shards with different supports
             return self._solve(unit, vectors, bool(waiting))
         owner = {message: int(self._worker[message]) for message in vectors}
         pending = frozenset(int(self._worker[message]) for message in waiting) - self.accused.keys()
@@ -252,7 +252,7 @@ class Verifier:
         return self._said(found, checks, bad, more)
 
     def _said(self, found: Located, checks: Checks, bad: Mapping[int, str], more: bool) -> Finding:
-        """Return what follows from where the errors are."""
+        """Return the finding that follows from the located errors."""
         why = "its messages contradict those of the others, which agree without them"
         if not found.settled:
             why = "its messages contradict those of the others, whichever other workers lie"
@@ -284,7 +284,7 @@ class Verifier:
 
     @property
     def _built_for(self) -> int | None:
-        """How many liars the code was built for; None if for none."""
+        """The number of liars that the code was built for; None if for none."""
         return self.code.structure.corrupted
 
     def _most(self, checks: Checks) -> int:
@@ -292,7 +292,7 @@ class Verifier:
             return max(0, self.corrupted - len(self.accused.keys() & set(self._worker_ids)))
         wanted = self._built_for if self._built_for is not None else (self.code.tolerance or 0) // 2
         if checks.left is not None:
-            beyond = max(0, 2 * wanted - (self.code.tolerance or 0))  # built for liars, where float64 bears fewer gaps
+            beyond = max(0, 2 * wanted - (self.code.tolerance or 0))  # float64 tolerates fewer gaps than the code does
             wanted = min(wanted, (checks.left + beyond) // 2)
         return most_corrupted(checks, max(1, wanted))
 
@@ -306,7 +306,7 @@ class Verifier:
         guilty: Mapping[int, str],
         held: Mapping[int, str],
     ) -> tuple[Remark, ...]:
-        """Return what is new; messages with one reason together."""
+        """Return the new remarks; messages with the same reason are grouped."""
         found = [
             Remark("lied", (worker,), (), why, f"worker {worker} lies, and is put aside: {why}")
             for worker, why in accused.items()
@@ -327,12 +327,12 @@ class Verifier:
 
 @dataclass(frozen=True)
 class VerificationCost:
-    """What examining messages has cost.
+    """The cost of examining messages.
 
     Attributes:
-        seconds: a step.
-        share: of the time of a step; None if that is not known.
-        comparisons: of whole vectors, a step.
+        seconds: seconds per step.
+        share: fraction of the time of a step; None if that is not known.
+        comparisons: comparisons of whole vectors per step.
     """
 
     seconds: float

@@ -15,13 +15,13 @@ from erasurehead.faults.byzantine.examination import NOT_FINITE, Finding, Undeci
 
 @dataclass(frozen=True)
 class Ballot:
-    """Who may vote on one content.
+    """The workers that may vote on one content.
 
     Attributes:
-        owner: the worker of each message that is in.
+        owner: the worker of each message that has arrived.
         pending: workers from which an equal message may still come.
-        tolerance: largest difference of two honest vectors, over the largest element of one; 0.0: none at all.
-        needed: how many workers must agree before another is accused, besides being more than half.
+        tolerance: largest difference of two honest vectors, relative to the largest element; 0.0 for none at all.
+        needed: number of workers that must agree before another is accused; they must also be more than half.
     """
 
     owner: Mapping[int, int]
@@ -33,14 +33,14 @@ class Ballot:
 def vote(ballot: Ballot, vectors: Mapping[int, Array]) -> Finding:
     """Compare messages of equal content.
 
-    Each is compared with the first, to the bit and then within half the tolerance; only where that fails all are
+    Each is compared with the first one, bit for bit and then within half the tolerance; only where that fails, all are
     compared with all. A worker is accused if its message is further than twice the tolerance from one with which more
     than half of the workers agree: then no honest worker is accused as long as most of those here are honest, and two
     honest messages differ by no more than the tolerance.
 
     Arguments:
-        ballot: who may vote.
-        vectors: what the messages say, in the order of their arrival, all of one shape.
+        ballot: the workers that may vote.
+        vectors: the vectors of the messages, in the order of arrival, all of the same shape.
     """
     good, compared, unlike, split = list[int](), 0, set[int](), False
     refused: dict[int, str] = {}
@@ -59,9 +59,9 @@ def vote(ballot: Ballot, vectors: Mapping[int, Array]) -> Finding:
             split |= not _apart(vector, first) <= 0.5 * ballot.tolerance * min(_size(vector), _size(first))
         good.append(message)
     if not split and not refused:
-        alone = len(set(ballot.owner.values())) < ballot.needed  # liars in league could say all that is here
+        alone = len(set(ballot.owner.values())) < ballot.needed  # conspiring liars could have sent all that arrived
         return Finding(compared=compared, unlike=frozenset(unlike), error=math.inf if alone else 0.0)
-    if not split:  # those that are not finite are outvoted by any two that are, and agree
+    if not split:  # messages that are not finite are outvoted by any two that are finite and agree
         ahead = {ballot.owner[message] for message in good}
         outvoted = len(ahead) >= ballot.needed and 2 * len(ahead) > len({ballot.owner[m] for m in vectors})
         accused = {ballot.owner[m]: _outvoted(m, ballot, ahead, "is not finite") for m in refused} if outvoted else {}
@@ -72,7 +72,7 @@ def vote(ballot: Ballot, vectors: Mapping[int, Array]) -> Finding:
 def _divided(
     ballot: Ballot, vectors: Mapping[int, Array], good: Sequence[int], refused: dict[int, str], compared: int
 ) -> Finding:
-    """Count the votes where they differ."""
+    """Count the votes where messages differ."""
     apart, scale = _table([vectors[message] for message in good])
     compared += len(good) * (len(good) - 1) // 2
     near = apart <= ballot.tolerance * scale
@@ -101,7 +101,7 @@ def _outvoted(message: int, ballot: Ballot, ahead: set[int], what: str) -> str:
 
 
 def _table(vectors: Sequence[Array]) -> tuple[Array, float]:
-    """Return the largest difference of each two vectors, and their size: the median, which no minority can move."""
+    """Return the largest difference of each pair of vectors, and their size: the median, immune to minorities."""
     apart = np.zeros((len(vectors), len(vectors)))
     for i, one in enumerate(vectors):
         for j in range(i):

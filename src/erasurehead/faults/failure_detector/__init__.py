@@ -1,4 +1,4 @@
-"""Hung is not slow: who has been silent for longer than the answers so far make likely."""
+"""Hung is not slow: finds workers that are silent for longer than the answers so far make likely."""
 
 from erasurehead.faults.failure_detector.detector import FailureDetector
 from erasurehead.faults.failure_detector.silence_law import Law

@@ -1,4 +1,4 @@
-"""Who seems to hang: one deadline, derived from the answers so far, instead of a hierarchy of time-outs."""
+"""Detects workers that hang, by one deadline derived from the answers so far instead of a hierarchy of time-outs."""
 
 from __future__ import annotations
 
@@ -15,43 +15,45 @@ from erasurehead.faults.failure_detector.silence_law import Law
 from erasurehead.faults.failure_detector.window import Silence, Window
 
 _PRIOR = 5.0
-"""So many answers of the usual speed are assumed of a worker before its own are counted."""
+"""Number of answers at the usual speed that are assumed of a worker before its own are counted."""
 
 _FADING = 0.98
-"""What a worker's record is worth after each further answer."""
+"""Factor by which a worker's record is discounted after each further answer."""
 
 _FAR = 3.0
-"""A suspect that answers sooner than this many times the usual was slow; later, it hung."""
+"""A suspect that answers within this many times the usual time was slow; later, it hung."""
 
 _FEW = 0.2
-"""Share of the workers that may be suspected at once before it is taken for a sign that all have become slower."""
+"""Fraction of suspected workers above which all workers are assumed to have become slower."""
 
 _NEW = 0.2
-"""The law is learned again when this share of its samples is new."""
+"""The law is learned again when this fraction of its samples is new."""
 
 
 @final
 class FailureDetector:
     """Suspects workers that have been silent for longer than is likely.
 
-    It is told when a worker has something to answer and when it is heard of, and learns from that how long answers
-    take. Silence counts only while an order is in hand, over as many orders as it lasts, and is measured by its hazard:
-    the probability that a worker that works is silent for as long is exp(-hazard). A worker whose answers have always
-    taken longer than others' is given as much longer. Nobody is suspected before `least` answers were seen.
+    It is told when a worker has something to answer and when it is heard from, and learns from that how long answers
+    take. Silence counts only while the worker has an order, over as many orders as it lasts, and is measured by its
+    hazard: the probability that a working worker is silent for that long is exp(-hazard). A worker whose answers have
+    always taken longer than others' is given correspondingly longer. Nobody is suspected before `least` answers have
+    been seen.
 
     All times are seconds by the caller's clock, virtual or real.
 
     Arguments:
-        floor: seconds of silence in all below which nobody is suspected, at least 0.
-        chance: probability, in (0, 0.5), that a worker that works is suspected before its next answer.
-        after: suspect after this many seconds of silence in all, whatever was learned; None derives it.
-        late: what a worker does when a newer order is out: `"preempt"` drops the old one, so that its silence on that
-            has ended with nothing learned but its length; `"carry"` finishes it.
-        least: answers to be seen first, at least 20.
-        window: how many of the latest samples are learned from, at least `least`.
+        floor: total seconds of silence below which nobody is suspected, at least 0.
+        chance: probability, in (0, 0.5), that a working worker is suspected before its next answer.
+        after: suspect after this many seconds of silence in total, whatever was learned; None derives it from the
+            answers.
+        late: what a worker does when a newer order is out: `"preempt"` drops the old one, so that all that is learned
+            from its silence is its length; `"carry"` finishes it.
+        least: number of answers that must be seen first, at least 20.
+        window: number of latest samples that are learned from, at least `least`.
 
     Attributes:
-        suspects: who is suspected, each with a sentence that says why.
+        suspects: the suspected workers, each with a sentence that says why.
 
     Source: an accrual detector after Hayashibara, Défago, Yared and Katayama, The phi accrual failure
     detector (SRDS 2004); theirs fits a normal distribution to the intervals between heartbeats.
@@ -83,12 +85,12 @@ class FailureDetector:
         self._window = Window(window)
         self._law: Law | None = None
         self._learned = 0, 0  # samples and answers that there were when the law was learned
-        self._next: float | None = None  # None: to be worked out
-        self._priced = -1.0, 0.0, 0.0  # the latest silence whose hazard was looked up: many have dropped one order
+        self._next: float | None = None  # None: has to be computed
+        self._priced = -1.0, 0.0, 0.0  # the last silence whose hazard was looked up: many workers drop the same order
 
     @property
     def law(self) -> Law | None:
-        """What has been learned; None before there were answers enough."""
+        """The learned law; None before there are enough answers."""
         return self._law
 
     def ordered(self, worker: int, now: float) -> None:
@@ -104,13 +106,13 @@ class FailureDetector:
             self._learn(now)
 
     def heard(self, worker: int, now: float, began: float | None = None, done: bool = True) -> str:
-        """Record an answer; a suspect is cleared by it.
+        """Record an answer; it clears a suspect.
 
         Arguments:
             worker: its id.
             now: the time, in seconds.
-            began: when it began to work on what it answers, if that is known; it may be an earlier order.
-            done: whether that was all that it has in hand: False if more messages, or an answer to a newer order, are
+            began: when it began to work on the answered order, which may be an earlier one; None if unknown.
+            done: whether it has nothing else to answer: False if more messages, or an answer to a newer order, are
                 to come.
 
         Returns:
@@ -123,7 +125,7 @@ class FailureDetector:
         if start is not None:
             if self._law is not None:
                 self._record(state, self._law, now, start)
-            # Who hung for a while is no proof that answers are slow; if many did, it is the law that has changed.
+            # A worker that hung does not show that answers are slow; if many did, the law has changed.
             hung = worker in self.suspects and now - start > _FAR * (self.usual() or math.inf)
             if not hung or len(self.suspects) > _FEW * len(self._workers):
                 self._window.add(now - start, False, worker)
@@ -140,26 +142,26 @@ class FailureDetector:
         return f"worker {worker} does not hang: it answered after {silent:.3g} s"
 
     def dropped(self, worker: int, now: float) -> None:
-        """Record that an order is withdrawn, and that the worker has nothing to answer until the next one."""
+        """Record that an order was withdrawn, so that the worker has nothing to answer until the next one."""
         state = self._workers.get(worker)
         if state is not None and state.since is not None:
             self._drop(worker, state, now)
             state.since = state.due = None
 
     def failed(self, worker: int) -> None:
-        """Record that a worker said that it cannot answer: it does not hang, and has nothing in hand."""
+        """Record that a worker reported that it cannot answer: it does not hang, and has nothing to answer."""
         state = self._workers.get(worker)
         if state is not None:
             self._workers[worker] = Silence(heard=state.heard, answers=state.answers, hazard=state.hazard)
         self.suspects.pop(worker, None)
 
     def left(self, worker: int) -> None:
-        """Forget a worker: it has died, or another takes its number."""
+        """Forget a worker: it has died, or been replaced."""
         self._workers.pop(worker, None)
         self.suspects.pop(worker, None)
 
     def check(self, now: float) -> list[int]:
-        """Return who is suspected since the last check, ascending; `suspects` says why. Cheap before `next_check`."""
+        """Return the workers newly suspected, ascending; `suspects` says why. Cheap before `next_check`."""
         if now < self.next_check():
             return []
         found: list[int] = []
@@ -178,8 +180,8 @@ class FailureDetector:
         return sorted(found)
 
     def next_check(self) -> float:
-        """Return when to `check` again if nothing is heard until then; inf if there is no need."""
-        if self._next is None:  # once a step, over all workers: a call for each would cost as much again
+        """Return when to call `check` again if nothing is heard until then; inf if there is no need."""
+        if self._next is None:  # once per step, inline over all workers: a call for each would double the cost
             floor, first = self.floor if self.after is None else self.after, math.inf
             for worker, state in self._workers.items():
                 if state.since is None or worker in self.suspects:
@@ -192,14 +194,14 @@ class FailureDetector:
         return self._next
 
     def silence(self, worker: int, now: float) -> float:
-        """Return for how many seconds a worker has had something to answer since it was last heard of."""
+        """Return for how many seconds a worker has had something to answer since it was last heard from."""
         state = self._workers.get(worker) or Silence()
         return state.silent + (0.0 if state.since is None else now - state.since)
 
     def deadline(self, worker: int) -> float | None:
         """Return after how many seconds, counted from its present order or last sign of life, a worker is suspected.
 
-        None if it has nothing to answer, or too little was seen to tell.
+        None if it has nothing to answer, or too few answers have been seen.
         """
         state = self._workers.get(worker)
         if state is None or state.since is None:
@@ -208,11 +210,11 @@ class FailureDetector:
         return seconds if math.isfinite(seconds) else None
 
     def usual(self) -> float | None:
-        """Return within how many seconds an answer comes in all but `chance` of the cases; None if it is not known."""
+        """Return the seconds within which an answer comes in all but `chance` of the cases; None if unknown."""
         return None if self._law is None else self._law.seconds(-math.log(self.chance))
 
     def state(self) -> dict[str, Tree]:
-        """Return all that `restore` needs to go on to the bit."""
+        """Return everything that `restore` needs to continue bit for bit."""
         return {
             "suspects": {str(worker): why for worker, why in sorted(self.suspects.items())},
             "workers": {str(worker): silence.state() for worker, silence in sorted(self._workers.items())},
@@ -222,7 +224,7 @@ class FailureDetector:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state; floor, chance and window must be those of the run that it was taken from."""
+        """Continue from what `state` gave; floor, chance and window must be those of the run that it was taken from."""
         self.suspects = {int(worker): str(why) for worker, why in state["suspects"].items()}
         self._workers = {int(worker): Silence(**values) for worker, values in state["workers"].items()}
         self._window.restore(state["window"])
@@ -237,13 +239,13 @@ class FailureDetector:
         return state
 
     def _record(self, state: Silence, law: Law, now: float, start: float) -> None:
-        """Record how unlikely a silence was that has ended in an answer."""
+        """Record how unlikely a silence was that ended in an answer."""
         seconds = max(0.0, now - start)
         body, beyond = law.body(seconds), law.beyond(seconds)
-        if state.since is not None and start >= state.since:  # else it was at this work in earlier orders already
+        if state.since is not None and start >= state.since:  # otherwise it had begun this work in earlier orders
             body, beyond = body + state.body, beyond + state.beyond
         state.answers = _FADING * state.answers + 1.0
-        # A silence too long to be believed says no more of a worker's speed than that it was late.
+        # An implausibly long silence says no more about a worker's speed than that it was late.
         state.hazard = _FADING * state.hazard + min(law.hazard(body, beyond), -math.log(self.chance))
 
     def _drop(self, worker: int, state: Silence, now: float) -> None:
@@ -259,11 +261,11 @@ class FailureDetector:
             state.beyond += self._priced[2]
 
     def _learn(self, now: float) -> None:
-        """Learn from the latest samples, and from those who are silent now; not from the silence of suspects."""
+        """Learn from the latest samples, and from the present silence of workers that are not suspected."""
         if self._window.kept_answers < self.least:
             return
         seconds, censored = self._window.samples(list(self.suspects))
-        longest = float(seconds[~censored].max())  # a worker that hangs must not pass for proof that answers are slow
+        longest = float(seconds[~censored].max())  # hanging is no evidence that answers are slow
         silent = [
             min(now - state.since, longest)
             for worker, state in self._workers.items()

@@ -1,9 +1,9 @@
 """How long answers take, learned from those so far, in closed form: the hazard of an answer as silence grows.
 
-The body of the law is the Nelson-Aalen estimate, which assumes nothing; beyond the slowest fifth of the answers there
-are too few of them for that, and a tail is fitted to those: exponential in time, or (a Pareto tail) in the logarithm
-of time where that makes the answers clearly more likely. Both have closed forms with censored samples: the mean excess
-over the threshold, with the time waited for those that were given up counted in.
+The body of the law is the Nelson-Aalen estimate, which makes no assumptions. Beyond it are the slowest fifth of the
+answers, which are too few for that, so a tail is fitted to them: exponential in time, or (a Pareto tail) in the
+logarithm of time where that makes the answers clearly more likely. Both have closed forms with censored samples: the
+mean excess over the threshold, including the time waited for those that were given up.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ import numpy as np
 from erasurehead._internal.arrays import Array, BoolArray, Tree
 
 _TAIL = 0.2
-"""Share of the answers that the tail is fitted to."""
+"""Fraction of the answers that the tail is fitted to."""
 
 _FEWEST = 10
-"""Answers that the tail is fitted to, at least."""
+"""Least number of answers that the tail is fitted to."""
 
 _CLEARLY = 2.0
-"""By how much the logarithm of the likelihood must be larger for a Pareto tail to be believed."""
+"""Least gain in log-likelihood with which a Pareto tail is accepted."""
 
 _REGULAR = 0.05
-"""No machine is taken to be more regular than this: smallest mean excess, over the threshold."""
+"""Smallest mean excess, relative to the threshold: no machine is assumed to be more regular."""
 
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """The cumulative hazard of an answer: after a silence of hazard h, one answer in exp(h) is still to come.
+    """The cumulative hazard of an answer: one in exp(h) answers is still missing after a silence of hazard h.
 
     Attributes:
-        answers: how many it was learned from.
-        times: when the hazard of the body rises, ascending, in seconds, shape (points,).
-        hazards: to what it rises, shape (points,).
+        answers: number of answers that it was learned from.
+        times: times at which the hazard of the body rises, ascending, in seconds, shape (points,).
+        hazards: its value from each of these times on, shape (points,).
         threshold: where the tail begins, in seconds.
         scale: mean excess of the tail, in seconds, or in the logarithm of seconds for a Pareto tail.
-        pareto: which of the two.
-        tail: how many answers the tail was fitted to.
+        pareto: whether the tail is a Pareto tail.
+        tail: number of answers that the tail was fitted to.
     """
 
     answers: int
@@ -56,11 +56,11 @@ class Law:
 
     @classmethod
     def of(cls, seconds: Array, censored: BoolArray) -> Law:
-        """Learn a law.
+        """Learn a law from samples.
 
         Arguments:
-            seconds: how long answers took, or were waited for in vain, at least 0, shape (n,).
-            censored: which are of the latter kind, shape (n,); at least `2 * _FEWEST` are not.
+            seconds: how long answers took, or were awaited in vain, at least 0, shape (n,).
+            censored: which were awaited in vain, shape (n,); at least `2 * _FEWEST` were not.
 
         Source: Nelson (1972), Aalen (1978) for the body; Hill (1975) for the Pareto tail.
         """
@@ -82,7 +82,7 @@ class Law:
 
     @cached_property
     def _rises(self) -> tuple[list[float], list[float]]:
-        """Times and hazards as lists: they are looked up at every arrival, which numpy takes ten times as long for."""
+        """Times and hazards as lists: they are looked up at every arrival, and numpy would take ten times as long."""
         return self.times.tolist(), self.hazards.tolist()
 
     def body(self, seconds: float) -> float:
@@ -99,15 +99,15 @@ class Law:
         return over / self.scale
 
     def hazard(self, body: float, beyond: float) -> float:
-        """Return the hazard of silences of `body` and `beyond` in all.
+        """Return the total hazard of silences with the given `body` and `beyond`.
 
-        The mean excess is itself known only from `tail` answers. With it left open, a silence that reaches x times as
-        far is likely with probability (1 + x / tail) ** -tail: exactly so for an exponential tail.
+        The mean excess is itself estimated, from only `tail` answers. Taking that into account, a silence that reaches
+        x times as far has the probability (1 + x / tail) ** -tail: exactly so for an exponential tail.
         """
         return body + self.tail * math.log1p(beyond / self.tail)
 
     def seconds(self, hazard: float, body: float = 0.0, beyond: float = 0.0) -> float:
-        """Return after how many seconds of silence the hazard is reached, with that of earlier silences added."""
+        """Return after how many seconds of silence a hazard is reached, including that of earlier silences."""
         left = hazard - self.hazard(body, beyond)
         if left <= 0.0:
             return 0.0
@@ -126,7 +126,7 @@ class Law:
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> Law:
-        """Return the law of a state."""
+        """Return the law that a state was taken from."""
         return cls(
             int(state["answers"]),
             np.asarray(state["times"], dtype=np.float64),

@@ -1,4 +1,4 @@
-"""Rounds played before a failure detector: how often it is wrong, and when it finds those that hang."""
+"""Simulated rounds for a failure detector: how often it is wrong, and when it finds workers that hang."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from erasurehead.faults.failure_detector.detector import FailureDetector
 
 @dataclass
 class Played:
-    """What happened in rounds that were played.
+    """The result of simulated rounds.
 
     Attributes:
-        detector: as it is afterwards.
-        rounds, workers: how many there were.
-        alarms: of each suspicion of a worker that does answer: the round of the order that it works on, and the worker.
-        found: for each worker that hangs and was suspected, how many seconds after it was last heard of it first was.
+        detector: the detector, as it is afterwards.
+        rounds, workers: their numbers.
+        alarms: for each false suspicion, the round of the order that the worker works on, and the worker.
+        found: for each worker that hangs and was suspected, the seconds between its last sign of life and suspicion.
     """
 
     detector: FailureDetector
@@ -32,23 +32,23 @@ class Played:
 
     @property
     def rate(self) -> float:
-        """False alarms a worker and round."""
+        """False alarms per worker and round."""
         return len(self.alarms) / (self.rounds * self.workers)
 
 
 def play(
     seconds: Array, detector: FailureDetector, first: int | None = None, hung: Mapping[int, int] | None = None
 ) -> Played:
-    """Play rounds on a clock of their own, with no engine and no gradients.
+    """Simulate rounds on a virtual clock, without an engine and gradients.
 
     Arguments:
-        seconds: that each worker takes for each order, at least 0, shape (rounds, workers).
+        seconds: seconds that each worker takes for each order, at least 0, shape (rounds, workers).
         detector: is told what happens; its `late` says what workers do with old orders.
-        first: answers that a round waits for, at most as many as workers answer; all that still come if None.
-        hung: workers that hang, each with the round of the order from which on it does.
+        first: number of answers that a round waits for, at most as many as there are workers that answer; None for all.
+        hung: workers that hang, each with the round of the order from which it does.
 
     Raises:
-        InvalidArgument: if the seconds are no such table, or a round could not end.
+        InvalidArgument: if the seconds are not such a table, or a round could not end.
     """
     hung = hung or {}
     if seconds.ndim != 2 or not (np.isfinite(seconds) & (seconds >= 0.0)).all():

@@ -14,16 +14,16 @@ from erasurehead._internal.arrays import Array, BoolArray, Tree
 
 @dataclass
 class Silence:
-    """What is known of one worker.
+    """What is known about one worker.
 
     Attributes:
         since: when its present silence began; None if it has nothing to answer.
-        heard: when it was last heard of, if ever.
+        heard: when it was last heard from; None if never.
         silent: seconds of silence since then in orders that it has dropped.
-        orders: how many those are.
-        body, beyond: their hazard.
-        answers, hazard: of the runs of silence that ended in an answer, fading; their ratio is its slowness.
-        due: when it will be suspected, if that has been worked out.
+        orders: number of those orders.
+        body, beyond: hazard of the silence in those orders.
+        answers, hazard: discounted totals over silences that ended in an answer; their ratio is its slowness.
+        due: when it will be suspected, if that has been computed.
     """
 
     since: float | None = None
@@ -37,7 +37,7 @@ class Silence:
     due: float | None = None
 
     def state(self) -> dict[str, Tree]:
-        """Return all that is needed to build it again; `due` is worked out again."""
+        """Return all that is needed to rebuild it, except for `due`, which is recomputed."""
         return {**asdict(self), "due": None}
 
 
@@ -45,12 +45,12 @@ class Window:
     """The latest samples, in a ring.
 
     Arguments:
-        size: how many are kept.
+        size: number of samples that are kept.
 
     Attributes:
-        taken: samples ever taken.
-        answers: how many of them were answers.
-        kept_answers: how many of those that are kept are.
+        taken: number of samples ever taken.
+        answers: number of answers among them.
+        kept_answers: number of answers among the kept samples.
     """
 
     def __init__(self, size: int) -> None:
@@ -63,7 +63,7 @@ class Window:
         return min(self.taken, len(self._ring))
 
     def add(self, seconds: float, censored: bool, worker: int) -> None:
-        """Take a sample: of an answer, or (censored) of a silence that ended without one."""
+        """Add a sample: an answer or, if censored, a silence that ended without one."""
         cells, place = self._cells, 3 * (self.taken % len(self._ring))
         if self.taken >= len(self._ring):
             self.kept_answers -= cells[place + 1] == 0.0
@@ -82,11 +82,11 @@ class Window:
         return ring[kept, 0], censored[kept]
 
     def state(self) -> dict[str, Tree]:
-        """Return all that `restore` needs."""
+        """Return everything that `restore` needs."""
         return {"samples": self._ring[: len(self)].copy(), "taken": self.taken, "answers": self.answers}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state of a window of the same size."""
+        """Continue from what `state` returned, in a window of the same size."""
         self._ring[: len(state["samples"])] = state["samples"]
         self.taken, self.answers = int(state["taken"]), int(state["answers"])
         self.kept_answers = int(np.count_nonzero(self._ring[: len(self), 1] == 0.0))
