@@ -1,4 +1,4 @@
-"""Tests for engines of your own and for what runs peers, and what they are made of, imported when they are used."""
+"""Conformance tests for engines of your own and for what runs peers, and their parts, imported when they are used."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from erasurehead.testing.programs import Timetable as Timetable
     from erasurehead.testing.programs import Typed as Typed
 
-# A worker that runs one of the programs needs neither pytest nor a problem.
+# A worker that runs one of the programs needs neither pytest nor problems.
 __getattr__, __dir__ = lazy_names(
     __name__,
     {

@@ -1,4 +1,4 @@
-"""What every engine must do, as tests: subclass `EngineConformance`, say how to make the engine, and run pytest.
+"""The requirements for engines, as tests: subclass `EngineConformance`, define how to make the engine, run pytest.
 
 ::
 
@@ -28,7 +28,7 @@ from erasurehead.testing.programs import Constant, Echo, Faulty, Raising, Reader
 
 
 class EngineConformance(MakesEngines):
-    """The tests of the contract. Each makes its own engine and closes it."""
+    """Tests of the engine interface. Each test makes its own engine and closes it."""
 
     def test_every_worker_answers_every_order_once_and_rightly(self) -> None:
         with self.make() as engine:
@@ -417,13 +417,13 @@ class EngineConformance(MakesEngines):
 
 
 def _checked(event: Arrived) -> tuple[int, int]:
-    """Return who answered which order; it answered that one."""
+    """Return worker and round of an arrival, whose vector must answer that round."""
     assert event.read().tolist() == [event.step, event.worker, event.worker, event.order_round]
     return event.worker, event.order_round
 
 
 def _failure(event: Event) -> str:
-    """Return why an event brings no vector; empty if it does. Engines that compute late learn of it on reading."""
+    """Return why an event has no vector; empty if it has one. Engines that compute lazily fail when it is read."""
     if isinstance(event, Failed):
         return event.reason
     if isinstance(event, Arrived):

@@ -1,4 +1,4 @@
-"""An engine driven by hand, as tests do: workers started, orders made, events and arrivals taken."""
+"""Helpers that drive an engine by hand in tests: start workers, make orders, take events and arrivals."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from erasurehead.delays.base import Delays
 from erasurehead.engines.base import Arrived, Engine, Event, Joined, LateWork, Offered, Order, Program
 
 PATIENCE = 300.0
-"""Seconds after which something hangs: many times what anything takes on a slow machine with much else to do."""
+"""Seconds after which a test counts as hung: many times what anything takes on a slow and busy machine."""
 
 
 class MakesEngines:
-    """What a suite needs to be told."""
+    """What a test suite needs to know."""
 
     @abstractmethod
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> Engine:
@@ -34,12 +34,12 @@ def start(engine: Engine, programs: Sequence[Program]) -> None:
 
 
 def order(number: int, step: int | None = None, n_parameters: int = 3) -> Order:
-    """Return an order whose point holds its number everywhere."""
+    """Return an order whose point has the order's number in every element."""
     return Order(number if step is None else step, (np.full(n_parameters, float(number)),), round=number)
 
 
 def take(engine: Engine, count: int) -> list[Event]:
-    """Return this many next events."""
+    """Return the next `count` events."""
     events: list[Event] = []
     while len(events) < count:
         event = engine.next_event(engine.now() + PATIENCE)
@@ -50,7 +50,7 @@ def take(engine: Engine, count: int) -> list[Event]:
 
 
 def arrivals(engine: Engine, count: int) -> list[Arrived]:
-    """Return this many next events, all of which must be arrivals."""
+    """Return the next `count` events, all of which must be arrivals."""
     found: list[Arrived] = []
     for event in take(engine, count):
         assert isinstance(event, Arrived), event
@@ -59,5 +59,5 @@ def arrivals(engine: Engine, count: int) -> list[Arrived]:
 
 
 def by_worker(events: Sequence[Event]) -> dict[int, Event]:
-    """Return events by the workers that they are of."""
+    """Return events by worker."""
     return {event.worker: event for event in events if not isinstance(event, Offered)}

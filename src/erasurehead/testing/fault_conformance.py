@@ -1,4 +1,4 @@
-"""What every engine must do whose workers can be killed and stopped, as tests beside those of `EngineConformance`."""
+"""The requirements for engines with fault injection, as tests in addition to those of `EngineConformance`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from erasurehead.testing.programs import Echo, Timetable
 
 
 class FaultInjectionConformance(MakesEngines):
-    """The tests of an engine whose workers can be killed and stopped, beside those of `EngineConformance`.
+    """Tests of engines whose workers can be killed and stopped, in addition to those of `EngineConformance`.
 
     Attributes:
-        known_within: seconds within which a death must be known. More than one belongs only where a suite runs beside
-            much else; then another test, that runs alone, has to hold the engine to one.
+        known_within: seconds within which a death must be known. More than one is only for suites that run beside much
+            else; another test, which runs alone, must then hold the engine to one.
     """
 
     known_within = 1.0
@@ -90,6 +90,6 @@ class FaultInjectionConformance(MakesEngines):
 
 
 def striking(engine: Engine) -> FaultInjection:
-    """Return an engine as one whose workers can be struck."""
+    """Return an engine as one with fault injection."""
     assert isinstance(engine, FaultInjection)
     return engine

@@ -1,4 +1,4 @@
-"""Tests of who comes first, which judge the engine and not the machine: repeated with longer delays if they fail."""
+"""Tests of the order of arrivals, repeated with longer delays if they fail, so that they do not test the machine."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ GRID = 0.1
 """Seconds between two injected delays, at the first pace."""
 
 PACES = (1.0, 5.0, 25.0)
-"""How many times as long delays are in the attempts of a test of their order."""
+"""Factors of the delays in successive attempts of a test of their order."""
 
 
 def at_some_pace(test: Callable[..., None]) -> Callable[..., None]:
-    """Repeat a test of who comes first with longer delays if it fails, so that it judges the engine, not the machine.
+    """Repeat a test of the order of arrivals with longer delays if it fails, so that it tests only the engine.
 
-    Between real workers an order follows from delays only where these differ by more than the machine's own noise, of
-    which nobody knows a bound. An engine that is right passes once they do; one that is wrong passes at no pace. What
-    hangs is not tried again.
+    Between real workers the order follows from delays only where these differ by more than the machine's own noise,
+    which has no known bound. A correct engine passes once they do; a wrong one passes at no pace. A test that hangs is
+    not repeated.
 
     Arguments:
-        test: has an argument `pace`: how many times as long its delays are to be.
+        test: a test with an argument `pace`, the factor of its delays.
     """
 
     @functools.wraps(test)

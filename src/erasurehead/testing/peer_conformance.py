@@ -1,4 +1,4 @@
-"""What everything that runs peers must do, as tests: subclass `PeerConformance`, say how to train, and run pytest.
+"""The requirements for whatever runs peers, as tests: subclass `PeerConformance`, define how to train, run pytest.
 
 ::
 
@@ -28,7 +28,7 @@ from erasurehead.testing.pacing import at_some_pace
 from erasurehead.testing.peers import FIELDS, MESSAGES, ROUNDS, Scripted
 
 LONGEST = 200.0
-"""Seconds of the clock after which a run of these tests is given up."""
+"""Seconds of the clock after which a run in these tests is given up."""
 
 RATE, BATCH = 0.5, 8
 
@@ -54,11 +54,11 @@ def paths_of_full_waiting(problem: LogisticRegression, n_peers: int, steps: int)
 
 
 class PeerConformance:
-    """The suite."""
+    """Tests of whatever runs peers."""
 
     @abstractmethod
     def train(self, problem: LogisticRegression, graph: str, policy: Policy | str, **settings: Any) -> ConsensusRun:
-        """Train as `consensus.train` does, with the peers of what is tested."""
+        """Train as `consensus.train` does, with the tested implementation."""
 
     def run(self, policy: Policy | str, **more: Any) -> ConsensusRun:
         """Train a few peers on a ring."""
@@ -75,13 +75,13 @@ class PeerConformance:
 
     @pytest.mark.parametrize("seed", [0, 1])
     def test_equal_arrivals_give_equal_bits(self, seed: int) -> None:
-        # Who waits for all neighbours mixes the same vectors, whoever came first: in the order of their numbers.
+        # Peers that wait for all neighbours mix the same vectors, in the order of their numbers, whoever came first.
         done = self.run("full()", delays=f"exponential(mean=0.004, seed={seed})")
         assert not done.stopped
         steps = [sum(row.peer == peer for row in done.rows) for peer in range(4)]
         paths = paths_of_full_waiting(small_problem(), 4, max(steps) + 1)
         for peer, own in enumerate(steps):
-            # A peer whose gradient is there and not yet mixed has moved along it.
+            # A peer whose gradient has arrived but is not mixed yet has moved along it.
             before = paths[own, peer]
             local = LocalGradients(
                 small_problem(), plan(small_problem(), "ring()", peers=4, rate=RATE).shares, BATCH, 0
@@ -114,7 +114,7 @@ class PeerConformance:
         for (here, there), weights in seen.items():
             back = seen[there, here]
             if policy == "pairwise()":
-                continue  # who is asked averages within its own step
+                continue  # a peer that is asked averages within its own step
             assert abs(len(weights) - len(back)) <= 1
             assert weights[: len(back)] == back[: len(weights)]
         assert done.objective < done.means[0].objective
@@ -132,7 +132,7 @@ class PeerConformance:
         done = self.run(Scripted("ping_pong"), peers=2, steps=1, delays="none()", graph="path()")
         assert not done.stopped
         assert {model[0] for model in done.models} == {ROUNDS - 1.0, ROUNDS}
-        assert done.seconds < 0.2 * LONGEST  # which a wait ends with that nobody wakes
+        assert done.seconds < 0.2 * LONGEST  # a wait that nobody ends would last that long
 
     def test_a_peer_that_fails_ends_the_run_with_its_words(self) -> None:
         with pytest.raises(Exception, match="peer 1 cannot go on"):
@@ -163,7 +163,7 @@ class PeerConformance:
         assert not done.stopped
         assert done.there == [0, 1, 3, 4]
         assert done.troubles[0].knitted == [[1, 3]]
-        # A neighbour has seen it itself, or both have; the others have it from them.
+        # One or both neighbours have seen it themselves; the others have heard it from them.
         assert {(by, whom) for by, whom, _ in done.troubles[0].noticed} in ({(1, 2)}, {(3, 2)}, {(1, 2), (3, 2)})
         assert done.troubles[0].time == min(when for _, _, when in done.troubles[0].noticed)
         assert any(row.peer == 1 and 3 in row.links for row in done.rows)
@@ -183,7 +183,7 @@ class PeerConformance:
 
 
 class PeerStateConformance(PeerConformance):
-    """The suite for what has a state that a run goes on from, as virtual clocks have."""
+    """Tests of whatever has a state from which a run can continue, such as virtual clocks."""
 
     def test_it_goes_on_to_the_bit(self) -> None:
         half, whole = self.run("dynamic()", steps=10, keep_state=True), self.run("dynamic()", steps=20)

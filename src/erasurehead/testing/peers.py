@@ -1,4 +1,4 @@
-"""Peers that do not learn, but tell in their models what has become of their messages."""
+"""Peers that do not learn, but report in their models what happened to their messages."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from erasurehead.consensus.peers import LocalPeer, Setup
 from erasurehead.consensus.policies import Policy
 
 MESSAGES = 200
-"""That `Flood` sends at once."""
+"""Number of messages that `_Flooding` sends at once."""
 
 NUMBERS = 30_000
-"""In one message of `Flood`."""
+"""Numbers in one message of `_Flooding`."""
 
 ROUNDS = 60
-"""Of `PingPong`."""
+"""Rounds of `_PingPong`."""
 
 
 class _Telling(LocalPeer):
-    """A peer whose model is what it has seen, shape (n_parameters,), the rest zeros."""
+    """A peer whose model is what it has observed, shape (n_parameters,), padded with zeros."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -35,13 +35,13 @@ class _Telling(LocalPeer):
         return self.seen
 
     def note(self, **what: float) -> None:
-        """Take note, in a new array as models never change."""
+        """Record an observation, in a new array, as models must not change."""
         self.seen = self.seen.copy()
         for name, value in what.items():
             self.seen[FIELDS.index(name)] = value
 
     def told(self, name: str) -> float:
-        """Return what was noted."""
+        """Return a recorded observation."""
         return float(self.seen[FIELDS.index(name)])
 
     def offer(self) -> None:
@@ -55,11 +55,11 @@ class _Telling(LocalPeer):
 
 
 FIELDS = ("words", "disorder", "vectors", "newest", "torn", "whole")
-"""Of the models of these peers."""
+"""Names of the first elements of these peers' models."""
 
 
 class _Flooding(_Telling):
-    """Peer 0 sends many messages at once, and peer 1 tells what came; the run ends with the one step of each."""
+    """Peer 0 sends many messages at once, and peer 1 reports what arrived; each takes a single step."""
 
     def offer(self) -> None:
         if self.peer == 0 and not self.steps:
@@ -88,7 +88,7 @@ class _Flooding(_Telling):
 
 
 class _PingPong(_Telling):
-    """Two that wait for each other's words, many times in the one step that each takes."""
+    """Two peers that wait for each other's words, many times within a single step."""
 
     def offer(self) -> None:
         if self.peer == 0 and not self.steps:
@@ -105,7 +105,7 @@ class _PingPong(_Telling):
 
 
 class _Raising(_Telling):
-    """One who fails in its second step."""
+    """A peer that fails in its second step."""
 
     def offer(self) -> None:
         if self.steps and self.peer == 1:

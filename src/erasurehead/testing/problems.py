@@ -1,4 +1,4 @@
-"""A problem whose gradients are known beforehand, with which codes and loops are tested."""
+"""A problem whose gradients are known in advance, for tests of codes and training loops."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Quadratic(Problem):
     Arguments:
         rows: shape (n_samples, n_parameters). Zeros are structural: a shard's support is where it has others.
         centres: shape (n_samples,).
-        l2: of the penalty.
+        l2: factor of the penalty.
         sparse: whether shards keep only the parameters that they touch.
     """
 
@@ -75,7 +75,7 @@ class Quadratic(Problem):
         l2: float = 0.0,
         sparse: bool = False,
     ) -> Quadratic:
-        """Return a random problem; `density` is the share of rows' elements that are not zero."""
+        """Return a random problem; `density` is the fraction of the rows' elements that are not zero."""
         rng = np.random.default_rng(seed)
         rows = rng.standard_normal((n_samples, n_parameters)) * (rng.random((n_samples, n_parameters)) < density)
         return cls(rows, rng.standard_normal(n_samples), l2, sparse)

@@ -1,4 +1,4 @@
-"""Small programs and delays with which engines are tested."""
+"""Small programs and delays for testing engines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Echo(Program):
     """Answers `(step, worker, message, first element of the point)`, repeated to the wanted length.
 
     Arguments:
-        worker: what it says of itself.
+        worker: the worker number that it reports.
         messages: the messages that it sends, in order.
         length: elements of each message, at least 4.
         n_parameters: elements of a point.
@@ -51,7 +51,7 @@ class Echo(Program):
 
 
 class Constant(Echo):
-    """Answers a number that it holds in a large array of its own, made only for it."""
+    """Answers a number that it holds in a large array of its own."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number, (number,))
@@ -63,11 +63,11 @@ class Constant(Echo):
 
 @dataclass(eq=False)
 class Typed(Echo):
-    """An `Echo` whose points and messages are of given types, and that answers the sum of its point, too.
+    """An `Echo` whose points and messages have given dtypes, and that also answers the sum of its point.
 
     Arguments:
-        dtype: of messages.
-        input_dtype: of points.
+        dtype: dtype of messages.
+        input_dtype: dtype of points.
     """
 
     dtype: str = "float64"
@@ -89,7 +89,7 @@ class Typed(Echo):
 
 @dataclass(eq=False)
 class Sized(Echo):
-    """Announces the length that its messages have for orders of kind `"long"`; those for others have 4 elements."""
+    """Announces the length of its messages for orders of kind `"long"`; for other orders they have 4 elements."""
 
     length: int = 12
 
@@ -100,7 +100,7 @@ class Sized(Echo):
 
 @dataclass(eq=False)
 class Reader(Echo):
-    """Answers all that an order says beside its points."""
+    """Answers everything in an order apart from its points."""
 
     length: int = 8
 
@@ -115,9 +115,9 @@ class Reader(Echo):
 
 @dataclass(eq=False)
 class Sequel(Echo):
-    """Sends its messages one after the other, and is asked what is left only after what it has computed.
+    """Sends its messages one by one, and expects to be asked for the next only after it has computed the last.
 
-    It answers how many it had computed before, and fails where it is told of a message that it has not computed.
+    It answers how many it has computed before, and fails if `done` has a message that it has not computed.
     """
 
     pure = False
@@ -165,10 +165,10 @@ class Faulty(Echo):
 
 @dataclass(frozen=True)
 class Timetable(Delays):
-    """Delays told message by message, where `delays.Fixed` has one a step; whatever is not told takes no time.
+    """Delays given message by message, whereas `delays.Fixed` has one per step; others are 0.
 
     Arguments:
-        seconds_of: by (worker, step, unit).
+        seconds_of: seconds by (worker, step, unit).
     """
 
     seconds_of: Mapping[tuple[int, int, int], float] = field(default_factory=dict[tuple[int, int, int], float])
@@ -187,12 +187,12 @@ class Timetable(Delays):
 
 @dataclass(frozen=True)
 class Raising(Timetable):
-    """Delays that cannot be drawn for one worker in some steps, as those of a trace that ends.
+    """Delays that cannot be drawn for one worker in some steps, as with a trace that ends.
 
     Arguments:
-        worker: of whom; all models that are asked for it, and for others with it, raise.
-        steps: in which steps.
-        unit: from which message of a step on.
+        worker: the worker; drawing its delay, also together with others', raises.
+        steps: the steps in which it raises.
+        unit: the first message of a step for which it raises.
     """
 
     worker: int = 0
