@@ -1,6 +1,6 @@
-"""Who computes what: gradient codes of the literature, one file a family; a code is plain immutable data.
+"""Who computes what: gradient codes from the literature, one file per family; a code is immutable data.
 
-The catalogue's page (`docs/codes.md`) says which are here, and which published ones are not.
+The catalogue (`docs/codes.md`) lists the codes that are here, and published ones that are not.
 """
 
 from erasurehead.codes.base import GradientCode as GradientCode

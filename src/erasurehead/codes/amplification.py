@@ -1,4 +1,4 @@
-"""By how much a code amplifies rounding errors in the worst case, and which tolerance float64 bears."""
+"""How much a code amplifies rounding errors in the worst case, and which tolerance float64 allows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from erasurehead.codes.exact_weights import ExactWeights
 from erasurehead.codes.exactness import EXACT, MOST_AMPLIFIED, Unbearable
 from erasurehead.errors import listed
 
-_WORK = 2e8  # multiplications that a search may cost, about
-_SETS = 250  # sets that it looks at, at most
+_WORK = 2e8  # approximate number of multiplications that a search may cost
+_SETS = 250  # greatest number of sets that it examines
 _SETS_OF_SHIFTED = 30  # the same for codes whose worst set is a run of neighbours
-_LEAST = 12  # sets that it looks at, whatever they cost
+_LEAST = 12  # least number of sets that it examines, whatever they cost
 
 
 class Hardest(NamedTuple):
@@ -31,15 +31,15 @@ class Hardest(NamedTuple):
 
 
 def hardest(code: GradientCode, weights: ExactWeights, stragglers: int) -> Hardest:
-    """Return the set of so many stragglers whose absence amplifies rounding most, as far as a search finds it.
+    """Search for the set of stragglers of a given size whose absence amplifies rounding most.
 
-    Looked at are nobody missing, runs of neighbours (by far the worst for codes of Fourier polynomials), two runs,
-    workers evenly spread and at random; the worst of them is then improved by exchanging single workers.
+    The search examines no stragglers, runs of neighbours (by far the worst for codes made of Fourier polynomials), two
+    runs, and workers evenly spread and at random; the worst of them is then improved by exchanging single workers.
 
     Arguments:
         code: any code.
         weights: its exact weights.
-        stragglers: at most its tolerance.
+        stragglers: number of stragglers, at most the code's tolerance.
     """
     n, size = code.n_workers, code.n_tasks * code.n_pieces
 
@@ -50,7 +50,7 @@ def hardest(code: GradientCode, weights: ExactWeights, stragglers: int) -> Harde
     found = judged(np.zeros(0, dtype=np.int64))
     if not 0 < stragglers < n:
         return found
-    shifted = code.structure.shift is not None  # all runs are alike then
+    shifted = code.structure.shift is not None  # then all runs are equivalent
     width = stragglers * code.n_messages / n
     price = width**2 * max(weights.nullity, 1) + 20_000 + 20 * n
     left = int(min(_SETS_OF_SHIFTED if shifted else _SETS, max(_LEAST, _WORK / price)))
@@ -86,16 +86,16 @@ def _exchanged(stragglers: IntArray, n: int, random: np.random.Generator) -> Int
 def certified(
     code: GradientCode, weights: ExactWeights | None, instead: str, most: float = MOST_AMPLIFIED
 ) -> GradientCode:
-    """Return a code that knows its `amplification`, or refuse it if float64 does not bear its tolerance.
+    """Return a code with its `amplification`, or raise if float64 does not allow its tolerance.
 
     Arguments:
-        code: with a tolerance.
+        code: a code with a tolerance.
         weights: its exact weights, or None where they could not be found.
         instead: what would work, for the message.
-        most: the largest amplification that its decoder bears.
+        most: the largest amplification that its decoder allows.
 
     Raises:
-        InvalidArgument: the stragglers that it is built for amplify rounding by more than that.
+        InvalidArgument: if the stragglers that it is built for amplify rounding by more than that.
     """
     assert code.tolerance is not None
     if weights is None:
@@ -115,15 +115,15 @@ def certified(
 
 
 def tolerated(code: GradientCode, weights: ExactWeights | None, least: int, instead: str) -> GradientCode:
-    """Return a code whose tolerance is lowered to what float64 bears, or refuse it if that is too little.
+    """Return a code whose tolerance is lowered to what float64 allows, or raise if that is too little.
 
     Arguments:
-        code: with the tolerance that it has on paper.
+        code: a code with its theoretical tolerance.
         weights, instead: as for `certified`.
         least: the tolerance that it must keep.
 
     Raises:
-        InvalidArgument: not even so many stragglers are tolerated.
+        InvalidArgument: if not even `least` stragglers can be tolerated.
     """
     assert code.tolerance is not None
     low, high, best = least, code.tolerance, None
@@ -137,7 +137,7 @@ def tolerated(code: GradientCode, weights: ExactWeights | None, least: int, inst
 
 
 def _left(code: GradientCode, weights: ExactWeights, stragglers: IntArray) -> float:
-    """Return the residual that the weights without some workers leave in float64, as a part of the tasks."""
+    """Return the residual that the weights without some workers leave in float64, as a fraction of the tasks."""
     solved = weights.without(code.messages_of_workers(stragglers)).weights
     scaled = np.divide(solved, weights.lengths, out=np.zeros_like(solved), where=weights.lengths > 0)
     gap = np.asarray(code.encoding.T @ scaled.T) - code.target.T

@@ -1,4 +1,4 @@
-"""Sparse encodings from supports, and the small arithmetic that many families share."""
+"""Sparse encodings from supports, and small helpers that many families share."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def ranges(starts: IntArray, sizes: IntArray) -> IntArray:
 
 
 def from_rows(columns: AnyIntArray, sizes: IntArray, n_columns: int, values: Array | None = None) -> SparseMatrix:
-    """Return the settled matrix whose rows hold `sizes[i]` entries each, one after the other; ones without values.
+    """Return the settled matrix whose row i has the next `sizes[i]` entries; they are ones without values.
 
     Arguments:
-        columns: column of every entry, row after row, shape (nonzeros,); where they are int32 they become the matrix's
+        columns: column of every entry, row after row, shape (nonzeros,); int32 columns become the matrix's
             own, and read-only.
-        sizes: entries of each row, shape (n_rows,).
+        sizes: number of entries of each row, shape (n_rows,).
         n_columns: number of columns.
-        values: shape (nonzeros,), or None for ones.
+        values: value of every entry, shape (nonzeros,); None for ones.
     """
     indptr = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=indptr[1:])
@@ -82,7 +82,7 @@ def settle(matrix: SparseMatrix) -> SparseMatrix:
 
 
 def is_settled(matrix: SparseMatrix) -> bool:
-    """Whether a matrix came from `settle`: it is read-only, and may be shared."""
+    """Whether a matrix came from `settle`, so that it is read-only and may be shared."""
     if matrix.format != "csr" or matrix.dtype != np.float64:
         return False
     return not (matrix.data.flags.writeable or matrix.indices.flags.writeable or matrix.indptr.flags.writeable)
@@ -105,10 +105,10 @@ def generator_of(seed: int) -> np.random.Generator:
 
 
 def stragglers_and_load(stragglers: int | None, load: int | None, n_workers: int, extra: int = 1) -> tuple[int, int]:
-    """Return both numbers when either is given, for codes whose load is `stragglers + extra`.
+    """Return both numbers, of which one is given, for codes whose load is `stragglers + extra`.
 
     Raises:
-        InvalidArgument: neither or both are given, or the load would exceed the number of workers.
+        InvalidArgument: if neither or both are given, or the load would exceed the number of workers.
     """
     if (stragglers is None) == (load is None):
         raise InvalidArgument(

@@ -1,4 +1,4 @@
-"""Exact weights of large sparse codes: sparse elimination, and refinement until rounding is all that is left."""
+"""Exact weights of large sparse codes: sparse elimination, and refinement until only rounding is left."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from erasurehead._internal.arrays import Array
 if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
 
-# What a weight of one costs in the first round: less than rounding, and enough for a pivot on most processors; where
-# rounding leaves exactly nothing, more than rounding, at the price of a few more rounds.
+# The ridge of the first round: less than rounding, and enough for a pivot on most processors; where
+# rounding leaves exactly zero, more than rounding, at the price of a few more rounds.
 _RIDGES = (1e-18, 1e-12)
 _ROUNDS = 12
-_WORK = 2e10  # multiplications of an elimination within the band that a good order of rows and columns leaves
+_WORK = 2e10  # multiplications of an elimination within the band of a good ordering
 
 
 def augmented_weights(rows: SparseMatrix, target: Array) -> Array | None:
-    """Return weights of about the least norm whose residual is as small as refinement makes it, (n_pieces, k).
+    """Return weights of nearly minimal norm with the smallest residual that refinement reaches, shape (n_pieces, k).
 
-    None comes back where the factors would fill up: for rows that no order brings near a diagonal, as of random graphs.
+    Returns None where the factors would fill in: for rows that no ordering makes banded, such as random graphs'.
 
     The weights w and the gaps y solve the symmetric system [I, B; B', -d I] [w; y] = [0; target] with a tiny ridge d,
-    which exists whatever the rank of the rows B. Its factors are as sparse as the rows allow: band-like for cyclic
-    codes. The same factors then solve for what is left, round after round, which takes the ridge out again where the
-    target can be reached.
+    which exists whatever the rank of the rows B. Its factors are as sparse as the rows allow: banded for cyclic codes.
+    The same factors then solve for the remaining residual, round after round, which removes the effect of the ridge
+    where the target can be reached.
 
     Arguments:
-        rows: messages of length one, sparse, shape (k, n_columns).
+        rows: messages scaled to norm one, sparse, shape (k, n_columns).
         target: shape (n_pieces, n_columns).
 
     Source: Björck, Numerical Methods for Least Squares Problems (1996), section 2.5 (augmented systems).

@@ -1,4 +1,4 @@
-"""What a gradient code is: plain immutable data that says who computes what."""
+"""Gradient codes: immutable data that says who computes what."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ class GradientCode:
     """Which worker holds which task, and the coefficients of every message.
 
     A *message* is one vector that a worker sends: message `i` is `encoding[i] @ partial_gradients`, where the
-    partial gradients are stacked by task and, within a task, by piece. Most codes have one message a worker
-    and one piece; nested and multi-message codes have several messages an owner, sent in the order of their
+    partial gradients are stacked by task and, within a task, by piece. Most codes have one message per worker
+    and one piece; nested and multi-message codes have several messages per owner, sent in the order of their
     rows, and communication-efficient codes have several pieces.
 
     The rows of `encoding` are messages (Tandon et al.'s B); the ErasureHead paper's G is the transpose.
 
     Arguments:
-        name: the family, as in the catalogue: `"fractional_repetition"`.
-        parameters: what the code was built from, enough to build it again.
+        name: the family, as in the catalogue, such as `"fractional_repetition"`.
+        parameters: what the code was built from, enough to rebuild it.
         encoding: sparse matrix, shape (n_messages, n_tasks * n_pieces), real and finite. Column
             `task * n_pieces + piece`. A complex row is two real rows with one owner.
         owner: the worker that sends each message, shape (n_messages,), in 0..n_workers-1.
         n_workers: number of workers, at least 1.
         n_tasks: number of tasks (partitions of the samples), at least 1.
-        n_pieces: into how many pieces a gradient is cut; a message is that many times shorter.
-        groups: the block of each message, shape (n_messages,), or None. Messages of different groups touch no
-            common task, so that groups are decoded one by one.
-        tolerance: any set of at most this many straggling workers still decodes exactly; None where nothing of
-            the kind is promised, not even for all workers together.
+        n_pieces: number of pieces into which a gradient is cut; messages are that many times shorter.
+        groups: the group of each message, shape (n_messages,), or None. Messages of different groups touch no
+            common task, so that each group is decoded by itself.
+        tolerance: any set of at most this many stragglers still decodes exactly; None where nothing of the kind is
+            promised, not even if all workers answer.
         source: paper, section and equation.
-        inner: the codes that this one is made of, if any: by level; of the coded messages alone; or, of refined tasks,
-            the code over the whole ones.
-        structure: what the construction knows beyond that, for decoders, reports and analysis.
+        inner: the codes that this one is made of, if any: the codes of the levels; the code of the coded messages; or,
+            with refined tasks, the code over the unrefined ones.
+        structure: what else the construction knows, for decoders, reports and analysis.
     """
 
     name: str
@@ -104,12 +104,12 @@ class GradientCode:
 
     @property
     def n_messages(self) -> int:
-        """Number of messages a step, over all workers."""
+        """Number of messages per step, over all workers."""
         return len(self.owner)
 
     @cached_property
     def assignment(self) -> SparseMatrix:
-        """Who holds what: 0/1 matrix of shape (n_workers, n_tasks)."""
+        """Which worker holds which task: 0/1 matrix of shape (n_workers, n_tasks)."""
         rows = self.owner[np.repeat(np.arange(self.n_messages), np.diff(self.encoding.indptr))]
         columns = self.encoding.indices // self.n_pieces
         held = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(self.n_workers, self.n_tasks))
@@ -119,7 +119,7 @@ class GradientCode:
 
     @cached_property
     def loads(self) -> IntArray:
-        """Tasks that each worker computes, shape (n_workers,)."""
+        """Number of tasks that each worker computes, shape (n_workers,)."""
         return np.diff(self.assignment.indptr).astype(np.int64)
 
     @property
@@ -129,7 +129,7 @@ class GradientCode:
 
     @cached_property
     def replication(self) -> IntArray:
-        """Workers that hold each task, shape (n_tasks,)."""
+        """Number of workers that hold each task, shape (n_tasks,)."""
         return np.bincount(self.assignment.indices, minlength=self.n_tasks).astype(np.int64)
 
     @cached_property
@@ -140,7 +140,7 @@ class GradientCode:
 
     @cached_property
     def messages_per_worker(self) -> IntArray:
-        """Number of messages that each worker sends a step, shape (n_workers,)."""
+        """Number of messages that each worker sends per step, shape (n_workers,)."""
         return np.diff(self._message_index[1])
 
     def messages_of(self, worker: int) -> IntArray:
@@ -156,7 +156,8 @@ class GradientCode:
         """Return the messages of all workers but the stragglers, ascending.
 
         Raises:
-            InvalidArgument: a straggler is no worker, is named twice, or there are more stragglers than workers.
+            InvalidArgument: if a straggler is not a worker, or is named twice, or there are more stragglers than
+                workers.
         """
         gone = np.array(stragglers, dtype=np.int64)
         if len(gone) > self.n_workers:
@@ -197,7 +198,7 @@ class GradientCode:
 
     @cached_property
     def complex_part(self) -> IntArray:
-        """For each message 0 if it is real, or the real part of a complex one, and 1 if it is an imaginary part."""
+        """For each message 0 if it is real, or the real part of a complex row, and 1 if it is an imaginary part."""
         part = self.structure.complex_part
         return np.zeros(self.n_messages, dtype=np.int64) if part is None else part
 
@@ -209,7 +210,7 @@ class GradientCode:
 
     @cached_property
     def target(self) -> Array:
-        """What decoding aims at, shape (n_pieces, n_tasks * n_pieces): each piece's ones over all tasks."""
+        """The target of decoding, shape (n_pieces, n_tasks * n_pieces): for each piece ones over all tasks."""
         return np.tile(np.eye(self.n_pieces), (1, self.n_tasks))
 
     @cached_property
@@ -233,13 +234,13 @@ class GradientCode:
 
     @cached_property
     def spectrum(self) -> Spectrum:
-        """The two largest singular values of the encoding, computed when first asked for."""
+        """The two largest singular values of the encoding, computed when first needed."""
         from erasurehead.codes.spectrum import spectrum_of  # imports scipy's eigensolvers
 
         return spectrum_of(self.encoding)
 
     def with_structure(self, **known: Any) -> GradientCode:
-        """Return the same code with more known of its structure."""
+        """Return the same code with additional facts in its structure."""
         return replace(self, structure=replace(self.structure, **known))
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
 
 
-_DENSE = 0.25  # above this probability one random number a cell is as cheap as drawing distinct cells
+_DENSE = 0.25  # above this probability, one random number per cell is as cheap as drawing distinct cells
 
 
 def check_probability(argument: str, value: float, positive: bool = False) -> float:
@@ -41,13 +41,13 @@ def distinct(n_cells: int, count: int, random: np.random.Generator) -> IntArray:
         chosen[distinct(n_cells, n_cells - count, random)] = False
         return np.flatnonzero(chosen)
     cells = np.zeros(0, dtype=np.int64)
-    while len(cells) < count:  # what is missing is drawn anew, so that no draw is ever dropped for its value
+    while len(cells) < count:  # missing cells are drawn again, so that no draw is dropped because of its value
         cells = _union(cells, random.integers(0, n_cells, count - len(cells)))
     return cells
 
 
 def fill_empty(cells: IntArray, n_rows: int, n_columns: int, random: np.random.Generator) -> IntArray:
-    """Return the cells with one random cell more in every empty row, then in every empty column; sorted."""
+    """Return the cells, plus one random cell in every empty row, then in every empty column; sorted."""
     idle = np.flatnonzero(np.bincount(cells // n_columns, minlength=n_rows) == 0)
     cells = _union(cells, idle * n_columns + random.integers(0, n_columns, len(idle)))
     lost = np.flatnonzero(np.bincount(cells % n_columns, minlength=n_columns) == 0)
@@ -78,11 +78,11 @@ def bernoulli(
 
     Arguments:
         n_workers: number of workers.
-        load: expected tasks per worker (the paper's s), positive, at most `n_tasks`; need not be whole.
+        load: expected tasks per worker (the paper's s), greater than 0, at most `n_tasks`; need not be an integer.
         n_tasks: number of tasks; `n_workers` if not given.
-        seed: of the assignment.
-        nobody_idle: give each worker without a task, and each task without a worker, one at random. Without it,
-            about n exp(-load) workers answer first with nothing, and as many tasks can never be decoded.
+        seed: seed of the assignment.
+        nobody_idle: whether to give each worker without a task, and each task without a worker, one at random.
+            Otherwise about n exp(-load) workers answer first with nothing, and as many tasks can never be decoded.
 
     Structure:
         decoder: `"least_squares"`; mean_load.
@@ -92,7 +92,7 @@ def bernoulli(
     Choose it: as the baseline of randomly assigned work, or where workers choose their tasks without being told.
         Loads are unequal, so the fastest workers are the lightest, not a random set.
     Raises:
-        InvalidArgument: load not in (0, n_tasks].
+        InvalidArgument: if load is not in (0, n_tasks].
 
     >>> code = bernoulli(60, load=5)
     >>> code.replication.min() >= 1 and code.loads.min() >= 1
@@ -116,7 +116,7 @@ def regularised_bernoulli(
         n_workers: number of workers.
         load: expected tasks per worker before thinning (the paper's s), at least 1, at most `n_tasks`.
         n_tasks: number of tasks; `n_workers` if not given.
-        seed: of the assignment.
+        seed: seed of the assignment.
         nobody_idle: as for `bernoulli`.
 
     Structure:
@@ -125,7 +125,7 @@ def regularised_bernoulli(
     Guarantees: no worker holds more than 2 load tasks (and one more for each task that nobody else took).
     Choose it: instead of `bernoulli` for small loads, about the logarithm of the tasks or less.
     Raises:
-        InvalidArgument: load not in [1, n_tasks].
+        InvalidArgument: if load is not in [1, n_tasks].
 
     >>> int(regularised_bernoulli(200, load=2).loads.max()) <= 5
     True
@@ -162,24 +162,25 @@ def stochastic_block(
 
     Arguments:
         n_workers: number of workers.
-        block: tasks of each block (the paper's b). There are round(n_tasks / block) blocks, at most one a worker; where
-            that does not divide, they differ from `block`, and from each other by one.
+        block: tasks of each block (the paper's b). There are round(n_tasks / block) blocks, at most one per worker; if
+            that is not exact, blocks differ from `block`, and from each other by one.
         within: probability that a worker holds a task of its own block (p).
         between: probability that it holds a task of another block (q).
         n_tasks: number of tasks; `n_workers` if not given.
-        seed: of the assignment; workers and tasks are permuted with it, and whoever does not know it must find the
-            blocks in order to do harm.
+        seed: of the assignment; workers and tasks are permuted with it, so that an adversary that does not know it
+            would have to find the blocks.
         nobody_idle: as for `bernoulli`.
 
     Structure:
         decoder: `"least_squares"`; mean_load: within * b + between * (n_tasks - b) for blocks of b tasks, on average
-            over the workers; rounded: by how much the blocks differ from what was asked, as a sentence.
+            over the workers; rounded: how the blocks differ from the requested ones, as a sentence.
 
     Guarantees: none for any one draw. within=1, between=0 is fractional repetition, within=between a Bernoulli code.
     Choose it: against an adversary who cannot recover the blocks, at nearly the residual of repetition under random
         stragglers.
     Raises:
-        InvalidArgument: a probability outside [0, 1], both zero, or a block larger than the tasks.
+        InvalidArgument: if a probability is outside [0, 1], both are zero, or a block is larger than the number of
+            tasks.
 
     >>> stochastic_block(60, block=10, within=0.5, between=0.02).structure.mean_load
     6.0

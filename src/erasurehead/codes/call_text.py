@@ -9,7 +9,7 @@ _LONGEST = 60
 
 
 def call_text(name: object, parameters: Mapping[str, object]) -> str:
-    """Return a call with its parameters, long values left out, described codes as calls of their own.
+    """Return a call with its parameters; long values are abbreviated, and described codes are nested calls.
 
     >>> call_text("refine", {"code": {"name": "uncoded", "n_workers": 2}, "n_tasks": 4})
     'refine(code=uncoded(n_workers=2), n_tasks=4)'

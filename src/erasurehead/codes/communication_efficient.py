@@ -1,4 +1,4 @@
-"""Codes with shorter messages: gradients cut into pieces, fewer bytes for more load."""
+"""Codes with shorter messages: gradients are cut into pieces, so that more load saves bytes."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ def communication_efficient_cyclic(
 
     Arguments:
         n_workers: number of workers and of tasks (n), at most 300.
-        n_pieces: into how many pieces gradients are cut (m).
-        stragglers: how many stragglers must be tolerated (s); give this or `load`, or both.
-        load: tasks per worker (d), at least stragglers + n_pieces: no code of any kind does with less.
-        generator: of a linear code of your own, shape (n - load + n_pieces, n), such as a Vandermonde matrix; Gaussian
-            if not given, whose codes are MDS.
-        seed: of the Gaussian generator.
+        n_pieces: number of pieces into which gradients are cut (m).
+        stragglers: number of stragglers to tolerate (s); give this or `load`, or both.
+        load: tasks per worker (d), at least stragglers + n_pieces: no code works with less.
+        generator: generator of a linear code of your own, shape (n - load + n_pieces, n), such as a Vandermonde matrix;
+            Gaussian by default, which makes the code MDS.
+        seed: seed of the Gaussian generator.
 
     Structure:
         decoder: `"least_squares"`; amplification, hardest.
 
     Guarantees: exact for any set of at most load - n_pieces stragglers; with a generator of your own, of fewer than
         its minimum distance.
-    Choose it: when workers must be treated alike and messages are float64; rounding grows quickly with n (relative
+    Choose it: when all workers must be treated alike and messages are float64; rounding grows quickly with n (relative
         error 1e-10 at 30 workers), so that `communication_efficient_groups` is nearly always better.
     Raises:
-        InvalidArgument: load below stragglers + n_pieces, too many workers, a generator that does not fit, or so many
-            stragglers that float64 does not bear them.
+        InvalidArgument: if load is below stragglers + n_pieces, there are too many workers, the generator does not fit,
+            or there are more stragglers than float64 allows.
 
     >>> code = communication_efficient_cyclic(10, n_pieces=2, stragglers=2)
     >>> code.load, code.encoding.shape
@@ -65,7 +65,7 @@ def communication_efficient_cyclic(
         raise invalid("n_workers", f"must be at most {_LARGEST_CYCLIC}: rounding grows with it", n_workers, hint)
     n_pieces = check_count("n_pieces", n_pieces, at_most=n_workers)
     load = _trade_off(stragglers, load, n_pieces, n_workers)
-    dimension = n_workers - load + n_pieces  # of an MDS code any so many messages suffice
+    dimension = n_workers - load + n_pieces  # any that many messages of an MDS code suffice
     if generator is None:
         base, tolerance = generator_of(seed).standard_normal((dimension, n_workers)), load - n_pieces
     else:
@@ -109,20 +109,20 @@ def communication_efficient_groups(
     *,
     seed: int = 0,
 ) -> GradientCode:
-    """Groups that hold the same tasks; in each a linear code over the pieces of the group's sum.
+    """Groups that hold the same tasks; within each, a linear code over the pieces of the group's sum.
 
-    The code's length is the group's number of workers, its dimension the number of pieces (the reduction of the
-    messages), and its minimum distance, less one, the stragglers tolerated in each group.
+    The code's length is the group's number of workers, its dimension the number of pieces (by which messages are
+    shorter), and its minimum distance, minus one, the number of stragglers tolerated in each group.
 
     Arguments:
         n_workers: number of workers.
         load: tasks per worker, at most (d); there are ceil(n_tasks / load) groups, as in `fractional_repetition`.
-        n_pieces: into how many pieces gradients are cut (m), at most the workers of the smallest group; not needed
-            where the generator says it.
+        n_pieces: number of pieces into which gradients are cut (m), at most the size of the smallest group; not needed
+            where the generator implies it.
         generator: `"mds"` (Gaussian), `"parity"` (one straggler), `"repetition"` (one piece), or a matrix of your own,
-            shape (n_pieces, workers of a group), in which case all groups must have equally many.
+            shape (n_pieces, workers of a group), in which case all groups must have the same size.
         n_tasks: number of tasks; `n_workers` if not given.
-        seed: of Gaussian generators.
+        seed: seed of Gaussian generators.
 
     Structure:
         decoder: `"pieces_by_group"`; generators, position.
@@ -133,7 +133,7 @@ def communication_efficient_groups(
         relative error of the gradient of 1e-7 to 1e-4, the more the more pieces (8e-5 measured at 64 workers in
         groups of 32 with 16 pieces).
     Raises:
-        InvalidArgument: the groups are too small for the pieces, or the generator does not fit them.
+        InvalidArgument: if groups are too small for the pieces, or the generator does not fit them.
 
     >>> code = communication_efficient_groups(12, load=4, n_pieces=2)
     >>> code.tolerance, code.n_pieces, code.load

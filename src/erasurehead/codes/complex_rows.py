@@ -1,4 +1,4 @@
-"""Complex rows as pairs of real ones: every message that a worker sends is real."""
+"""Complex rows as pairs of real ones: all messages that workers send are real."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _ROUNDING = 1e-13  # parts this small beside the row's largest entry are roundin
 
 
 def real_rows(columns: IntArray, coefficients: ComplexArray, n_columns: int) -> tuple[SparseMatrix, IntArray, IntArray]:
-    """Split complex rows into a real and an imaginary row each.
+    """Split each complex row into a real and an imaginary row.
 
-    Each row is first divided by its first coefficient, which changes nothing that can be decoded. Where no imaginary
-    part is left, the row is one real message and not two.
+    Each row is first divided by its first coefficient, which does not affect decoding. Where no imaginary
+    part is left, the row becomes a single real message.
 
     Arguments:
-        columns: the columns of each row, shape (n_rows, size).
-        coefficients: shape (n_rows, size); the first of each row is not zero.
+        columns: columns of each row, shape (n_rows, size).
+        coefficients: coefficients of each row, shape (n_rows, size); the first one is not zero.
         n_columns: number of columns.
 
     Returns:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     Matrix = Array | Sequence[Sequence[float]] | SparseMatrix | Mapping[str, Sequence[float]]
 
 _WORK = 5e9  # multiplications that working out or confirming the tolerance may cost: seconds
-_SETS = 20_000  # straggler sets looked at when it is worked out
-_SAMPLED = 200  # straggler sets looked at when it is stated and too large to prove
+_SETS = 20_000  # straggler sets examined when the tolerance is computed
+_SAMPLED = 200  # straggler sets examined when it is given and too large to prove
 _DENSE = 1_000_000  # entries above which elimination is sparse
 
 
@@ -37,24 +37,24 @@ def custom(
     tolerance: int | None = None,
     approximate: bool = False,
 ) -> GradientCode:
-    """A code given by its encoding matrix: row by row, what each message combines.
+    """A code given by its encoding matrix: row by row, the coefficients of each message.
 
     Arguments:
         matrix: shape (n_messages, n_tasks * n_pieces), dense, sparse, or a mapping with `shape`, `row`, `column` and
             `value`; real and finite, no empty row or column.
-        owner: the worker that sends each message, numbered 0, 1, ... without gaps; one message a worker if not given.
-        n_pieces: into how many pieces gradients are cut; column `task * n_pieces + piece`.
-        tolerance: how many stragglers the code bears, if you know. It is proved on every straggler set, or tried on
-            200 random ones where there are too many. If not given, it is worked out as far as a few seconds allow.
-        approximate: accept a code that does not decode exactly even when all workers answer.
+        owner: the worker that sends each message, numbered 0, 1, ... without gaps; by default one message per worker.
+        n_pieces: number of pieces into which gradients are cut; column `task * n_pieces + piece`.
+        tolerance: number of stragglers that the code tolerates, if you know. It is verified on every straggler set, or
+            on 200 random ones if there are too many. If not given, it is computed as far as a few seconds allow.
+        approximate: whether to accept a code that does not decode exactly even when all workers answer.
 
     Structure:
         decoder: `"least_squares"`.
 
-    Guarantees: the tolerance, as said above; none if `approximate` and the target is out of reach.
+    Guarantees: the tolerance, as described above; none if `approximate` and the target is out of reach.
     Choose it: to try a code that is not here.
     Raises:
-        InvalidArgument: the matrix breaks one of these rules; the message names the row, column or straggler set.
+        InvalidArgument: if the matrix breaks one of these rules; the message names the row, column or straggler set.
 
     >>> code = custom([[0.5, 1.0, 0.0], [0.0, 1.0, -1.0], [0.5, 0.0, 1.0]])  # Tandon et al., Figure 2
     >>> code.tolerance
@@ -149,7 +149,7 @@ def _checked_owner(owner: Sequence[int] | IntArray, n_messages: int) -> IntArray
 
 
 def _decodes(code: GradientCode, stragglers: Iterable[int]) -> bool:
-    """Whether the messages of all but the given workers reach the target with weights that float64 bears."""
+    """Whether the messages of all but the given workers reach the target with weights that float64 allows."""
     present = ~np.isin(code.owner, np.fromiter(stragglers, dtype=np.int64))
     rows = code.encoding[np.flatnonzero(present)]
     if not rows.shape[0]:
@@ -159,7 +159,7 @@ def _decodes(code: GradientCode, stragglers: Iterable[int]) -> bool:
     size = code.n_tasks * code.n_pieces
     if rows.shape[0] * rows.shape[1] > _DENSE:
         weights = augmented_weights(scaled, code.target)
-        if weights is None:  # the iteration does for rows so well mixed
+        if weights is None:  # for rows this well mixed, the iteration suffices
             from scipy.sparse.linalg import lsqr
 
             weights = np.array(
@@ -176,7 +176,7 @@ def _decodes(code: GradientCode, stragglers: Iterable[int]) -> bool:
 
 
 def _affordable(code: GradientCode) -> int:
-    """Return how many straggler sets can be looked at in a few seconds."""
+    """Return how many straggler sets can be examined in a few seconds."""
     rows, columns = code.encoding.shape
     return min(_SETS, int(_WORK / (rows * columns * min(rows, columns))))
 

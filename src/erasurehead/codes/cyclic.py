@@ -1,4 +1,4 @@
-"""Cyclic codes, exact with one task more than stragglers: random coefficients, and MDS ones from roots of unity."""
+"""Cyclic codes, exact with a load of stragglers + 1: random coefficients, and MDS ones from roots of unity."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from erasurehead.errors import check_count, invalid
 
 _DRAWS = 50
 _WORK = 4e9  # multiplications that the draws may cost together, if their number is not given
-_SYSTEM = 1_500  # the same, for what each linear system costs beside them
+_SYSTEM = 1_500  # the same unit, for the overhead of each linear system
 _ENTRIES = 4_000_000  # of the linear systems that are solved at once
-_DENSE = 200  # workers up to which a dense decomposition says what rounding does
+_DENSE = 200  # workers up to which a dense decomposition measures the effect of rounding
 
 
 def cyclic_repetition(
@@ -28,25 +28,25 @@ def cyclic_repetition(
     """Worker i holds tasks i..i+s (around the circle); random coefficients make any n - s messages enough.
 
     The largest coefficient of one draw is heavy-tailed (12 workers, 3 stragglers: median 22, one in a hundred above
-    1,222), and rounding errors grow with it. So many are drawn, and the one with the smallest is kept.
+    1,222), and rounding errors grow with it. So several draws are made, and the one with the smallest is kept.
 
     Arguments:
         n_workers: number of workers and of tasks.
-        stragglers: how many stragglers must be tolerated (s); give this or `load`.
+        stragglers: number of stragglers to tolerate (s); give this or `load`.
         load: tasks per worker, s + 1; give this or `stragglers`.
-        seed: of the random coefficients.
-        draws: how many sets of coefficients are tried, the best of which is kept; 50 if not given, or as many as can be
-            tried in a few seconds where the load is large.
+        seed: seed of the random coefficients.
+        draws: how many sets of coefficients to try, of which the best is kept; by default 50, or as many as can be
+            tried in a few seconds if the load is large.
 
     Structure:
         largest_coefficient: largest coefficient in magnitude, when the first of each row is one;
             amplification, hardest.
 
     Guarantees: exact for any set of at most `stragglers` stragglers, at the least possible load for n tasks.
-    Choose it: where the workers' number does not divide and `cyclic_mds` does not fit (n - s even, or too many
+    Choose it: where load does not divide the number of workers and `cyclic_mds` does not fit (n - s even, or too many
         stragglers among too many workers for float64); needs float64 messages beyond about 20 workers.
     Raises:
-        InvalidArgument: load beyond the number of workers, or float64 does not bear so many stragglers.
+        InvalidArgument: if the load exceeds the number of workers, or there are more stragglers than float64 allows.
 
     >>> code = cyclic_repetition(12, stragglers=3)
     >>> code.load, code.tolerance, code.structure.largest_coefficient < 10
@@ -105,14 +105,14 @@ _SOURCE = "Raviv, Tamo, Tandon, Dimakis (arXiv:1707.03858), cyclic MDS codes"
 
 
 def cyclic_mds(n_workers: int, stragglers: int | None = None, load: int | None = None) -> GradientCode:
-    """Every worker's coefficients are the same, shifted around the circle: a real cyclic MDS code.
+    """A real cyclic MDS code: all workers have the same coefficients, shifted around the circle.
 
     The coefficients are those of the polynomial whose roots are the `stragglers` powers of exp(2 pi i / n) next to -1.
-    They are real where the run of roots is its own conjugate, that is where n - stragglers is odd.
+    They are real if the run of roots is closed under conjugation, which is the case if n - stragglers is odd.
 
     Arguments:
         n_workers: number of workers and of tasks (n).
-        stragglers: how many stragglers must be tolerated; n - stragglers must be odd. Give this or `load`.
+        stragglers: number of stragglers to tolerate; n - stragglers must be odd. Give this or `load`.
         load: tasks per worker, stragglers + 1; give this or `stragglers`.
 
     Structure:
@@ -120,13 +120,14 @@ def cyclic_mds(n_workers: int, stragglers: int | None = None, load: int | None =
 
     Guarantees: exact for any set of at most `stragglers` stragglers, at the least possible load for n tasks; the
         coefficients are positive, palindromic, and the same on every machine.
-    Choose it: as the default exact cyclic code, where every worker must hold equally many tasks and repetition does
-        not divide. Neighbours that are missing together multiply the rounding of the messages, by more among more
-        workers: float64 messages are needed from 20 workers on, and float64 bears 12 stragglers of 61 workers, 9 of
-        100, 7 of 200 and 5 of 300. For more take `reed_solomon`, or `exact_cyclic`, which chooses.
+    Choose it: as the default exact cyclic code, where every worker must hold equally many tasks and the load does not
+        divide the number of workers. Neighbours that are missing together amplify the rounding of the messages, the
+        more so the more workers there are: float64 messages are needed from 20 workers, and float64 allows 12
+        stragglers of 61 workers, 9 of 100, 7 of 200 and 5 of 300. For more use `reed_solomon`, or `exact_cyclic`, which
+        chooses.
     Raises:
-        InvalidArgument: n - stragglers is even, the load exceeds the number of workers, or float64 does not bear so
-            many stragglers.
+        InvalidArgument: if n - stragglers is even, the load exceeds the number of workers, or there are more stragglers
+            than float64 allows.
 
     >>> cyclic_mds(6, stragglers=3).structure.generator.round(6).tolist()
     [1.0, 2.0, 2.0, 1.0]
@@ -163,11 +164,11 @@ def cyclic_mds(n_workers: int, stragglers: int | None = None, load: int | None =
 
 
 def complex_cyclic_mds(n_workers: int, stragglers: int | None = None, load: int | None = None) -> GradientCode:
-    """The cyclic MDS code for any number of stragglers: complex coefficients, sent as two real messages a worker.
+    """The cyclic MDS code for any number of stragglers: complex coefficients, sent as two real messages per worker.
 
     Arguments:
         n_workers: number of workers and of tasks (n).
-        stragglers: how many stragglers must be tolerated; give this or `load`.
+        stragglers: number of stragglers to tolerate; give this or `load`.
         load: tasks per worker, stragglers + 1; give this or `stragglers`.
 
     Structure:
@@ -177,9 +178,9 @@ def complex_cyclic_mds(n_workers: int, stragglers: int | None = None, load: int 
     Choose it: where n - stragglers is even and the coefficients must not be random. It sends twice as many bytes as
         `cyclic_repetition`, and rounding grows as for `cyclic_mds`.
     Raises:
-        InvalidArgument: the load exceeds the number of workers, or float64 does not bear so many stragglers.
+        InvalidArgument: if the load exceeds the number of workers, or there are more stragglers than float64 allows.
 
-    The source takes the roots w^1..w^s; any s neighbouring powers without w^0 do, and those next to -1 keep the
+    The source takes the roots w^1..w^s; any s neighbouring powers without w^0 will do, and those next to -1 keep the
     decoding weights ten to a thousand times smaller.
 
     >>> code = complex_cyclic_mds(6, stragglers=2)
@@ -213,23 +214,24 @@ def complex_cyclic_mds(n_workers: int, stragglers: int | None = None, load: int 
 
 
 def exact_cyclic(n_workers: int, stragglers: int, seed: int = 0) -> GradientCode:
-    """The code to use when all workers must hold equally much and any so many stragglers must be tolerated.
+    """The code to use when all workers must hold equally much and any `stragglers` stragglers must be tolerated.
 
-    `cyclic_mds` where it exists and float64 bears it, else `cyclic_repetition`, both with one real message a worker;
-    where float64 does not bear that either, `reed_solomon`, which sends two and hardly amplifies rounding at all.
+    `cyclic_mds` where it exists and float64 allows it, otherwise `cyclic_repetition`, both with one real message per
+    worker; where float64 does not allow that either, `reed_solomon`, which sends two and hardly amplifies rounding.
 
     Arguments:
         n_workers: number of workers and of tasks.
-        stragglers: how many stragglers must be tolerated; the load is one more.
-        seed: of the random coefficients, where they are needed.
+        stragglers: number of stragglers to tolerate; the load is one more.
+        seed: seed of the random coefficients, where they are needed.
 
     Structure:
-        as the chosen code's own.
+        that of the chosen code.
 
     Guarantees: exact for any set of at most `stragglers` stragglers.
-    Choose it: when every worker must hold equally many tasks and `stragglers` + 1 does not divide the workers.
+    Choose it: when every worker must hold equally many tasks and `stragglers` + 1 does not divide the number of
+        workers.
     Raises:
-        InvalidArgument: more stragglers than workers.
+        InvalidArgument: if there are more stragglers than workers.
 
     >>> exact_cyclic(6, 3).name, exact_cyclic(6, 2).name, exact_cyclic(100, 11).name
     ('cyclic_mds', 'cyclic_repetition', 'cyclic_repetition')
@@ -241,11 +243,11 @@ def exact_cyclic(n_workers: int, stragglers: int, seed: int = 0) -> GradientCode
 
 
 def one_message_cyclic(n_workers: int, stragglers: int, seed: int = 0) -> GradientCode:
-    """Return `cyclic_mds` where it exists and float64 bears it, else `cyclic_repetition`: one real message a worker.
+    """Return `cyclic_mds` where it exists and float64 allows it, else `cyclic_repetition`: one message per worker.
 
     Raises:
-        Unbearable: float64 bears neither.
-        InvalidArgument: more stragglers than workers.
+        Unbearable: if float64 allows neither.
+        InvalidArgument: if there are more stragglers than workers.
     """
     n_workers = check_count("n_workers", n_workers)
     stragglers = check_count("stragglers", stragglers, at_least=0, at_most=n_workers - 1)
@@ -262,7 +264,7 @@ def fourier_generator(n_workers: int, roots: IntArray) -> ComplexArray:
 
     Arguments:
         n_workers: n.
-        roots: exponents, neighbours and ascending, shape (s,).
+        roots: exponents, consecutive and ascending, shape (s,).
     """
     middle = 2 * np.pi * float(roots.mean()) / n_workers if len(roots) else 0.0
     return _sine_binomials(n_workers, len(roots)) * (-np.exp(-1j * middle)) ** np.arange(len(roots) + 1)
@@ -273,7 +275,7 @@ def _instead(n_workers: int, load: int) -> str:
 
 
 def _roots(n_workers: int, s: int) -> IntArray:
-    # s neighbours, as symmetric about n/2 as they can be, 0 not among them.
+    # s consecutive exponents, as symmetric about n/2 as possible, without 0.
     return (n_workers - s + 1) // 2 + np.arange(s, dtype=np.int64)
 
 
@@ -283,4 +285,4 @@ def _sine_binomials(n_workers: int, s: int) -> Array:
     ratios = np.sin(np.pi * (s - steps + 1) / n_workers) / np.sin(np.pi * steps / n_workers)
     coefficients = np.ones(s + 1)
     np.cumprod(ratios, out=coefficients[1:])
-    return (coefficients + coefficients[::-1]) / 2  # palindromic to the last bit
+    return (coefficients + coefficients[::-1]) / 2  # palindromic, bit for bit

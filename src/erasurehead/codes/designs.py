@@ -1,4 +1,4 @@
-"""Balanced incomplete block designs as codes: planes, difference sets, and the nearest design to a wish."""
+"""Balanced incomplete block designs as codes: planes, difference sets, and the design nearest to given numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def block_design(blocks: Sequence[Sequence[int]]) -> GradientCode:
     """The code of a balanced incomplete block design of your own: workers are points, tasks are blocks.
 
     Arguments:
-        blocks: for each task the workers that hold it, equally many, counted from 0 without gaps; any two workers
+        blocks: for each task the workers that hold it, equally many each, numbered from 0 without gaps; any two workers
             must share equally many tasks.
 
     Structure:
@@ -33,9 +33,9 @@ def block_design(blocks: Sequence[Sequence[int]]) -> GradientCode:
         is exactly b - r^2 (v - s) / (r + lambda (v - s - 1)) for (v, b, r, k, lambda): as good for an adversary's
         straggler set as for a random one, and the least spectral bound of all biregular codes. For very few
         stragglers some cyclic codes are better.
-    Choose it: when stragglers may be chosen by an adversary and a design of that size exists (`design_for` tells).
+    Choose it: when stragglers may be chosen by an adversary and a design of that size exists (see `design_for`).
     Raises:
-        InvalidArgument: the blocks are not such a design; the message says which count is off.
+        InvalidArgument: if the blocks are not such a design; the message says which count is wrong.
 
     >>> tuple(block_design([[0, 1], [1, 2], [0, 2]]).structure.design)
     (3, 3, 2, 2, 1)
@@ -66,12 +66,12 @@ def design_code(
     """Return the code of a design that is known to be balanced.
 
     Arguments:
-        name: of the family.
-        parameters: what it was built from.
-        columns: tasks of each worker, shape (n_workers, load).
+        name: name of the family.
+        parameters: the parameters that it was built from.
+        columns: the tasks of each worker, shape (n_workers, load).
         n_tasks: number of tasks (blocks).
-        common: tasks that any two workers share (lambda).
-        construction: where the design comes from.
+        common: number of tasks that any two workers share (lambda).
+        construction: source of the design.
     """
     n_workers, load = len(columns), len(columns[0])
     design = BlockDesign(n_workers, n_tasks, load, n_workers * load // n_tasks, common)
@@ -98,10 +98,10 @@ def projective_plane(order: int) -> GradientCode:
     Structure:
         decoder: `"bibd"`; bibd = (q^2 + q + 1, q^2 + q + 1, q + 1, q + 1, 1), mean_load.
 
-    Guarantees: as `block_design`.
-    Choose it: when about load^2 workers are there, and who straggles may be chosen by an adversary.
+    Guarantees: as for `block_design`.
+    Choose it: when there are about load^2 workers, and an adversary may choose the stragglers.
     Raises:
-        InvalidArgument: `order` is not a prime power.
+        InvalidArgument: if `order` is not a prime power.
 
     >>> tuple(projective_plane(2).structure.design)
     (7, 7, 3, 3, 1)
@@ -123,10 +123,10 @@ def affine_plane(order: int) -> GradientCode:
     Structure:
         decoder: `"bibd"`; bibd = (q^2, q^2 + q, q + 1, q, 1), mean_load.
 
-    Guarantees: as `block_design`.
-    Choose it: as `projective_plane`, for a square number of workers.
+    Guarantees: as for `block_design`.
+    Choose it: like `projective_plane`, for a square number of workers.
     Raises:
-        InvalidArgument: `order` is not a prime power.
+        InvalidArgument: if `order` is not a prime power.
 
     >>> tuple(affine_plane(3).structure.design)
     (9, 12, 4, 3, 1)
@@ -191,10 +191,10 @@ def paley(n_workers: int) -> GradientCode:
     Structure:
         decoder: `"bibd"`; bibd = (n, n, (n - 1) / 2, (n - 1) / 2, (n - 3) / 4), mean_load.
 
-    Guarantees: as `block_design`.
-    Choose it: where half of all the data fits on each worker and an adversary picks the stragglers.
+    Guarantees: as for `block_design`.
+    Choose it: when each worker can hold half of the data and an adversary picks the stragglers.
     Raises:
-        InvalidArgument: no such number; the message says the nearest.
+        InvalidArgument: if it is not such a number; the message names the nearest ones.
 
     >>> tuple(paley(11).structure.design)
     (11, 11, 5, 5, 2)
@@ -220,10 +220,10 @@ def biquadratic(n_workers: int) -> GradientCode:
     Structure:
         decoder: `"bibd"`; bibd = (n, n, (n - 1) / 4, (n - 1) / 4, (n - 5) / 16), mean_load.
 
-    Guarantees: as `block_design`.
-    Choose it: where a quarter of all the data fits on each worker and an adversary picks the stragglers.
+    Guarantees: as for `block_design`.
+    Choose it: when each worker can hold a quarter of the data and an adversary picks the stragglers.
     Raises:
-        InvalidArgument: no such number; the message says the nearest.
+        InvalidArgument: if it is not such a number; the message names the nearest ones.
 
     >>> tuple(biquadratic(37).structure.design)
     (37, 37, 9, 9, 2)
@@ -244,10 +244,10 @@ def twin_primes(smaller: int) -> GradientCode:
     Structure:
         decoder: `"bibd"`; bibd = (n, n, (n - 1) / 2, (n - 1) / 2, (n - 3) / 4), mean_load.
 
-    Guarantees: as `block_design`.
-    Choose it: as `paley`, for other numbers of workers.
+    Guarantees: as for `block_design`.
+    Choose it: like `paley`, for other numbers of workers.
     Raises:
-        InvalidArgument: no such number; the message says the nearest.
+        InvalidArgument: if it is not such a number; the message names the nearest ones.
 
     >>> tuple(twin_primes(3).structure.design)
     (15, 15, 7, 7, 3)
@@ -261,7 +261,7 @@ def twin_primes(smaller: int) -> GradientCode:
     n_workers = smaller * (smaller + 2)
     columns: AnyIntArray
     if one.degree == two.degree == 1:
-        # Worker w stands for (w mod q, w mod q + 2), so that adding goes around one circle.
+        # Worker w stands for (w mod q, w mod q + 2), so that addition goes around one circle.
         rest = ((second - first) * pow(smaller, -1, smaller + 2)) % (smaller + 2)
         columns = develop(first + smaller * rest, n_workers)
     else:
@@ -324,22 +324,22 @@ _Candidate = tuple[int, int, Callable[[int], GradientCode], int]  # workers, loa
 
 
 def design_for(n_workers: int, load: int) -> GradientCode:
-    """The balanced design whose numbers of workers and load are nearest to a wish, among all families built here.
+    """The balanced design whose number of workers and load are nearest to the given ones, among all families here.
 
-    Nearest by the sum of the two relative distances (of logarithms). With more points than workers, the missing ones
-    count as stragglers for ever; with fewer, the other workers stay idle.
+    Nearest by the sum of the two relative distances (of logarithms). If the design has more points than there are
+    workers, the missing ones count as permanent stragglers; if it has fewer, the other workers stay idle.
 
     Arguments:
-        n_workers: wished number of workers, at least 3.
-        load: wished tasks per worker, at least 2, less than `n_workers`.
+        n_workers: desired number of workers, at least 3.
+        load: desired tasks per worker, at least 2, less than `n_workers`.
 
     Structure:
-        as the design's own; `rounded`: what was rounded, as a sentence; empty if the wish is met.
+        that of the design; `rounded`: what was rounded, as a sentence; empty if nothing was.
 
-    Guarantees: as `block_design`.
-    Choose it: to find out which design to take.
+    Guarantees: as for `block_design`.
+    Choose it: to find out which design to use.
     Raises:
-        InvalidArgument: a wish out of range.
+        InvalidArgument: if an argument is out of range.
 
     >>> design_for(30, load=5).structure.rounded
     'No balanced design here has 30 workers and load 5; the nearest is projective_plane(5): 31 workers, load 6.'
@@ -359,7 +359,7 @@ def design_for(n_workers: int, load: int) -> GradientCode:
 
 
 def _nearest(n_workers: int, load: int) -> tuple[float, _Candidate]:
-    """Return the nearest candidate and its distance; of equally near ones the smallest."""
+    """Return the nearest candidate and its distance; of several equally near ones, the smallest."""
     best: tuple[float, int] = (math.inf, 0)
     nearest: _Candidate | None = None
     for members in _FAMILIES:

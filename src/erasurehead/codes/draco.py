@@ -26,18 +26,18 @@ def draco_repetition(n_workers: int, corrupted: int, n_tasks: int | None = None)
 
     Arguments:
         n_workers: number of workers.
-        corrupted: how many workers may send anything at all (s).
+        corrupted: number of workers that may send arbitrary messages (s).
         n_tasks: number of tasks; `n_workers` if not given.
 
     Structure:
         decoder: `"majority"`; corrupted.
 
     Guarantees: if at most `corrupted` workers lie and all answer, the sum of the groups' majorities is the full
-        gradient, and the liars are named. With honest workers, exact for any set of at most 2 s stragglers or more
+        gradient, and the liars are identified. With honest workers, exact for any set of at most 2 s stragglers or more
         (smallest group - 1).
-    Choose it: when messages may be wrong; detection costs a comparison.
+    Choose it: when messages may be wrong; detection costs only a comparison.
     Raises:
-        InvalidArgument: fewer than 2 s + 1 workers.
+        InvalidArgument: if there are fewer than 2 s + 1 workers.
 
     >>> code = draco_repetition(12, corrupted=1)
     >>> code.load, code.tolerance
@@ -64,30 +64,30 @@ def draco_repetition(n_workers: int, corrupted: int, n_tasks: int | None = None)
 
 
 def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
-    """Cyclic assignment over a Fourier code: 2 s checks on the messages locate s corrupted workers.
+    """Cyclic assignment over a Fourier code: 2 s parity checks on the messages locate s corrupted workers.
 
     Worker i holds tasks i - 2s, ..., i around the circle and sends a complex combination, as two real messages. All
     honest messages together lie in a space on which the `parity` matrix vanishes.
 
-    The source checks the frequencies next to zero; here they are those next to n / 2, as in `complex_cyclic_mds`. Any
-    2 s neighbours without zero do, and next to zero the weights that decode all messages, with nobody missing, would
-    grow to 10^7 at (100, 4).
+    The source uses the frequencies next to zero as checks; here they are those next to n / 2, as in
+    `complex_cyclic_mds`. Any 2 s consecutive ones without zero will do, and next to zero the weights that decode all
+    messages, with nobody missing, would grow to 10^7 at (100, 4).
 
     Arguments:
         n_workers: number of workers and of tasks (n).
-        corrupted: how many workers may send anything at all (s), at least 1.
+        corrupted: number of workers that may send arbitrary messages (s), at least 1.
 
     Structure:
         decoder: `"syndrome"`; corrupted, parity (2 s, n), complex_part, shift, amplification, hardest; located: how
-        large the lies of s neighbours must be for float64 to tell who they are, in lengths of an honest message.
+        large the lies of s neighbours must be for float64 to identify them, relative to the norm of an honest message.
 
     Guarantees: if at most `corrupted` workers lie and all answer, they are located, as far as their lies stand out
         from rounding (`structure.located`, at most 1), and the rest decode exactly. With honest workers, exact for any
-        set of at most `code.tolerance` stragglers: 2 s, or as many as float64 bears, at least s.
-    Choose it: when messages may be wrong and 2 s + 1 does not divide the workers.
+        set of at most `code.tolerance` stragglers: 2 s, or as many as float64 allows, at least s.
+    Choose it: when messages may be wrong and 2 s + 1 does not divide the number of workers.
     Raises:
-        InvalidArgument: fewer than 2 s + 1 workers, or float64 cannot decode without s of them, or not tell lies of
-            the size of an honest message: s of at most 7 for 50 workers, 4 for 100, 2 for 1,000.
+        InvalidArgument: if there are fewer than 2 s + 1 workers, or float64 cannot decode without s of them, or cannot
+            detect lies of the size of an honest message: s may be at most 7 for 50 workers, 4 for 100, 2 for 1,000.
 
     >>> code = draco_cyclic(9, corrupted=2)
     >>> code.load, code.tolerance, code.structure.parity.shape
@@ -131,8 +131,8 @@ def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
 
 
 def _roots(n_workers: int, checks: int) -> IntArray:
-    # Neighbours about n / 2. Were they symmetric about it, all coefficients would be real: one message a worker, and
-    # less to tell liars by.
+    # Neighbours about n / 2. If they were symmetric about it, all coefficients would be real: one message per worker,
+    # and less information to identify liars.
     symmetric = (n_workers - checks) % 2 == 1 and n_workers > checks + 1
     return (n_workers - checks + 1) // 2 - int(symmetric) + np.arange(checks, dtype=np.int64)
 

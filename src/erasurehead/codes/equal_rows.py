@@ -1,4 +1,4 @@
-"""Which rows of a sparse matrix are equal, for a million rows in a second or two."""
+"""Finds equal rows of a sparse matrix, a million rows in a second or two."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def first_equal_row(matrix: SparseMatrix) -> IntArray:
     """For each row, return the first row with the same entries, shape (n_rows,).
 
-    Rows are sorted by a 64-bit fingerprint, then compared entry by entry with the first of their fingerprint, so that
-    a clash of fingerprints costs time and never correctness.
+    Rows are sorted by a 64-bit fingerprint, then compared entry by entry with the first row of the same fingerprint, so
+    that a collision of fingerprints costs time but not correctness.
 
     Arguments:
         matrix: indices sorted within each row, no duplicates, no stored zeros.

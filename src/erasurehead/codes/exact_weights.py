@@ -1,4 +1,4 @@
-"""All weights that decode all messages of a code exactly: what erased messages are worked around with."""
+"""All weights that decode all messages of a code exactly, from which weights without erased messages follow."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from erasurehead.codes.exactness import DENSE, EXACT
 ComplexArray = NDArray[np.complex128]
 
 _RANK = 1e-11
-_LOST = 1e-3  # an error of weights that were found one after the other that leaves nothing of them
-_VANISHES = 1e-13  # of a generator's spectrum, beside its largest value: rounding errors of a zero
-_SPARED = 1e-4  # of the largest weight of all: what messages that can be spared may be left with
-_ALIKE = 1e-9  # of a generator's largest coefficient: by how much rows may differ that are shifts of each other
+_LOST = 1e-3  # error beyond which weights that were found recursively are useless
+_VANISHES = 1e-13  # of a generator's largest spectral value: below it, values are rounding errors of zero
+_SPARED = 1e-4  # of the largest weight: what may be left on messages that are not needed
+_ALIKE = 1e-9  # of a generator's largest coefficient: largest difference of rows that count as shifts of each other
 
 
 class Solved(NamedTuple):
-    """Exact weights that vanish on erased messages, as well as can be."""
+    """Exact weights that vanish on erased messages, as far as possible."""
 
     weights: Array
-    """In units of rows of length one, shape (n_pieces, n_messages); 0 for the erased messages."""
+    """The weights, for rows scaled to norm one, shape (n_pieces, n_messages); 0 for the erased messages."""
     left: float
     """The largest weight that the erased messages would have needed: 0 up to rounding if the rest decodes."""
     square: float
-    """The squared length of all weights."""
+    """The squared norm of all weights."""
 
 
 class ExactWeights(ABC):
-    """All exact decodings of all messages: `base + anything @ null`, in weights of rows of length one.
+    """All exact weights of all messages: `base + anything @ null`, for rows scaled to norm one.
 
     Attributes:
-        base: the one of least norm, shape (n_pieces, n_messages).
-        lengths: of the rows, shape (n_messages,); 0 for an empty one.
-        nullity: how many orthonormal weights there are that bring nothing.
-        sharp: whether decoding uses these weights, so that what they leave undecoded is what a decoding leaves.
+        base: the weights of least norm, shape (n_pieces, n_messages).
+        lengths: norms of the rows, shape (n_messages,); 0 for an empty row.
+        nullity: dimension of the weights that decode to zero.
+        sharp: whether decoding uses these weights, so that their residual is that of a decoding.
     """
 
     base: Array
@@ -50,14 +50,14 @@ class ExactWeights(ABC):
 
     @abstractmethod
     def null_at(self, messages: IntArray) -> Array:
-        """Return what the weights that bring nothing give some messages, shape (nullity, k)."""
+        """Return the columns of `null` at some messages, shape (nullity, k)."""
 
     @abstractmethod
     def combined(self, mix: Array) -> Array:
         """Return `mix @ null`, shape (n_pieces, n_messages), for a mix of shape (n_pieces, nullity)."""
 
     def without(self, erased: IntArray) -> Solved:
-        """Return the exact weights of least norm that leave out some messages."""
+        """Return the exact weights of least norm that do not use some messages."""
         weights = self.base
         square = float((weights**2).sum())
         if not len(erased):
@@ -73,17 +73,17 @@ class ExactWeights(ABC):
         return Solved(weights, left, square)
 
     def amplification(self, erased: IntArray, size: int) -> float:
-        """Return by how much the weights without some messages amplify rounding; infinite if they cannot be spared.
+        """Return how much the weights without some messages amplify rounding; inf if these messages are needed.
 
         Arguments:
-            erased: messages.
-            size: the number of the code's columns.
+            erased: the messages that are not used.
+            size: number of the code's columns.
         """
         square = float((self.base**2).sum())
         if len(erased):
             wanted, bearable = -self.base[:, erased].T, _SPARED * float(np.abs(self.base).max())
             if self.nullity:
-                # The length of the mix and what it leaves are wanted, not the mix: a small triangle tells both.
+                # Only the norm of the mix and its residual are needed, not the mix: a small triangle gives both.
                 null = self.null_at(erased)
                 table = np.asarray(np.linalg.qr(null, mode="r"), dtype=np.float64).T
                 cutoff = float(np.finfo(np.float64).eps) * max(null.shape)
@@ -125,14 +125,14 @@ def dense_weights(code: GradientCode) -> ExactWeights | None:
 
 
 def banded_weights(code: GradientCode, coefficients: Array) -> ExactWeights | None:
-    """Return all exact weights of a cyclic code in time linear in its size, or None if they are lost in rounding.
+    """Return all exact weights of a cyclic code in time linear in its size, or None if rounding makes them useless.
 
-    Good enough to find out by how much they amplify rounding; decoding has better ones. Once the weights of s
+    They are good enough to find how much they amplify rounding, but not for decoding. Once the weights of s
     neighbours are chosen, each task gives the weight of the next worker.
 
     Arguments:
         code: worker i holds tasks i, i + 1, ..., i + s around the circle.
-        coefficients: of each worker, beginning with one, shape (n_workers, s + 1).
+        coefficients: coefficients of each worker, the first one is 1, shape (n_workers, s + 1).
     """
     n, width = coefficients.shape
     s = width - 1
@@ -159,15 +159,15 @@ def banded_weights(code: GradientCode, coefficients: Array) -> ExactWeights | No
 
 @final
 class _Waves(ExactWeights):
-    """Weights of codes whose rows are one row, shifted: waves around the circle of workers, one frequency at a time.
+    """Weights of codes whose rows are shifts of one row: waves around the circle of workers, frequency by frequency.
 
-    Nothing is decomposed that is larger than the two parts of a complex message, so that the condition of the code
-    does not matter, and nothing is held that is larger than the code.
+    Only matrices as small as the two parts of a complex message are decomposed, so that the condition of the code
+    does not matter, and nothing larger than the code is stored.
 
     Arguments:
         owner, part: worker of each message, and its part: 0 real, 1 imaginary.
         base: weight of all real and of all imaginary parts, shape (parts,).
-        lengths: of the rows, shape (n_messages,).
+        lengths: norms of the rows, shape (n_messages,).
         turns: frequency of each wave, shape (nullity,).
         heights: complex amplitude of each wave for each part, shape (nullity, parts).
     """
@@ -198,10 +198,10 @@ class _Waves(ExactWeights):
 
 
 def shifted_weights(code: GradientCode) -> ExactWeights | None:
-    """Return all exact weights of a code whose rows are shifts of one row (`Structure.shift`), else None.
+    """Return all exact weights of a code whose rows are shifts of one row (`Structure.shift`); otherwise None.
 
-    The Fourier transform of a shifted row is that of the row, turned: so every frequency of the weights has equations
-    of its own, one unknown or two.
+    The Fourier transform of a shifted row is that of the row times a phase: so each frequency of the weights has
+    equations of its own, with one or two unknowns.
     """
     generator = _generator(code)
     if generator is None:
@@ -270,13 +270,13 @@ def _generator(code: GradientCode) -> Array | None:
 
 
 def exact_weights(code: GradientCode) -> ExactWeights | None:
-    """Return all exact weights of a code, or None if it has none or they are too dear to find.
+    """Return all exact weights of a code, or None if it has none or they are too expensive to compute.
 
     Arguments:
         code: any code.
     """
     if code.name == "refine" and code.inner:
-        return exact_weights(code.inner[0])  # whatever counts each task once counts its parts once
+        return exact_weights(code.inner[0])  # weights that count each task once count its parts once
     if code.structure.shift is not None:
         return shifted_weights(code)
     if code.n_messages <= min(DENSE, 2 * code.encoding.shape[1]):

@@ -1,4 +1,4 @@
-"""When a code counts as exact: one threshold for all who ask, and how much rounding a tolerance may bring with it."""
+"""When a code counts as exact: one threshold for all uses, and how much rounding a stated tolerance may cause."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ EXACT = 1e-12
 """A residual of at most `EXACT * n_tasks` is exact: every task is then counted once, to about one in a million."""
 
 MOST_AMPLIFIED = 2e9
-"""The largest amplification of rounding errors that a stated tolerance may bring with it.
+"""The largest amplification of rounding errors that a stated tolerance may cause.
 
 Weights in float64 then count every task once to about 4e-7, so that the residual stays below `EXACT`.
 """
@@ -18,8 +18,8 @@ MOST_ELIMINATED = 1e8
 """The same for large codes without a structure, whose weights come from sparse elimination."""
 
 DENSE = 1024
-"""Messages up to which a dense decomposition of a code is still cheap: larger ones need a structure or elimination."""
+"""Number of messages up to which a dense decomposition is cheap: larger codes need a structure or elimination."""
 
 
 class Unbearable(InvalidArgument):
-    """A code was asked to bear more stragglers, or liars, than float64 can decode it without, or locate."""
+    """A code was requested to tolerate more stragglers, or liars, than float64 allows."""

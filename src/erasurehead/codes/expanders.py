@@ -1,4 +1,4 @@
-"""Codes from random regular and expander graphs: approximate, and hard to hurt for an adversary."""
+"""Codes from random regular and expander graphs: approximate, and robust against adversaries."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _DRAWS = 20
 
 
 def regular(n_workers: int, load: int, n_tasks: int | None = None, *, seed: int = 0) -> GradientCode:
-    """Every worker holds equally many tasks and every task is on equally many workers, at random.
+    """A random assignment with equally many tasks on every worker and equally many workers per task.
 
     Arguments:
         n_workers: number of workers.
         load: tasks per worker (the paper's s), at least 2.
         n_tasks: number of tasks, a divisor of n_workers * load; `n_workers` if not given.
-        seed: of the assignment. A draw that falls apart into unconnected parts is redrawn, 20 times at most.
+        seed: seed of the assignment. Disconnected draws are redrawn, at most 20 times.
 
     Structure:
         decoder: `"least_squares"`; mean_load.
@@ -34,7 +34,7 @@ def regular(n_workers: int, load: int, n_tasks: int | None = None, *, seed: int 
         replication: 4 (load - 1) / load^2 for as many tasks as workers.
     Choose it: when stragglers may be correlated or chosen by an adversary, and an approximate gradient will do.
     Raises:
-        InvalidArgument: no such assignment exists, or every draw fell apart.
+        InvalidArgument: if no such assignment exists, or every draw was disconnected.
 
     >>> code = regular(60, load=5)
     >>> set(code.loads.tolist()), set(code.replication.tolist())
@@ -72,9 +72,9 @@ def expander(n_workers: int, load: int, *, seed: int = 0, slack: float = 1.1) ->
     Arguments:
         n_workers: number of workers and of tasks: the vertices.
         load: tasks per worker: the degree d, at least 3; n_workers * load must be even.
-        seed: of the graph.
+        seed: seed of the graph.
         slack: the second eigenvalue must be at most `slack * 2 * sqrt(d - 1)` (1 is a Ramanujan graph); a draw that
-            misses it, or is bipartite or disconnected, is redrawn, 20 times at most.
+            misses it, or is bipartite or disconnected, is redrawn, at most 20 times.
 
     Structure:
         decoder: `"least_squares"`; mean_load, second_eigenvalue.
@@ -82,9 +82,9 @@ def expander(n_workers: int, load: int, *, seed: int = 0, slack: float = 1.1) ->
     Guarantees: exact when all workers answer. With s stragglers, whichever they are, one-step decoding leaves at most
         (second_eigenvalue / load)^2 * n * s / (n - s), and optimal decoding at most n x s / (n - s + x s) with
         x = (second_eigenvalue / load)^2.
-    Choose it: as `regular`, when the bound must be known and kept.
+    Choose it: like `regular`, when the bound must be known and guaranteed.
     Raises:
-        InvalidArgument: no such graph exists, or no draw met the slack.
+        InvalidArgument: if no such graph exists, or no draw met the slack.
 
     The source divides the adjacency matrix by d; here its entries stay one, so that the one-step weight is
     n / ((n - s) d). Its diagonal is zero: worker i does not hold task i.
@@ -124,17 +124,17 @@ def expander(n_workers: int, load: int, *, seed: int = 0, slack: float = 1.1) ->
 
 
 def margulis(side: int) -> GradientCode:
-    """The expander of Margulis, Gabber and Galil on a square grid: 8 edges each, no randomness.
+    """The expander of Margulis, Gabber and Galil on a square grid: 8 edges per vertex, no randomness.
 
     Arguments:
-        side: of the grid; there are side^2 workers and tasks. At least 2.
+        side: side of the grid, at least 2; there are side^2 workers and tasks.
 
     Structure:
         decoder: `"least_squares"`; mean_load (8, the sum of a row), second_eigenvalue (at most 5 sqrt(2) = 7.07).
 
-    Guarantees: as `expander`, with 8 in the place of the load. Vertices that are neighbours twice over count twice (a
+    Guarantees: as for `expander`, with 8 in place of the load. Vertices that are neighbours twice count twice (a
         coefficient of 2), so that on small grids workers hold fewer tasks: 3, 5 and 6 for sides 2, 3 and 4.
-    Choose it: when an expander must be the same for everybody without a seed. Random ones have a larger gap.
+    Choose it: when an expander must be the same everywhere without a seed. Random ones have a larger gap.
 
     >>> code = margulis(5)
     >>> code.n_workers, code.structure.second_eigenvalue < 7.08
@@ -181,7 +181,7 @@ def _connected_columns(n_workers: int, load: int, n_tasks: int, replication: int
 
 
 def _circle(n_workers: int, random: np.random.Generator) -> IntArray:
-    # Two tasks a worker and two workers a task: the only connected assignment is one circle, in random order.
+    # Two tasks per worker and two workers per task: the only connected assignment is a circle, in random order.
     workers, tasks = random.permutation(n_workers), random.permutation(n_workers)
     columns = np.empty((n_workers, 2), dtype=np.int64)
     columns[workers] = np.stack([tasks, np.roll(tasks, -1)], axis=1)

@@ -1,4 +1,4 @@
-"""A family of codes: its constructor, and what is read off the constructor's signature and documentation."""
+"""A family of codes: its constructor, and what its signature and docstring say."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _SECTIONS = ("Arguments", "Structure", "Guarantees", "Choose it", "Raises")
 
 @dataclass(frozen=True)
 class Family:
-    """One row of the catalogue: a constructor, and what its documentation and its example say.
+    """One row of the catalogue: a constructor, with what its docstring and its example say.
 
     Arguments:
         constructor: builds a code from its parameters.
         status: `"exact"` if a positive number of stragglers can be tolerated exactly, `"approximate"` if not,
             `"depends"` if that depends on the parameters.
-        promise: the guarantee in a few words, without its conditions; `guarantee` has all of it.
+        promise: the guarantee in a few words, without conditions; `guarantee` has the whole text.
         example: builds a small code of the family.
     """
 
@@ -51,12 +51,12 @@ class Family:
 
     @property
     def summary(self) -> str:
-        """What the code is, in a line."""
+        """What the code is, in one line."""
         return self._sections["Summary"]
 
     @property
     def guarantee(self) -> str:
-        """What holds for every code of the family."""
+        """What is guaranteed for every code of the family."""
         return self._sections["Guarantees"]
 
     @property
@@ -76,7 +76,7 @@ class Family:
 
     @property
     def source(self) -> str:
-        """Paper and section, as the codes of the family carry it."""
+        """Paper and section, from the family's codes."""
         return self.example_code.source
 
     def row(self) -> dict[str, object]:
@@ -105,7 +105,7 @@ class Family:
 
 
 def _sections(docstring: str) -> dict[str, str]:
-    """Split a constructor's docstring into its summary and its named sections, each on one line but `Arguments`."""
+    """Split a constructor's docstring into summary and named sections, each on one line except for `Arguments`."""
     lines = docstring.splitlines()
     found = {"Summary": lines[0]}
     current = ""

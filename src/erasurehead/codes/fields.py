@@ -1,4 +1,4 @@
-"""Finite fields small enough for tables: what the block designs are made of."""
+"""Finite fields small enough for tables, for the construction of block designs."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def is_prime(number: int) -> bool:
 
 
 class Field:
-    """The finite field of a prime-power order; elements are 0..order-1, read as polynomials by their base-p digits.
+    """The finite field of a prime-power order; elements are 0..order-1, with polynomials as their base-p digits.
 
     Arguments:
         order: a prime power.
 
     Raises:
-        InvalidArgument: `order` is not a prime power.
+        InvalidArgument: if `order` is not a prime power.
 
     >>> field = Field(9)
     >>> a, b = field.elements[:, None], field.elements[None, :]
@@ -83,7 +83,7 @@ class Field:
 
 @lru_cache(maxsize=8)
 def _tables(prime: int, degree: int) -> tuple[IntArray, IntArray]:
-    """Return powers of a primitive element, and logarithms to that base (that of zero is 0 and means nothing)."""
+    """Return powers of a primitive element, and logarithms to that base (that of zero is 0, without meaning)."""
     order = prime**degree
     for candidate in range(order):
         powers = _powers_of_x(prime, degree, candidate) if degree > 1 else _powers_of(prime, candidate)
@@ -105,9 +105,9 @@ def _powers_of(prime: int, base: int) -> list[int] | None:
 
 
 def _powers_of_x(prime: int, degree: int, tail: int) -> list[int] | None:
-    # Multiply by x modulo x^degree - tail(x); primitive if the powers come back to one only after order - 1 steps.
+    # Multiply by x modulo x^degree - tail(x); primitive if the powers return to one only after order - 1 steps.
     if tail % prime == 0:
-        return None  # x would divide the modulus, and its powers never come back
+        return None  # x would divide the modulus, and its powers never return
     order, top = prime**degree, prime ** (degree - 1)
     places = [prime**i for i in range(degree)]
     digits = [tail // place % prime for place in places]

@@ -1,4 +1,4 @@
-"""Graph codes: workers are edges, tasks are vertices, and decoding goes by connected components."""
+"""Graph codes: workers are edges, tasks are vertices, and connected components are decoded one by one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def graph_code(n_workers: int, replication: int, *, seed: int = 0) -> GradientCo
     Arguments:
         n_workers: number of workers: edges. There are 2 n_workers / replication tasks: vertices.
         replication: workers per task: the degree d, at least 3; a divisor of 2 n_workers.
-        seed: of the graph and of its vertices' order. A disconnected or bipartite draw is redrawn.
+        seed: seed of the graph and of the order of its vertices. Disconnected and bipartite draws are redrawn.
 
     Structure:
         decoder: `"graph"`; edges.
@@ -37,7 +37,7 @@ def graph_code(n_workers: int, replication: int, *, seed: int = 0) -> GradientCo
     Choose it: for huge numbers of workers with load 2, when both random and adversarial stragglers occur: optimal
         decoding takes time proportional to the arrivals.
     Raises:
-        InvalidArgument: no such graph exists.
+        InvalidArgument: if no such graph exists.
 
     >>> code = graph_code(30, replication=3)
     >>> code.n_tasks, code.load, set(code.replication.tolist())
@@ -62,19 +62,20 @@ def graph_code(n_workers: int, replication: int, *, seed: int = 0) -> GradientCo
 
 
 def edge_code(edges: Sequence[Sequence[int]] | IntArray) -> GradientCode:
-    """The graph code of a graph of your own: one worker for each edge.
+    """The graph code of a graph of your own: one worker per edge.
 
     Arguments:
-        edges: the two tasks of each worker, different, counted from 0 without gaps; shape (n_workers, 2).
+        edges: the two tasks of each worker, which must differ, numbered from 0 without gaps; shape (n_workers, 2).
 
     Structure:
         decoder: `"graph"`; edges.
 
     Guarantees: exact when all workers answer, if every connected part has an odd cycle or equally many tasks on both
         sides.
-    Choose it: for a vertex-transitive graph (the source's theorem wants one), or where the network says who is near.
+    Choose it: for a vertex-transitive graph (as the source's theorem requires), or where the network determines which
+        workers are near each other.
     Raises:
-        InvalidArgument: not pairs, a loop, a gap in the numbers, or a part that can never be decoded.
+        InvalidArgument: if edges are not pairs, one is a loop, numbers have a gap, or a part can never be decoded.
 
     >>> edge_code([[0, 1], [1, 2], [2, 0]]).tolerance
     0
@@ -103,7 +104,7 @@ def edge_code(edges: Sequence[Sequence[int]] | IntArray) -> GradientCode:
 
 
 def _nearest(n_workers: int, replication: int) -> str:
-    """Say which replication fits this number of workers, and which number of workers this replication."""
+    """Return a hint: which replication fits this number of workers, and which number of workers this replication."""
 
     def fits(workers: int, degree: int) -> bool:
         return 2 * workers % degree == 0 and 2 * workers > degree * degree

@@ -1,4 +1,4 @@
-"""Codes for workers that straggle with different, known probabilities: unbiased fixed weights of least variance.
+"""Codes for workers that straggle with different, known probabilities: unbiased fixed weights with the least variance.
 
 Song and Choi (arXiv:2510.22539) state the problem, the least residual error under unbiasedness, and solve it for equal
 (aligned) partial gradients; `heterogeneous_exclusive` is their allocation. The staircase, and the optimum for
@@ -25,14 +25,14 @@ _SURE = 1e-6  # workers that never straggle balance loads as if they did once in
 
 
 def heterogeneous_staircase(probabilities: Sequence[float] | Array, n_tasks: int | None = None) -> GradientCode:
-    """Optimal for aligned gradients, coefficients not negative: tasks dealt out in proportion to (1 - p) / p.
+    """Optimal for aligned gradients, with nonnegative coefficients: tasks are dealt out in proportion to (1 - p) / p.
 
-    The workers' shares of the tasks, laid end to end, are cut where tasks end; neighbours share the task at the cut.
+    The workers' shares of the tasks are laid end to end and cut where tasks end; neighbours share the task at a cut.
 
     Arguments:
-        probabilities: each worker's probability of straggling, in [0, 1]; one that always straggles gets nothing, and
-            where some never do the others get nothing.
-        n_tasks: number of tasks (k); the number of workers if not given.
+        probabilities: each worker's probability of straggling, in [0, 1]; workers that always straggle get nothing, and
+            if some never do, the others get nothing.
+        n_tasks: number of tasks (k); by default the number of workers.
 
     Structure:
         decoder: `"fixed_weights"`; weights (all one), straggling, expected_residual, aligned_residual.
@@ -42,7 +42,7 @@ def heterogeneous_staircase(probabilities: Sequence[float] | Array, n_tasks: int
         all workers answer.
     Choose it: when the straggling probabilities are known and differ, and a low load matters.
     Raises:
-        InvalidArgument: a probability outside [0, 1], or all one.
+        InvalidArgument: if a probability is outside [0, 1], or all are one.
 
     >>> code = heterogeneous_staircase([0.1, 0.2, 0.5])
     >>> code.loads.tolist(), round(code.structure.aligned_residual, 4)
@@ -52,7 +52,7 @@ def heterogeneous_staircase(probabilities: Sequence[float] | Array, n_tasks: int
     ends = np.cumsum(_shares(p, n_tasks))
     ends[-1] = n_tasks
     whole = np.round(ends)
-    ends = np.where(np.abs(ends - whole) < 1e-9 * n_tasks, whole, ends)  # no slivers left by rounding
+    ends = np.where(np.abs(ends - whole) < 1e-9 * n_tasks, whole, ends)  # avoid slivers due to rounding
     cuts = np.unique(np.concatenate([ends, np.arange(n_tasks + 1)]))
     middles = (cuts[1:] + cuts[:-1]) / 2
     workers = np.searchsorted(ends, middles)
@@ -69,21 +69,21 @@ def heterogeneous_staircase(probabilities: Sequence[float] | Array, n_tasks: int
 
 
 def heterogeneous_exclusive(probabilities: Sequence[float] | Array, n_tasks: int | None = None) -> GradientCode:
-    """The authors' allocation: exclusive tasks in whole numbers, and one task on every worker that evens it out.
+    """The authors' allocation: whole exclusive tasks, and one task on all workers that compensates for rounding.
 
     Arguments:
         probabilities: as for `heterogeneous_staircase`.
-        n_tasks: number of tasks (k); the number of workers if not given.
+        n_tasks: number of tasks (k); by default the number of workers.
 
     Structure:
         decoder: `"fixed_weights"`; weights (all one), straggling, expected_residual, aligned_residual.
 
     Guarantees: unbiased, with the same least variance for equal partial gradients as `heterogeneous_staircase`. The
-        common task may have large and negative coefficients, and all others have a single holder, so that for partial
-        gradients that differ its variance is many times larger.
-    Choose it: to reproduce the paper; else `heterogeneous_staircase`.
+        common task may have large and negative coefficients, and all other tasks have a single holder, so that for
+        partial gradients that differ its variance is many times larger.
+    Choose it: to reproduce the paper; otherwise prefer `heterogeneous_staircase`.
     Raises:
-        InvalidArgument: a probability outside [0, 1], or all one.
+        InvalidArgument: if a probability is outside [0, 1], or all are one.
 
     >>> heterogeneous_exclusive([0.1, 0.2, 0.5]).replication.tolist()
     [3, 1, 1]
@@ -113,7 +113,7 @@ def heterogeneous_exclusive(probabilities: Sequence[float] | Array, n_tasks: int
 
 
 def heterogeneous_held(probabilities: Sequence[float] | Array, holders: Sequence[Sequence[int]]) -> GradientCode:
-    """Optimal for orthogonal gradients, given who holds which task: weights in proportion to (1 - p) / p.
+    """Optimal for orthogonal gradients, for given holders of each task: weights in proportion to (1 - p) / p.
 
     Arguments:
         probabilities: as for `heterogeneous_staircase`.
@@ -124,9 +124,9 @@ def heterogeneous_held(probabilities: Sequence[float] | Array, holders: Sequence
 
     Guarantees: the plain sum of what arrives is unbiased, and its expected residual is the least possible for these
         holders: the sum over tasks of 1 / sum over holders of (1 - p) / p.
-    Choose it: when who holds what is given and the partial gradients differ much.
+    Choose it: when the holders are given and the partial gradients differ a lot.
     Raises:
-        InvalidArgument: a probability outside [0, 1], or a task whose holders all straggle always.
+        InvalidArgument: if a probability is outside [0, 1], or all holders of a task always straggle.
 
     >>> code = heterogeneous_held([0.1, 0.2, 0.5], [[0, 1, 2]])
     >>> code.encoding.toarray().ravel().round(7).tolist()
@@ -155,14 +155,14 @@ def heterogeneous_held(probabilities: Sequence[float] | Array, holders: Sequence
 def heterogeneous_balanced(
     probabilities: Sequence[float] | Array, load: int, n_tasks: int | None = None
 ) -> GradientCode:
-    """Holders chosen greedily under a load cap, then the optimal weights for orthogonal gradients.
+    """Holders are chosen greedily under a load cap; weights are then optimal for orthogonal gradients.
 
-    Workers, the most reliable first, take the `load` tasks whose holders' sum of (1 - p) / p is the smallest so far.
+    Workers, the most reliable first, take the `load` tasks whose holders have the smallest sum of (1 - p) / p so far.
 
     Arguments:
         probabilities: as for `heterogeneous_staircase`.
         load: tasks per worker.
-        n_tasks: number of tasks (k); the number of workers if not given.
+        n_tasks: number of tasks (k); by default the number of workers.
 
     Structure:
         decoder: `"fixed_weights"`; weights (all one), straggling, expected_residual, aligned_residual.
@@ -170,7 +170,7 @@ def heterogeneous_balanced(
     Guarantees: unbiased; the expected residual is the least possible for the holders chosen.
     Choose it: when the straggling probabilities are known, partial gradients differ, and no worker can hold more.
     Raises:
-        InvalidArgument: a probability outside [0, 1], or too little load to cover all tasks.
+        InvalidArgument: if a probability is outside [0, 1], or the load is too small to cover all tasks.
 
     >>> code = heterogeneous_balanced([0.1, 0.1, 0.5, 0.5], load=2)
     >>> code.loads.tolist(), code.replication.tolist()
@@ -216,7 +216,7 @@ def _checked(probabilities: Sequence[float] | Array, n_tasks: int | None) -> tup
 
 
 def _shares(p: Array, n_tasks: int) -> Array:
-    """Return Y: how many tasks' worth each worker contributes on average, for the least aligned variance."""
+    """Return Y: the number of tasks that each worker contributes on average, for the least aligned variance."""
     if (p == 0).any():
         return n_tasks * (p == 0) / (p == 0).sum()
     delta = (1 - p) / p
@@ -232,7 +232,7 @@ def _orthogonal(
     n_tasks: int,
     source: str,
 ) -> GradientCode:
-    # alpha in proportion to (1 - p) / p among a task's holders; only those that never straggle, where there are any.
+    # alpha in proportion to (1 - p) / p among a task's holders; only those that never straggle, if there are any.
     sure = p[workers] == 0
     covered = np.bincount(tasks[sure], minlength=n_tasks)[tasks] > 0
     weight = np.where(covered, sure.astype(np.float64), (1 - p[workers]) / np.where(sure, 1.0, p[workers]))
@@ -254,7 +254,7 @@ def _code(
     n_tasks: int,
     source: str,
 ) -> GradientCode:
-    # alpha: what each worker is to contribute to each task on average; it sends alpha / (1 - p).
+    # alpha: the average contribution of each worker to each task; it sends alpha / (1 - p).
     kept = alpha != 0
     workers, tasks, alpha = workers[kept], tasks[kept], alpha[kept]
     order = np.lexsort((tasks, workers))

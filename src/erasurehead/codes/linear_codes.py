@@ -1,4 +1,4 @@
-"""Small linear codes by their generators: what communication-efficient gradient codes are made of."""
+"""Small linear codes, given by generators, for communication-efficient gradient codes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.errors import InvalidArgument, invalid
 
 _DRAWS = 20
-_SUBSETS = 2_000  # column subsets looked at when draws are compared
-_LIMIT = 50_000  # column subsets looked at when a distance is proved
-_RANK = 1e-9  # smallest singular value, beside the largest, of columns that count as independent
+_SUBSETS = 2_000  # column subsets examined when draws are compared
+_LIMIT = 50_000  # column subsets examined when a distance is proved
+_RANK = 1e-9  # smallest singular value, relative to the largest, of columns that count as independent
 
 
 def gaussian_mds(dimension: int, length: int, random: np.random.Generator) -> Array:
     """Return a Gaussian generator, shape (dimension, length): any `dimension` columns are independent.
 
-    Of several draws the one whose worst such columns are best conditioned is kept.
+    Of several draws, the one whose worst such columns are best conditioned is kept.
     """
     if dimension == 1:
         return np.ones((1, length))  # the repetition code: no draw can be better conditioned
@@ -48,10 +48,10 @@ def repetition(length: int) -> Array:
 
 
 def erasures_tolerated(generator: Array) -> int:
-    """Return how many columns may go, whichever they are, before the rank falls: the minimum distance less one.
+    """Return how many arbitrary columns can be erased without loss of rank: the minimum distance minus one.
 
     Raises:
-        InvalidArgument: the rank is too small even with all columns, or there are too many subsets to look at.
+        InvalidArgument: if the rank is too small even with all columns, or there are too many subsets to examine.
     """
     dimension, length = generator.shape
     tolerated = -1

@@ -1,4 +1,4 @@
-"""Codes made of codes: Kronecker products, and finer tasks."""
+"""Codes made from codes: Kronecker products, and finer tasks."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ def kronecker(first: GradientCode, second: GradientCode) -> GradientCode:
     Structure:
         decoder: `"groups"` if both are repetition codes, else `"least_squares"`.
 
-    Guarantees: exact for any set of fewer than (t1 + 1) (t2 + 1) stragglers, for factors that bear t1 and t2; for any
-        max(t1, t2), where the factors together amplify rounding too much for float64. For
-        biregular factors, any s stragglers leave at most n_tasks x s / (n - s + x s), with the larger of the factors'
-        x = `spectrum.ratio`.
-    Choose it: to enlarge a good small design without loss of its bound.
+    Guarantees: exact for any set of fewer than (t1 + 1) (t2 + 1) stragglers, for factors that tolerate t1 and t2; for
+        any max(t1, t2), where the factors together amplify rounding too much for float64. For biregular factors, any s
+        stragglers leave at most n_tasks x s / (n - s + x s), with the larger of the factors' x = `spectrum.ratio`.
+    Choose it: to enlarge a good small design without weakening its bound.
     Raises:
-        InvalidArgument: a factor has several pieces.
+        InvalidArgument: if a factor has several pieces.
 
     >>> from erasurehead.codes import block_design, projective_plane
     >>> code = kronecker(projective_plane(2), block_design([[0, 1], [1, 2], [0, 2]]))
@@ -47,7 +46,7 @@ def kronecker(first: GradientCode, second: GradientCode) -> GradientCode:
     if first.tolerance is not None and second.tolerance is not None:
         tolerance = (first.tolerance + 1) * (second.tolerance + 1) - 1
         if amplified(first) * amplified(second) > MOST_ELIMINATED:
-            # With so few missing, those of one factor are worked around for each worker of the other by itself.
+            # With so few missing, one factor's erasures are decoded around separately for each worker of the other.
             tolerance = max(first.tolerance, second.tolerance)
     groups = None
     if first.groups is not None and second.groups is not None:
@@ -73,21 +72,21 @@ def kronecker(first: GradientCode, second: GradientCode) -> GradientCode:
 
 
 def refine(code: GradientCode, n_tasks: int) -> GradientCode:
-    """The same code over finer tasks: each task is cut into several, whose numbers differ by at most one.
+    """The same code over finer tasks: each task is cut into several, in numbers that differ by at most one.
 
-    A code whose tasks are tied to its workers, such as a cyclic one, so serves any larger number of tasks.
+    This way a code whose number of tasks is tied to its workers, such as a cyclic one, serves any larger number.
 
     Arguments:
         code: any code.
         n_tasks: number of finer tasks, at least `code.n_tasks`.
 
     Structure:
-        as the code's own, as far as they speak of messages and not of tasks; inner, a cyclic or Reed-Solomon code.
+        that of the code, as far as it is about messages and not about tasks; inner, a cyclic or Reed-Solomon code.
 
-    Guarantees: the code's own tolerance; its residuals, where all tasks are cut into equally many, times that number.
-    Choose it: when the data come in more partitions than the code has tasks, as after workers have left.
+    Guarantees: the code's own tolerance; if all tasks are cut into equally many, its residuals times that number.
+    Choose it: when the data have more partitions than the code has tasks, for example after workers have left.
     Raises:
-        InvalidArgument: fewer tasks than the code has.
+        InvalidArgument: if there are fewer tasks than the code has.
 
     >>> from erasurehead.codes import cyclic_mds
     >>> refine(cyclic_mds(6, stragglers=3), n_tasks=15).loads.tolist()
@@ -107,14 +106,14 @@ def refine(code: GradientCode, n_tasks: int) -> GradientCode:
         groups=code.groups,
         tolerance=code.tolerance,
         source=code.source,
-        # Exact weights that are known in closed form are those of the finer tasks, too.
+        # Exact weights in closed form are valid for the finer tasks, too.
         inner=() if code.structure.shift is None else (code,),
         structure=_of_messages(code),
     )
 
 
 def _of_messages(code: GradientCode) -> Structure:
-    """Return what is known of a code's messages, and stays true where its tasks are cut."""
+    """Return what is known about a code's messages and remains true when its tasks are cut."""
     known = code.structure
     return Structure(
         decoder=known.decoder if known.decoder in _DECODERS else "least_squares",
@@ -135,10 +134,10 @@ def _of_messages(code: GradientCode) -> Structure:
 
 
 def amplified(code: GradientCode) -> float:
-    """Return by how much a code says that it amplifies rounding; 1 where it says nothing."""
+    """Return the amplification of rounding that a code states; 1 if it states none."""
     return max(1.0, code.structure.amplification or 1.0)
 
 
 def described(code: GradientCode) -> dict[str, object]:
-    """Return a code as `build` reads it back: its name and parameters in one mapping."""
+    """Return a code in the form that `build` reads: its name and parameters in one mapping."""
     return {"name": code.name, **code.parameters}

@@ -17,16 +17,16 @@ _DRAWS = 20
 def random_regular_edges(n_vertices: int, degree: int, random: np.random.Generator) -> IntArray:
     """Return the edges of a random simple connected regular graph, shape (n_vertices * degree / 2, 2).
 
-    Of degree 2 the only connected graph is a cycle, and that is what comes. Graphs denser than half are drawn as
+    For degree 2 the only connected graph is a cycle. Graphs denser than half are drawn as
     complements.
 
     Arguments:
         n_vertices: number of vertices, more than `degree`.
         degree: at least 2; n_vertices * degree must be even.
-        random: the stream to draw from.
+        random: the generator to draw from.
 
     Raises:
-        InvalidArgument: every draw was disconnected.
+        InvalidArgument: if every draw was disconnected.
     """
     if degree == 2:
         circle = random.permutation(n_vertices)
@@ -51,7 +51,7 @@ def is_connected(n_vertices: int, edges: IntArray) -> bool:
 def sides(n_vertices: int, edges: IntArray) -> IntArray | None:
     """Return the side, 0 or 1, of each vertex of a connected graph without odd cycles; None if there is one.
 
-    Without an odd cycle the double cover falls apart into two copies, and the copy of (vertex, 0) is the side.
+    Without an odd cycle the double cover consists of two copies, and the copy that contains (vertex, 0) is the side.
     """
     shift = np.array([0, n_vertices])
     cover = np.concatenate([edges + shift, edges + shift[::-1]])
@@ -67,18 +67,18 @@ def neighbours(n_vertices: int, edges: IntArray) -> IntArray:
 
 
 def biregular_columns(row_sizes: IntArray, column_sizes: IntArray, random: np.random.Generator) -> IntArray:
-    """Return random distinct columns for every row, so that every column is used as often as asked.
+    """Return random distinct columns for every row, so that every column is used as often as requested.
 
     Arguments:
-        row_sizes: how many columns each row takes.
-        column_sizes: how many rows take each column; the same total.
-        random: the stream to draw from.
+        row_sizes: number of columns of each row.
+        column_sizes: number of rows of each column; the same total.
+        random: the generator to draw from.
 
     Returns:
-        Columns, row after row, ascending within a row; shape (total,).
+        The columns, row after row, ascending within a row; shape (total,).
 
     Raises:
-        InvalidArgument: the repair of repeated columns did not come to an end.
+        InvalidArgument: if the repair of repeated columns did not finish.
     """
     n_rows, n_columns = len(row_sizes), len(column_sizes)
     total = int(row_sizes.sum())
@@ -118,8 +118,8 @@ def _repair(
 ) -> IntArray | None:
     """Exchange right ends until no pair is forbidden (a negative key) and none occurs twice.
 
-    Every pair in the wrong picks a random partner, and the two swap their right ends where both new pairs are free and
-    no other swap of the round touches them; so no round makes anything worse.
+    Every invalid pair picks a random partner, and the two swap their right ends if both new pairs are unused and no
+    other swap of the round touches them; so no round makes anything worse.
     """
     right = right.copy()
     for _ in range(_ROUNDS):
@@ -144,7 +144,7 @@ def _absent(keys: IntArray, ordered: IntArray) -> BoolArray:
 
 
 def _single(values: IntArray) -> BoolArray:
-    """Return which values occur once only."""
+    """Return which values occur only once."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     return counts[inverse] == 1
 

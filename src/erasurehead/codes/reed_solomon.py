@@ -1,4 +1,4 @@
-"""Reed-Solomon gradient codes: exact, for any number of tasks that the workers can share evenly."""
+"""Reed-Solomon gradient codes: exact, for any number of tasks that workers can share evenly."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def reed_solomon(n_workers: int, load: int, n_tasks: int | None = None) -> Gradi
         decoder: `"least_squares"`; complex_part, shift, largest_coefficient, amplification, hardest.
 
     Guarantees: exact for any set of at most d - 1 stragglers, d = n_workers * load / n_tasks; the least possible load.
-    Choose it: when every straggler set of that size must decode among many workers or under a large load, where cyclic
-        codes multiply rounding: a task's holders are spread around the circle, so that this one does not. Also when
-        tasks and workers differ in number. It sends two real messages a worker, or one where all rows are real.
+    Choose it: when every straggler set of that size must decode among many workers or with a large load, where cyclic
+        codes amplify rounding: here a task's holders are spread around the circle, which avoids that. Also when there
+        are not as many tasks as workers. It sends two real messages per worker, or one where all rows are real.
     Raises:
-        InvalidArgument: more load than tasks, or n_tasks does not divide n_workers * load.
+        InvalidArgument: if the load exceeds n_tasks, or n_tasks does not divide n_workers * load.
 
     >>> reed_solomon(8, load=2, n_tasks=4).tolerance
     3
@@ -55,7 +55,7 @@ def reed_solomon(n_workers: int, load: int, n_tasks: int | None = None) -> Gradi
     replication = n_workers * load // n_tasks
     # t_j(x) over n x^(n-1), at a holder's point, is one over the product of its distances to the other holders: the
     # product over all points is n x^(n-1), and dividing a row by a constant changes nothing. How far the other holders
-    # of a task lie around the circle depends on its place in the row alone, so that all rows are alike.
+    # of a task lie around the circle depends only on its place in the row, so that all rows are alike.
     apart = (columns[0][:, None] - columns.ravel()) % n_tasks == 0
     generator = np.ones(load, dtype=np.complex128)
     for place in range(load):

@@ -262,8 +262,8 @@ FAMILIES: tuple[Family, ...] = (
 )
 
 
-_MANY = 100_000  # workers from which on it is looked whether a code fits into memory
-_BYTES = 40  # for each coefficient while a code is built, at least
+_MANY = 100_000  # workers from which the memory for a code is checked first
+_BYTES = 40  # least memory per coefficient while a code is built
 
 _BY_NAME = {entry.name: entry for entry in FAMILIES}
 
@@ -290,17 +290,17 @@ _ABBREVIATIONS = {
     "bcc": ["batched_coupons"],
     "draco": ["draco_repetition", "draco_cyclic"],
 }
-"""What the papers call them for short."""
+"""The papers' abbreviations."""
 
 
 def family(name: str) -> Family:
-    """Return the family of a name.
+    """Return the family with a name.
 
     Arguments:
         name: as in `catalogue`.
 
     Raises:
-        InvalidArgument: there is none; the message lists all names, or the nearest.
+        InvalidArgument: if there is none; the message lists all names, or the nearest ones.
     """
     if name in _BY_NAME:
         return _BY_NAME[name]
@@ -310,14 +310,14 @@ def family(name: str) -> Family:
 
 
 def build(name: str, **parameters: object) -> GradientCode:
-    """Build a code by its name, as configuration files and the command line do.
+    """Build a code by its name, as run files and the command line do.
 
     Arguments:
-        name: of a family in the catalogue.
-        **parameters: the constructor's; where it takes a code, a mapping with that code's `name` and parameters.
+        name: name of a family in the catalogue.
+        **parameters: the constructor's parameters; for a code, a mapping with its `name` and parameters.
 
     Raises:
-        InvalidArgument: no such family, a parameter that it does not have or lacks, or one of the wrong type.
+        InvalidArgument: if there is no such family, a parameter is unknown, missing, or of the wrong type.
 
     >>> build("fractional_repetition", n_workers=12, load=3)
     fractional_repetition(n_workers=12, load=3, n_tasks=12)
@@ -345,7 +345,7 @@ def describe(name: str | None = None) -> str:
     """Return the page of one family, or one line for each family, as text.
 
     Arguments:
-        name: of a family; None for one line for each.
+        name: name of a family; None for one line per family.
 
     >>> describe().splitlines()[0].split()[:3]
     ['uncoded', 'approximate', 'Every']
@@ -366,7 +366,7 @@ def describe(name: str | None = None) -> str:
 
 
 def _argument(spec: inspect.Parameter, value: object) -> object:
-    """Return a parameter's value, a described code built; raise if its type cannot be meant."""
+    """Return a parameter's value, building described codes; raise if it has the wrong type."""
     wanted = str(spec.annotation)
     if wanted == "GradientCode":
         if isinstance(value, GradientCode):

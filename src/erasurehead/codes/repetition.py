@@ -14,11 +14,11 @@ from erasurehead.errors import check_count, invalid
 
 
 def uncoded(n_workers: int, n_tasks: int | None = None) -> GradientCode:
-    """Every task on exactly one worker, which sends the sum of its partial gradients.
+    """Every task is on exactly one worker, which sends the sum of its partial gradients.
 
     Arguments:
         n_workers: number of workers.
-        n_tasks: number of tasks, at least one a worker; `n_workers` if not given. They are dealt out in
+        n_tasks: number of tasks, at least one per worker; `n_workers` if not given. They are dealt out in
             consecutive blocks whose sizes differ by at most one.
 
     Structure:
@@ -27,7 +27,7 @@ def uncoded(n_workers: int, n_tasks: int | None = None) -> GradientCode:
     Guarantees: exact when every worker answers; each straggler costs its own tasks and nothing else.
     Choose it: as the baseline, or with backup workers (wait for the first r and rescale).
     Raises:
-        InvalidArgument: fewer tasks than workers.
+        InvalidArgument: if there are fewer tasks than workers.
 
     >>> code = uncoded(4, n_tasks=6)
     >>> code.loads.tolist(), code.tolerance
@@ -70,9 +70,9 @@ def fractional_repetition(
 
     Guarantees: exact as soon as one worker of every group has answered, often long before all but the stragglers
         have; so for any set of at most (smallest group - 1) stragglers. A missing group costs its own tasks.
-    Choose it: by default. It decodes early, in no time and without any rounding.
+    Choose it: by default. It decodes early, instantly and without rounding errors.
     Raises:
-        InvalidArgument: more load than tasks, or fewer workers than groups.
+        InvalidArgument: if the load exceeds n_tasks, or there are fewer workers than groups.
 
     >>> code = fractional_repetition(30, load=3)
     >>> code.tolerance, int(code.groups.max()) + 1
@@ -120,22 +120,23 @@ def fractional_repetition(
 def binary_repetition(n_workers: int, stragglers: int, n_tasks: int | None = None) -> GradientCode:
     """All coefficients are one, for any number of workers: each of stragglers + 1 classes shares out all tasks.
 
-    Worker i is in class i mod (stragglers + 1). So many stragglers leave one class untouched, whose messages add up to
+    Worker i is in class i mod (stragglers + 1). That many stragglers leave one class complete, whose messages add up to
     the full gradient.
 
     Arguments:
         n_workers: number of workers (n).
-        stragglers: how many stragglers must be borne (s), less than `n_workers`.
+        stragglers: number of stragglers to tolerate (s), less than `n_workers`.
         n_tasks: number of tasks, at least as many as the largest class has workers; `n_workers` if not given.
 
     Structure:
         decoder: `"classes"`; classes.
 
-    Guarantees: exact for any set of at most `stragglers` stragglers, with no rounding at all. Loads differ between
+    Guarantees: exact for any set of at most `stragglers` stragglers, without rounding errors. Loads differ between
         classes, up to ceil(n_tasks / floor(n / (s + 1))).
-    Choose it: instead of a cyclic code where stragglers + 1 does not divide the workers and messages are float32.
+    Choose it: instead of a cyclic code if stragglers + 1 does not divide the number of workers and messages are
+        float32.
     Raises:
-        InvalidArgument: more stragglers than workers can bear, or fewer tasks than a class has workers.
+        InvalidArgument: if there are too many stragglers, or fewer tasks than a class has workers.
 
     >>> code = binary_repetition(11, stragglers=3)
     >>> sorted(set(code.loads.tolist())), set(code.replication.tolist())

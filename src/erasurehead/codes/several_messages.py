@@ -1,4 +1,4 @@
-"""Codes in which a worker sends several messages a step, in order: partial stragglers, nested codes, uncoded work."""
+"""Codes with several messages per worker and step, in order: partial stragglers, nested codes, uncoded work."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ from erasurehead.errors import check_count, invalid
 
 
 def partial_stragglers(code: GradientCode, slowness: float) -> GradientCode:
-    """For stragglers that are slow but not dead: an uncoded message first, then a coded one.
+    """For stragglers that are slow but not dead: first an uncoded message, then a coded one.
 
     Each worker first sends the sum of its own exclusive tasks, then its message of the inner code. The exclusive part
     is so large that a straggler, `slowness` times slower than the others, has sent it when they have sent both.
 
     Arguments:
-        code: an exact inner code with one message a worker and equal loads d: `fractional_repetition` or a cyclic one.
+        code: an exact inner code with one message per worker and equal loads d: `fractional_repetition` or a cyclic
+            one.
         slowness: how many times slower a straggler is (the paper's alpha), more than 1; d / (slowness - 1), the number
-            of exclusive tasks, must be whole.
+            of exclusive tasks, must be an integer.
 
     Structure:
         decoder: `"parts"`; parts, inner (the inner code), weights none.
 
-    Guarantees: exact when all first messages are in and all but `code.tolerance` of the second ones: full stragglers
-        are not tolerated (tolerance 0). Load per worker, as a fraction of all tasks, below the inner code's alone.
+    Guarantees: exact when all first messages have arrived and all but `code.tolerance` of the second ones: full
+        stragglers are not tolerated (tolerance 0). Load per worker, as a fraction of all tasks, below the inner code's
+        alone.
     Choose it: when the slowest worker still does a known fraction of the others' work.
     Raises:
-        InvalidArgument: the inner code does not fit, or the exclusive tasks do not come out whole.
+        InvalidArgument: if the inner code does not fit, or the number of exclusive tasks is not an integer.
 
     >>> from erasurehead.codes import fractional_repetition
     >>> code = partial_stragglers(fractional_repetition(12, load=3), slowness=2)
@@ -72,25 +74,25 @@ def partial_stragglers(code: GradientCode, slowness: float) -> GradientCode:
 
 
 def nested(n_workers: int, stragglers: int, *, seed: int = 0) -> GradientCode:
-    """Cyclic codes for 0, 1, ..., s stragglers stacked: a worker that goes on computing bears more stragglers.
+    """Stacked cyclic codes for 0, 1, ..., s stragglers: the more workers compute, the more stragglers are tolerated.
 
     Worker i computes tasks i, i+1, ..., i+s in turn; after t + 1 of them it can send its message of the code that
-    bears t stragglers. In the source the workers only signal their progress, and the coordinator asks for the one
+    tolerates t stragglers. In the source the workers only signal their progress, and the coordinator asks for the one
     level that can be decoded; the message rows, in order, serve both ways.
 
     Arguments:
         n_workers: number of workers and of tasks.
         stragglers: the largest number of stragglers to be tolerated (s).
-        seed: of the levels that need random coefficients (those with n - t even).
+        seed: seed of the levels that need random coefficients (those with n - t even).
 
     Structure:
         decoder: `"levels"`; levels (t of each message), inner (the codes, by level).
 
     Guarantees: exact as soon as n - t workers have finished t + 1 tasks, for any t; so for any set of at most
         `stragglers` stragglers, and never later than the best fixed cyclic code of at most that load.
-    Choose it: when the number of stragglers, above all of dead workers, changes from step to step.
+    Choose it: when the number of stragglers, in particular of dead workers, changes from step to step.
     Raises:
-        InvalidArgument: more stragglers than workers, or more than float64 bears.
+        InvalidArgument: if there are more stragglers than workers, or more than float64 allows.
 
     >>> code = nested(8, stragglers=2)
     >>> code.n_messages, code.structure.levels[code.messages_of(0)].tolist()
@@ -116,7 +118,7 @@ def nested(n_workers: int, stragglers: int, *, seed: int = 0) -> GradientCode:
 
 
 def multi_message(n_workers: int, load: int, n_tasks: int | None = None) -> GradientCode:
-    """Uncoded work, each task sent as soon as it is finished; tasks repeated around the circle.
+    """Uncoded work: each task is sent as soon as it is finished; tasks are repeated around the circle.
 
     Worker i starts where it alone starts and goes around the circle of tasks, so that a task's copies are finished at
     different times, and partial work of a straggler counts.
@@ -134,7 +136,7 @@ def multi_message(n_workers: int, load: int, n_tasks: int | None = None) -> Grad
     Choose it: when bytes are cheap and partial work is worth having: no coded scheme of the
         same assignment decodes earlier, but this one sends `load` times the messages.
     Raises:
-        InvalidArgument: more load than tasks, or too little to cover them.
+        InvalidArgument: if the load exceeds n_tasks, or is too small to cover them.
 
     >>> code = multi_message(5, load=2)
     >>> code.n_messages, code.tasks_of_message(9).tolist(), code.tolerance

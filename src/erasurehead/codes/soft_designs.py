@@ -23,7 +23,7 @@ def soft_design(
     *,
     seed: int = 0,
 ) -> GradientCode:
-    """Sparse Gaussian code: coins decide who holds what, correlated Gaussian coefficients imitate a design's overlaps.
+    """Sparse Gaussian code: coins decide who holds what; correlated Gaussian coefficients imitate a design's overlaps.
 
     A worker holds each task with probability `density`. In expectation a row adds up to `load`, as does its squared
     norm, and two rows have the inner product `common`.
@@ -32,9 +32,9 @@ def soft_design(
         n_workers: number of workers (N).
         load: expected sum of a row (L), positive; the tasks that a worker computes are n_tasks * density.
         density: probability that a worker holds a task (gamma), in (0, 1].
-        common: expected inner product of two rows (lambda); the least that exists if not given.
+        common: expected inner product of two rows (lambda); by default the least possible.
         n_tasks: number of tasks (K); `n_workers` if not given.
-        seed: of coins and coefficients. Who is left without a task, or a worker, gets one at random.
+        seed: seed of coins and coefficients. A worker without a task, or a task without a worker, gets one at random.
 
     Structure:
         decoder: `"least_squares"`; mean_load (L), common (lambda).
@@ -44,9 +44,9 @@ def soft_design(
     Choose it: where a balanced design is wanted and none of that size exists; decode by least squares, which leaves
         much less than equal weights.
     Raises:
-        InvalidArgument: no coefficients have such moments; the message says which bound is broken.
+        InvalidArgument: if no coefficients have such moments; the message says which bound is violated.
 
-    The source sets this code apart from the soft BIBD of Sakorikar and Wang (arXiv:2105.05231), which is not here.
+    The source distinguishes this code from the soft BIBD of Sakorikar and Wang (arXiv:2105.05231), which is not here.
 
     With n_tasks = n_workers and a true design's lambda = L (L - 1) / (K - 1), only density 1 would do: a sparse soft
     design has a larger lambda.

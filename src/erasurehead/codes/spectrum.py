@@ -1,4 +1,4 @@
-"""The two largest singular values of an encoding: what bounds the residual under every straggler set."""
+"""The two largest singular values of an encoding, which bound the residual for every straggler set."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Spectrum:
 def spectrum_of(encoding: SparseMatrix) -> Spectrum:
     """Return the two largest singular values, by Lanczos iteration on the smaller Gram matrix where it is large.
 
-    A gap too narrow to be resolved, as of one long circle, counts as none: both values are then the bound by row and
-    column sums, which is exact for biregular codes, and every bound on residuals stays sound.
+    A gap too narrow to be resolved, such as that of one long circle, counts as none: both values are then the bound by
+    row and column sums, which is exact for biregular codes, and all bounds on residuals remain valid.
     """
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh  # a tenth of a second to import
 

@@ -25,19 +25,19 @@ def stochastic_gradient(
         replication: workers per task (the paper's d).
         straggling: probability that a worker straggles, the same for all (p), in [0, 1).
         n_tasks: number of tasks; `n_workers` if not given. Loads differ by at most one.
-        seed: of the assignment.
+        seed: seed of the assignment.
 
     Structure:
         decoder: `"fixed_weights"`; weights, straggling.
 
     Guarantees: the fixed-weight sum is unbiased when workers straggle independently with that probability, and its
         residual is n_tasks * straggling / (replication * (1 - straggling)) on average.
-    Choose it: for stochastic gradient descent that must be unbiased without any decoding.
+    Choose it: for stochastic gradient descent that must be unbiased without decoding.
     Raises:
-        InvalidArgument: more replication than workers, or too few copies for every worker to hold a task.
+        InvalidArgument: if replication exceeds n_workers, or there are too few copies for every worker to hold a task.
 
-    The source wants any two workers to share about equally many tasks (pairwise balance). Here loads and replication
-    are equal, loads up to one, and pairs share what chance gives them.
+    The source requires that any two workers share about equally many tasks (pairwise balance). Here loads and
+    replication are equal, loads up to one, and the overlaps of pairs are left to chance.
 
     >>> code = stochastic_gradient(20, replication=3, straggling=0.2)
     >>> set(code.loads.tolist()), float(code.structure.weights[0])
@@ -88,17 +88,17 @@ def batched_coupons(n_workers: int, load: int, n_tasks: int | None = None, *, se
         n_workers: number of workers.
         load: tasks per batch, at most (the paper's r); there are ceil(n_tasks / load) batches.
         n_tasks: number of tasks; `n_workers` if not given.
-        seed: of the picks. A draw that leaves a batch to nobody is redrawn, 100 times at most.
+        seed: seed of the picks. Draws in which nobody holds some batch are redrawn, at most 100 times.
 
     Structure:
         decoder: `"groups"`: a batch's workers are its group.
 
     Guarantees: exact as soon as every batch has been seen, so for any set of at most (rarest batch - 1) stragglers.
         Among many workers, about N (1 + 1/2 + ... + 1/N) arrivals are needed for N batches.
-    Choose it: where workers come and go and nobody can coordinate who holds what; else `fractional_repetition`, which
-        spreads the batches evenly.
+    Choose it: where workers come and go and nobody can coordinate who holds what; otherwise `fractional_repetition`,
+        which spreads the batches evenly.
     Raises:
-        InvalidArgument: more load than tasks, or too few workers to see every batch.
+        InvalidArgument: if the load exceeds n_tasks, or there are too few workers to see every batch.
 
     >>> code = batched_coupons(60, load=10)
     >>> int(code.groups.max()) + 1, code.replicas

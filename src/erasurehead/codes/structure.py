@@ -1,4 +1,4 @@
-"""What the construction of a code knows of its rows, for decoders, analysis and reports."""
+"""What the construction of a code knows about its rows, for decoders, analysis and reports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DecoderName: TypeAlias = Literal[
 
 - `"least_squares"`: none; least squares always works;
 - `"groups"`: the messages of a group are equal, the first one speaks for it (`GradientCode.groups`);
-- `"classes"`: the messages of one class, all in, add up to the target (`classes`);
+- `"classes"`: all messages of a class add up to the target (`classes`);
 - `"bibd"`: equal weights are optimal, `r / (r + lambda * (arrived - 1))` (`design`);
 - `"graph"`: each message is the sum of two tasks, decoded by components (`edges`);
 - `"cyclic_mds"`: row i is the generator polynomial shifted by i (`generator`, `roots`);
@@ -43,7 +43,7 @@ DecoderName: TypeAlias = Literal[
 """
 
 
-_EMPTY = ("generators", "rounded")  # where nothing is known
+_EMPTY = ("generators", "rounded")  # fields that are empty where nothing is known
 
 
 class BlockDesign(NamedTuple):
@@ -66,21 +66,21 @@ class BlockDesign(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """What the construction of a code knows of its rows beyond their numbers; None, or empty, where it knows nothing.
+    """What the construction of a code knows about its rows beyond their numbers; None, or empty, where unknown.
 
-    Nothing here is needed to decode: least squares always works. It says what is quicker, and what a paper promises.
+    Nothing here is needed to decode: least squares always works. It tells what is quicker, and what a paper promises.
 
     Arguments:
         decoder: the decoder that the paper gives.
         classes: the class of each message, shape (n_messages,).
-        design: of a block design.
+        design: the numbers of a block design.
         edges: the two tasks of each worker, shape (n_workers, 2).
         generator: coefficients of the generator polynomial, constant first. Worker i holds tasks i, i+1, ... around
             the circle.
         roots: exponents j such that the generator polynomial vanishes at exp(2 pi i j / n).
         generators: for each group its generator, shape (n_pieces, messages of the group).
         position: the generator's column of each message, shape (n_messages,).
-        levels: stragglers that the message's own code bears, shape (n_messages,).
+        levels: stragglers that the message's own code tolerates, shape (n_messages,).
         parts: 0 for an uncoded first message, 1 for a coded second one, shape (n_messages,).
         weights: fixed weights, shape (n_messages,).
         straggling: the probabilities of straggling for which the weights are unbiased, shape (n_workers,).
@@ -94,11 +94,11 @@ class Structure:
         complex_part: 0 for the real, 1 for the imaginary row of a complex one, shape (n_messages,); the two are
             neighbours.
         corrupted: corrupted workers that can be located and outvoted.
-        located: how large the lies of `corrupted` neighbours must be for float64 to tell who they are, in lengths of an
-            honest message.
+        located: how large the lies of `corrupted` neighbours must be for float64 to identify them, relative to the norm
+            of an honest message.
         parity: complex matrix of shape (checks, n_workers): `parity @ complex rows == 0`.
-        largest_coefficient: in magnitude, where rows begin with one.
-        second_eigenvalue: of a graph, in magnitude; `lambda` of the expander bounds.
+        largest_coefficient: largest coefficient in magnitude, if rows begin with one.
+        second_eigenvalue: second eigenvalue of a graph, in magnitude; `lambda` of the expander bounds.
         amplification: the worst factor that a search found, over sets of `tolerance` stragglers, between the rounding
             error of a message and the relative error of the decoded gradient.
         hardest: those stragglers.
@@ -138,7 +138,7 @@ class Structure:
         object.__setattr__(self, "generators", tuple(frozen(one) for one in self.generators))
 
     def known(self) -> dict[str, Any]:
-        """Return what is known, by name: whatever is not as it is by default."""
+        """Return what is known, by name: every field that differs from its default."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
         return {
             name: value for name, value in values.items() if not (value is None or (name in _EMPTY and not len(value)))

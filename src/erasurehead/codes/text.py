@@ -20,8 +20,8 @@ def parse_code(text: str, n_workers: int | None = None) -> GradientCode:
     Arguments:
         text: a call of a constructor of `erasurehead.codes`; calls may be nested, as in
             `refine(cyclic_mds(stragglers=3), n_tasks=60)`.
-        n_workers: number of workers that the code must have, which may be left out of the text; None if the text alone
-            says it.
+        n_workers: number of workers that the code must have, which may be left out of the text; None if the text
+            contains it.
 
     Raises:
         InvalidArgument: if there is no such code, its parameters do not fit, or it has another number of workers.

@@ -1,4 +1,4 @@
-"""Codes made from a code: for another number of workers, or without the tasks that nobody can bring any more."""
+"""Codes derived from a code: for another number of workers, or without tasks that are lost."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from erasurehead.errors import InvalidArgument, check_count, invalid
 
 
 def shortened(code: GradientCode, lost: Sequence[int] | IntArray) -> GradientCode:
-    """Return the code over the tasks that are left. Messages that say something of a lost task are erased from it.
+    """Return the code over the remaining tasks. Messages that contain a lost task are erased.
 
-    Workers and messages keep their numbers. Decoding it gives the sum over the tasks that are left.
+    Workers and messages keep their numbers. Decoding it gives the sum over the remaining tasks.
 
     Arguments:
         code: any code.
-        lost: tasks, at least one of them not lost.
+        lost: the lost tasks; at least one task must be left.
 
     >>> from erasurehead.codes import uncoded
     >>> shortened(uncoded(4), [1]).replication.tolist()
@@ -54,18 +54,18 @@ def shortened(code: GradientCode, lost: Sequence[int] | IntArray) -> GradientCod
 def resized(code: GradientCode, n_workers: int, held: Sequence[int] | None = None) -> GradientCode:
     """Return a code of the same family for another number of workers, over the same tasks.
 
-    Repetition keeps its groups of tasks, and spreads the workers over them, so that few tasks move; uncoded work is
-    dealt out anew. Codes whose tasks are tied to their workers, such as cyclic ones, are built for the new number and
+    Repetition keeps its groups of tasks and spreads the workers over them, so that few tasks move; uncoded work is
+    dealt out anew. Codes whose tasks are tied to their workers, such as cyclic ones, are rebuilt for the new number and
     then refined to the old tasks: nearly all tasks move.
 
     Arguments:
         code: any code of the catalogue that is built from a number of workers.
         n_workers: the new number, at least 1.
-        held: how many of the workers that stay hold each task, shape (n_tasks,): repetition makes those groups larger
+        held: how many of the remaining workers hold each task, shape (n_tasks,): repetition enlarges the groups
             that have more of them, so that fewer workers move.
 
     Raises:
-        InvalidArgument: if the family knows no code with so many workers.
+        InvalidArgument: if the family has no code with that many workers.
 
     >>> from erasurehead.codes import cyclic_mds
     >>> resized(fractional_repetition(12, load=3), 10).replication.tolist()
@@ -91,9 +91,9 @@ def resized(code: GradientCode, n_workers: int, held: Sequence[int] | None = Non
         name = code.name
     if "n_workers" not in parameters:
         raise _not_resized(code, n_workers, "it is not built from a number of workers; repetition and cyclic codes are")
-    if "stragglers" in parameters:  # no more of them than there are others
+    if "stragglers" in parameters:  # at most all but one worker
         parameters["stragglers"] = min(int(cast("int", parameters["stragglers"])), n_workers - 1)
-    if name == "cyclic_mds":  # real only where n_workers - stragglers is odd; else Tandon's takes its place
+    if name == "cyclic_mds":  # real only where n_workers - stragglers is odd; otherwise Tandon's replaces it
         inner = exact_cyclic(n_workers, int(cast("int", parameters["stragglers"])))
     else:
         inner = build(name, **{**parameters, "n_workers": n_workers})
@@ -104,13 +104,13 @@ def resized(code: GradientCode, n_workers: int, held: Sequence[int] | None = Non
 
 
 def _sizes(code: GradientCode, held: Sequence[int]) -> list[int] | None:
-    """Return the sizes of a repetition code's groups, dealt out such that groups that are held more often get more."""
+    """Return the sizes of a repetition code's groups, such that groups with more holders get more workers."""
     assert code.groups is not None
     sizes = np.bincount(code.groups)
     first = np.unique(code.groups, return_index=True)[1]
     holders = np.array([int(np.asarray(held)[code.tasks_of(worker)].min()) for worker in first.tolist()])
     dealt = np.empty_like(sizes)
-    dealt[np.argsort(-holders, kind="stable")] = sizes  # which come the larger ones first
+    dealt[np.argsort(-holders, kind="stable")] = sizes  # which are sorted, larger ones first
     return None if (dealt == sizes).all() else dealt.tolist()
 
 
