@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from erasurehead.decoding.rounding import conditioning as conditioning
     from erasurehead.decoding.sparse import SparseLeastSquares as SparseLeastSquares
 
-# Workers know where the elements of a message belong, and decode nothing.
+# Workers need only the layout of messages: they do not decode.
 __getattr__, __dir__ = lazy_names(
     __name__,
     {

@@ -1,4 +1,4 @@
-"""The stragglers that hurt most: exactly where that can be found out, else by a searching adversary."""
+"""The worst set of stragglers: exact where it can be computed, otherwise found by a searching adversary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _KNAPSACK = 4_000_000  # cells of the table over groups and stragglers
 _CLIMBERS = 4  # sets from which the search begins
-_HEAT = 0.3  # the typical loss that it accepts half-way, as a part of the best residual; falls to nothing
+_HEAT = 0.3  # the typical loss that it accepts half-way, as a fraction of the best residual; falls to 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +32,8 @@ class WorstCase:
 
     Arguments:
         stragglers: the workers, ascending.
-        residual: that they leave to optimal decoding, in tasks.
-        proven: whether no other set of so many workers leaves more; else it is the worst that was found.
+        residual: the residual of optimal decoding without them, in tasks.
+        proven: whether no other set of as many workers is worse; otherwise it is the worst that was found.
     """
 
     stragglers: IntArray
@@ -51,21 +51,21 @@ def worst_case(
     decoder: Decoder | None = None,
     start: IntArray | None = None,
 ) -> WorstCase:
-    """Return the set of stragglers that leaves the largest residual to optimal decoding.
+    """Return the set of stragglers for which the residual of optimal decoding is the largest.
 
-    Replicas (a knapsack over the groups) and block designs (all sets are alike) are solved exactly, and so is any code
-    with few enough sets. For others an adversary searches: it isolates tasks by removing all their holders, removes
-    neighbours, runs and random workers, and improves the best set by exchanging single workers. Finding the worst set
-    is NP-hard in general, so that nothing better can be promised.
+    Replicas (a knapsack over the groups) and block designs (all sets are equivalent) are solved exactly, and so is any
+    code with few enough sets. For others, an adversary searches: it isolates tasks by removing all their holders,
+    removes neighbours, runs and random workers, and improves the best set by exchanging single workers. Finding the
+    worst set is NP-hard in general, so that optimality cannot be guaranteed.
 
     Arguments:
         code: any code.
-        stragglers: how many workers straggle, at most all.
-        enumerate_up_to: sets that are tried one by one, at most.
-        effort: residuals that the searching adversary may compute.
-        seed: of the search.
-        decoder: optimal; `make_decoder(code)` if None.
-        start: a set of fewer stragglers from which the adversary may also begin.
+        stragglers: number of stragglers, at most the number of workers.
+        enumerate_up_to: number of sets up to which all are tried.
+        effort: number of residuals that the searching adversary may compute.
+        seed: seed of the search.
+        decoder: an optimal decoder; `make_decoder(code)` if None.
+        start: a set of fewer stragglers from which the adversary may also start.
 
     Source: Charles, Papailiopoulos, Ellenberg, arXiv 1711.06771, section 4 (hardness; repetition's worst case).
     """
@@ -88,7 +88,7 @@ def worst_case(
 
 
 def _worst_groups(decoder: FirstPerGroup, s: int) -> WorstCase | None:
-    """Return the most valuable groups whose holders are together at most s, if no worker holds two groups."""
+    """Return the most valuable groups with at most s holders in total, if no worker holds two groups."""
     code = decoder.code
     pairs = np.unique(np.stack([decoder.groups, code.owner]), axis=1)
     if len(np.unique(pairs[1])) < pairs.shape[1] or (s + 1) * len(decoder.gains) > _KNAPSACK:
@@ -128,7 +128,7 @@ class _Search:
         return self._holders.indices[starts[task] : starts[task + 1]].astype(np.int64)
 
     def holders_near(self, worker: int, random: np.random.Generator) -> IntArray:
-        """Return the workers that hold some task of a worker, the task drawn at random."""
+        """Return the workers that hold a random one of a worker's tasks."""
         tasks = self.code.tasks_of(worker)
         return self.holders_of(int(random.choice(tasks))) if len(tasks) else tasks
 
@@ -162,13 +162,13 @@ class _Search:
         return max((self.climb(found, left, random) for found in scored[:_CLIMBERS]), key=lambda found: found.residual)
 
     def climb(self, start: WorstCase, effort: int, random: np.random.Generator) -> WorstCase:
-        """Exchange single workers as long as the effort lasts, and return the worst set that was met."""
+        """Exchange single workers as long as the effort lasts, and return the worst set that was found."""
         best, current = start, start.residual
         inside = np.zeros(self.code.n_workers, dtype=bool)
         inside[start.stragglers] = True
         for trial in range(effort):
-            # Let one worker go and bring in another, mostly one that shares a task with the set. In the first half only
-            # gains are accepted, then losses too, ever more seldom, to leave a set that no single exchange improves.
+            # Replace one worker by another, mostly one that shares a task with the set. In the first half only
+            # gains are accepted, then also losses, ever more rarely, to escape sets that no single exchange improves.
             out, anchor = (int(worker) for worker in random.choice(np.flatnonzero(inside), 2))
             pool = self.holders_near(anchor, random)
             pool = pool[~inside[pool]]
@@ -187,7 +187,7 @@ class _Search:
         return best
 
     def isolate(self, s: int, random: np.random.Generator) -> IntArray:
-        """Remove all holders of one task after the other, one of the cheapest next."""
+        """Remove all holders of one task after another, always one of the cheapest."""
         left = self.code.replication.copy()
         gone: BoolArray = np.zeros(self.code.n_workers, dtype=bool)
         while (budget := s - int(gone.sum())) > 0:

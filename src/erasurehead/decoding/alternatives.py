@@ -15,18 +15,18 @@ from erasurehead.decoding.subcodes import members, part_of
 
 @final
 class Alternatives(Decoder):
-    """Exact decoding by the first complete alternative, optimal decoding of all messages where none is complete.
+    """Exact decoding by the first complete alternative; optimal decoding of all messages if none is complete.
 
-    The classes of repetition without divisibility (any class, all in, adds up to the target) and the levels of nested
-    codes (level t is decodable when all but t workers have reached it) are such alternatives. Each is watched by a
-    decoder of its own. If several are exact, the one with the smallest number is used: the decoding depends on the
-    set of arrivals alone.
+    Examples are the classes of binary repetition (any complete class adds up to the target) and the levels of nested
+    codes (level t is decodable when all but t workers have reached it). Each alternative has a decoder of its own. If
+    several are exact, the one with the smallest number is used, so that the decoding depends only on the set of
+    arrivals.
 
     Arguments:
         code: the whole code.
         labels: the alternative of each message, numbered from 0 without gaps, shape (n_messages,).
         choose: makes the decoder of an alternative.
-        inner: optimal decoder of the whole code, for sets that no alternative decodes exactly.
+        inner: an optimal decoder of the whole code, for sets that no alternative decodes exactly.
 
     Source: Charalambides, Mahdavifar, Hero, arXiv 2109.10484 (classes); Massny et al., arXiv 2212.08580 (levels).
     """
@@ -77,7 +77,7 @@ class _AlternativesSession(Session):
         self._inner.extend(added)
 
     def exact(self) -> bool:
-        # Messages of several alternatives may decode together before any of them does alone.
+        # Messages of several alternatives together may decode before any alternative does alone.
         return self._find() is not None or self._inner.exact()
 
     def residual(self) -> float:

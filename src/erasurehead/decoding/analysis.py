@@ -1,4 +1,4 @@
-"""What a code costs and what it leaves: residual against stragglers, load, bytes, rounding, time."""
+"""Analysis of a code: residual against stragglers, load, bytes, rounding, time."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from erasurehead.decoding.products import backward
 from erasurehead.decoding.rounding import Conditioning, conditioning
 from erasurehead.errors import InvalidArgument, check_count, invalid
 
-_FULL = 100  # up to so many workers every number of stragglers is looked at, unless the user says which
-_SECONDS = 2e-7  # that a residual costs for each coefficient of the code, at least
+_FULL = 100  # up to this many workers, every number of stragglers is examined by default
+_SECONDS = 2e-7  # least cost of a residual per coefficient of the code
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,11 +33,11 @@ class Curves:
 
     Arguments:
         stragglers: numbers of straggling workers, ascending.
-        mean: of optimal decoding over random stragglers.
+        mean: mean residual of optimal decoding over random stragglers.
         mean_error: standard error of `mean`; 0 where it is a closed form.
-        one_step: mean residual of unbiased one-step decoding, in closed form; NaN where it is not defined.
-        worst: of optimal decoding, against an adversary.
-        worst_proven: whether no set is worse; else it is the worst that the search found.
+        one_step: mean residual of unbiased one-step decoding, in closed form; NaN where undefined.
+        worst: residual of optimal decoding against an adversary.
+        worst_proven: whether no set is worse; otherwise it is the worst that the search found.
         bound: the spectral upper bound on `worst`; NaN for codes that are not biregular.
     """
 
@@ -52,17 +52,17 @@ class Curves:
 
 @dataclass(frozen=True, eq=False)
 class Cost:
-    """What a code costs.
+    """The costs of a code.
 
     Arguments:
         load: the largest number of tasks on a worker; mean_load: their mean.
         replication: the smallest and the largest number of workers that hold a task.
-        storage: copies of the whole data set that the workers hold together.
-        messages: of the worker that sends most, a step.
-        upload: what that worker sends a step, in gradients (a message of one of m pieces is 1/m of one).
+        storage: number of copies of the data set that the workers hold in total.
+        messages: largest number of messages of a worker per step.
+        upload: what that worker sends per step, in gradients (a message of one of m pieces is 1/m of one).
         decoder: class of the decoder that `make_decoder` chooses.
-        decoding_seconds: to decode one random set with a tenth of the workers missing, median of several.
-        decoding_products: the same time over that of one product of the encoding with a vector.
+        decoding_seconds: seconds to decode one random set with a tenth of the workers missing, median of several.
+        decoding_products: the same time, divided by that of one product of the encoding with a vector.
     """
 
     load: int
@@ -78,14 +78,14 @@ class Cost:
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """What `analyse` found about a code.
+    """The result of `analyse`.
 
     Arguments:
         code: the code.
         curves: residuals against stragglers.
         cost: load, storage, upload, decoding time.
         conditioning: how much decoding amplifies rounding errors.
-        samples: random orders behind `curves.mean`; 0 for a closed form.
+        samples: number of random orders behind `curves.mean`; 0 for a closed form.
     """
 
     code: GradientCode
@@ -95,7 +95,7 @@ class Analysis:
     samples: int
 
     def bytes_per_message(self, dimension: int, dtype: str = "float64") -> int:
-        """Return the bytes of one dense message for gradients of so many numbers."""
+        """Return the bytes of one dense message for gradients of `dimension` numbers."""
         return -(-check_count("dimension", dimension) // self.code.n_pieces) * np.dtype(dtype).itemsize
 
     def as_dict(self) -> dict[str, object]:
@@ -131,14 +131,15 @@ def analyse(
 
     Arguments:
         code: any code.
-        stragglers: numbers of stragglers to look at; all from 0 on up to 100 workers, else 21 of them, if None.
-        samples: random orders for means without a closed form; 200 for up to 100 workers, fewer for more, if None.
-        effort: residuals that the adversary may compute for each number of stragglers.
-        enumerate_up_to: sets that are tried one by one where there are no more; then the worst case is proven.
-        seed: of samples and search. All but the decoding time is the same for the same seed.
+        stragglers: numbers of stragglers to examine; if None, all numbers for up to 100 workers, otherwise 21 of them.
+        samples: number of random orders for means without a closed form; if None, 200 for up to 100 workers, else
+            fewer.
+        effort: number of residuals that the adversary may compute for each number of stragglers.
+        enumerate_up_to: number of sets up to which all are tried; the worst case is then proven.
+        seed: seed of samples and search. Everything except for the decoding time is the same for the same seed.
 
     Raises:
-        InvalidArgument: more stragglers than workers.
+        InvalidArgument: if there are more stragglers than workers.
 
     >>> from erasurehead.codes import fractional_repetition
     >>> found = analyse(fractional_repetition(12, load=3), [0, 2, 3, 6])
@@ -194,7 +195,7 @@ def _one_step(code: GradientCode, counts: IntArray, decoder: Decoder) -> Array:
         return np.full(len(counts), np.nan)
     try:
         one_step = OneStep(code, optimal=decoder)
-    except InvalidArgument:  # coefficients that add up to zero have no unbiased weight
+    except InvalidArgument:  # if coefficients add up to zero, there is no unbiased weight
         return np.full(len(counts), np.nan)
     return np.array([one_step.expected_residual(code.n_workers - int(s)) for s in counts])
 
@@ -203,7 +204,7 @@ def _cost(code: GradientCode, decoder: Decoder) -> Cost:
     present = stream("timing", 0).permutation(code.n_workers)[code.n_workers // 10 :]
     messages = code.messages_of_workers(present)
     vector = np.ones(code.n_messages)
-    decoder.decode(messages)  # compiles, and prepares what is prepared once
+    decoder.decode(messages)  # compiles, and prepares whatever is prepared once
     backward(code, vector)
     decoding, product = np.array([_seconds(code, decoder, messages, vector) for _ in range(5)]).T
     most = int(code.messages_per_worker.max())

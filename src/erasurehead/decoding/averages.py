@@ -1,4 +1,4 @@
-"""The mean residual over random stragglers: in closed form where there is one, else by Monte Carlo."""
+"""The mean residual over random stragglers: in closed form where there is one, otherwise by Monte Carlo."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class MeanResidual:
     """The mean residual of optimal decoding for several numbers of stragglers.
 
     Arguments:
-        stragglers: shape (k,).
-        mean: over uniformly random sets of so many workers, shape (k,), in tasks.
+        stragglers: numbers of stragglers, shape (k,).
+        mean: mean over uniformly random sets of that many workers, shape (k,), in tasks.
         error: standard error of `mean`, shape (k,); 0 where `mean` is exact, NaN from a single sample.
         samples: number of random orders that were drawn; 0 for a closed form.
     """
@@ -55,8 +55,8 @@ def mean_residual(
         code: any code.
         stragglers: numbers of stragglers, shape (k,), each at most the number of workers.
         samples: number of random orders.
-        seed: of the orders.
-        decoder: optimal; `make_decoder(code)` if None.
+        seed: seed of the orders.
+        decoder: an optimal decoder; `make_decoder(code)` if None.
     """
     counts = np.array([check_count("stragglers", int(s), at_least=0, at_most=code.n_workers) for s in stragglers])
     decoder = make_decoder(code) if decoder is None else decoder
@@ -75,7 +75,7 @@ def mean_residual(
 
 
 def _groups(decoder: FirstPerGroup, stragglers: IntArray) -> Array:
-    """Return the mean over groups: each is missing if all workers that hold it straggle."""
+    """Return the mean for groups, each of which is missing if all of its workers straggle."""
     code, n = decoder.code, decoder.code.n_workers
     pairs = np.unique(np.stack([decoder.groups, code.owner]), axis=1)
     holders = np.bincount(pairs[0], minlength=len(decoder.gains))
@@ -94,7 +94,7 @@ def all_straggle(n_workers: int, chosen: int, stragglers: int) -> float:
 def _along(decoder: Decoder, order: IntArray, stragglers: IntArray) -> Array:
     """Return the residual when all but the last s workers of an order have arrived, for each s."""
     code = decoder.code
-    if decoder.slack:  # the bound at every arrival is a little too large for a mean
+    if decoder.slack:  # the bound after each arrival is a little too large for a mean
         return np.array([decoder.residual(code.messages_of_workers(order[: code.n_workers - s])) for s in stragglers])
     session, residuals = decoder.begin(), np.empty(code.n_workers + 1)
     residuals[code.n_workers] = session.residual()

@@ -1,4 +1,4 @@
-"""What a decoder is: from the messages that arrived to weights that bring back the sum of all partial gradients."""
+"""The interface of decoders: from arrived messages to weights that recover the sum of all partial gradients."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Decoding:
 
     Arguments:
         code: the code that was decoded.
-        messages: the messages used, ascending, shape (k,).
-        weights: one row for each piece, shape (n_pieces, k).
-        residual: squared distance of `alpha` from the target, divided by the number of pieces: 0 is exact, and
-            n_tasks means that nothing is known. In units of tasks.
+        messages: the messages to add up, ascending, shape (k,).
+        weights: their weights, one row for each piece, shape (n_pieces, k).
+        residual: squared distance of `alpha` from the target, divided by the number of pieces, in tasks: 0 is exact,
+            and n_tasks means that nothing is known.
     """
 
     code: GradientCode
@@ -34,18 +34,18 @@ class Decoding:
 
     @cached_property
     def alpha(self) -> Array:
-        """How often each task's piece is counted, `weights @ encoding[messages]`: (n_pieces, n_tasks * n_pieces)."""
+        """How often each piece of a task counts, `weights @ encoding[messages]`: (n_pieces, n_tasks * n_pieces)."""
         return np.asarray((self.code.encoding[self.messages].T @ self.weights.T).T)
 
     @property
     def used(self) -> IntArray:
-        """Messages that have a weight, ascending."""
+        """Messages with a nonzero weight, ascending."""
         return self.messages[(self.weights != 0.0).any(axis=0)]
 
     @property
     def coverage(self) -> float:
         """Fraction of the full gradient that is counted: the mean of `alpha` where the target is one."""
-        # Summed by messages rather than by tasks: it is asked at every step, and alpha is not.
+        # Summed by messages rather than by tasks: it is needed at every step, and alpha is not.
         counted = float((self.weights * self.code.totals[self.messages].T).sum())
         return counted / (self.code.n_tasks * self.code.n_pieces)
 
@@ -56,16 +56,16 @@ class Decoding:
 
 
 class Session(ABC):
-    """The decoding of one step, fed with one message after the other."""
+    """The decoding of one round, which is given messages one by one."""
 
     code: GradientCode
 
     @abstractmethod
     def add(self, message: int) -> None:
-        """Take note that a message has arrived. One that was added before changes nothing."""
+        """Add a message that has arrived. Adding one again changes nothing."""
 
     def extend(self, messages: Iterable[int]) -> None:
-        """Add many messages at once: the same as adding one after the other, but quicker where a decoder can."""
+        """Add many messages at once: the same as adding them one by one, but possibly quicker."""
         for message in messages:
             self.add(int(message))
 
@@ -73,7 +73,7 @@ class Session(ABC):
     def residual(self) -> float:
         """Return the smallest residual that the messages added so far allow; it never rises as messages arrive.
 
-        A decoder for huge codes may return an upper bound, never less than the true one: see `Decoder.slack`.
+        A decoder for huge codes may return an upper bound: see `Decoder.slack`.
         """
 
     @abstractmethod
@@ -86,20 +86,20 @@ class Session(ABC):
 
 
 class Decoder(ABC):
-    """A way to decode one code. It holds what can be prepared beforehand; each step begins a `Session`."""
+    """Decodes one code. It holds whatever can be prepared in advance; each round begins a `Session`."""
 
     code: GradientCode
 
     slack: float = 0.0
-    """By which part of itself `Session.residual` may exceed the optimum; 0: by nothing but rounding; infinite: it is an
-    upper bound, and nothing is promised."""
+    """The fraction of itself by which `Session.residual` may exceed the optimum: 0 for rounding only; infinite for an
+    upper bound without any guarantee."""
 
     @abstractmethod
     def begin(self) -> Session:
-        """Return a session that no message has reached yet."""
+        """Return a session without any messages yet."""
 
     def decode(self, messages: Iterable[int]) -> Decoding:
-        """Decode one set of arrived messages, in whatever order they are given."""
+        """Decode one set of arrived messages, given in any order."""
         session = self.begin()
         session.extend(messages)
         return session.decoding()
@@ -122,33 +122,33 @@ class Decoder(ABC):
 
 
 def combine(code: GradientCode, messages: IntArray, weights: Array) -> Array:
-    """Return `weights @ encoding[messages]` without cutting rows out of a sparse matrix, which is slow."""
+    """Return `weights @ encoding[messages]` without slicing a sparse matrix, which is slow."""
     spread = np.zeros((code.n_messages, len(weights)))
     spread[messages] = weights.T
     return backward(code, spread).T
 
 
 def residual_of(code: GradientCode, messages: IntArray, weights: Array) -> float:
-    """Return the residual of given weights by the definition, in float64.
+    """Return the residual of given weights, by its definition, in float64.
 
     Arguments:
         code: the code.
-        messages: shape (k,).
-        weights: shape (n_pieces, k).
+        messages: the messages, shape (k,).
+        weights: their weights, shape (n_pieces, k).
     """
     error = combine(code, messages, weights) - code.target
     return float(np.einsum("pt,pt->", error, error)) / code.n_pieces
 
 
 def as_messages(messages: Iterable[int]) -> IntArray:
-    """Return message indices as an array, whatever they came as."""
+    """Return message indices as an array."""
     if isinstance(messages, np.ndarray):
         return np.asarray(messages, dtype=np.int64)
     return np.fromiter(messages, dtype=np.int64)
 
 
 def first_times(labels: IntArray, n_labels: int) -> BoolArray:
-    """Return where in a sequence each label, out of 0..n_labels-1, occurs for the first time."""
+    """Return where in a sequence each label, in 0..n_labels-1, occurs for the first time."""
     first = np.full(n_labels, -1, dtype=np.int64)
-    first[labels[::-1]] = np.arange(len(labels))[::-1]  # of several writes to one place the last one stays
+    first[labels[::-1]] = np.arange(len(labels))[::-1]  # of several writes to one place, the last one remains
     return first[labels] == np.arange(len(labels))

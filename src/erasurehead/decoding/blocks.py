@@ -1,4 +1,4 @@
-"""Codes that fall into blocks without a common task: each block is decoded by itself."""
+"""Codes that consist of blocks without common tasks: each block is decoded by itself."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from erasurehead.decoding.subcodes import members, part_of
 
 _SMALL = 62  # messages of a block whose arrivals fit into the bits of an integer
 _DIRECT = 12  # messages of a block whose patterns are looked up in an array rather than a dictionary
-_REMEMBERED = 100_000  # patterns of arrivals of one kind of blocks
+_REMEMBERED = 100_000  # number of patterns of arrivals that are kept per kind of block
 
 
 @final
 class _Kind:
-    """Small blocks with the same coefficients. Each pattern of arrivals is solved once, and remembered.
+    """Small blocks with the same coefficients. Each pattern of arrivals is solved once, and then looked up.
 
     Attributes:
         blocks: their numbers, shape (k,).
         places: their messages, shape (k, messages of a block).
-        residuals: of the patterns solved so far; rows in no order, capacity to spare.
-        weights: of the same patterns, shape (capacity, n_pieces, messages of a block); zero where not arrived.
+        residuals: residuals of the patterns solved so far, unordered, with spare capacity.
+        weights: weights of the same patterns, shape (capacity, n_pieces, messages of a block); zero where not arrived.
     """
 
     def __init__(self, code: GradientCode, blocks: IntArray, places: IntArray) -> None:
         self.blocks = blocks
         self.places = places
-        # Tasks that every message counts alike are one unknown: a group of d workers that hold d tasks, with m
-        # messages enough, becomes a problem of m unknowns.
+        # Tasks with equal coefficients in every message are one unknown: a group of d workers that hold d tasks, with m
+        # messages needed, becomes a problem of m unknowns.
         table = np.concatenate([code.encoding.toarray(), code.target])
         merged, counts = np.unique(table, axis=1, return_counts=True)
         roots = np.sqrt(counts)
@@ -48,7 +48,7 @@ class _Kind:
         self.weights: Array = np.empty((4, code.n_pieces, code.n_messages))
 
     def rows_of(self, patterns: IntArray) -> IntArray:
-        """Return where `residuals` and `weights` hold the decodings of patterns (bit i: message i has arrived)."""
+        """Return the rows of `residuals` and `weights` for patterns (bit i: message i has arrived)."""
         if self._direct is None:
             return np.array([self.row_of(pattern) for pattern in patterns.tolist()], dtype=np.int64)
         rows = self._direct[patterns]
@@ -59,7 +59,7 @@ class _Kind:
         return rows
 
     def row_of(self, pattern: int) -> int:
-        """Return where the decoding of one pattern is held."""
+        """Return the row of one pattern."""
         row = self._row_of.get(pattern)
         if row is not None:
             return row
@@ -87,18 +87,18 @@ class _Kind:
 
 @final
 class Blocks(Decoder):
-    """Optimal decoding of a code whose messages fall into blocks that share no task, one block at a time.
+    """Optimal decoding, block by block, of a code whose messages fall into blocks that share no task.
 
-    Small blocks with the same coefficients share a table: every pattern of arrivals is solved once, a problem of as
-    many unknowns as a message has pieces in communication-efficient group codes, and looked up from then on, so that
-    an arrival costs O(1). Large blocks have decoders of their own.
+    Small blocks with the same coefficients share a table: every pattern of arrivals is solved once (in
+    communication-efficient group codes with as many unknowns as a message has pieces) and then looked up, so that an
+    arrival costs O(1). Large blocks have decoders of their own.
 
     Arguments:
         code: any code.
         labels: the block of each message, numbered from 0 without gaps, shape (n_messages,).
         choose: makes the decoder of a large block.
 
-    Source: Kadhe, Koyluoglu, Ramchandran, arXiv 2005.07184 (one linear code a group); Tandon et al., ICML 2017
+    Source: Kadhe, Koyluoglu, Ramchandran, arXiv 2005.07184 (one linear code per group); Tandon et al., ICML 2017
     (partial stragglers: uncoded first messages are blocks of one).
     """
 
@@ -131,7 +131,7 @@ class Blocks(Decoder):
         if self.decoders or not len(sequence):
             return super().residuals(sequence)
         new = first_times(sequence, self.code.n_messages)
-        order = np.argsort(self.labels[sequence], kind="stable")  # block after block, in order of arrival within each
+        order = np.argsort(self.labels[sequence], kind="stable")  # by block, and in order of arrival within each
         blocks = self.labels[sequence[order]]
         bits = np.where(new[order], np.int64(1) << self.position[sequence[order]], 0)
         begins = np.flatnonzero(np.diff(blocks, prepend=-1))
@@ -212,7 +212,7 @@ class _BlockSession(Session):
         return self._uncovered + self._up_to_date() <= limit and all(s.exact() for s in self._sessions.values())
 
     def _up_to_date(self) -> float:
-        """Return the residual of the small blocks together."""
+        """Return the total residual of the small blocks."""
         decoder = self._decoder
         if self._all_changed:
             self._look_up()
@@ -223,7 +223,7 @@ class _BlockSession(Session):
             self._small += now - float(self._residuals[block])
             self._residuals[block] = now
         if self._changed and self._small < 1e-3:
-            self._small = float(self._residuals.sum())  # without the rounding errors of the many differences
+            self._small = float(self._residuals.sum())  # avoids accumulating the rounding errors of many differences
         self._changed.clear()
         return self._small
 

@@ -1,4 +1,4 @@
-"""What no set of stragglers can exceed: bounds by the second singular value of the encoding."""
+"""Bounds on the residual for every set of stragglers, by the second singular value of the encoding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from erasurehead.errors import check_count, invalid, real
 
 
 def is_biregular(code: GradientCode) -> bool:
-    """Whether coefficients are not negative, all messages have equal sums and all tasks too: the bounds need that."""
+    """Whether coefficients are nonnegative, and all messages and all tasks have equal sums, as the bounds require."""
     if code.n_pieces != 1 or code.n_messages != code.n_workers or code.encoding.data.min(initial=0.0) < 0:
         return False
     rows, columns = row_sums(code), backward(code, np.ones(code.n_messages))
@@ -20,14 +20,14 @@ def is_biregular(code: GradientCode) -> bool:
 
 
 def spectral_bound(code: GradientCode, stragglers: int) -> float:
-    """Return an upper bound on the residual of optimal decoding, whoever the stragglers are.
+    """Return an upper bound on the residual of optimal decoding, for any stragglers.
 
     With n workers, s stragglers and x = (s2 / s1)^2 of the encoding's singular values it is
     `n_tasks x s / (n - s + x s)`, attained by block designs for every s.
 
     Arguments:
-        code: a biregular code, see `is_biregular`; for others the bound is `n_tasks`, which says nothing.
-        stragglers: at most the number of workers.
+        code: a biregular code, see `is_biregular`; for others the bound is the trivial one, `n_tasks`.
+        stragglers: number of stragglers, at most the number of workers.
 
     Source: the argument of Raviv et al., arXiv 1707.03858, theorem 5, with the best uniform weight instead of the
     unbiased one; Kadhe et al., arXiv 1904.13373; Glasgow and Wootters, arXiv 2006.09638.
@@ -40,13 +40,13 @@ def spectral_bound(code: GradientCode, stragglers: int) -> float:
 
 
 def one_step_bound(code: GradientCode, stragglers: int) -> float:
-    """Return an upper bound on the residual of unbiased one-step decoding, whoever the stragglers are.
+    """Return an upper bound on the residual of unbiased one-step decoding, for any stragglers.
 
-    It is `(s2 / d)^2 n s / (n - s)` for replication d (in coefficients); infinite if nobody is left.
+    It is `(s2 / d)^2 n s / (n - s)` for replication d (in coefficients); inf if no worker is left.
 
     Arguments:
-        code: a biregular code, see `is_biregular`; infinite for others.
-        stragglers: at most the number of workers.
+        code: a biregular code, see `is_biregular`; inf for others.
+        stragglers: number of stragglers, at most the number of workers.
 
     Source: Raviv, Tamo, Tandon, Dimakis, arXiv 1707.03858, theorem 5.
     """
@@ -58,14 +58,14 @@ def one_step_bound(code: GradientCode, stragglers: int) -> float:
 
 
 def adversarial_threshold(code: GradientCode, fraction: float) -> float:
-    """Return how many stragglers an adversary needs at least to spoil a fraction of the tasks.
+    """Return the least number of stragglers with which an adversary can spoil a fraction of the tasks.
 
     Arguments:
         code: a biregular code.
-        fraction: the residual aimed at, over the number of tasks, in [0, 1].
+        fraction: the residual aimed at, divided by the number of tasks, in [0, 1].
 
     Raises:
-        InvalidArgument: the code is not biregular, or the fraction is not in [0, 1].
+        InvalidArgument: if the code is not biregular, or the fraction is not in [0, 1].
 
     >>> from erasurehead.codes import projective_plane
     >>> [round(adversarial_threshold(projective_plane(3), beta), 2) for beta in (0.05, 0.1, 0.2)]

@@ -1,4 +1,4 @@
-"""Which decoder a code deserves: the structured one where there is one, else least squares."""
+"""The choice of a decoder for a code: a structured one where there is one, otherwise least squares."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from erasurehead.decoding.null_space import NullSpace
 from erasurehead.decoding.sparse import SparseLeastSquares
 from erasurehead.decoding.subcodes import components
 
-_TINY = 24  # up to so many messages least squares is as quick as anything
+_TINY = 24  # up to this many messages, nothing is quicker than least squares
 _SMALL = 256
-_SMALL_EXACT = 1024  # exact codes are ill-conditioned: iterations stop short of what their decoding needs
+_SMALL_EXACT = 1024  # exact codes are ill-conditioned: iterations stop before they are accurate enough
 _SPARSE = 0.1
 _WHOLE = 0.6  # a code with more of its messages than this in one block is decoded as a whole
 
@@ -60,7 +60,7 @@ def make_decoder(code: GradientCode) -> Decoder:
 
 
 def general(code: GradientCode) -> Decoder:
-    """Return the decoder for a code without structure: dense for small or dense codes, else sparse."""
+    """Return the decoder for a code without structure: dense for small or dense codes, otherwise sparse."""
     rows, columns = code.encoding.shape
     small = max(rows, columns) <= (_SMALL_EXACT if code.tolerance else _SMALL)
     if small or code.n_pieces != 1 or code.encoding.nnz > _SPARSE * rows * columns:

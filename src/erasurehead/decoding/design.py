@@ -1,4 +1,4 @@
-"""Codes whose messages overlap all alike (block designs): the best weights are uniform, in closed form."""
+"""Codes in which all pairs of messages overlap equally (block designs): the best weights are uniform."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from erasurehead.errors import invalid
 
 
 class Overlap(NamedTuple):
-    """What two messages share, when it is the same for all pairs: `encoding @ encoding.T = own I + shared J`."""
+    """The overlap of messages, if it is the same for all pairs: `encoding @ encoding.T = own I + shared J`."""
 
     total: float
-    """The sum of a message's coefficients: its load, if they are ones."""
+    """The sum of a message's coefficients: its load, if these are ones."""
     own: float
     shared: float
 
 
 def overlap_of(code: GradientCode) -> Overlap | None:
-    """Return the overlap that all pairs of messages have in common, or None if they differ.
+    """Return the overlap of all pairs of messages, or None if pairs differ.
 
-    A design says so itself (`Structure.design`). For others the product of the encoding with itself is never formed: it
-    is applied to random vectors, which a matrix of any other shape passes with probability zero (up to rounding, 1e-9).
+    A design states it (`Structure.design`). For others the product of the encoding with itself is not formed: it
+    is applied to random vectors, a test that other matrices pass with probability zero (up to rounding, 1e-9).
     """
     if code.n_pieces != 1 or code.n_messages < 2:
         return None
@@ -56,7 +56,7 @@ def overlap_of(code: GradientCode) -> Overlap | None:
 
 
 def _stated(code: GradientCode, design: BlockDesign) -> Overlap | None:
-    """Return the overlap that a design states, if the matrix has ones and loads to go with it."""
+    """Return the overlap that a design states, if the matrix has matching ones and loads."""
     _, _, load, holders, common = design
     sizes, data = np.diff(code.encoding.indptr), code.encoding.data
     if sizes.min() != load or sizes.max() != load or data.min() != 1.0 or data.max() != 1.0:
@@ -68,17 +68,17 @@ def _stated(code: GradientCode, design: BlockDesign) -> Overlap | None:
 
 @final
 class UniformOverlap(Decoder):
-    """Optimal decoding of balanced block designs: one weight for all, which depends on how many have arrived.
+    """Optimal decoding of balanced block designs: one weight for all, which depends only on how many have arrived.
 
     With m messages arrived, each of total r, the weight is `r / (own + shared m)` and the residual
-    `n_tasks - r^2 m / (own + shared m)`, whoever they are: random and adversarial stragglers cost the same.
-    In a design's letters, `own = r - lambda` and `shared = lambda`.
+    `n_tasks - r^2 m / (own + shared m)`, whichever they are: random and adversarial stragglers cost the same.
+    In the notation of designs, `own = r - lambda` and `shared = lambda`.
 
     Arguments:
-        code: a code whose messages overlap all alike, see `overlap_of`.
+        code: a code in which all pairs of messages overlap equally, see `overlap_of`.
 
     Raises:
-        InvalidArgument: some pair of messages overlaps more than another.
+        InvalidArgument: if some pair of messages overlaps more than another.
 
     Source: Kadhe, Koyluoglu, Ramchandran, arXiv 1904.13373, theorem 1.
     """
@@ -91,13 +91,13 @@ class UniformOverlap(Decoder):
         self.overlap = overlap
 
     def weight(self, n_arrived: int) -> float:
-        """Return the weight of every message when so many have arrived, at least 0."""
-        if not n_arrived:  # where all messages are equal, `own` is 0
+        """Return the weight of every message when `n_arrived` have arrived."""
+        if not n_arrived:  # if all messages are equal, `own` is 0
             return 0.0
         return self.overlap.total / (self.overlap.own + self.overlap.shared * n_arrived)
 
     def residual_with(self, n_arrived: int) -> float:
-        """Return the residual when so many messages have arrived."""
+        """Return the residual when `n_arrived` messages have arrived."""
         return max(0.0, self.code.n_tasks - self.overlap.total * n_arrived * self.weight(n_arrived))
 
     def begin(self) -> Session:

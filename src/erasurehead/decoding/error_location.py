@@ -1,12 +1,13 @@
-"""Who sent something that no gradients could have made: the mathematics of locating liars by a code's redundancy.
+"""The mathematics of locating liars, that is, messages that no gradients could have produced, by redundancy.
 
-Every combination of the encoding's rows that vanishes must vanish on the messages as well: these combinations are the
-code's *checks*. A set of workers *explains* what is seen if the checks that leave them out hold. The true liars always
-explain it. So whoever is in every explanation by at most so many workers lies, if there are no more liars than that.
+Every vanishing combination of the encoding's rows must vanish on the messages as well: these combinations are the
+code's *checks*. A set of workers *explains* the observations if the checks that do not involve them hold. The true
+liars always explain them. So a worker that is in every explanation of at most a given size lies, if there are no more
+liars than that.
 
-Nothing is told that rounding could have made up. What passes for rounding is stated (`tolerance`); what remains in the
-checks bounds how far lies that nobody can see may turn the decoded gradient; and where that is more than `BEARABLE`,
-the answer is that the liars cannot be located at this precision.
+Nothing is claimed that rounding could have produced. The size of rounding errors is an argument (`tolerance`); what
+remains in the checks bounds how far undetectable lies may turn the decoded gradient; and if that is more than
+`BEARABLE`, the answer is that the liars cannot be located at this precision.
 """
 
 from __future__ import annotations
@@ -23,28 +24,28 @@ from erasurehead.decoding.fourier_location import locate_by_powers
 from erasurehead.decoding.parity_checks import HUGE, Checks, noise
 
 BEARABLE: Mapping[int, float] = {8: 1e-6, 4: 1e-3, 2: 1e-1}
-"""How far unseen lies may turn a decoded gradient, over a sum of independent partial ones, by the bytes of a number."""
+"""Tolerated effect of undetected lies, relative to a sum of independent partial gradients, by bytes per number."""
 
 MOST_SETS = 20_000
-"""Sets of workers that are tried as liars, at most."""
+"""Largest number of sets of workers that are tried as liars."""
 
-_CHANCE = 4.0  # projections of a vector are shorter than it by a chance; this is more than they all are
+_CHANCE = 4.0  # projections of a vector may be shorter than it by chance; this factor covers all of them
 
 
 @dataclass(frozen=True)
 class Located:
-    """Where the errors are.
+    """The result of locating errors.
 
     Attributes:
-        guilty: workers that lie, whatever else is true: no set of at most so many liars without them explains what is
-            seen.
-        suspected: workers that may lie: they are in some explanation, but not in every one.
-        settled: whether the messages of all others hold together, and lies too small to be seen in them cannot turn
+        guilty: workers that lie in any case: no set of at most `corrupted` liars without them explains the
+            observations.
+        suspected: workers that may lie: they are in some explanations, but not in all.
+        settled: whether the messages of all others are consistent, and lies too small to be detected cannot turn
             the decoded gradient by more than `BEARABLE`.
-        error: bound of what unseen lies do to the gradient decoded from the others, relative to the length of a sum of
-            independent partial gradients, the rounding of the messages included; infinite if not `settled`, and where
-            messages are believed that nothing checks.
-        why: what cannot be told, as part of a sentence; empty if all can.
+        error: bound on the effect of undetected lies, and of rounding, on the gradient decoded from the others,
+            relative to the norm of a sum of independent partial gradients; inf if not `settled`, or if messages are
+            trusted that nothing checks.
+        why: what cannot be decided, as part of a sentence; empty if everything can.
     """
 
     guilty: tuple[int, ...] = ()
@@ -62,16 +63,16 @@ def locate(
     bytes_a_number: int = 8,
     strict: bool = False,
 ) -> Located:
-    """Return who must have lied.
+    """Return which workers must have lied.
 
     Arguments:
-        checks: among the messages.
-        prints: a few linear functions of each message's vector, finite, shape (m, numbers).
-        corrupted: how many there may be, at most.
-        tolerance: relative size of what passes for a rounding error.
-        bytes_a_number: of the messages' numbers: 8, 4 or 2.
-        strict: whether messages that nothing checks are in doubt, too; else they are believed as far as the code makes
-            no promise of them.
+        checks: the checks among the messages.
+        prints: fingerprints: a few linear functions of each message's vector, finite, shape (m, numbers).
+        corrupted: the largest possible number of liars.
+        tolerance: relative size up to which differences count as rounding errors.
+        bytes_a_number: bytes per number of the messages: 8, 4 or 2.
+        strict: whether messages that nothing checks are in doubt, too; otherwise they are trusted where the code makes
+            no promise about them.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         said = np.nan_to_num(prints / checks.lengths[:, None], nan=HUGE, posinf=HUGE, neginf=-HUGE)
@@ -88,7 +89,7 @@ def locate(
 
 
 def most_corrupted(checks: Checks, wanted: int) -> int:
-    """Return for how many liars among these workers all sets can be tried, at most `wanted` and at least 1.
+    """Return the number of liars, from 1 to `wanted`, for which all sets of these workers can be tried.
 
     With checks on the unit circle, liars are found without trying all sets.
     """
@@ -101,7 +102,7 @@ def most_corrupted(checks: Checks, wanted: int) -> int:
 
 
 def _weighed(checks: Checks, said: Array, corrupted: int, bytes_a_number: int, strict: bool) -> Located:
-    """Say how far lies that the checks do not show may turn the gradient."""
+    """Return how far lies that the checks do not show may turn the gradient."""
     if not np.any(said):
         return Located()
     said = said / float(np.abs(said).max())  # so that squares neither overflow nor vanish
@@ -125,7 +126,7 @@ def _weighed(checks: Checks, said: Array, corrupted: int, bytes_a_number: int, s
 
 
 def _search(checks: Checks, said: Array, corrupted: int, tolerance: float) -> tuple[list[int], tuple[int, ...], str]:
-    """Return who is in every explanation, who is in some, and what cannot be told."""
+    """Return the workers in every explanation, those in some, and what cannot be decided."""
     everybody = tuple(checks.workers.tolist())
     if corrupted < 1:
         return [], everybody, "the messages contradict each other, and no worker may lie"
@@ -160,7 +161,7 @@ def _ambiguous(workers: Sequence[int] | IntArray) -> str:
 
 
 def _explanations(checks: Checks, said: Array, corrupted: int, tolerance: float) -> list[BoolArray]:
-    """Return every set of at most so many workers that explains what is seen, of those that hold no smaller one."""
+    """Return all minimal sets of at most `corrupted` workers that explain the observations."""
     n = len(checks.workers)
     found: list[BoolArray] = []
     for size in range(1, corrupted + 1):
@@ -176,6 +177,6 @@ def _explanations(checks: Checks, said: Array, corrupted: int, tolerance: float)
 
 
 def _middle(lengths: Array) -> float:
-    """Return the median, which no minority can move, of those that say something."""
+    """Return the median, which no minority can change, of the nonzero lengths."""
     something = lengths[lengths > 0.0]
     return float(np.median(something)) if len(something) else 1.0

@@ -1,7 +1,7 @@
 """Decoders whose weights are prescribed rather than optimal: one step, fixed per message, or a few iterations.
 
-Their sessions still tell wait rules the *optimal* residual: it never rises, while that of prescribed weights may. The
-decoding that they return says the residual of the weights that it holds.
+Their sessions still give wait rules the *optimal* residual, which never rises, while that of prescribed weights may.
+The decoding that they return has the residual of its own weights.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from erasurehead.errors import check_count, invalid
 
 @final
 class OneStep(Decoder):
-    """One weight for all arrived messages, which depends on how many they are and not on which: no solve at all.
+    """One weight for all arrived messages, which depends only on their number: nothing has to be solved.
 
     Arguments:
-        code: one piece only.
+        code: a code with one piece.
         aim: `"unbiased"`: every task is counted once on average over random sets of arrivals. The weight rho is then
             k / (r s) for k tasks, r arrivals and a mean load of s (Charles et al.); where there are as many tasks as
             workers, that is n / ((n - t) d) for t stragglers of n workers and d replicas (Raviv et al.);
-            `"mmse"`: the rho of least mean residual, which shrinks the estimate.
-        optimal: what the session's residual is taken from; `make_decoder(code)` if None.
+            `"mmse"`: the rho with the least mean residual, which shrinks the estimate.
+        optimal: decoder for the session's residual; `make_decoder(code)` if None.
 
     Raises:
-        InvalidArgument: the code cuts gradients into pieces, or its coefficients add up to zero; an unknown aim.
+        InvalidArgument: if the code cuts gradients into pieces, its coefficients add up to zero, or the aim is unknown.
 
-    The least mean residual is that of this very code over random sets; the formula m / (m^2 + v) for Bernoulli codes
-    averages over codes as well and is a little worse for each of them.
+    The least mean residual is that of this particular code over random sets; the formula m / (m^2 + v) for Bernoulli
+    codes averages over codes as well and is a little worse for each of them.
 
     Source: Charles, Papailiopoulos, Ellenberg, arXiv 1711.06771, section 2; Raviv et al., arXiv 1707.03858, section 5.
     """
@@ -55,7 +55,7 @@ class OneStep(Decoder):
             raise invalid("code", "must have coefficients whose sum is not zero", code, "use make_decoder(code)")
 
     def rho(self, n_arrived: int) -> float:
-        """Return the weight when so many messages have arrived; 0 when none has."""
+        """Return the weight when `n_arrived` messages have arrived; 0 when none has."""
         if not n_arrived:
             return 0.0
         if self.aim == "mmse":
@@ -63,7 +63,7 @@ class OneStep(Decoder):
         return self.code.n_tasks / self._moments.along(n_arrived)
 
     def expected_residual(self, n_arrived: int) -> float:
-        """Return the mean residual over all sets of so many messages, in closed form."""
+        """Return the mean residual over all sets of `n_arrived` messages, in closed form."""
         rho = self.rho(n_arrived)
         along, square = self._moments.along(n_arrived), self._moments.square(n_arrived)
         return self.code.n_tasks - 2 * rho * along + rho**2 * square
@@ -76,7 +76,7 @@ class OneStep(Decoder):
 
 
 class Moments(NamedTuple):
-    """How the plain sum of random messages lies to the target, for r of n messages without replacement."""
+    """Moments of the plain sum of r of n messages, drawn without replacement, relative to the target."""
 
     n_messages: int
     total: float
@@ -84,7 +84,7 @@ class Moments(NamedTuple):
     own: float
     """Sum of the squared coefficients."""
     together: float
-    """Squared length of the sum of all messages."""
+    """Squared norm of the sum of all messages."""
 
     @classmethod
     def of(cls, code: GradientCode) -> Moments:
@@ -98,7 +98,7 @@ class Moments(NamedTuple):
         return n_arrived / self.n_messages * self.total
 
     def square(self, n_arrived: int) -> float:
-        """Return the mean squared length of the sum of the messages."""
+        """Return the mean squared norm of the sum of the messages."""
         n, r = self.n_messages, n_arrived
         pairs = r * (r - 1) / (n * (n - 1)) if n > 1 else 0.0
         return r / n * self.own + pairs * (self.together - self.own)
@@ -106,15 +106,15 @@ class Moments(NamedTuple):
 
 @final
 class FixedWeights(Decoder):
-    """A weight for each message that does not depend on who else has arrived: unbiased for the right weights.
+    """A fixed weight for each message, independent of the other arrivals: unbiased for the right weights.
 
     Arguments:
-        code: one piece only.
-        weights: shape (n_messages,), finite; those that the code carries (`Structure.weights`) if None.
-        optimal: what the session's residual is taken from; `make_decoder(code)` if None.
+        code: a code with one piece.
+        weights: finite, shape (n_messages,); those of the code (`Structure.weights`) if None.
+        optimal: decoder for the session's residual; `make_decoder(code)` if None.
 
     Raises:
-        InvalidArgument: no weights are given and the code carries none, or they have a wrong shape.
+        InvalidArgument: if no weights are given and the code has none, or they have a wrong shape.
 
     Source: Song and Choi, arXiv 2510.22539 (unequal workers); Bitar et al., arXiv 1905.05383 (equal ones).
     """
@@ -143,14 +143,14 @@ class FixedWeights(Decoder):
 
 @final
 class Algorithmic(Decoder):
-    """A few steps of u <- (I - A A' / nu) u from u = 1, whose squared length falls to the optimal residual.
+    """A few steps of u <- (I - A A' / nu) u from u = 1, whose squared norm falls to the optimal residual.
 
     Between one-step and optimal decoding: each step costs two products of the encoding with a vector.
 
     Arguments:
-        code: one piece only.
+        code: a code with one piece.
         steps: number of steps, at least 1.
-        optimal: what the session's residual is taken from; `make_decoder(code)` if None.
+        optimal: decoder for the session's residual; `make_decoder(code)` if None.
 
     nu is the square of the largest singular value of the whole encoding, which is at least that of any of its parts.
 
@@ -163,7 +163,7 @@ class Algorithmic(Decoder):
         self.steps = check_count("steps", steps)
         self.optimal = optimal if optimal is not None else make_decoder(code)
         self.slack = self.optimal.slack
-        self._nu = code.spectrum.largest**2 * (1 + 1e-6)  # the Lanczos iteration may fall short by its tolerance
+        self._nu = code.spectrum.largest**2 * (1 + 1e-6)  # the Lanczos iteration may be too low by its tolerance
 
     def begin(self) -> Session:
         return _PrescribedSession(self.code, self.optimal.begin(), self._weigh)

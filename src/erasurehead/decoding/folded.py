@@ -1,4 +1,4 @@
-"""Codes with repetitions in them: equal messages count once, tasks that are always summed alike are one task."""
+"""Codes with repetitions: equal messages count once, and tasks with equal coefficients are one task."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _WORTHWHILE = 1.5
 
 @final
 class Folded(Decoder):
-    """Optimal decoding of a code through the smaller one that is left when repetitions are taken out.
+    """Optimal decoding of a code through the smaller one that remains when repetitions are removed.
 
-    Kronecker products with a row of ones, and codes over refined tasks, are larger copies of a small code: its
-    decoder serves, at its cost. Of equal messages the one with the smallest index is used.
+    Kronecker products with a row of ones, and codes over refined tasks, are larger copies of a small code: its decoder
+    is used, at its cost. Of equal messages, the one with the smallest index is used.
 
     Arguments:
-        code: one piece only.
+        code: a code with one piece.
         messages: the message of the small code that each message equals, shape (n_messages,).
-        decoder: of the small code, each of whose tasks stands for equally many tasks of `code`.
+        decoder: decoder of the small code, each of whose tasks stands for equally many tasks of `code`.
     """
 
     def __init__(self, code: GradientCode, messages: IntArray, decoder: Decoder) -> None:
@@ -42,7 +42,7 @@ class Folded(Decoder):
 
 
 def fold(code: GradientCode, choose: Callable[[GradientCode], Decoder]) -> Folded | None:
-    """Return the decoder of a code through a much smaller one, or None if there is little to fold.
+    """Return the decoder of a code through a much smaller one, or None if it would not be much smaller.
 
     Arguments:
         code: any code.
@@ -65,7 +65,7 @@ def fold(code: GradientCode, choose: Callable[[GradientCode], Decoder]) -> Folde
         tolerance=None if code.tolerance is None else code.tolerance // often,
         source=code.source,
     )
-    # The code that was refined knows more of itself than its matrix says.
+    # The unrefined code has more structure than its matrix shows.
     known = [inner for inner in inner_codes(code) if same_matrix(inner.encoding, small.encoding)]
     return Folded(code, messages.astype(np.int64), choose(known[0] if known else small))
 

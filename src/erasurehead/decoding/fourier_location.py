@@ -1,6 +1,6 @@
 """Locating liars on the unit circle, without trying all sets: their points are the roots of a polynomial.
 
-What Prony's method and Peterson's decoder of Reed-Solomon codes do over fields, over complex numbers that are rounded.
+Prony's method, or Peterson's decoder of Reed-Solomon codes, over rounded complex numbers in place of finite fields.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from erasurehead.decoding.parity_checks import UNSEEN, Checks, FourierChecks
 def locate_by_powers(
     checks: Checks, fourier: FourierChecks, said: Array, corrupted: int, tolerance: float
 ) -> tuple[list[int], bool]:
-    """Return who is proved to lie, and whether any set of so many was found to explain what is seen.
+    """Return the proven liars, and whether a set of at most `corrupted` workers explains the observations.
 
-    A candidate comes from the polynomial whose roots are the liars' points; what proves it is a distance: a polynomial
-    of the checks' degree that vanishes on the missing, on the other candidates, and on those as many workers that could
-    best pretend to be this one, still sees its lie.
+    Candidates come from the polynomial whose roots are the liars' points. A distance proves them: a polynomial of the
+    checks' degree that vanishes on the missing workers, on the other candidates, and on those workers that could best
+    imitate this one, as many as may lie, still shows its lie.
     """
     best: tuple[int, ...] | None = None
     for chosen in _candidates(checks, fourier, said, corrupted):
@@ -56,7 +56,7 @@ def locate_by_powers(
 
 
 def _candidates(checks: Checks, fourier: FourierChecks, said: Array, corrupted: int) -> Iterator[IntArray]:
-    """Yield sets of workers that may explain what is seen, the smallest first."""
+    """Yield sets of workers that may explain the observations, the smallest first."""
     code = checks.code
     size = np.zeros(code.n_workers)
     np.maximum.at(size, checks.owner, np.abs(said).max(axis=1))

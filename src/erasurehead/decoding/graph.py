@@ -16,7 +16,7 @@ from erasurehead.errors import invalid
 if TYPE_CHECKING:
     from erasurehead.decoding.graph_kernels import Index
 
-_STEPS = 2  # of steepest descent before the walk: they keep the weights small, and each costs what a product does
+_STEPS = 2  # of steepest descent before the walk: they keep the weights small, and each costs as much as a product
 
 
 def is_graph(code: GradientCode) -> bool:
@@ -81,16 +81,17 @@ class _Ends:
 class GraphComponents(Decoder):
     """Optimal decoding of graph codes in time linear in the messages, component by component.
 
-    A component that is bipartite, with parts of L and R tasks, is left with a residual of (L - R)^2 / (L + R); one
-    with an odd cycle, or with a message of a single task, decodes exactly. The residual is kept up by union-find with
-    parity at each arrival; weights come from a walk over a spanning forest, begun from nearly uniform weights so that
-    they stay small: tree weights alone grow with the subtrees, up to hundreds at 10,000 messages.
+    A component that is bipartite, with parts of L and R tasks, has a residual of (L - R)^2 / (L + R); one
+    with an odd cycle, or with a message of a single task, decodes exactly. The residual is maintained by union-find
+    with parity at each arrival; weights come from a walk over a spanning forest, starting from nearly uniform weights
+    so that
+    they stay small: tree weights alone would grow with the subtrees, up to hundreds at 10,000 messages.
 
     Arguments:
         code: a code for which `is_graph` holds.
 
     Raises:
-        InvalidArgument: some message combines three tasks, or two with coefficients of different magnitude.
+        InvalidArgument: if a message combines three tasks, or two with coefficients of different magnitude.
 
     Source: Glasgow and Wootters, arXiv 2006.09638, section 3 (optimal decoding); signed edges and messages of a single
     task are added here.

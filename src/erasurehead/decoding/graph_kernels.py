@@ -1,6 +1,6 @@
 """Machine code for graph codes, whose messages are edges between tasks: union-find for the residual, trees for weights.
 
-Within a connected component there is at most one direction, `signs` (+1 or -1 a task), that no message sees: every
+Within a connected component there is at most one direction, `signs` (+1 or -1 per task), that no message sees: every
 edge `p g_u + q g_v` of it has `p signs_u + q signs_v = 0`. A component with an odd cycle, or with a message of a
 single task, has none and is decoded exactly. All kernels change their array arguments in place.
 """
@@ -29,7 +29,7 @@ def join(
     scalars: Array,
     residuals: Array,
 ) -> None:
-    """Add messages one by one; keep the residual, which is the sum of balance^2 / size over the components.
+    """Add messages one by one; maintain the residual, which is the sum of balance^2 / size over the components.
 
     Arguments:
         newcomers: messages to add; adding one twice changes nothing.
@@ -37,7 +37,7 @@ def join(
         parents, signs: forest over the tasks; a task's sign is that relative to its parent.
         sizes, balances: tasks of each root's component, and the sum of their signs relative to the root; a
             component that is decoded exactly has a size of infinity.
-        scalars: the residual.
+        scalars: the residual, as an array of one element.
         residuals: filled with the residual after each newcomer.
     """
     residual = scalars[0]
@@ -89,14 +89,14 @@ def smooth(
     gap: Array,
     steps: int,
 ) -> None:
-    """Begin with the best uniform weights and improve them by a few steps of steepest descent.
+    """Start from the best uniform weights and improve them by a few steps of steepest descent.
 
     Arguments:
         here: messages that have arrived.
         firsts, seconds, first_values, second_values: the two ends of each message and its coefficients there; a
             message with fewer ends has coefficients of zero.
         weights, gap: filled with weights of all messages, zero if not arrived, and 1 - B'weights.
-        steps: of steepest descent; each takes one walk over the messages.
+        steps: number of steps of steepest descent; each takes one pass over the messages.
     """
     n_tasks = gap.shape[0]
     direction = np.empty(here.shape[0])
@@ -142,12 +142,12 @@ def weigh(
     """Correct weights to an optimal decoding, by one walk over a spanning forest.
 
     Arguments:
-        arrived: for each message.
-        starts: where each task's ends begin.
+        arrived: whether each message has arrived.
+        starts: index of each task's first end.
         messages, neighbours, mine, theirs: for each end of a message, by task: the message, the task at its other end
             (-1 if it has none), and its coefficients here and there.
-        weights: any weights of the arrived messages; made optimal. The closer they are, the smaller the change.
-        gap: 1 - B'weights, one entry a task; left at what no weights can remove.
+        weights: any weights of the arrived messages; replaced by optimal ones, which are close if these are.
+        gap: 1 - B'weights, one entry per task; on return, what no weights can remove.
     """
     n_tasks = gap.shape[0]
     order = np.empty(n_tasks, dtype=np.int32)

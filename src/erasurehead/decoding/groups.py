@@ -1,4 +1,4 @@
-"""First-per-group decoding: one arrival gives its whole group, the rest of the group is ignored."""
+"""First-per-group decoding: one arrival represents its whole group; the rest of the group is ignored."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from erasurehead.errors import invalid
 
 @final
 class FirstPerGroup(Decoder):
-    """Optimal decoding of a code whose groups are replicas, O(1) an arrival: what the ErasureHead paper's master does.
+    """Optimal decoding of a code whose groups are replicas, O(1) per arrival, as the ErasureHead paper's master does.
 
-    Of the replicas that have arrived the one with the smallest index is used, not the earliest: the decoding then
-    depends on the set of arrivals alone, and equal sets give equal bits. Their vectors are the same anyway. Its
+    Of the replicas that have arrived, the one with the smallest index is used, not the earliest: the decoding then
+    depends only on the set of arrivals, and equal sets give equal bits. Their vectors are the same anyway. Its
     weight is 1 where the group's messages are plain sums, and `<row, 1> / <row, row>` for other coefficients.
 
     Arguments:
@@ -30,7 +30,7 @@ class FirstPerGroup(Decoder):
         gains: by how much the arrival of each group lowers the residual, shape (n_groups,).
 
     Raises:
-        InvalidArgument: the messages of some group differ, or the code has no groups.
+        InvalidArgument: if the messages of a group differ, or the code has no groups.
 
     Source: Tandon et al., ICML 2017 (fractional repetition); ErasureHead, arXiv 1901.09671, Algorithm 1 (the master's
     protocol; Algorithm 2 is the worker's).
@@ -60,7 +60,7 @@ class FirstPerGroup(Decoder):
 
 @final
 class _GroupSession(Session):
-    """Plain sums have whole gains, so that the residual is exact: never a rounding error away from zero."""
+    """For plain sums all gains are integers, so that the residual is exact: it does not miss zero by rounding."""
 
     def __init__(self, code: GradientCode, groups: IntArray, weights: Array, gains: Array) -> None:
         self.code = code
@@ -72,7 +72,7 @@ class _GroupSession(Session):
         self._first_view = self._first.data
         self._group_view = groups.data
         self._gain_view = gains.data
-        self._nobody = code.n_messages  # in place of a group's first message, as long as none is in
+        self._nobody = code.n_messages  # stands for a group's first message, as long as none has arrived
         self._residual = float(code.n_tasks)
 
     def add(self, message: int) -> None:

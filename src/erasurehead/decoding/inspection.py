@@ -1,4 +1,4 @@
-"""Which messages say something about each other, and what is compared of them: fingerprints."""
+"""Which messages can be compared with each other, and what is compared: fingerprints."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ NUMBERS = 8
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """Messages over tasks that no other messages touch.
+    """Messages over tasks that no other messages contain.
 
     Attributes:
-        messages: ascending.
-        equal: whether all of them should be equal: they are voted on. Otherwise they have to satisfy checks.
+        messages: the messages, ascending.
+        equal: whether all of them should be equal, so that a majority decides; otherwise they must satisfy checks.
     """
 
     messages: tuple[int, ...]
@@ -51,15 +51,15 @@ def units_of(code: GradientCode) -> tuple[Unit, ...]:
 
 @final
 class Fingerprints:
-    """A few random projections of long vectors: linear, so that codes hold on them as on the vectors themselves.
+    """A few random projections of long vectors: linear, so that a code's checks hold for them as for the vectors.
 
-    A difference of two vectors is that much smaller in a fingerprint than expected, by a factor of f, with a
-    probability below f^8 (f^2 in its first two numbers), whoever made it without knowing the seed. Messages that carry
-    only a part of the positions are projected in place, without being spread out.
+    A difference of two vectors is smaller in a fingerprint than expected, by a factor of f, with a probability below
+    f^8 (f^2 in its first two numbers), however it was made without knowing the seed. Messages that contain only some of
+    the positions are projected in place, without being expanded.
 
     Arguments:
-        length: of the full vectors (of one piece).
-        seed: of the projections. Who knows it can make lies that they do not see.
+        length: length of the full vectors (of one piece).
+        seed: seed of the projections. Whoever knows it can construct lies that they do not show.
     """
 
     def __init__(self, length: int, seed: int = 0) -> None:
@@ -72,9 +72,9 @@ class Fingerprints:
         It is not finite where a huge element makes it overflow.
 
         Arguments:
-            vector: shape (length,), or (len(positions),).
-            positions: where in the full vector its entries belong; all if None.
-            numbers: how many are wanted, at most 8.
+            vector: the vector, shape (length,) or (len(positions),).
+            positions: where its entries belong in the full vector; None if it is the full vector.
+            numbers: length of the fingerprint, at most 8.
         """
         length = self.length if positions is None else len(positions)
         if vector.shape != (length,):

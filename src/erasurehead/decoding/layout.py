@@ -1,4 +1,4 @@
-"""Where the elements of a message belong in the parameter vector."""
+"""Layouts: where the elements of messages belong in the parameter vector."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from erasurehead.errors import invalid
 if TYPE_CHECKING:
     from erasurehead.decoding.base import Decoding
 
-_WORTH_THREADS = 500_000  # elements to be added from which handing them out to threads pays
-_SPAN = 1 << 16  # coordinates that all messages on supports are added to before the next: they stay in cache
+_WORTH_THREADS = 500_000  # number of elements to add from which threads pay off
+_SPAN = 1 << 16  # coordinates that are summed over all messages before the next ones: they stay in cache
 
 
 class Layout:
-    """Which coordinate each element of each message, in each piece, stands for.
+    """The coordinate of each element of each message, in each piece.
 
     A group code cuts every group's own support into pieces; other codes must cut all workers at the same places,
     or the decoded vector is garbage at a residual of zero.
@@ -35,7 +35,7 @@ class Layout:
             element, -1 for padding; or None if the message holds all coordinates in order (one piece only).
 
     Raises:
-        InvalidArgument: if there are positions, and more coordinates than 32 bits number.
+        InvalidArgument: if there are positions, and more coordinates than 32 bits can number.
     """
 
     def __init__(self, n_coordinates: int, positions: Sequence[NDArray[np.integer] | None]) -> None:
@@ -45,7 +45,7 @@ class Layout:
                 raise invalid(
                     "n_coordinates", f"must be at most {MOST_PLACES} where there are positions", n_coordinates
                 )
-            _kernels().load(n_coordinates)  # before any clock starts, and only where they are needed
+            _kernels().load(n_coordinates)  # before any clock starts, and only if they are needed
         self.positions = [None if place is None else np.ascontiguousarray(place, np.int32) for place in positions]
         supports = {id(place): place for place in self.positions if place is not None}  # equal messages share theirs
         ascending = all(_ascends(row) for place in supports.values() for row in place)
@@ -59,7 +59,7 @@ class Layout:
         return self.n_coordinates if positions is None else positions.shape[1]
 
     def decode(self, decoding: Decoding, vectors: Sequence[Array]) -> Array:
-        """Return the weighted sum of messages, put in place, shape (n_coordinates,).
+        """Return the weighted sum of messages at their coordinates, shape (n_coordinates,).
 
         The sum runs in the order of the messages, not of their arrival, so that the same arrivals give the same bits.
 
@@ -87,7 +87,7 @@ class Layout:
     def _terms(
         self, messages: Sequence[int], weights: Array, vectors: Sequence[Array]
     ) -> Iterator[tuple[float, Array, Places | None, Sequence[int]]]:
-        """Yield what is to be summed: weight, elements, their coordinates, and where the spans of these begin."""
+        """Yield the terms of the sum: weight, elements, their coordinates, and where each span of these begins."""
         for message, vector, column in zip(messages, vectors, weights.T.tolist(), strict=True):
             pieces, cuts = self.positions[message], self._cuts[message]
             several = [(None, ())] if pieces is None or cuts is None else zip(pieces, cuts, strict=True)
@@ -97,13 +97,13 @@ class Layout:
 
 
 def _ascends(row: Places) -> bool:
-    """Return whether coordinates ascend, but for padding at the end."""
+    """Return whether coordinates ascend, except for padding at the end."""
     there = row[: np.count_nonzero(row >= 0)]
     return not len(there) or bool(there[0] >= 0 and (np.diff(there) > 0).all())
 
 
 def _cut(row: Places, edges: Sequence[int]) -> list[int]:
-    """Return where in a row of coordinates each span of them begins, and where the last one ends."""
+    """Return where in a row of coordinates each span begins, and where the last one ends."""
     if len(edges) == 2:
         return [0, len(row)]
     return np.searchsorted(row[: np.count_nonzero(row >= 0)], edges).tolist()
@@ -117,7 +117,7 @@ def _kernels() -> ModuleType:
 
 
 def _add_dense(total: Array, weights: Sequence[float], vectors: Sequence[Array]) -> None:
-    """Add weighted vectors, each thread its own range of coordinates; the workers' cores are idle meanwhile."""
+    """Add weighted vectors, with a range of coordinates per thread; the workers' cores are idle meanwhile."""
     count = _threads() if len(total) * len(vectors) > _WORTH_THREADS else 1
     edges = [len(total) * number // count for number in range(count + 1)]
     spans = [slice(low, high) for low, high in pairwise(edges)]

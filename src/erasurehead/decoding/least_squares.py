@@ -12,14 +12,14 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import EXACT, Decoder, Decoding, Session
 
 DEPENDENT = 1e-11
-"""A row whose part outside the span of the others is at most this fraction of its length adds nothing.
+"""A row whose part outside the span of the others is at most this fraction of its norm counts as dependent.
 
 Rounding leaves 1e-16; weights of 1 / DEPENDENT would drown any gradient in noise.
 """
 
 _UNCERTAIN = 1e-7
-"""A row whose part outside the span of the others is smaller than this, but not dependent, may be more than float64
-can use: what it brings is then what the weights bring that are found, and not what it would bring on paper."""
+"""A row whose part outside the span of the others is smaller than this, but not dependent, may be beyond what float64
+can use: the residual is then computed from actual weights, and not from what the row would contribute in theory."""
 
 _EPSILON = float(np.finfo(np.float64).eps)
 
@@ -28,12 +28,12 @@ _EPSILON = float(np.finfo(np.float64).eps)
 class LeastSquaresDecoder(Decoder):
     """Optimal decoding of any code: the weights of least norm among those that minimise the residual.
 
-    The rows are scaled to length one before they are decomposed, else codes whose messages differ by orders of
-    magnitude lose the small ones to the rank decision; normal equations are never formed, as they square the
-    condition number. Weights come from a singular value decomposition of the arrived rows and cost
-    O(messages^2 * columns); the residual is kept up to date by orthogonalising each newcomer against the arrived
-    ones, O(messages * columns) an arrival, when it is asked for. Where a newcomer nearly depends on the others, the
-    residual is that of the weights, which are then found at each arrival: it is never better than what they do.
+    The rows are scaled to norm one before they are decomposed, as codes whose messages differ by orders of magnitude
+    would otherwise lose the small ones to the rank decision; normal equations are never formed, as they square the
+    condition number. Weights come from a singular value decomposition of the arrived rows, in O(messages^2 * columns);
+    the residual is updated by orthogonalising each newcomer against the arrived rows, in O(messages * columns) per
+    arrival, when it is needed. Where a newcomer nearly depends on the others, the residual is that of weights computed
+    at each arrival, so that it is never better than what decoding attains.
 
     Arguments:
         code: any code; its encoding is held as a dense matrix.
@@ -52,7 +52,7 @@ class LeastSquaresDecoder(Decoder):
         return _LeastSquaresSession(self.code, self._rows, self._scale)
 
     def residual(self, messages: Iterable[int]) -> float:
-        return self.decode(messages).residual  # one decomposition is quicker than one row after the other
+        return self.decode(messages).residual  # one decomposition is quicker than adding rows one by one
 
 
 @final
@@ -95,7 +95,7 @@ class _LeastSquaresSession(Session):
 
     def _follow(self) -> None:
         for message in self._pending:
-            if self._rank < self._rows.shape[1]:  # else everything is known
+            if self._rank < self._rows.shape[1]:  # otherwise everything is known
                 self._orthogonalise(self._rows[message])
         self._pending.clear()
 
@@ -110,7 +110,7 @@ class _LeastSquaresSession(Session):
         return Decoding(self.code, messages, weights, residual)
 
     def _solve(self, messages: IntArray, cutoff: float) -> tuple[Array, float, bool]:
-        """Return weights, residual, and whether a singular value was cut off that may be more than rounding."""
+        """Return weights, residual, and whether a discarded singular value may be more than rounding."""
         if not len(messages):
             return np.zeros((self.code.n_pieces, 0)), float(self.code.n_tasks), False
         rows, target = self._rows[messages], self.code.target
@@ -123,7 +123,7 @@ class _LeastSquaresSession(Session):
     def _orthogonalise(self, row: Array) -> None:
         known = self._basis[: self._rank]
         direction = row - known.T @ (known @ row)
-        direction -= known.T @ (known @ direction)  # once leaves rounding errors in the span, twice does not
+        direction -= known.T @ (known @ direction)  # doing it once leaves rounding errors in the span, twice does not
         length = float(np.sqrt(direction @ direction))
         if length <= DEPENDENT:
             return

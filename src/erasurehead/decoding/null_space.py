@@ -1,4 +1,4 @@
-"""Decoding exact codes from the erased side: a system as small as the stragglers are few."""
+"""Decoding exact codes from the erasures: a linear system that is as small as the number of erasures."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from erasurehead.codes.exactness import DENSE
 from erasurehead.decoding.base import EXACT, Decoder, Decoding, Session, as_messages, residual_of
 from erasurehead.decoding.products import row_sums
 
-_WORK = 5e8  # multiplications that one set may cost: a quarter of a second
-_FAR = 1e-4  # a weight that an erased message would need: not worth the product that the check takes
+_WORK = 5e8  # number of multiplications that one set may cost: a quarter of a second
+_FAR = 1e-4  # if erased messages would need a weight above this, the residual check is skipped
 
 
 @final
 class NullSpace(Decoder):
-    """Exact decoding for codes that bear stragglers: find the exact weights that vanish on those who are missing.
+    """Exact decoding for codes that tolerate stragglers: finds exact weights that vanish on the missing messages.
 
-    Once all weights that decode *all* messages exactly are known, `base + c @ null`, e missing messages ask for
+    Once all weights that decode *all* messages exactly are known, `base + c @ null`, e missing messages require
     `base + c @ null = 0` there: e equations, instead of a least-squares problem of the size of the code. For codes
     whose rows are shifts of one row (cyclic MDS, Reed-Solomon, DRACO) they are known in closed form, as waves, for any
     number of workers and whatever the condition of the matrix; for others of up to 1,024 messages they come from one
-    singular value decomposition. Larger codes without such a structure are solved anew for each set, by sparse
-    elimination. Whatever comes out is checked by its residual, so a set that cannot be decoded exactly is left to
+    singular value decomposition. Larger codes without such a structure are solved for each set separately, by sparse
+    elimination. The result is checked by its residual, so a set that cannot be decoded exactly is left to
     `inner`.
 
     Measured on one core: 0.3 ms for 9 neighbours of 100 workers or 3 of 4,000; 10 to 60 ms for cyclic repetition of
     2,000 to 10,000 workers. Dense least squares takes 5 ms at 300 workers and minutes at 3,000.
 
     Arguments:
-        code: a code that all its messages together decode exactly; others gain nothing.
-        inner: the decoder of the sets that cannot be decoded exactly; optimal.
+        code: a code that decodes exactly when all messages have arrived; for others it is of no use.
+        inner: an optimal decoder for the sets that cannot be decoded exactly.
 
     Source: Raviv, Tamo, Tandon, Dimakis, arXiv 1707.03858, section 4 (the dual code), for the cyclic case.
     """
@@ -50,32 +50,32 @@ class NullSpace(Decoder):
 
     @cached_property
     def solutions(self) -> ExactWeights | None:
-        """All exact decodings, or None if there are none or finding them is not worth while."""
+        """All exact weights, or None if there are none or finding them is too expensive."""
         return exact_weights(self.code)
 
     @cached_property
     def lengths(self) -> Array:
-        """The length of each row, shape (n_messages,); 0 for an empty row."""
+        """The norm of each row, shape (n_messages,); 0 for an empty row."""
         return np.sqrt(row_sums(self.code, power=2))
 
     @property
     def eliminates(self) -> bool:
-        """Whether every set is solved anew: for large codes without a structure."""
+        """Whether every set is solved separately, as for large codes without a structure."""
         return self.solutions is None and self.code.n_messages > DENSE
 
     def bears(self, erased: IntArray) -> bool:
-        """Whether no more workers lack a message than the code states to bear."""
+        """Whether at most as many workers lack a message as the code tolerates."""
         return len(np.unique(self.code.owner[erased])) <= (self.code.tolerance or 0)
 
     def begin(self) -> Session:
         return _NullSpaceSession(self)
 
     def exactly(self, messages: IntArray, erased: IntArray) -> Decoding | None:
-        """Return the exact decoding of a set of messages, or None if there is none, or it is too dear to find.
+        """Return the exact decoding of a set of messages, or None if there is none, or it is too expensive to find.
 
         Arguments:
-            messages: those that have arrived, ascending.
-            erased: all others, ascending.
+            messages: messages that have arrived, ascending.
+            erased: all other messages, ascending.
         """
         solutions = self.solutions
         if not len(messages):
@@ -87,7 +87,7 @@ class NullSpace(Decoder):
             rows = sparse.csr_array(sparse.diags_array(scale) @ self.code.encoding[messages])
             weights = augmented_weights(rows, self.code.target)
             return None if weights is None else self._checked(messages, weights * scale)
-        # More equations than unknowns are solved by luck only, which the inner decoder sees.
+        # More equations than unknowns can be solved only by luck, which is left to the inner decoder.
         if len(erased) > solutions.nullity or len(erased) ** 2 * solutions.nullity > _WORK:
             return None
         found = solutions.without(erased)
@@ -131,7 +131,7 @@ class _NullSpaceSession(Session):
     def exact(self) -> bool:
         if self._exactly() is not None:
             return True
-        # A large code may decode with fewer messages than it states to need: not worth a solve at every arrival.
+        # A large code may decode with fewer messages than it promises: not worth a solve at every arrival.
         return not self._decoder.eliminates and self._inner.exact()
 
     def residual(self) -> float:

@@ -1,4 +1,4 @@
-"""What the messages of a code must satisfy among themselves: every combination of its rows that vanishes is a check."""
+"""Parity checks: combinations of a code's rows that vanish, and must therefore vanish on honest messages."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from erasurehead.codes.locating import circle
 ComplexArray = NDArray[np.complex128]
 
 HUGE = 1e300
-"""Stands for what is no finite number."""
+"""Stands for values that are not finite."""
 
 UNSEEN = 1e-13
-"""Parts of orthonormal checks below this are zero."""
+"""Entries of orthonormal checks below this count as zero."""
 
-_MOST_WEIGHED = 300  # sets whose unseen lies are weighed one by one; of more: neighbours, and a sample
+_MOST_WEIGHED = 300  # number of sets that are examined one by one; of more, only neighbours and a sample
 _SAMPLE = 50
 _ENTRIES = 2_000_000  # numbers in one batch of sets
-_RANK = 1e-11  # singular values below this part of the largest are zero
+_RANK = 1e-11  # singular values below this fraction of the largest count as zero
 
 
 @dataclass(frozen=True, eq=False)
 class FourierChecks:
-    """Neighbouring Fourier frequencies on which all honest messages together vanish.
+    """Consecutive Fourier frequencies on which all honest messages together vanish.
 
     Attributes:
-        points: of each worker on the unit circle, shape (n_workers,).
+        points: point of each worker on the unit circle, shape (n_workers,).
         first: exponent of the first check; the others follow.
-        number: of checks.
+        number: number of checks.
     """
 
     points: ComplexArray
@@ -70,18 +70,19 @@ def fourier_checks(code: GradientCode) -> FourierChecks | None:
 
 @dataclass(frozen=True, eq=False)
 class Checks:
-    """What the messages of some rows of a code must satisfy.
+    """The parity checks among some messages of a code.
 
     Attributes:
         code: the code.
-        messages: ascending, shape (m,).
-        owner: of each message, shape (m,).
-        lengths: what each message is divided by: the Euclidean length of its row, or of the longest one, shape (m,).
-        table: orthonormal rows, shape (c, m): they vanish on honest messages divided by `lengths`.
-        weights: that decode all these messages, for messages divided by `lengths`, shape (n_pieces, m).
-        left: stragglers and liars that the code still bears, at most, beside the workers missing here; None if it
+        messages: the messages, ascending, shape (m,).
+        owner: owner of each message, shape (m,).
+        lengths: divisor of each message: the norm of its row, or the largest one, shape (m,).
+        table: orthonormal rows that vanish on honest messages divided by `lengths`, shape (c, m).
+        weights: weights that decode these messages, divided by `lengths`, shape (n_pieces, m).
+        left: number of stragglers and liars that the code still tolerates, beside the workers missing here; None if it
             promises nothing.
-        fourier: some of the checks as powers, for codes on the unit circle. As gradients are real there are more.
+        fourier: some of the checks as powers, for codes on the unit circle. As gradients are real, there are more
+            checks.
     """
 
     code: GradientCode
@@ -99,9 +100,9 @@ class Checks:
 
         Arguments:
             code: the code.
-            messages: those that are in, ascending, shape (m,).
-            weights: that decode them, shape (n_pieces, m).
-            unit: all messages on tasks that no others touch, those that are in among them; all of the code if None.
+            messages: messages that have arrived, ascending, shape (m,).
+            weights: weights that decode them, shape (n_pieces, m).
+            unit: all messages over their tasks, including those that have not arrived; None for all messages.
         """
         owner = code.owner[messages]
         of_unit = np.arange(code.n_messages) if unit is None else unit
@@ -112,7 +113,7 @@ class Checks:
         dense = rows[:, np.unique(rows.indices)].toarray()
         lengths = np.sqrt(np.einsum("mt,mt->m", dense, dense))
         lengths[lengths == 0.0] = 1.0
-        if fourier is not None:  # all alike, so that the powers stay among the checks
+        if fourier is not None:  # the same for all, so that the powers remain checks
             lengths[:] = lengths.max(initial=1.0)
         basis, values, _ = np.linalg.svd(dense / lengths[:, None], full_matrices=True)
         rank = int((values > _RANK * values[0]).sum()) if len(values) else 0
@@ -120,12 +121,12 @@ class Checks:
 
     @cached_property
     def workers(self) -> IntArray:
-        """Whose messages these are, ascending."""
+        """The workers of these messages, ascending."""
         return np.unique(self.owner)
 
     @property
     def complete(self) -> IntArray:
-        """Those of `workers` whose messages are all there, ascending."""
+        """The workers whose messages have all arrived, ascending."""
         code, workers = self.code, self.workers
         here = np.bincount(code.owner[self.messages], minlength=code.n_workers)[workers]
         return workers[here == code.messages_per_worker[workers]]
@@ -135,7 +136,7 @@ class Checks:
         return {}
 
     def without(self, workers: Iterable[int]) -> Checks:
-        """Return the checks of the others."""
+        """Return the checks among the other workers' messages."""
         gone = np.isin(self.owner, list(workers))
         if not gone.any():
             return self
@@ -147,29 +148,28 @@ class Checks:
         )  # fmt: skip
 
     def hold(self, prints: Array, tolerance: float) -> bool:
-        """Return whether all checks hold on linear functions of the messages, shape (m, numbers), finite."""
+        """Return whether all checks hold for finite linear functions of the messages, shape (m, numbers)."""
         with np.errstate(over="ignore", invalid="ignore"):
             said = prints / self.lengths[:, None]
             return self.off(said) <= min(noise(said, tolerance), HUGE)
 
     def off(self, said: Array) -> float:
-        """Return the largest of what the checks say of messages divided by `lengths`; infinite if that is no number."""
+        """Return the largest violation of a check by messages divided by `lengths`; inf if that is not finite."""
         off = float(np.abs(self.table @ said).max(initial=0.0))
         return off if math.isfinite(off) else math.inf
 
     def amplification(self, corrupted: int) -> tuple[float, bool]:
-        """Return how much larger an unseen error of the decoded gradient may be than what is left in the checks.
+        """Return how much larger an undetected error of the decoded gradient may be than the violation of the checks.
 
-        If nobody but some set of workers lies, other weights decode without them and differ from these by a
-        combination of the checks; the decoded errors differ by that combination of what the checks say. Its largest
-        length over the sets is returned; where there are too many of them, over neighbours (the worst sets of codes
-        around a circle) and a sample.
+        If only some set of workers lies, other weights decode without them and differ from these by a combination of
+        the checks; the decoded errors differ by that combination of the checks' violations. The largest norm of it over
+        the sets is returned; if there are too many sets, over neighbours (the worst sets of cyclic codes) and a sample.
 
         Arguments:
-            corrupted: how many there may be beside those that are known.
+            corrupted: number of liars beside those that are known.
 
         Returns:
-            The factor, of what the checks see; and whether there are weights on what they do not see at all.
+            The factor for what the checks see, and whether there are weights on messages that they do not see.
         """
         most = min(corrupted, len(self.workers))
         if most < 1:
@@ -201,7 +201,7 @@ class Checks:
 
     @cached_property
     def _places(self) -> tuple[IntArray, BoolArray]:
-        """Columns of each worker, padded to the same number, and which are no padding."""
+        """Columns of each worker, padded to the same number, and which of them are not padding."""
         order = np.argsort(self.owner, kind="stable")
         counts: IntArray = np.unique(self.owner, return_counts=True)[1].astype(np.int64)
         starts = np.cumsum(counts) - counts
@@ -214,18 +214,18 @@ class Checks:
         return columns[sets].reshape(len(sets), -1), there[sets].reshape(len(sets), -1)
 
     def chunks(self, sets: IntArray) -> Iterator[IntArray]:
-        """Yield some sets after the other, as many as are dealt with at once."""
+        """Yield the sets in batches of bounded size."""
         at_once = max(1, _ENTRIES // max(1, 8 * sum(self.table.shape)))
         for begin in range(0, len(sets), at_once):
             yield sets[begin : begin + at_once]
 
     def explaining(self, sets: IntArray, said: Array, tolerance: float) -> BoolArray:
-        """Return which sets of workers (as places among `workers`) explain what the messages say, (len(sets),)."""
+        """Return which sets of workers (indices into `workers`) explain the messages, shape (len(sets),)."""
         columns, there = self._columns(sets)
         blocks = np.moveaxis(self.table[:, columns], 0, 1) * there[:, None, :]
         left, values, _ = np.linalg.svd(blocks, full_matrices=False)
         inside = left * (values > UNSEEN)[:, None, :]
-        # What they say is left out before anything is added up, so that a huge lie drowns nothing.
+        # Their messages are removed before anything is added up, so that a huge lie does not drown the rest.
         others = np.ones((len(sets), len(said)), dtype=bool)
         rows = np.broadcast_to(np.arange(len(sets))[:, None], columns.shape)
         others[rows[there], columns[there]] = False
@@ -237,17 +237,17 @@ class Checks:
 
 
 def noise(said: Array, tolerance: float) -> float:
-    """Return what rounding may leave in a check.
+    """Return the violation of a check that rounding may cause.
 
     Arguments:
         said: messages divided by their lengths, shape (m, numbers).
-        tolerance: relative size of what passes for a rounding error.
+        tolerance: relative size up to which differences count as rounding errors.
     """
     return tolerance * float(np.abs(said).max(initial=0.0)) * math.sqrt(len(said))
 
 
 def _without(table: Array, gone: BoolArray) -> Array:
-    """Return the combinations of checks that leave some columns out, orthonormal as they are."""
+    """Return the combinations of checks that do not involve some columns, as orthonormal rows."""
     if not gone.any():
         return table
     left, values, _ = np.linalg.svd(table[:, gone], full_matrices=True)
@@ -256,5 +256,5 @@ def _without(table: Array, gone: BoolArray) -> Array:
 
 
 def _reweighted(weights: Array, table: Array, gone: BoolArray) -> Array:
-    """Return weights that decode without some messages: the others take over what the checks say of them."""
+    """Return weights that decode without some messages, by adding combinations of checks."""
     return weights - weights[:, gone] @ np.linalg.pinv(table[:, gone], rcond=UNSEEN) @ table

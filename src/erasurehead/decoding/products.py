@@ -1,4 +1,4 @@
-"""Products with an encoding, typed once and for all."""
+"""Products with an encoding, with proper types."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from erasurehead.codes.base import GradientCode
 
 
 def forward(code: GradientCode, tasks: Array) -> Array:
-    """Return `encoding @ tasks`: what each message says, shape (n_messages,) or (n_messages, k)."""
+    """Return `encoding @ tasks`, the messages, shape (n_messages,) or (n_messages, k)."""
     return np.asarray(code.encoding @ tasks, dtype=np.float64)
 
 
 def backward(code: GradientCode, messages: Array) -> Array:
-    """Return `encoding.T @ messages`: what each column is counted, shape (n_columns,) or (n_columns, k)."""
+    """Return `encoding.T @ messages`, how much each column is counted, shape (n_columns,) or (n_columns, k)."""
     return np.asarray(code.encoding.T @ messages, dtype=np.float64)
 
 

@@ -1,4 +1,4 @@
-"""How much decoding amplifies rounding errors, and which messages a code can bear."""
+"""How much decoding amplifies rounding errors, and how coarse the messages of a code may be."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from erasurehead.decoding.products import row_sums
 from erasurehead.errors import check_count, invalid
 
 BEARABLE = 1e-3
-"""The largest relative error of a decoded gradient, from rounded messages, that `check_dtype` lets pass."""
+"""The largest relative error of a gradient decoded from rounded messages that `check_dtype` allows."""
 
 
 @dataclass(frozen=True)
 class Conditioning:
-    """What rounding errors meet in a code, over sampled sets of arrivals.
+    """The numerical conditioning of a code, over sampled sets of arrivals.
 
     Arguments:
-        largest_coefficient: of the encoding, in magnitude.
-        largest_weight: of the decodings seen, in magnitude.
+        largest_coefficient: largest coefficient of the encoding, in magnitude.
+        largest_weight: largest weight of the sampled decodings, in magnitude.
         amplification: worst factor, over the sets, between the rounding error of a message and the relative error of
             the decoded gradient, for partial gradients of equal length and independent directions; 1 for plain sums.
         typical: the median factor.
-        stragglers: workers missing from each set.
-        sets: number of sets seen.
+        stragglers: number of workers missing from each set.
+        sets: number of sampled sets.
     """
 
     largest_coefficient: float
@@ -57,18 +57,18 @@ def conditioning(
     """Return the largest coefficient of a code, and the worst weights over sampled sets of arrivals.
 
     The sets are all workers, runs of neighbouring stragglers (the worst for cyclic codes), random ones, and those that
-    the code itself names as the worst (`Structure.hardest`). Nothing guarantees that a worse set does not exist.
+    the code itself states as the worst (`Structure.hardest`). There may be worse sets.
 
     Arguments:
         code: any code.
-        stragglers: workers missing from each set; the code's tolerance if None, or a quarter of the workers where that
-            is zero or not known.
-        samples: how many random sets, and at most how many runs; if None 200, or 50 for more than 100 workers.
-        seed: of the random sets.
+        stragglers: number of workers missing from each set; if None, the code's tolerance, or a quarter of the workers
+            if that is zero or unknown.
+        samples: number of random sets, and largest number of runs; if None, 200, or 50 for more than 100 workers.
+        seed: seed of the random sets.
         decoder: `make_decoder(code)` if None.
 
     Raises:
-        InvalidArgument: not fewer stragglers than workers.
+        InvalidArgument: if there are not fewer stragglers than workers.
 
     >>> from erasurehead.codes import cyclic_repetition, fractional_repetition
     >>> conditioning(fractional_repetition(30, load=3)).amplification
@@ -90,20 +90,20 @@ def conditioning(
 
 
 def check_dtype(code: GradientCode, dtype: DTypeLike, stragglers: int | None = None) -> None:
-    """Refuse messages that are too coarse for a code, and say which code can bear them.
+    """Raise if messages are too coarse for a code; the error names a code that works.
 
-    It looks at the sets of `conditioning` until one is too bad: where the rounding of the messages, or what float64
-    weights leave undecoded although the code states that they decode, makes too large an error.
+    It examines the sets of `conditioning` until one is too bad: where the rounding of the messages, or what float64
+    weights fail to decode although the code promises it, causes too large an error.
 
     Arguments:
         code: any code.
-        dtype: of the messages, a floating-point type, `"bfloat16"` included.
+        dtype: dtype of the messages, a floating-point type, including `"bfloat16"`.
         stragglers: see `conditioning`.
 
     Raises:
-        InvalidArgument: in some sampled set of arrivals the decoded gradient would be wrong by more than `BEARABLE`,
-            and by more than a single message is, or would not be exact although no more workers are missing than the
-            code states to bear.
+        InvalidArgument: if for some sampled set of arrivals the error of the decoded gradient would exceed `BEARABLE`
+            and that of a single message, or decoding would not be exact although no more workers are missing than the
+            code tolerates.
     """
     kind = dtype_of(dtype) if isinstance(dtype, str) else np.dtype(dtype)
     if not (np.issubdtype(kind, np.floating) or kind.name == "bfloat16"):
@@ -114,16 +114,16 @@ def check_dtype(code: GradientCode, dtype: DTypeLike, stragglers: int | None = N
 def check_rounding(
     code: GradientCode, rounding: float, stragglers: int | None = None, given: tuple[str, object] | None = None
 ) -> None:
-    """Refuse messages that lose too much on their way for a code, however they lose it: see `check_dtype`.
+    """Raise if messages lose too much precision for a code, in whatever way: see `check_dtype`.
 
     Arguments:
         code: any code.
         rounding: the largest error of an element, relative to the largest element of its message, at least 0.
         stragglers: see `conditioning`.
-        given: the argument that it comes of, and its value, for the error; by default `rounding` itself.
+        given: the argument that it comes from, and its value, for the error; by default `rounding` itself.
 
     Raises:
-        InvalidArgument: as `check_dtype`.
+        InvalidArgument: as for `check_dtype`.
     """
     argument, value = ("rounding", rounding) if given is None else given
     coarse, count = rounding, _stragglers(code, stragglers)
@@ -149,7 +149,7 @@ def check_rounding(
 
 
 def stable_relative(code: GradientCode) -> str:
-    """Return the call of a code with like parameters that decodes without large weights."""
+    """Return the call of a code with similar parameters that decodes without large weights."""
     n, tasks = code.n_workers, "" if code.n_tasks == code.n_workers else f", n_tasks={code.n_tasks}"
     stragglers = code.tolerance or 0
     if code.n_pieces > 1:
@@ -168,7 +168,7 @@ def _stragglers(code: GradientCode, stragglers: int | None) -> int:
 def _seen(
     code: GradientCode, stragglers: int, samples: int | None, seed: int, decoder: Decoder
 ) -> Iterator[tuple[float, float, float]]:
-    """Yield the largest weight, the amplification, and the part left out, of one set of arrivals after the other."""
+    """Yield the largest weight, the amplification, and the undecoded fraction of one set of arrivals after another."""
     squares = row_sums(code, power=2)
     if samples is None:
         samples = 200 if code.n_workers <= 100 else 50

@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from erasurehead.decoding.sparse_kernels import Index
 
 ACCURACY = 8e-7
-"""The residual of a decoding exceeds the optimum by at most about this much a task."""
+"""The residual of a decoding exceeds the optimum by at most about this much per task."""
 
-_ENTRIES = 2e8  # entries looked at in one solve, at most: a quarter of a second
+_ENTRIES = 2e8  # largest number of entries visited in one solve: a quarter of a second
 _TIGHTNESS = 1.5e-3
 _FLOOR = 1e-9
-_STEPS = 3  # of conjugate gradients, at least, each time the bound is tightened
-_MANY = 100  # steps, at most, near the worst condition
+_STEPS = 3  # least number of steps of conjugate gradients each time the bound is tightened
+_MANY = 100  # largest number of steps near the worst condition
 _DENSE = 1_000_000  # entries of the matrix, zeros included, up to which rows are orthogonalised near completeness
 _LOOSE = 1e-3  # a bound that falls by more when tightened is tightened after every 1% of the messages
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """The encoding as the kernels want it: 32-bit indices, and for each task the messages that touch it."""
+    """The encoding as the kernels need it: 32-bit indices, and for each task the messages that touch it."""
 
     starts: Index
     columns: Index
@@ -58,41 +58,41 @@ class _Rows:
 
 
 class Solution(NamedTuple):
-    """A decoding, and its price."""
+    """A decoding, and its cost."""
 
     decoding: Decoding
     products: int
-    """How often all entries of the arrived rows were looked at: products of the encoding with a vector."""
+    """How often all entries of the arrived rows were visited: products of the encoding with a vector."""
 
 
 @final
 class SparseLeastSquares(Decoder):
     """Optimal decoding of sparse codes with hundreds to a million messages; nothing dense is ever formed.
 
-    *Weights* come from preconditioned conjugate gradients on the least-squares problem, always begun anew from the
-    best uniform weights, so that they depend on the set of arrivals alone. The residual exceeds the optimum by about
+    *Weights* come from preconditioned conjugate gradients on the least-squares problem, always starting from the
+    best uniform weights, so that they depend only on the set of arrivals. The residual exceeds the optimum by about
     `ACCURACY * n_tasks` at most; where that would cost more than a quarter of a second (more than nine tenths arrived
-    of 10,000), it is what could be reached, and the decoding's own residual says so.
+    of 10,000), it is as small as could be reached, and the decoding states its actual residual.
 
     *The residual at every arrival* is an upper bound that never rises: the newcomer's weight is moved to where the
-    residual is least, then those of its neighbours, as long as a step gains something. A newcomer may look at
+    residual is least, then those of its neighbours, as long as a step gains something. A newcomer may visit
     `budget` entries of the encoding. Now and then the bound is tightened by conjugate gradients: after every 1% of the
     messages where that gains much (codes of load above about 3, or nearly all arrived), else less often.
 
-    How good that is, `slack` says. Up to a million entries of the matrix (1,000 messages and tasks), newcomers are
+    `slack` says how good the bound is. Up to a million entries of the matrix (1,000 messages and tasks), newcomers are
     orthogonalised against the others once half as many messages as tasks have arrived, where the relaxation slows down:
-    the residual is then the optimum, and before that within 1% of it. For larger codes nothing is promised, as a
+    the residual is then the optimum, and before that within 1% of it. For larger codes nothing is guaranteed, as a
     residual of nearly nothing may be overstated many times. Measured on regular, Bernoulli and block codes of 10,000
     messages and tasks: within 1% up to two thirds arrived at load 3 or less, within 4% at load up to 10; with nine
     tenths arrived within 2%, and 7% for ill-conditioned block codes. With fewer tasks than messages it is up to 14% too
     large about when there are as many messages as tasks.
 
     Arguments:
-        code: one piece only.
-        budget: entries that may be looked at for one arrival, at least 1.
+        code: a code with one piece.
+        budget: number of entries that may be visited per arrival, at least 1.
 
     Raises:
-        InvalidArgument: the code cuts gradients into pieces.
+        InvalidArgument: if the code cuts gradients into pieces.
 
     Source: Björck and Elfving, BIT 19 (1979), algorithm 4.2 (conjugate gradients with symmetric sweeps); the relaxation
     is Gauss and Southwell's, with a queue.
@@ -118,11 +118,11 @@ class SparseLeastSquares(Decoder):
         return _SparseSession(self)
 
     def solve(self, messages: IntArray, limit: int | None = None) -> Solution:
-        """Decode one set of messages, ascending, and say what it took.
+        """Decode one set of messages, and count the cost.
 
         Arguments:
             messages: the messages that have arrived, ascending.
-            limit: iterations, at most; as many as take about a quarter of a second if None.
+            limit: largest number of iterations; None for as many as take about a quarter of a second.
         """
         from erasurehead.decoding.sparse_kernels import conjugate, uniform
 
@@ -194,7 +194,7 @@ class _SparseSession(Session):
         return self._last
 
     def _orthogonalised(self) -> float:
-        """Return the optimal residual, by orthogonalising those that have arrived since the last time."""
+        """Return the optimal residual, by orthogonalising the messages that arrived since the last call."""
         if self._dense is None:
             self._dense = self._decoder.dense.begin()
         self._dense.extend(np.flatnonzero(self._seen & ~self._followed))
@@ -210,7 +210,7 @@ class _SparseSession(Session):
                 newcomers = np.concatenate([*self._batches, newcomers]).astype(np.int32)
                 self._batches.clear()
             if len(newcomers) > self._chunk:
-                # Many at once, as when a whole set is judged: one solve is cheaper than relaxing around each.
+                # Many at once, as when a whole set is evaluated: one solve is cheaper than relaxing around each.
                 state.arrived[newcomers] = True
                 state.refresh(self._rows)
             elif len(newcomers):
@@ -304,15 +304,15 @@ class _State:
         return residuals
 
     def refresh(self, rows: _Rows, steps: int | None = None) -> float:
-        """Tighten the bound by conjugate gradients from where the relaxation stands.
+        """Tighten the bound by conjugate gradients, starting from the relaxation's weights.
 
         Arguments:
             rows: the encoding.
-            steps: iterations at most; None for as many as it takes, from the best uniform weights if they are better
-                (a regular code that is complete needs no more).
+            steps: largest number of iterations; None for as many as needed, from the best uniform weights if these are
+                better (a regular code that is complete needs no more).
 
         Returns:
-            By which part of itself the residual fell.
+            The fraction by which the residual fell.
         """
         from erasurehead.decoding.sparse_kernels import conjugate, uniform
 

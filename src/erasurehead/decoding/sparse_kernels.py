@@ -1,8 +1,8 @@
 """Machine code for large sparse least squares: minimise |1 - B'a|^2 over the weights a of the arrived messages.
 
 All kernels work on the rows of the encoding in compressed form (`starts`, `columns`, `values`), change their
-array arguments in place, and are deterministic. `gap` is the current 1 - B'a, one entry a task; the residual is its
-squared length, and every step lowers it: whatever happens, it is an upper bound on the optimum.
+array arguments in place, and are deterministic. `gap` is the current 1 - B'a, one entry per task; the residual is its
+squared norm, and every step lowers it: it is always an upper bound on the optimum.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ def relax(
 ) -> None:
     """Add messages one by one, and after each relax the weights around it until none can gain much.
 
-    A queue of messages is begun with the newcomer. Whoever leaves it moves its own weight to where the residual is
+    A queue of messages starts with the newcomer. A message that leaves it moves its own weight to where the residual is
     least (one coordinate step), and queues the messages that share a task with it, if that lowered the residual by
-    more than its share of the tolerance; else it changes nothing.
+    more than its share of the tolerance; otherwise it changes nothing.
 
     Arguments:
         newcomers: messages to add, none of which has arrived before.
-        starts, columns, values, squares: rows of the encoding, and their squared lengths.
+        starts, columns, values, squares: rows of the encoding, and their squared norms.
         holder_starts, holders: messages that touch each task.
         arrived, weights, gap: the state.
         queue, queued: working space, n_messages + 1 and n_messages entries; empty between calls.
         scalars: residual and number arrived; changed in place.
-        tightness: the least gain of a step, as a part of the residual per arrived message.
-        floor: the least gain of a step whatever the residual.
-        budget: entries of the encoding that may be looked at for one newcomer.
+        tightness: the least gain of a step, as a fraction of the residual per arrived message.
+        floor: the least absolute gain of a step.
+        budget: number of entries of the encoding that may be visited per newcomer.
         residuals: filled with the residual after each newcomer.
     """
     size = queue.shape[0]
@@ -99,7 +99,7 @@ def relax(
 
 @compiled_when_called
 def uniform(rows: Index, starts: Index, columns: Index, values: Array, weights: Array, gap: Array) -> float:
-    """Set all weights of `rows` to the one number that serves best, and return the residual: two products."""
+    """Set all weights of `rows` to the best common number, and return the residual: two products."""
     gap[:] = 0.0
     for row in rows:
         for entry in range(starts[row], starts[row + 1]):
@@ -134,22 +134,22 @@ def conjugate(
     """Lower the residual by conjugate gradients on the least-squares problem, preconditioned by symmetric sweeps.
 
     The preconditioner (one symmetric Gauss-Seidel sweep over the messages) is applied row by row without forming
-    B B': Björck and Elfving, BIT 19 (1979) 145-163, algorithm 4.2. An iteration looks at each entry of the
+    B B': Björck and Elfving, BIT 19 (1979) 145-163, algorithm 4.2. An iteration visits each entry of the
     arrived rows four times (as four products of the encoding with a vector) and takes 2.2 to 2.8 times fewer
-    iterations than without.
+    iterations than without it.
 
-    It stops when what is still to gain, extrapolated from the last two spans of four iterations, is below
+    It stops when the remaining gain, extrapolated from the last two spans of four iterations, is below
     `max(min(absolute, relative * residual), least)`.
 
     Arguments:
         rows: arrived messages that are not empty, ascending.
-        starts, columns, values, squares: rows of the encoding, and their squared lengths.
+        starts, columns, values, squares: rows of the encoding, and their squared norms.
         weights, gap: the state, changed in place; `gap` must be 1 - B'weights.
         absolute, relative, least: tolerances, see above.
         limit: the largest number of iterations.
 
     Returns:
-        The residual, and how many products of the encoding were spent.
+        The residual, and the number of products with the encoding.
     """
     span = 4
     count = rows.shape[0]
@@ -192,7 +192,7 @@ def conjugate(
 def _sweep_forward(
     rows: Index, starts: Index, columns: Index, values: Array, squares: Array, swept: Array, gradient: Array
 ) -> float:
-    """Write the preconditioned gradient of what is left in `swept`, which is changed; return its squared length."""
+    """Write the preconditioned gradient of the rest to `swept`, which is changed; return its squared norm."""
     square = 0.0
     for place in range(rows.shape[0]):
         row = rows[place]
@@ -226,7 +226,7 @@ def _sweep_back(
 
 @compiled_when_called
 def _to_gain(residual: float, before_last: float, before_that: float, span: int) -> float:
-    """Return how much lower the residual will get, by what it gained in the last two spans of iterations."""
+    """Return how much lower the residual will get, extrapolated from the last two spans of iterations."""
     last, earlier = before_last - residual, before_that - before_last
-    rate = max(last / earlier, 0.7) if earlier > 0.0 else 0.7  # the first spans gain more than what follows
+    rate = max(last / earlier, 0.7) if earlier > 0.0 else 0.7  # the first spans gain more than those that follow
     return last * rate / (1.0 - rate) if rate < 1.0 else last * span

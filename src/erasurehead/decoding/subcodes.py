@@ -1,4 +1,4 @@
-"""Codes cut out of codes: some messages of a code, on the tasks that they touch."""
+"""Parts of codes: some messages of a code, with the tasks that they contain."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def components(code: GradientCode) -> IntArray:
-    """Return the connected component of each message: messages that share a task, directly or not; (n_messages,).
+    """Return the connected component of each message, shape (n_messages,): messages that share tasks, even indirectly.
 
-    A message without tasks is counted to the first component.
+    A message without tasks counts towards the first component.
     """
     from scipy.sparse.csgraph import connected_components
 
@@ -28,7 +28,7 @@ def components(code: GradientCode) -> IntArray:
     labels = np.asarray(connected_components(links, directed=False)[1])[: code.n_messages]
     some = np.diff(code.encoding.indptr) > 0
     if some.any():
-        labels[~some] = labels[some][0]  # a message that says nothing is no block: it may go with any
+        labels[~some] = labels[some][0]  # a message without tasks is not a block: it may go with any
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
@@ -39,12 +39,12 @@ def members(labels: IntArray) -> list[IntArray]:
 
 
 def part_of(code: GradientCode, messages: IntArray, tasks: IntArray | None = None) -> GradientCode:
-    """Return the code of some messages alone, each with a worker of its own.
+    """Return the code of some messages only, each with its own worker.
 
     Arguments:
         code: the whole code.
-        messages: ascending, shape (k,).
-        tasks: the tasks that are wanted, ascending; all that the messages touch if None.
+        messages: the messages, ascending, shape (k,).
+        tasks: the tasks to keep, ascending; None for all that the messages contain.
     """
     rows = code.encoding[messages]
     if tasks is None:
@@ -53,7 +53,7 @@ def part_of(code: GradientCode, messages: IntArray, tasks: IntArray | None = Non
     encoding = sparse.csr_array(rows[:, columns])
     for candidate in inner_codes(code):
         if same_matrix(candidate.encoding, encoding):
-            return candidate  # it knows more of itself than its matrix says
+            return candidate  # it has more structure than its matrix shows
     return GradientCode(
         name=f"part of {code.name}",
         parameters={},
@@ -68,12 +68,12 @@ def part_of(code: GradientCode, messages: IntArray, tasks: IntArray | None = Non
 
 
 def inner_codes(code: GradientCode) -> list[GradientCode]:
-    """Return the codes that a code says it is made of (`GradientCode.inner`)."""
+    """Return the codes that a code is made of (`GradientCode.inner`)."""
     return list(code.inner)
 
 
 def same_matrix(first: SparseMatrix, second: SparseMatrix) -> bool:
-    """Whether two settled matrices hold the same bits."""
+    """Whether two settled matrices are equal, bit for bit."""
     return (
         first.shape == second.shape
         and np.array_equal(first.indptr, second.indptr)
