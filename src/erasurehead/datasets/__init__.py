@@ -1,7 +1,7 @@
-"""Public files, the user's own files and synthetic stand-ins as sparse design matrices; the fitted encoding.
+"""Public data sets, your own files and synthetic stand-ins as design matrices, with their fitted encodings.
 
-`load` reads the data sets of the ErasureHead paper, `synthetic` makes some of the same shape, `read` reads files
-of the user's own. All return a `Dataset`, whose `Encoding` is saved with a model and serves new files.
+`load` reads the data sets of the ErasureHead paper, `synthetic` makes data of the same shape, and `read` reads your
+own files. All return a `Dataset`, whose `Encoding` is saved with a model and applied to new files.
 """
 
 from erasurehead.datasets.base import Dataset as Dataset

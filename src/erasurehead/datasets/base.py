@@ -1,4 +1,4 @@
-"""What a data set is: a design matrix and labels for training, others for testing, and how they were made."""
+"""Data sets: design matrices and labels for training and testing, and how they were made."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Published:
     Arguments:
         loss: what is minimised.
         rate: step size of the first step.
-        rate_factor: what the step size is multiplied by after each step. The paper has 0.99 for KC Housing and the
-            authors' code 0.98; this is the paper's.
-        metric: what is measured on the test part: `auc`, or `mse` in units of the target.
-        steps: length of a run.
+        rate_factor: factor of the step size after each step. The paper has 0.99 for KC Housing and the
+            authors' code 0.98; this is the paper's value.
+        metric: metric on the test part: `auc`, or `mse` in units of the target.
+        steps: number of steps of a run.
         n_workers: number of workers.
         l2_rows: the ridge penalty is `l2 * ||x||^2` with `l2 = l2_rows / number of training rows`.
     """
@@ -41,13 +41,13 @@ class Published:
     l2_rows: float = 1.0
 
     def l2(self, n_rows: int) -> float:
-        """Return the penalty for a number of training rows."""
+        """Return the factor of the penalty for a number of training rows."""
         return self.l2_rows / check_count("n_rows", n_rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A design matrix and labels to train on, others to test on.
+    """A design matrix and labels for training, and others for testing.
 
     Arguments:
         name: short name.
@@ -58,11 +58,11 @@ class Dataset:
         X_test: shape (n_test, n_columns), or None if nothing was set aside for testing.
         y_test: shape (n_test,), or None.
         task: `logistic`, `least_squares` or `softmax`.
-        encoding: how raw rows become rows of the matrix; saved with a model, it serves new files.
+        encoding: how raw rows become rows of the matrix; it is saved with a model and applied to new files.
         source: where the data came from: a file, a download, or a synthetic stand-in and its seed.
-        notes: what a user should know of how they were read, one sentence each without a full stop.
+        notes: what a user should know about how they were read, one sentence each without a full stop.
         published: the settings of the paper's runs, for the data sets of the paper.
-        uses: what became of each column of a table of the user's own; empty for other data.
+        uses: how each column of a user's table is used; empty for other data.
         synthetic: whether they are a synthetic stand-in.
     """
 
@@ -87,7 +87,7 @@ class Dataset:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What may be wrong with the columns, and what would help, one sentence each without a full stop."""
+        """Possible problems with the columns, and what would help, one sentence each without a full stop."""
         return tuple(use.warning for use in self.uses if use.warning)
 
     @property
@@ -117,7 +117,7 @@ class Dataset:
 
 
 def check_split(test_fraction: float | None, seed: int) -> None:
-    """Raise if rows cannot be split so, however many they are; see `split_rows` for the arguments.
+    """Raise if rows cannot be split that way, however many there are; see `split_rows` for the arguments.
 
     Raises:
         InvalidArgument: if the fraction is not in [0, 1), or the seed is not a whole number of at least 0.
@@ -128,13 +128,13 @@ def check_split(test_fraction: float | None, seed: int) -> None:
 
 
 def split_rows(n_rows: int, test_fraction: float | None, seed: int = 0) -> tuple[IntArray, IntArray]:
-    """Return the training rows and the test rows, as scikit-learn's `train_test_split(random_state=seed)` has them.
+    """Return the training rows and the test rows, as scikit-learn's `train_test_split(random_state=seed)` chooses them.
 
     Arguments:
         n_rows: number of rows.
-        test_fraction: share of the rows set aside for testing, in (0, 1); None or 0 for none: then all rows are
+        test_fraction: fraction of the rows set aside for testing, in (0, 1); None or 0 for none: then all rows are
             for training, in their order.
-        seed: of the split, at least 0.
+        seed: seed of the split, at least 0.
 
     Raises:
         InvalidArgument: if the fraction is not in [0, 1).
@@ -145,7 +145,7 @@ def split_rows(n_rows: int, test_fraction: float | None, seed: int = 0) -> tuple
         return np.arange(n_rows), np.arange(0)
     if n_rows - np.ceil(test_fraction * n_rows) < 1:
         raise DataError(f"{n_rows} rows are too few to set {test_fraction:g} of them aside for testing.")
-    # Drawn here, as importing scikit-learn takes longer than many a short run; the tests hold it against theirs.
+    # Drawn here, as importing scikit-learn takes longer than many a short run; tests compare the two.
     n_test = int(np.ceil(test_fraction * n_rows))
-    drawn = np.random.RandomState(seed).permutation(n_rows)  # the generator that scikit-learn has
+    drawn = np.random.RandomState(seed).permutation(n_rows)  # the generator that scikit-learn uses
     return drawn[n_test:], drawn[:n_test]

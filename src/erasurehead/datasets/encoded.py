@@ -1,4 +1,4 @@
-"""Rows turned into numbers, and a report of what was met on the way."""
+"""Encoded rows, and a report of unknown and missing values."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ TASKS: tuple[str, ...] = get_args(Task)
 
 @dataclass(frozen=True)
 class EncodingReport:
-    """What an encoding met in data that it was not fitted on.
+    """Unknown and missing values in data that an encoding was not fitted on.
 
     Arguments:
-        n_rows: rows that were encoded.
-        unseen: column, or combination of columns such as `"RESOURCE x MGR_ID"`, -> number of rows whose value there
-            is not in the encoding; such a row has no entry in that column's part of the matrix. Without the zeros.
-        missing: the same for rows whose value is missing. A missing number counts as the mean of the training rows,
-            a missing category has no entry.
-        dropped: rows left out because their label is not one of the classes.
+        n_rows: number of rows that were encoded.
+        unseen: for each column, or combination of columns such as `"RESOURCE x MGR_ID"`, number of rows whose value
+            is not in the encoding; such a row has no entry in that column's part of the matrix. Zero counts are left
+            out.
+        missing: the same for rows whose value is missing. A missing number is replaced by the mean of the training
+            rows, a missing category has no entry.
+        dropped: number of rows left out because their label is not one of the classes.
     """
 
     n_rows: int
@@ -35,7 +36,7 @@ class EncodingReport:
     dropped: int = 0
 
     def sentences(self) -> tuple[str, ...]:
-        """Return what there is to say, one sentence a column; combinations of columns are summed up in one."""
+        """Return the report as sentences, one per column; combinations of columns are summed up in one."""
         said = [f"{name}: {count} of {self.n_rows} rows have a value that training never saw"
                 for name, count in self.unseen.items() if " x " not in name]  # fmt: skip
         pairs = sum(count for name, count in self.unseen.items() if " x " in name)
@@ -49,7 +50,7 @@ class EncodingReport:
 
 
 class Encoded(NamedTuple):
-    """Rows turned into numbers: design matrix, labels (None if the data have none) and what was met on the way."""
+    """Encoded rows: design matrix, labels (None if the data have none), and the report."""
 
     X: Matrix
     y: Labels | None

@@ -1,4 +1,4 @@
-"""Matrices of finite float64 numbers, sparse or dense: made, checked, joined."""
+"""Matrices of finite float64 numbers, sparse or dense: construction, checks, joining."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def check_matrix(given: Any, said: str) -> Matrix:
 
     Arguments:
         given: anything that numpy or scipy takes for a matrix.
-        said: what to call it in messages.
+        said: its name in messages.
 
     Raises:
-        DataError: if it is not two-dimensional, holds no real numbers, or one of them is NaN or infinite.
+        DataError: if it is not two-dimensional, does not hold real numbers, or one of them is NaN or infinite.
     """
     from scipy import sparse
 
@@ -56,10 +56,10 @@ def check_matrix(given: Any, said: str) -> Matrix:
 
 
 def unmasked(given: Any, said: str) -> NDArray[Any]:
-    """Return an array of what numpy takes for one.
+    """Return an array of anything that numpy takes as one.
 
     Raises:
-        DataError: if values of it are masked, or its rows are not of one length.
+        DataError: if values are masked, or rows differ in length.
     """
     place = masked_place(given)
     if place is not None:
@@ -73,10 +73,10 @@ def unmasked(given: Any, said: str) -> NDArray[Any]:
 
 
 def check_sparse_indices(given: Any, said: str) -> None:
-    """Raise if a sparse matrix names places that it does not have.
+    """Raise if a sparse matrix has indices out of bounds.
 
     Raises:
-        DataError: naming the first such place.
+        DataError: if it has; the error names the first such index.
     """
     fault = fault_of_sparse(given)
     if fault:

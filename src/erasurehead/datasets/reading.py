@@ -1,4 +1,4 @@
-"""Reading the user's own data: CSV, Parquet, svmlight/LIBSVM, scipy `.npz`, NumPy `.npy`."""
+"""Reading your own data: CSV, Parquet, svmlight/LIBSVM, scipy `.npz`, NumPy `.npy`."""
 
 from __future__ import annotations
 
@@ -47,42 +47,45 @@ def read(
     seed: int = 0,
     delimiter: str | None = None,
 ) -> Dataset:
-    """Read the user's own data, a file or a frame, into a data set; the ending of a file's name says what it is.
+    """Read your own data, a file or a frame, into a data set; a file's suffix tells its format.
 
-    - `.csv`, `.tsv`, `.txt`, `.data` (also with `.gz`, `.bz2`): one row a line, read in bounded chunks. The delimiter
-      is comma, semicolon, tab or bar, whichever the first line has most of, or else blanks. A first line of nothing
-      but numbers is data: the columns are then called `1`, `2`, ... First columns without a name are an index that
-      pandas wrote: they are left out, and it is said.
+    - `.csv`, `.tsv`, `.txt`, `.data` (also with `.gz`, `.bz2`): one row per line, read in bounded chunks. The delimiter
+      is comma, semicolon, tab or bar, whichever occurs most often in the first line, or otherwise blanks. A first line
+      of only numbers is data: the columns are then called `1`, `2`, ... First columns without a name are an index that
+      pandas wrote: they are left out, with a note.
     - `.parquet`: where pyarrow is installed (extra `report`).
-    - `.svm`, `.svmlight`, `.libsvm`, and `.txt`, `.data` or any other ending if the first line looks so (also with
-      `.gz`, `.bz2`): svmlight/LIBSVM. Columns are counted from 0 if an index of 0 comes up, else from 1.
+    - `.svm`, `.svmlight`, `.libsvm`, and `.txt`, `.data` or any other suffix if the first line looks like it (also with
+      `.gz`, `.bz2`): svmlight/LIBSVM. Columns are counted from 0 if an index of 0 occurs, otherwise from 1.
     - `.npz` of `scipy.sparse.save_npz`, `.npy` of `numpy.save`: a matrix, as it is.
-    - A DataFrame of pandas, polars, or any other library that speaks the dataframe interchange protocol. Columns of
-      categorical type are one-hot encoded without being named; an index is no column.
+    - A DataFrame of pandas, polars, or any other library that supports the dataframe interchange protocol. Columns of
+      categorical type are one-hot encoded without being named; an index is not a column.
 
-    How a file begins goes before the ending of its name: gzip, Parquet and NumPy files are known by it. A pipe, or `-`
-    for standard input, is read to its end first. Anything else is refused, and the message says what to do.
+    The first bytes of a file take precedence over its suffix: gzip, Parquet and NumPy files are recognised by them. A
+    pipe, or `-` for standard input, is read to its end first. Anything else is refused, with advice in the message.
 
     Missing values of tables (an empty field, `NA`, `N/A`, `n/a`, `#N/A`, `<NA>`, `NaN`, `nan`, `null`, `NULL`, `?`;
-    Parquet and frames: null and NaN): a missing number counts as the mean of the training rows, a missing category has
+    Parquet and frames: null and NaN): a missing number is replaced by the mean of the training rows, a missing category
+        has
     no entry in the row, a missing label is refused. Infinity is refused. Categories are those of the training rows;
     others are counted and have no entry.
 
     Arguments:
         path: the file, or the frame.
         target: the labels. Tables: the name of their column, by default the last. Matrices: a file that holds them
-            (`.npy`, or a text of one number a line), by default the matrix's last column. svmlight has its own.
-        drop: tables: columns that are left out.
-        one_hot: tables: columns whose distinct values become columns, or `"all"`.
-        categorical: tables: one-hot encode columns of texts that `one_hot` does not name, instead of refusing them.
+            (`.npy`, or a text with one number per line), by default the matrix's last column. svmlight files have their
+            own.
+        drop: tables: columns to leave out.
+        one_hot: tables: columns to one-hot encode (each distinct value becomes a column), or `"all"`.
+        categorical: tables: whether to one-hot encode columns of texts that `one_hot` does not name, instead of
+            refusing them.
         interactions: tables: combinations of columns whose distinct combinations become columns.
-        standardize: tables: shift and scale columns of numbers to mean 0 and deviation 1.
-        task: `logistic`, `least_squares`, `softmax`, or None to tell from the labels (see `fit_target`).
+        standardize: tables: whether to shift and scale columns of numbers to mean 0 and standard deviation 1.
+        task: `logistic`, `least_squares`, `softmax`, or None to choose it from the labels (see `fit_target`).
         constant: whether to add a last column of ones.
-        test_fraction: share of the rows set aside for testing, in (0, 1); None or 0 for none.
-        seed: of the random split, as scikit-learn's `train_test_split(random_state=seed)` has it.
+        test_fraction: fraction of the rows set aside for testing, in (0, 1); None or 0 for none.
+        seed: seed of the random split, which is that of scikit-learn's `train_test_split(random_state=seed)`.
         delimiter: CSV: one character, or `comma`, `semicolon`, `tab`, `bar` or `blanks` (any number of spaces and
-            tabs); None to find it out.
+            tabs); None to detect it.
 
     Raises:
         DataError: if the file cannot be used; the message names the line and the column.
@@ -106,10 +109,11 @@ def read(
 
 
 def is_table(path: Path, columns: Columns, delimiter: str | None = None) -> bool:
-    """Say whether a file is a table of named columns, and not a matrix.
+    """Return whether a file is a table of named columns, as opposed to a matrix.
 
     Raises:
-        InvalidArgument: if it is a matrix, and options about columns are given; or a delimiter, and it is no text.
+        InvalidArgument: if it is a matrix and options about columns are given, or it is not a text and a delimiter is
+            given.
     """
     found = form(path, delimited=delimiter is not None)
     if delimiter is not None and found != "csv":
@@ -126,14 +130,14 @@ def is_table(path: Path, columns: Columns, delimiter: str | None = None) -> bool
 
 @dataclass(frozen=True, eq=False)
 class _Raw:
-    """A table as it was read.
+    """A table as read.
 
     Arguments:
         name: short name of the data.
-        source: the file, or what kind of frame.
-        layout: all columns that are there.
-        choice: those that were read.
-        table: what was read.
+        source: the file, or the kind of frame.
+        layout: all columns of the source.
+        choice: the columns that were read.
+        table: their values.
     """
 
     name: str
@@ -203,7 +207,7 @@ def _check_classes(y: Labels, target: Target, path: Path | str) -> None:
 
 
 def _check_varies(X: Matrix, path: Path | str) -> None:
-    """Raise if every column has one value in all training rows: a model can learn nothing from it."""
+    """Raise if every column is constant over all training rows: a model could not learn anything."""
     columns: Any = X
     highest, lowest = columns.max(axis=0), columns.min(axis=0)
     if not isinstance(X, np.ndarray):

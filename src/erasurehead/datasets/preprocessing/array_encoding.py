@@ -1,4 +1,4 @@
-"""The encoding of matrices: columns stay as they are; what is kept is how many there are and what the labels mean."""
+"""The encoding of matrices: columns stay as they are; it keeps their number and the meaning of the labels."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from erasurehead.errors import DataError
 
 @dataclass(frozen=True, eq=False)
 class ArrayEncoding(Encoding, kind="arrays"):
-    """How the rows of a matrix become rows of the design matrix: as they are, and a constant.
+    """How the rows of a matrix become rows of the design matrix: unchanged, with an optional constant.
 
     Arguments:
-        n_features: columns of the matrix, without labels and constant.
+        n_features: number of columns of the matrix, without labels and constant.
         target: how labels become numbers.
         constant: whether the design matrix has a last column of ones.
         base: for svmlight files: index of the first column, 0 or 1.
-        labels_last: whether the last column of a training matrix held the labels; then a matrix of one column more
-            than `n_features` is one with labels.
+        labels_last: whether the last column of a training matrix held the labels; a matrix with one column more
+            than `n_features` then has labels.
     """
 
     n_features: int
@@ -93,7 +93,7 @@ class ArrayEncoding(Encoding, kind="arrays"):
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> ArrayEncoding:
-        """Return the encoding that `to_dict` described."""
+        """Return the encoding that `to_dict` returned as plain data."""
         facts = Facts(data, "")
         return ArrayEncoding(
             n_features=facts.count("n_features"),

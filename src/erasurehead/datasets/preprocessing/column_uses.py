@@ -1,4 +1,4 @@
-"""What becomes of each column of a table: for people who want to know before they train."""
+"""How each column of a table is used, for people who want to know before they train."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from erasurehead.datasets.readers.table import Numbers, Table
 if TYPE_CHECKING:
     from erasurehead.datasets.preprocessing.table_encoding import TableEncoding
 
-_FEWEST = 20  # rows from which on it can be said that values do not come again
+_FEWEST = 20  # rows from which one can tell that values do not repeat
 
 
 @dataclass(frozen=True)
 class ColumnUse:
-    """What becomes of one column of a table, or of one combination of columns.
+    """How one column of a table, or one combination of columns, is used.
 
     Attributes:
-        name: of the column; of a combination such as `"town x year"`.
+        name: name of the column, or of a combination such as `"town x year"`.
         becomes: the label, a number, one column for each distinct value, or nothing.
-        width: columns of the design matrix: for `one-hot` the number of levels, the distinct values of the training
+        width: number of columns of the design matrix: for `one-hot` the number of distinct values of the training
             rows.
-        missing: rows, of those for training and testing, that have no value; None where they were not counted.
-        nearly_unique: whether most values come but once among the training rows, so that they say nothing of other
-            rows: names, addresses, numbers of rows.
-        warning: what may be wrong, and what would mend it, as a sentence without a full stop; empty if nothing is.
+        missing: number of training and test rows that have no value; None if they were not counted.
+        nearly_unique: whether most values occur only once among the training rows, so that they say nothing about other
+            rows: names, addresses, row numbers.
+        warning: a possible problem, and what would help, as a sentence without a full stop; empty if there is none.
     """
 
     name: str
@@ -41,7 +41,7 @@ class ColumnUse:
     warning: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the use as plain data."""
         return {
             "name": self.name, "becomes": self.becomes, "columns": self.width, "missing": self.missing,
             "nearly_unique": self.nearly_unique,
@@ -51,12 +51,12 @@ class ColumnUse:
 def column_uses(
     encoding: TableEncoding, table: Table | None = None, rows: IntArray | None = None
 ) -> tuple[ColumnUse, ...]:
-    """Return what becomes of each column of a table, and of the combinations of columns.
+    """Return how each column of a table, and each combination of columns, is used.
 
     Arguments:
-        encoding: of the table.
-        table: the raw columns, to count what is missing and what is nearly unique; None to leave that out.
-        rows: those for training; None for all.
+        encoding: encoding of the table.
+        table: the raw columns, to count missing and nearly unique values; None not to count them.
+        rows: the training rows; None for all.
     """
     features = {feature.column if isinstance(feature, Numeric) else feature.label: feature
                 for feature in encoding.features}  # fmt: skip
@@ -114,7 +114,7 @@ def _numbers_rows(table: Table, name: str, rows: IntArray | None) -> bool:
 
 
 def _alone(encoding: TableEncoding, feature: OneHot, table: Table | None, rows: IntArray | None) -> tuple[int, int]:
-    """Return how many training rows have a value that no other has, and how many have one at all."""
+    """Return how many training rows have a value that no other row has, and how many have a value at all."""
     if table is None:
         return 0, 0
     codes = encoding.feature_codes(feature, table.take(np.arange(table.n_rows) if rows is None else rows))

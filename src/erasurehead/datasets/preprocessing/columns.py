@@ -1,4 +1,4 @@
-"""How the columns of a user's table are to be read, and what becomes of them: numbers, or categories."""
+"""How the columns of a user's table are read: as numbers, or as categories."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from erasurehead.datasets.readers.table import Numbers, Table, Texts
 from erasurehead.errors import DataError, invalid
 
 HINT = "; name the column in one_hot (--one-hot), or use categorical (--categorical), if its values are categories"
-"""What to do about a text in a column of numbers."""
+"""Advice about a text in a column of numbers."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """How the columns of a table are to be read.
+    """How the columns of a table are read.
 
     Arguments:
-        one_hot: columns whose distinct values become columns, or `"all"`.
-        categorical: whether columns that hold texts are one-hot encoded without being named, instead of refused. A
-            column holds texts if its first value that is not missing is no number.
+        one_hot: columns to one-hot encode (each distinct value becomes a column), or `"all"`.
+        categorical: whether columns of texts are one-hot encoded without being named, instead of being refused. A
+            column holds texts if its first value that is not missing is not a number.
         interactions: combinations of columns, each a sequence of names, whose distinct combinations become columns.
         standardize: whether columns of numbers are shifted and scaled to mean 0 and standard deviation 1 over the
             training rows; without it gradient descent needs a step size that fits the largest of them.
-        drop: columns that are left out.
+        drop: columns to leave out.
     """
 
     one_hot: Sequence[str] | Literal["all"] = ()
@@ -38,12 +38,12 @@ class Columns:
     drop: Sequence[str] = ()
 
     def is_named(self, name: str) -> bool:
-        """Say whether a column is to be one-hot encoded whatever it holds."""
+        """Return whether a column is one-hot encoded whatever it holds."""
         return self.one_hot == "all" or name in self.one_hot
 
     @property
     def combined(self) -> frozenset[str]:
-        """Columns that some combination has."""
+        """Columns that are part of some combination."""
         return frozenset(name for group in self.interactions for name in group)
 
 
@@ -53,8 +53,8 @@ class Choice:
 
     Attributes:
         label: the column of the labels.
-        read: all that are read, the label's among them, in their order.
-        left_out: those that are not: the ones to be dropped, and a frame's index.
+        read: all columns that are read, including the label, in order.
+        left_out: columns that are not read: those to drop, and a frame's index.
     """
 
     label: str
@@ -62,24 +62,24 @@ class Choice:
     left_out: tuple[str, ...]
 
     def notes(self, drop: Sequence[str]) -> tuple[str, ...]:
-        """Return what is to be said of columns that nobody asked to leave out."""
+        """Return notes about columns that are left out without being asked for."""
         index = [name for name in self.left_out if name not in drop]
         return (f"left out as an index: {', '.join(map(repr, index))}",) if index else ()
 
 
 def choose_columns(names: Sequence[str], target: str | None, columns: Columns, source: str) -> Choice:
-    """Say which columns of a table are read, and which one holds the labels.
+    """Return which columns of a table are read, and which one holds the labels.
 
     A frame's index is left out unless an argument names it.
 
     Arguments:
-        names: of all columns.
-        target: that of the labels; None for the last that is not left out.
-        columns: how the others are to be read.
+        names: names of all columns.
+        target: name of the column of the labels; None for the last column that is not left out.
+        columns: how the others are read.
         source: what the table comes from, for messages.
 
     Raises:
-        InvalidArgument: if an argument names a column that is not there, or that another one names as something else.
+        InvalidArgument: if an argument names a column that does not exist, or that another argument uses differently.
         DataError: if there is nothing left to learn from.
     """
     named = _checked(names, target, columns, source)
@@ -97,7 +97,7 @@ def choose_columns(names: Sequence[str], target: str | None, columns: Columns, s
 
 
 def _checked(names: Sequence[str], target: str | None, columns: Columns, source: str) -> set[str]:
-    """Return the columns that the arguments name, those to be dropped excepted."""
+    """Return the columns that the arguments name, except for those to drop."""
     if isinstance(columns.one_hot, str) and columns.one_hot != "all":
         raise invalid("one_hot", 'must be a list of column names, or "all"', columns.one_hot)
     if isinstance(columns.drop, str):
@@ -124,7 +124,7 @@ def _named_by(columns: Columns, argument: str) -> list[str]:
 
 
 def csv_kinds(choice: Choice, columns: Columns) -> Callable[[str], Kind | None]:
-    """Return how each column of a CSV file is to be read; None for one that is not."""
+    """Return how each column of a CSV file is read; None for columns that are not."""
     categories = set(choice.read if columns.one_hot == "all" else columns.one_hot)
     combined = columns.combined
 
@@ -148,10 +148,10 @@ def features(table: Table, label: str, columns: Columns) -> tuple[list[str], lis
     Arguments:
         table: the columns.
         label: the column of the labels.
-        columns: what the user said of them.
+        columns: what the user said about them.
 
     Raises:
-        DataError: if a column holds texts and nobody said that these are categories; the message says where.
+        DataError: if a column holds texts and was not declared to hold categories; the message says where.
     """
     numeric: list[str] = []
     one_hot: list[tuple[str, ...]] = []

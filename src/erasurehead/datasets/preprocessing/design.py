@@ -1,4 +1,4 @@
-"""Design matrices of numbers and one-hot codes: what their columns are made of, built at once."""
+"""Design matrices of numbers and one-hot codes: their features, and their construction in one pass."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Numeric:
-    """One column of numbers: `(value - mean) / scale`; a missing value counts as `fill`."""
+    """One column of numbers: `(value - mean) / scale`; a missing value is replaced by `fill`."""
 
     column: str
     mean: float
@@ -34,9 +34,9 @@ class OneHot:
     """Columns of zeros and ones, one for each distinct value, or combination of values, that was seen.
 
     Arguments:
-        columns: the columns of the table: one, or several that are combined.
-        keys: the combinations seen, ascending, as `joint_keys` numbers them; None for one column, all of whose
-            vocabulary was seen.
+        columns: the table's columns: one, or several that are combined.
+        keys: the combinations seen, ascending, as `joint_keys` numbers them; None for a single column, all of whose
+            values were seen.
     """
 
     columns: tuple[str, ...]
@@ -44,7 +44,7 @@ class OneHot:
 
     @property
     def label(self) -> str:
-        """What reports call it."""
+        """Its name in reports."""
         return " x ".join(self.columns)
 
 
@@ -52,7 +52,7 @@ Feature: TypeAlias = Numeric | OneHot
 
 
 def feature_to_json(feature: Feature) -> dict[str, Any]:
-    """Return what `feature_from_json` reads, as plain JSON data."""
+    """Return a feature as plain JSON data, for `feature_from_json`."""
     if isinstance(feature, Numeric):
         return {"number": feature.column, "mean": feature.mean, "scale": feature.scale, "fill": feature.fill}
     keys = None if feature.keys is None else differences(feature.keys)
@@ -60,14 +60,14 @@ def feature_to_json(feature: Feature) -> dict[str, Any]:
 
 
 def feature_from_json(data: Mapping[str, Any], where: str = "feature") -> Feature:
-    """Return the feature that `feature_to_json` described.
+    """Return the feature that `feature_to_json` returned as plain data.
 
     Arguments:
         data: the description.
-        where: it stands, for messages.
+        where: where it is in the file, for messages.
 
     Raises:
-        DataError: if it is of another form.
+        DataError: if it has another form.
     """
     facts = Facts(data, where)
     if "number" in facts.data:
@@ -84,10 +84,10 @@ _MAX_KEY = 2**62
 
 @dataclass(frozen=True, eq=False)
 class CodeBlock:
-    """Columns of which each row has a 1 in one, or in none.
+    """Columns with at most one 1 per row.
 
     Arguments:
-        codes: int32, shape (n_rows,): in which column the row's 1 is; -1 for none.
+        codes: int32, shape (n_rows,): the column of each row's 1; -1 for none.
         width: number of columns.
     """
 
@@ -104,7 +104,7 @@ class NumberBlock:
 
 
 def joint_keys(codes: Sequence[NDArray[np.int32]], sizes: Sequence[int]) -> IntArray:
-    """Return one whole number for each row's combination of codes; -1 if one of them is.
+    """Return one integer for each row's combination of codes; -1 if one of the codes is -1.
 
     Arguments:
         codes: for each column the codes of the rows, shape (n_rows,), in -1..size-1.
@@ -129,7 +129,7 @@ def joint_keys(codes: Sequence[NDArray[np.int32]], sizes: Sequence[int]) -> IntA
 
 
 def split_keys(keys: IntArray, sizes: Sequence[int]) -> list[IntArray]:
-    """Return the codes of each column of which `joint_keys` made keys; none of them may be -1."""
+    """Return the codes of each column, given keys from `joint_keys`, none of which may be -1."""
     codes: list[IntArray] = []
     for size in reversed(sizes):
         codes.append(keys % size)
@@ -144,12 +144,12 @@ def design(
 
     Arguments:
         blocks: from left to right, each of n_rows rows.
-        rows: which rows the matrix has, in its order; None for all.
+        rows: the rows of the matrix, in its order; None for all.
         constant: whether to add the column of ones.
         n_rows: number of rows of the blocks.
 
     Returns:
-        A dense array if all blocks are numbers, else CSR with float64 values and ascending int32 indices.
+        A dense array if all blocks are numbers, otherwise CSR with float64 values and ascending int32 indices.
     """
     chosen = np.arange(n_rows) if rows is None else rows
     numbers = [block.values[chosen] for block in blocks if isinstance(block, NumberBlock)]

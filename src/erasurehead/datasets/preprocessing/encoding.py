@@ -25,7 +25,7 @@ FORMAT = "erasurehead-encoding"
 VERSION = 1
 
 Source: TypeAlias = "str | os.PathLike[str] | Table | Frame | Sequence[Mapping[str, object]] | Matrix"
-"""What can be encoded: a file, a table, a DataFrame, rows as mappings from column name to value, or a matrix."""
+"""Data that can be encoded: a file, a table, a DataFrame, rows as mappings from column name to value, or a matrix."""
 
 
 class Encoding(ABC):
@@ -41,7 +41,7 @@ class Encoding(ABC):
     _kinds: ClassVar[dict[str, type[Encoding]]] = {}
 
     def __init_subclass__(cls, *, kind: str) -> None:
-        """Have `from_json` know a kind of encoding by its name."""
+        """Register a kind of encoding by its name, for `from_json`."""
         Encoding._kinds[kind] = cls
 
     @property
@@ -59,11 +59,11 @@ class Encoding(ABC):
                 be the file that holds the labels.
 
         Returns:
-            The design matrix, the labels (None if there are none or they were not wanted), and a report that counts
+            The design matrix, the labels (None if there are none or they were not requested), and a report that counts
             unseen and missing values by column.
 
         Raises:
-            DataError: if the data cannot be used: a column that is not there, a field that is no number, a label
+            DataError: if the data cannot be used: a missing column, a field that is not a number, a label
                 that is not one of the classes; the message says where.
         """
 
@@ -74,15 +74,15 @@ class Encoding(ABC):
 
     @property
     def standardization(self) -> Mapping[str, tuple[float, float]]:
-        """Column of numbers -> what it is shifted by, then divided by; without columns that stay as they are."""
+        """For each column of numbers, its shift and its divisor; without columns that are not standardised."""
         return {}
 
     def named_coefficients(self, weights: Array, standardized: bool = False) -> dict[str, float]:
-        """Return coefficient by column, for values as the file has them, or as they are standardised.
+        """Return the coefficients by column, for values as in the file, or for standardised values.
 
         Arguments:
-            weights: one a column of the design matrix.
-            standardized: whether the coefficients of numbers are those of the standardised values.
+            weights: one per column of the design matrix.
+            standardized: whether coefficients of numbers refer to the standardised values.
         """
         return dict(zip(self.column_names, weights.tolist(), strict=True))
 
@@ -93,14 +93,14 @@ class Encoding(ABC):
     @staticmethod
     @abstractmethod
     def from_dict(data: Mapping[str, Any]) -> Encoding:
-        """Return the encoding that `to_dict` described.
+        """Return the encoding that `to_dict` returned as plain data.
 
         Raises:
             DataError: if it is damaged.
         """
 
     def to_json(self) -> str:
-        """Return the encoding as JSON. Vocabularies of whole numbers are written as steps, which keeps them short."""
+        """Return the encoding as JSON. Vocabularies of integers are written as differences, which keeps them short."""
         return json.dumps({"format": FORMAT, "version": VERSION, **self.to_dict()}, separators=(",", ":"))
 
     @staticmethod
@@ -108,7 +108,7 @@ class Encoding(ABC):
         """Return the encoding that `to_json` wrote.
 
         Raises:
-            DataError: if the text is not such JSON, or of a later version.
+            DataError: if the text is not such JSON, or has a later version.
         """
         try:
             data = json.loads(text)

@@ -1,4 +1,4 @@
-"""Facts from a JSON file, each of which is checked when it is taken: files are damaged, and come from strangers."""
+"""Values from a JSON file, each checked when it is used, as files may be damaged or untrusted."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from erasurehead.errors import DataError, real, shown
 
 
 class Facts:
-    """JSON data of an encoding, whose values are checked as they are taken.
+    """JSON data of an encoding, whose values are checked when they are used.
 
     Arguments:
         data: an object of the file.
-        where: it stands, for messages.
+        where: where it is in the file, for messages.
     """
 
     def __init__(self, data: object, where: str) -> None:
@@ -52,14 +52,14 @@ class Facts:
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Return texts."""
+        """Return a list of texts."""
         values = self.items(key)
         if not all(isinstance(value, str) for value in values):
             raise self._wrong(key, "a list of texts")
         return tuple(values)
 
     def numbers(self, key: str, whole: bool = False) -> list[Any]:
-        """Return finite numbers, whole ones if need be."""
+        """Return a list of finite numbers, which must be integers if `whole`."""
         values = self.items(key)
         kinds = int if whole else (int, float)
         if not all(isinstance(value, kinds) and math.isfinite(real(value)) for value in values):
@@ -74,7 +74,7 @@ class Facts:
         return cast("list[Any]", value)
 
     def has(self, key: str) -> bool:
-        """Say whether a key is there, and not null."""
+        """Return whether a key exists and is not null."""
         return self.data.get(key) is not None
 
     def inner(self, key: str) -> Facts:

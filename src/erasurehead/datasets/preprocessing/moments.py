@@ -1,4 +1,4 @@
-"""Mean and deviation of numbers, added up exactly: the same bits in whatever order and in whatever blocks they come."""
+"""Exact mean and standard deviation of numbers: the same bits in whatever order and blocks they come."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
 
-_BITS = 53  # of the whole number that a float64 is, times a power of two
+_BITS = 53  # of the integer mantissa of a float64
 _LOW = 27  # bits of its lower half
-_LEAST = -1073 - _BITS  # the smallest exponent of two that such a whole number is multiplied with
-_AT_ONCE = 1 << 20  # numbers whose halves float64 adds up without rounding
+_LEAST = -1073 - _BITS  # the smallest exponent of two that such an integer is multiplied with
+_AT_ONCE = 1 << 20  # number of values whose halves float64 adds up without rounding
 
 
 class Moments:
-    """Count, mean and standard deviation of numbers, without any rounding before the end.
+    """Count, mean and standard deviation of numbers, without any intermediate rounding.
 
-    Every finite float64 is a whole number times a power of two; sums of these, and of their squares, are kept as
-    whole numbers of any length. So a file that is read block by block, in any order of its rows, has the very
-    moments that the whole column has.
+    Every finite float64 is an integer times a power of two; sums of these, and of their squares, are kept as integers
+    of any length. So a file that is read block by block, in any order of its rows, has exactly the same moments as the
+    whole column.
 
     >>> moments = Moments()
     >>> moments.add(np.array([1e17, 1.0, -1e17]))
@@ -37,7 +37,7 @@ class Moments:
         self._squares = 0  # in units of 2^(2 _LEAST)
 
     def add(self, values: Array) -> None:
-        """Take finite numbers, shape (n,)."""
+        """Add finite numbers, shape (n,)."""
         for start in range(0, len(values), _AT_ONCE):
             self._add(values[start : start + _AT_ONCE])
 
@@ -48,7 +48,7 @@ class Moments:
 
     @property
     def deviation(self) -> float:
-        """The standard deviation, of the whole and not of a sample; infinite if the variance is beyond float64."""
+        """The standard deviation of the population (not of a sample); inf if the variance is beyond float64."""
         variance = Fraction(self.count * self._squares - self._sum**2, self.count**2)
         try:
             return math.sqrt(_rounded(variance, 2 * _LEAST))
@@ -63,7 +63,7 @@ class Moments:
         places = exponents.astype(np.int64) - _BITS - _LEAST
         high, low = whole >> _LOW, whole & ((1 << _LOW) - 1)
         self._sum += _total(high, places, _LOW) + _total(low, places, 0)
-        # (high 2^27 + low)^2, each product below 2^54; doubled places, as exponents of squares
+        # (high 2^27 + low)^2, each product below 2^54; exponents are doubled for squares
         for product, shift in ((high * high, 2 * _LOW), (high * low, _LOW + 1), (low * low, 0)):
             upper, lower = product >> _LOW, product & ((1 << _LOW) - 1)
             self._squares += _total(upper, 2 * places, shift + _LOW) + _total(lower, 2 * places, shift)

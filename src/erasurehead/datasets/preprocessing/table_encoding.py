@@ -1,4 +1,4 @@
-"""The encoding of tables: numbers stay numbers, each distinct value of a one-hot column becomes a column."""
+"""The encoding of tables: numbers remain numbers, and each distinct value of a one-hot column becomes a column."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class TableEncoding(Encoding, kind="table"):
     Arguments:
         columns: the file's columns, in order.
         header: whether the file's first line holds their names.
-        vocabularies: one for each column that a one-hot feature reads.
-        features: from left to right.
+        vocabularies: one for each column that one-hot features use.
+        features: the features, from left to right.
         target: how labels become numbers.
         constant: whether the last column is ones.
-        delimiter: what stands between the fields of the training file; None if it was found out, as it then is in
-            other files.
+        delimiter: field delimiter of the training file; None if it was detected, as it then is in
+            other files, too.
     """
 
     columns: tuple[str, ...]
@@ -123,7 +123,7 @@ class TableEncoding(Encoding, kind="table"):
         return Encoded(encoded.X, y, EncodingReport(len(kept), encoded.report.unseen, encoded.report.missing, dropped))
 
     def _labels(self, table: Table) -> Column | None:
-        """Return the column of raw labels, or None if there is none or it is empty throughout."""
+        """Return the column of raw labels, or None if there is none or it has no values."""
         name = next((name for name in (self.target.name, *self.target.aliases) if name in table.columns), None)
         if name is None:
             return None
@@ -131,10 +131,10 @@ class TableEncoding(Encoding, kind="table"):
         return None if bool(column.missing().all()) else column
 
     def table(self, source: Source, labels: bool = True) -> Table:
-        """Return a file or rows as a table of the columns that the encoding reads.
+        """Return a file or rows as a table of the columns that the encoding uses.
 
         Raises:
-            DataError: if the data are no table, or a column is not there; the message names it.
+            DataError: if the data are not a table, or a column is missing; the message names it.
         """
         if isinstance(source, Table):
             return source
@@ -148,7 +148,7 @@ class TableEncoding(Encoding, kind="table"):
         raise DataError("This encoding reads tables: give a file, a frame or rows with named columns, not a matrix.")
 
     def _wanted(self, labels: bool) -> dict[str, Kind]:
-        """Return the columns to be read, and how."""
+        """Return the columns to read, and how."""
         wanted: dict[str, Kind] = dict.fromkeys(self.vocabularies, "text")
         wanted |= {feature.column: "number" for feature in self.features if isinstance(feature, Numeric)}
         if labels:
@@ -183,11 +183,11 @@ class TableEncoding(Encoding, kind="table"):
         """Return the design matrices of parts of a table, without labels.
 
         Arguments:
-            table: holds at least the columns that the features read.
-            parts: for each matrix its rows, in its order; None for all.
+            table: holds at least the columns that the features use.
+            parts: the rows of each matrix, in its order; None for all.
 
         Raises:
-            DataError: if a column is not there, or one of numbers holds texts.
+            DataError: if a column is missing, or a column of numbers holds texts.
         """
         codes = {name: vocabulary.codes(table.column(name)) for name, vocabulary in self.vocabularies.items()}
         absent = {name: table.column(name).missing() for name in self.vocabularies}
@@ -214,7 +214,7 @@ class TableEncoding(Encoding, kind="table"):
         return encoded
 
     def feature_codes(self, feature: OneHot, table: Table) -> Codes:
-        """Return in which of a feature's columns each row of a table has its 1; -1 for none."""
+        """Return which of a feature's columns has the 1 of each row of a table; -1 for none."""
         return self._codes(feature, {name: self.vocabularies[name].codes(table.column(name))
                                      for name in feature.columns})  # fmt: skip
 
@@ -239,7 +239,7 @@ class TableEncoding(Encoding, kind="table"):
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> TableEncoding:
-        """Return the encoding that `to_dict` described."""
+        """Return the encoding that `to_dict` returned as plain data."""
         facts = Facts(data, "")
         known = facts.inner("vocabularies")
         vocabularies = {
@@ -286,10 +286,10 @@ def fit_table(
         rows: the rows to fit to; None for all.
         standardize: whether columns of numbers are shifted and scaled to mean 0 and standard deviation 1.
         constant: whether to add a column of ones.
-        delimiter: what stands between the fields of the file, if it was named.
+        delimiter: field delimiter of the file, if it was given.
 
     Raises:
-        DataError: if a column is not there or has no value in any of the rows.
+        DataError: if a column is missing or has no value in any of the rows.
     """
     groups = [tuple(group) for group in one_hot]
     vocabularies: dict[str, Vocabulary] = {}
@@ -326,8 +326,8 @@ def numeric_feature(name: str, moments: Moments, standardize: bool, source: str)
     """Return the feature of a column of numbers.
 
     Arguments:
-        name: of the column.
-        moments: of its values in the training rows.
+        name: name of the column.
+        moments: moments of its values in the training rows.
         standardize: whether to shift and scale it to mean 0 and standard deviation 1.
         source: the file, for messages.
 
@@ -341,7 +341,7 @@ def numeric_feature(name: str, moments: Moments, standardize: bool, source: str)
         raise DataError(f"{source}: the numbers of column {name!r} are too large to square; change their unit.")
     if not standardize:
         return Numeric(name, 0.0, 1.0, fill=mean)
-    # A column that does not vary has no scale; one that varies by its rounding errors alone has none either.
+    # A constant column has no scale; neither has one that varies only by rounding errors.
     varies = deviation > 1e-12 * max(abs(mean), moments.largest)
     return Numeric(name, mean, deviation if varies else 1.0, fill=mean)
 

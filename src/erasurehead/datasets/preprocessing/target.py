@@ -1,4 +1,4 @@
-"""Labels: what a model is to predict, and how the values of a file become numbers."""
+"""Labels: what a model predicts, and how the values of a file become numbers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from erasurehead.datasets.readers.table import Column, Numbers
 from erasurehead.errors import DataError, invalid
 
 MOST_CLASSES = 20
-"""Whole numbers with more distinct values than this are taken for quantities unless the task is named."""
+"""Integers with more distinct values than this count as quantities unless the task is given."""
 
 
 _COMMA = re.compile(r"\s*[-+]?[\d.]*,\d+\s*")
-"""A number with a decimal comma, which is a text here."""
+"""A number with a decimal comma, which counts as text here."""
 
 _FILL = "; leave that row out, or fill it in"
 
@@ -31,12 +31,12 @@ class Target:
     """How labels become numbers.
 
     Arguments:
-        name: the column's name; empty if labels come without one (LIBSVM, arrays).
+        name: the column's name; empty if labels have none (LIBSVM, arrays).
         task: `logistic`: the classes become -1 and 1; `softmax`: 0, 1, ...; `least_squares`: `value / unit`.
         classes: the classes in ascending order; None for least squares.
-        unit: what a least-squares target is divided by.
-        others: what to do with rows whose label is not one of the classes: refuse them, or leave them out.
-        aliases: other names under which the column is known.
+        unit: divisor of a least-squares target.
+        others: what to do with rows whose label is not one of the classes: `refuse` them, or `drop` them.
+        aliases: other names of the column.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Target:
         return 0 if self.classes is None else self.classes.size
 
     def meaning(self) -> str:
-        """Return what the labels stand for, for people."""
+        """Return the meaning of the labels, for people."""
         if self.classes is None:
             return f"{self.name or 'target'} in units of {self.unit:g}" if self.unit != 1 else self.name or "target"
         names = self.classes.labels()
@@ -61,14 +61,14 @@ class Target:
         return ", ".join(f"{code} is {name}" for code, name in enumerate(names))
 
     def apply(self, column: Column, place: Callable[[int], str]) -> tuple[Labels, IntArray]:
-        """Return the labels of the rows that are kept, and which rows those are.
+        """Return the labels of the kept rows, and which rows these are.
 
         Arguments:
             column: the raw labels.
-            place: row -> where it stands, for messages.
+            place: returns where a row is in the file, for messages.
 
         Raises:
-            DataError: if a label is missing, not a number (least squares), or none of the classes.
+            DataError: if a label is missing, not a number (least squares), or not one of the classes.
         """
         _refuse(column.missing(), lambda row: f"{place(row)}: the label{self._said()} is missing{_FILL}.")
         if self.classes is None:
@@ -84,11 +84,11 @@ class Target:
         return (classes if self.task == "softmax" else np.where(classes == 1, 1.0, -1.0)), kept
 
     def too_few(self, seen: int, n_rows: int) -> DataError:
-        """Return the error for training rows that hold only this many of the classes.
+        """Return the error for training rows that have too few of the classes.
 
         Arguments:
-            seen: classes that they hold.
-            n_rows: of them.
+            seen: number of classes that they have.
+            n_rows: number of training rows.
         """
         names = [] if self.classes is None else self.classes.labels()
         if names and all(_COMMA.fullmatch(name) for name in names):
@@ -113,7 +113,7 @@ class Target:
         return f" {self.name!r}" if self.name else ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `target_from_json` reads."""
+        """Return the target as plain JSON data, for `target_from_json`."""
         classes = None if self.classes is None else self.classes.to_json()
         return {
             "name": self.name, "task": self.task, "classes": classes, "unit": self.unit, "others": self.others,
@@ -122,10 +122,10 @@ class Target:
 
 
 def target_from_json(data: Mapping[str, Any]) -> Target:
-    """Return the target that `Target.to_json` described.
+    """Return the target that `Target.to_json` returned as plain data.
 
     Raises:
-        DataError: if it is of another form.
+        DataError: if it has another form.
     """
     facts = Facts(data, "target")
     task, others, unit = facts.text("task"), facts.text("others"), facts.number("unit")
@@ -142,13 +142,13 @@ def target_from_json(data: Mapping[str, Any]) -> Target:
 
 
 def check_task(task: str | None) -> None:
-    """Raise if there is no such task.
+    """Raise if a task does not exist.
 
     Arguments:
-        task: what to train, or None to find out.
+        task: what to train; None to choose it from the labels.
 
     Raises:
-        InvalidArgument: naming those that there are.
+        InvalidArgument: if there is no such task; the error names those that exist.
     """
     if task is not None and task not in TASKS:
         raise invalid("task", f"must be one of {', '.join(TASKS)}", task)
@@ -157,14 +157,14 @@ def check_task(task: str | None) -> None:
 def fit_target(column: Column, name: str, task: Task | None, place: Callable[[int], str]) -> Target:
     """Return how the labels of a column become numbers.
 
-    Without a task, two distinct values are two classes; texts, or whole numbers of at most 20 distinct values, are
-    the classes of softmax regression; other numbers are a target of least squares.
+    Without a task, two distinct values are two classes; texts, or integers with at most 20 distinct values, are the
+    classes of softmax regression; other numbers are a target of least squares.
 
     Arguments:
         column: the raw labels of all rows.
         name: the column's name, may be empty.
-        task: what to train, or None to find out.
-        place: row -> where it stands, for messages.
+        task: what to train; None to choose it from the labels.
+        place: returns where a row is in the file, for messages.
 
     Raises:
         InvalidArgument: if there is no such task.

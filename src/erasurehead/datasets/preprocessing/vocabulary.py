@@ -17,12 +17,12 @@ from erasurehead.errors import DataError
 
 Codes = NDArray[np.int32]
 
-_TABLE_SPAN = 1 << 20  # whole numbers that span no more than this are distinguished by a table instead of sorting
-_EXACT = 2.0**53  # whole numbers below are exact in float64
+_TABLE_SPAN = 1 << 20  # integers with at most this range are distinguished by a table instead of sorting
+_EXACT = 2.0**53  # integers below this are exact in float64
 
 
 class Vocabulary(ABC):
-    """The distinct values of a column in ascending order; the place of a value is its code."""
+    """The distinct values of a column in ascending order; the index of a value is its code."""
 
     @property
     @abstractmethod
@@ -31,7 +31,7 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def codes(self, column: Column) -> Codes:
-        """Return the code of each row's value, int32, shape (n_rows,); -1 where it is missing or not known."""
+        """Return the code of each row's value, int32, shape (n_rows,); -1 where it is missing or unknown."""
 
     @abstractmethod
     def labels(self) -> list[str]:
@@ -39,12 +39,12 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """Return what `vocabulary_from_json` reads, as plain JSON data."""
+        """Return the vocabulary as plain JSON data, for `vocabulary_from_json`."""
 
 
 @dataclass(frozen=True, eq=False)
 class NumberVocabulary(Vocabulary):
-    """Distinct numbers: float64, ascending, shape (size,). A text that reads as one of them is that value."""
+    """Distinct numbers: float64, ascending, shape (size,). A text that parses as one of them is that value."""
 
     values: Array
 
@@ -74,7 +74,7 @@ class NumberVocabulary(Vocabulary):
 
 @dataclass(frozen=True, eq=False)
 class TextVocabulary(Vocabulary):
-    """Distinct texts, in ascending order. A number is looked up as it prints, without `.0` if it is whole."""
+    """Distinct texts, in ascending order. A number is looked up as it is printed, without `.0` if it is an integer."""
 
     values: tuple[str, ...]
 
@@ -102,7 +102,7 @@ class TextVocabulary(Vocabulary):
 def vocabulary_of(column: Column) -> Vocabulary:
     """Return the vocabulary of a column's values.
 
-    Texts are compared as they are written, unless every text of the column is a number and no two of them are the
+    Texts are compared as they are written, unless every text in the column is a number and no two of them are the
     same number: then they are compared as numbers, so that `3` and `3.0` in a later file are the same value.
 
     Raises:
@@ -124,9 +124,9 @@ def vocabulary_of(column: Column) -> Vocabulary:
 
 
 def distinct(values: Array) -> tuple[Array, Codes]:
-    """Return the distinct values, ascending, and each row's code among them; NaN has no value and the code -1.
+    """Return the distinct values, ascending, and each row's code among them; NaN has the code -1.
 
-    It does what `np.unique(values, return_inverse=True)` does, much faster for whole numbers of a small span.
+    It does what `np.unique(values, return_inverse=True)` does, much faster for integers with a small range.
     """
     there = ~np.isnan(values)
     whole = bool(there.all())
@@ -153,7 +153,7 @@ def _distinct(values: Array) -> tuple[Array, Codes]:
 
 
 def differences(ascending: IntArray) -> list[int]:
-    """Return ascending whole numbers as their first and the steps between them: short in JSON.
+    """Return ascending integers as the first one and the differences between them, which is short in JSON.
 
     >>> differences(np.array([100000, 100001, 100005]))
     [100000, 1, 4]
@@ -162,19 +162,19 @@ def differences(ascending: IntArray) -> list[int]:
 
 
 def from_differences(steps: Sequence[int]) -> IntArray:
-    """Return what `differences` was given."""
+    """Invert `differences`."""
     return np.cumsum(np.array(steps, dtype=np.int64))
 
 
 def vocabulary_from_json(data: Mapping[str, Any], where: str = "vocabulary") -> Vocabulary:
-    """Return the vocabulary that `Vocabulary.to_json` described.
+    """Return the vocabulary that `Vocabulary.to_json` returned as plain data.
 
     Arguments:
         data: the description.
-        where: it stands, for messages.
+        where: where it is in the file, for messages.
 
     Raises:
-        DataError: if it is of another form.
+        DataError: if it has another form.
     """
     facts = Facts(data, where)
     if "whole" in facts.data:

@@ -16,7 +16,7 @@ from erasurehead.datasets.readers.table import Column, Numbers, Table, column_of
 from erasurehead.errors import DataError
 
 Fetch: TypeAlias = Callable[[Recipe], Table]
-"""Gets the raw columns of a public set, or raises DataError."""
+"""Fetches the raw columns of a public set, or raises `DataError`."""
 
 _TIMEOUT = 20.0  # seconds without an answer: scikit-learn sets none, and a firewall may swallow every packet
 
@@ -25,12 +25,12 @@ def fetch_public(recipe: Recipe, call: Callable[..., Any] | None = None) -> Tabl
     """Fetch a public set, or read it from scikit-learn's cache (`~/scikit_learn_data`, or SCIKIT_LEARN_DATA).
 
     Arguments:
-        recipe: of the data set.
-        call: what does the fetching, with the arguments of scikit-learn's `fetch_openml` or `fetch_covtype`, which
-            it is if left out.
+        recipe: recipe of the data set.
+        call: replaces scikit-learn's `fetch_openml` or `fetch_covtype`, with the same arguments; by default these
+            are called.
 
     Raises:
-        DataError: if there is no copy and no network, or what came is not what was asked for.
+        DataError: if there is neither a copy nor a network, or the result is not the data set.
     """
     name = "fetch_covtype" if recipe.openml is None else "fetch_openml"
     if call is None:
@@ -43,13 +43,13 @@ def fetch_public(recipe: Recipe, call: Callable[..., Any] | None = None) -> Tabl
     except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
         if isinstance(error, DataError):
             raise
-        cause = getattr(error, "reason", error)  # URLError wraps what the network said
+        cause = getattr(error, "reason", error)  # URLError wraps the network's error
         raise DataError(f"{said} failed ({type(error).__name__}: {cause})") from None
 
 
 @contextmanager
 def _patience() -> Generator[None]:
-    """Give up on a silent network after a while, and keep scikit-learn's remarks on retries to ourselves."""
+    """Give up on a silent network after a while, and suppress scikit-learn's warnings about retries."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(_TIMEOUT)
     try:
@@ -70,7 +70,7 @@ def _covtype(recipe: Recipe, call: Callable[..., Any], said: str) -> Table:
 
 
 def _openml(recipe: Recipe, call: Callable[..., Any], said: str) -> Table:
-    """Fetch as arrays, which needs no pandas; a set with columns of free text comes as a frame only, which does."""
+    """Fetch as arrays, which does not need pandas; sets with columns of free text come only as frames, which do."""
     asked: dict[str, Any] = {"data_id": recipe.openml, "target_column": None, "n_retries": 1, "delay": 0.5}
     wanted = (*recipe.features, recipe.target.name, *recipe.target.aliases)
     try:
@@ -90,7 +90,7 @@ def _openml(recipe: Recipe, call: Callable[..., Any], said: str) -> Table:
 
 
 def _array_columns(bunch: Any) -> dict[str, list[Any]]:
-    """Return the columns of an answer; nominal ones come as numbers of categories, of which each may be a number."""
+    """Return the columns of an answer; nominal ones come as category numbers, where categories may be numbers."""
     columns: dict[str, list[Any]] = {}
     nominal: dict[str, Any] = dict(bunch.categories or {})
     for place, name in enumerate(bunch.feature_names):

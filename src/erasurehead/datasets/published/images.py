@@ -33,13 +33,13 @@ _MNIST = {
     "t10k-images-idx3-ubyte": "9fb629c4189551a2d022fa330f9573f3",
     "t10k-labels-idx1-ubyte": "ec29112dd5afa0611ce80d1b7f02629c",
 }
-"""The files of MNIST -> the published MD5 of each, compressed."""
+"""The files of MNIST, each with the published MD5 of its compressed form."""
 
 _RECORD = 1 + 3 * 32 * 32
 """Bytes of a record of CIFAR-10's binary version: a label, then the planes of red, green and blue."""
 
 _TEST_ROWS = 2_000
-"""Rows of a stand-in that are for testing."""
+"""Number of test rows of a stand-in."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ class _Set:
 
 
 def read_idx(path: Path) -> Bytes:
-    """Read a file of the format of MNIST: bytes with their dimensions; compressed or not.
+    """Read a file in the format of MNIST (idx): bytes with their dimensions; compressed or not.
 
     Raises:
-        DataError: if it cannot be read, or is of another format, or is cut off.
+        DataError: if it cannot be read, has another format, or is truncated.
     """
     data = _content(path)
     if len(data) < 4 or data[:3] != b"\x00\x00\x08":
@@ -143,7 +143,7 @@ def image_shape(name: str) -> tuple[int, int, int]:
     """Return planes, height and width of the images of a data set; its pixels come in this order.
 
     Arguments:
-        name: of a data set of images.
+        name: name of a data set of images.
 
     Raises:
         InvalidArgument: if there is no such data set.
@@ -168,15 +168,15 @@ def load_images(
 
     Arguments:
         name: `mnist` or `cifar10`.
-        path: a folder that holds the original files, also in a subfolder named after the set; by default that which
+        path: a folder that holds the original files, also in a subfolder named after the set; by default the one that
             the environment variable ERASUREHEAD_DATA names.
-        synthetic: whether a stand-in of the same shape is made: where the files are not there, always, or never.
-        rows: training rows, the first of the files; None for all.
-        seed: of the stand-in.
+        synthetic: whether to make a stand-in of the same shape: if the files are missing, always, or never.
+        rows: number of training rows, taken from the beginning of the files; None for all.
+        seed: seed of the stand-in.
 
     Raises:
         InvalidArgument: if there is no such data set.
-        DataError: if the files are not there or cannot be used.
+        DataError: if the files are missing or cannot be used.
     """
     if name not in _SETS:
         raise invalid("name", f"must be one of {', '.join(_SETS)}", name)
@@ -227,7 +227,7 @@ def _design(images: Bytes) -> Array:
 
 
 def _stand_in(found: _Set, rows: int, seed: int) -> tuple[tuple[Bytes, Bytes], tuple[Bytes, Bytes]]:
-    """Return images of ten smooth patterns, each with many styles, and noise: as hard as the originals, about."""
+    """Return images of ten smooth patterns in many styles, with noise: about as hard as the originals."""
     rng = np.random.default_rng([seed, found.n_pixels])
     planes, side, _ = found.shape
 

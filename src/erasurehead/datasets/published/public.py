@@ -41,20 +41,20 @@ def published(name: str) -> Published:
 
 
 def where(name: str, path: str | os.PathLike[str] | None = None) -> Where:
-    """Say where a data set's file is, and where it was looked for; see `load` for the places.
+    """Return where a data set's file is, and where it was looked for; see `load` for the places.
 
     Arguments:
         name: of a data set of the paper, one of `NAMES`.
-        path: as of `load`.
+        path: as for `load`.
     """
     return locate(_recipe(name), path)
 
 
 def available(path: str | os.PathLike[str] | None = None) -> tuple[Where, ...]:
-    """Say of each data set of the paper where it is, and where it was looked for.
+    """Return, for each data set of the paper, where it is, and where it was looked for.
 
     Arguments:
-        path: as of `load`.
+        path: as for `load`.
     """
     return tuple(where(name, path) for name in NAMES)
 
@@ -67,21 +67,21 @@ def load(
     seed: int = 0,
     fetch: Fetch | None = fetch_public,
 ) -> Dataset:
-    """Load a data set of the paper, preprocessed exactly as there.
+    """Load a data set of the paper, preprocessed exactly as in its experiments.
 
     Arguments:
         name: `amazon`, `kc_housing` or `covertype`.
         path: the public file, or a folder that holds it, also in a subfolder named after the data set. If left out:
-            the folder that the environment variable ERASUREHEAD_DATA names; if the file is not there, scikit-learn's
+            the folder that the environment variable ERASUREHEAD_DATA names; if the file is missing, scikit-learn's
             cache; then the network.
-        fallback: `"synthetic"` for the synthetic stand-in where there is neither file, copy nor network; the data set's
-            source and notes say so. A `path` that does not hold the file is an error all the same.
-        seed: of the synthetic stand-in.
-        fetch: gets the raw columns where there is no file; None never to use the network.
+        fallback: `"synthetic"` for the synthetic stand-in if there is neither a file, a copy nor a network; the data
+            set's source and notes then say so. A `path` that does not hold the file is an error nevertheless.
+        seed: seed of the synthetic stand-in.
+        fetch: fetches the raw columns if there is no file; None never to use the network.
 
     Raises:
         InvalidArgument: if there is no such data set.
-        DataError: if the file is not there or cannot be used; the message says what was tried, or names the line
+        DataError: if the file is missing or cannot be used; the message says what was tried, or names the line
             and the column.
     """
     recipe = _recipe(name)

@@ -1,4 +1,4 @@
-"""A recipe: how one of the paper's data sets is made from its public file; plain data, followed in one place."""
+"""A recipe: how one of the paper's data sets is made from its public file; plain data."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Recipe:
     Arguments:
         name: short name, also that of the folder that may hold the file.
         files: names of the public file, the first one found is read; each may also end in `.gz` or `.bz2`.
-        parts: names of files that hold only some of the rows -> what they hold; read where no whole file is.
-        columns: all columns of a file without header, in order; of one with header, those that are needed.
-        header: whether the file has one.
+        parts: names of files that hold only some of the rows, with what they hold; read if there is no complete file.
+        columns: all columns of a file without a header, in order; of one with a header, those that are needed.
+        header: whether the file has a header.
         one_hot: the groups of columns whose distinct values become columns.
         target: how labels become numbers.
-        n_rows: rows of the public file.
-        openml: number of the data set on OpenML; None for one that scikit-learn fetches from elsewhere.
+        n_rows: number of rows of the public file.
+        openml: id of the data set on OpenML; None if scikit-learn fetches it from elsewhere.
         published: the settings of the paper's runs.
     """
 
@@ -50,7 +50,7 @@ class Recipe:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The columns that one-hot features read."""
+        """The columns that one-hot features use."""
         return tuple(dict.fromkeys(name for group in self.one_hot for name in group))
 
 
@@ -58,7 +58,7 @@ def read_recipe(recipe: Recipe, path: Path) -> Table:
     """Read the columns of a recipe from its public file.
 
     Raises:
-        DataError: if a column is missing, a field is not a number, or the file is cut off.
+        DataError: if a column is missing, a field is not a number, or the file is truncated.
     """
     path = readable(path)
     labels = (recipe.target.name, *recipe.target.aliases)
@@ -91,12 +91,12 @@ def follow(
     The encoding is fitted on both parts, as the original experiments do: no value of the test part is unseen.
 
     Arguments:
-        recipe: how.
+        recipe: the recipe.
         table: the raw columns.
         source: where they came from.
-        notes: what is to be said of that.
-        name: of the data set; the recipe's if left out.
-        whole: rows of a whole table; those of the public file if left out.
+        notes: notes about that.
+        name: name of the data set; by default the recipe's.
+        whole: number of rows of a complete table; by default that of the public file.
     """
     found = next((name for name in (recipe.target.name, *recipe.target.aliases) if name in table.columns), "")
     y, kept = recipe.target.apply(table.column(found or recipe.target.name), table.place)

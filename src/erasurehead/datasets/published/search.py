@@ -1,4 +1,4 @@
-"""Where the public files are: a path that the user gives, else the folder that ERASUREHEAD_DATA names, else a cache."""
+"""Where the public files are: at a given path, in the folder that ERASUREHEAD_DATA names, or in a cache."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Where:
     """Where a data set's file is, and where it was looked for.
 
     Arguments:
-        name: of the data set.
+        name: name of the data set.
         file: the file; None if there is none.
         part: what the file holds if it is not the whole set, else empty.
-        cache: scikit-learn's copy of an earlier download; None if there is none. It is read where there is no file.
-        looked: the places that were looked at, for people.
+        cache: scikit-learn's copy of an earlier download; None if there is none. It is read if there is no file.
+        looked: the places that were searched, for people.
     """
 
     name: str
@@ -34,7 +34,7 @@ def locate(recipe: Recipe, path: str | os.PathLike[str] | None = None) -> Where:
     """Look for a data set's public file.
 
     Arguments:
-        recipe: of the data set.
+        recipe: recipe of the data set.
         path: the file, whatever its name, or a folder that holds it itself or in a subfolder named after the data
             set; None for the folder that the environment variable ERASUREHEAD_DATA names.
     """
@@ -70,6 +70,6 @@ def cached(recipe: Recipe) -> Path | None:
     if recipe.openml is None:
         copy = home / "covertype"
         return copy if copy.is_dir() and any(copy.iterdir()) else None
-    # scikit-learn keeps each answer under its address: the description of the data set is the first that it asks for
+    # scikit-learn stores each answer under its address: the first request is for the description of the data set
     copy = home / "openml" / "openml.org" / "api" / "v1" / "json" / "data" / f"{recipe.openml}.gz"
     return copy if copy.is_file() else None

@@ -1,4 +1,4 @@
-"""Skewed categories for synthetic data: a few values that are common, many that are rare, each of them there."""
+"""Skewed categories for synthetic data: a few common values and many rare ones, each of which occurs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def zipf(size: int, power: float, shift: float = 0.0) -> Array:
 
 
 def exact_counts(total: int, size: int, top: int, power: float) -> IntArray:
-    """Return how often each of `size` values comes: at least once each, `total` times together, the first about `top`.
+    """Return how often each of `size` values occurs: at least once, `total` times in all, the first about `top` times.
 
     The counts fall as `(k + shift)**-power`, with the shift that gives the wanted `top`.
 
     Arguments:
-        total: at least `size`.
+        total: total number of occurrences, at least `size`.
         size: number of values.
-        top: about how often the most common value comes; if that is too small to be the most common, all come
+        top: about how often the most common value occurs; if that is too small to be the most common, all occur
             equally often.
         power: how fast the counts fall.
     """
@@ -37,9 +37,9 @@ def exact_counts(total: int, size: int, top: int, power: float) -> IntArray:
 
 
 def scaled(size: int, top: int, n_rows: int, full: int) -> tuple[int, int]:
-    """Return how many distinct values a column has, and how often the most common comes, in a part of its rows.
+    """Return the number of distinct values, and of occurrences of the most common one, in a part of the rows.
 
-    The number of values falls as the root of the number of rows, but there are never more than one for two rows.
+    The number of values falls as the root of the number of rows, and is at most half the number of rows.
     """
     share = n_rows / full
     fewer = size if n_rows == full else min(size, round(size * share**0.5), n_rows // 2)
@@ -54,16 +54,16 @@ def by_rank(score: Array, counts: IntArray) -> IntArray:
 
 
 def covering(rng: np.random.Generator, total: int, weights: Array) -> IntArray:
-    """Draw `total` values by their weights so that each comes at least once."""
+    """Draw `total` values by their weights so that each occurs at least once."""
     values = rng.choice(len(weights), size=total, p=weights)
     values[rng.permutation(total)[: len(weights)]] = np.arange(len(weights))
     return values
 
 
 def repeated(rng: np.random.Generator, values: IntArray) -> IntArray:
-    """Return rows whose value also stands in a row that is not among them, in random order.
+    """Return, in random order, rows whose value also occurs in a row that is not among them.
 
-    All of them may be given other values without any value getting lost.
+    All of them may be given other values without losing any value.
     """
     rows = rng.permutation(len(values))
     _, first = np.unique(values[rows], return_index=True)

@@ -1,4 +1,4 @@
-"""Synthetic stand-ins of the paper's data sets: same shape, sparsity and skew, without files or network."""
+"""Synthetic stand-ins for the paper's data sets: same shape, sparsity and skew, without files or network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from erasurehead.datasets.published.synthetic_kc_housing import kc_housing_table
 from erasurehead.datasets.readers.table import Table
 from erasurehead.errors import check_count, invalid
 
-_LEAST_ROWS = 500  # with fewer, columns of dozens of values and both classes do not fit in
+_LEAST_ROWS = 500  # with fewer, columns with dozens of values and both classes do not fit
 
 
 class _Synthetic(NamedTuple):
@@ -36,18 +36,18 @@ _STAND_INS = {
 
 
 def synthetic(name: str, seed: int = 0, rows: int | None = None) -> Dataset:
-    """Make the synthetic stand-in of a data set of the paper; it needs neither file nor network, and takes seconds.
+    """Make the synthetic stand-in for a data set of the paper; it needs neither file nor network, and takes seconds.
 
-    What is exact at full size: the shapes of both parts (Amazon 26,215 and 6,554 x 241,915; KC Housing 17,290 and
+    Exact at full size are the shapes of both parts (Amazon 26,215 and 6,554 x 241,915; KC Housing 17,290 and
     4,323 x 27,654; Covertype 396,112 and 99,029 x 15,509), the entries of each row (44, 19, 55), and for Amazon and
-    KC Housing the number of distinct values of each column. What is near: how common the common values are, which
-    columns go together (the distinct pairs of Amazon's columns), and how fast and how far the published settings learn.
+    KC Housing the number of distinct values of each column. Approximate are how common the common values are, which
+    columns are related (the distinct pairs of Amazon's columns), and how fast and how far the published settings learn.
 
     Arguments:
         name: `amazon`, `kc_housing` or `covertype`.
-        seed: of everything that is drawn, at least 0; the same seed gives the same data.
+        seed: seed of everything that is drawn, at least 0; the same seed gives the same data.
         rows: number of rows before the 80/20 split, at least 500; None for all of them. With fewer there are fewer
-            distinct values, about as the root of the number of rows.
+            distinct values, roughly in proportion to the root of the number of rows.
 
     Raises:
         InvalidArgument: if there is no such data set, or rows is out of range.

@@ -15,7 +15,7 @@ from erasurehead.datasets.readers.table import Column, Numbers, Table
 
 
 def count_pairs(codes: Mapping[str, IntArray], pairs: Sequence[tuple[str, str]]) -> int:
-    """Return the number of distinct pairs of values, added up over pairs of columns."""
+    """Return the number of distinct pairs of values, summed over pairs of columns."""
     return sum(len(np.unique(_keys(codes[first], codes[second]))) for first, second in pairs)
 
 
@@ -23,10 +23,10 @@ def reach_total(
     rng: np.random.Generator, codes: Mapping[str, IntArray], changed: str, grouped: str,
     pairs: Sequence[tuple[str, str]], total: int,
 ) -> None:  # fmt: skip
-    """Change values of one column, in place, until the pairs have exactly the wanted number of distinct values.
+    """Change values of one column, in place, until the pairs have exactly the given number of distinct values.
 
     A row is given a value drawn from all rows, which tends to make new pairs, or from the rows of the same group,
-    which tends to make fewer. A change is kept if it brings the total nearer. No value of the column gets lost.
+    which tends to make fewer. A change is kept if it brings the total closer. No value of the column gets lost.
 
     Arguments:
         rng: source of the draws.
@@ -34,7 +34,7 @@ def reach_total(
         changed: the column whose values change.
         grouped: the column whose values group the rows.
         pairs: the pairs of columns.
-        total: the wanted number.
+        total: the number to reach.
     """
     others = [codes[first if second == changed else second] for first, second in pairs if changed in (first, second)]
     column = _Column(codes[changed], others)
@@ -55,7 +55,7 @@ def reach_total(
 
 
 class _Column:
-    """A column whose values change one by one, and how often each of its pairs with other columns comes."""
+    """A column whose values change one by one, with the counts of its pairs with other columns."""
 
     def __init__(self, values: IntArray, others: Sequence[IntArray]) -> None:
         self.values = values
@@ -64,7 +64,7 @@ class _Column:
         self._uses = np.bincount(values)
 
     def gain(self, row: int, new: int) -> int:
-        """Return by how much the number of distinct pairs would rise; 0 also if the old value would get lost."""
+        """Return how much the number of distinct pairs would rise; 0 if the old value would get lost."""
         old = int(self.values[row])
         if new == old or self._uses[old] == 1:
             return 0
@@ -95,12 +95,12 @@ _DENIED = 1897 / 32_769  # share of label 0
 # Chosen so that full gradient descent with the published settings learns about as fast and as far as on the public file
 _EFFECTS = {"RESOURCE": 1.0, "MGR_ID": 1.4, "ROLE_DEPTNAME": 1.0}
 _CHANCE = 0.35
-_COMMON = 50  # values that come more often have milder effects: no single one decides how hard the data are
+_COMMON = 50  # values that occur more often have milder effects, so that no single one decides how hard the data are
 
 
 @dataclass(frozen=True)
 class _Sizes:
-    """Distinct values of each column; titles and role codes are one to one."""
+    """Distinct values of each column; titles and role codes correspond one to one."""
 
     resources: int = 7518
     managers: int = 4243
@@ -125,7 +125,7 @@ def amazon_table(rng: np.random.Generator, n_rows: int) -> Table:
     """Return raw columns of requests for access.
 
     With 32,769 rows every column has as many distinct values as in the public file, and all pairs together have
-    exactly as many, so that the design matrix has its 241,915 columns; how many each pair of columns has is near.
+    exactly as many, so that the design matrix has its 241,915 columns; the number for each pair of columns is close.
     """
     sizes = _sizes(n_rows)
     division_weights = zipf(sizes.divisions, 1.23, 0.62)
@@ -155,7 +155,7 @@ def amazon_table(rng: np.random.Generator, n_rows: int) -> Table:
 
 
 def _stray(rng: np.random.Generator, values: IntArray, share: float, weights: Array) -> None:
-    """Give a share of the rows another value, of those rows whose value stands in another row too."""
+    """Give a fraction of the rows another value, among rows whose value also occurs in another row."""
     rows = repeated(rng, values)[: round(share * len(values))]
     values[rows] = rng.choice(len(weights), size=len(rows), p=weights)
 
@@ -185,7 +185,7 @@ def _roles(
 ) -> tuple[IntArray, IntArray, IntArray]:  # fmt: skip
     """Return each row's role description, title and role family.
 
-    A role has a title, a title a family. A division works in few families, a department in few roles of these, a
+    Each role has a title, and each title a family. A division has few families, a department few roles of these, and a
     manager mostly in one or two of these.
     """
     family_weights = zipf(sizes.families, 1.13)
@@ -217,7 +217,7 @@ def _few(rng: np.random.Generator, p: float, shape: int | tuple[int, int], size:
 
 
 def _place_unused(rng: np.random.Generator, role: IntArray, family_of_role: IntArray) -> None:
-    """Give every role that no row has a row, if possible one whose role is of the same family."""
+    """Give every unused role a row, if possible one whose role is of the same family."""
     unused = np.setdiff1d(np.arange(len(family_of_role)), role)
     unused = unused[np.argsort(family_of_role[unused], kind="stable")]
     spare = repeated(rng, role)
@@ -247,13 +247,13 @@ def _resources(rng: np.random.Generator, sizes: _Sizes, department: IntArray, fa
 
 
 def _numbered(rng: np.random.Generator, codes: IntArray) -> Array:
-    """Return values as numbers in random order, so that common ones are not neighbours in the design matrix."""
+    """Return values as numbers in random order, so that common ones are not adjacent in the design matrix."""
     size = int(codes.max()) + 1
     return (1 + rng.permutation(3 * size)[:size])[codes].astype(np.float64)
 
 
 def _granted(rng: np.random.Generator, codes: Mapping[str, IntArray]) -> IntArray:
-    """Return whether access is granted: by what resource, manager and department add to it, and by chance."""
+    """Return whether access is granted, depending on resource, manager, department, and chance."""
     merit = _CHANCE * rng.logistic(size=len(codes["RESOURCE"]))
     for name, weight in _EFFECTS.items():
         uses = np.bincount(codes[name])

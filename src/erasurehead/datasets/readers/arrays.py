@@ -22,22 +22,22 @@ from erasurehead.errors import DataError
 if TYPE_CHECKING:
     from erasurehead.datasets.matrices import Matrix
 
-_COPIES = 2  # of the data at a time: as they stand in the file, and as float64
-_VECTORS = 6  # as long as the model, that training holds at a time, at least
+_COPIES = 2  # of the data at a time: as in the file, and as float64
+_VECTORS = 6  # least number of vectors as long as the model that training holds at a time
 _UNREADABLE = (OSError, ValueError, EOFError, TypeError, SyntaxError, OverflowError, MemoryError, zipfile.BadZipFile)
-"""What NumPy and scipy raise at files that are damaged, or none of theirs."""
+"""What NumPy and scipy raise for files that are damaged, or not theirs."""
 
 
 @dataclass(frozen=True, eq=False)
 class Arrays:
-    """A matrix and, where the file holds them, labels.
+    """A matrix and, if the file holds them, labels.
 
     Arguments:
-        X: shape (n_rows, n_columns): CSR, or dense; float64, all finite.
+        X: the matrix, shape (n_rows, n_columns): CSR, or dense; float64, all finite.
         y: raw labels, shape (n_rows,), or None.
-        place: row -> where it stands, for messages.
-        base: index that the file's first column has, for svmlight; else 0.
-        beyond: rows with entries left out as their column is beyond `n_columns`.
+        place: returns where a row is in the file, for messages.
+        base: index of the file's first column for svmlight; otherwise 0.
+        beyond: number of rows with entries that were left out, because their column is beyond `n_columns`.
     """
 
     X: Matrix
@@ -51,7 +51,7 @@ def read_matrix(path: Path) -> Matrix:
     """Read a matrix saved by `scipy.sparse.save_npz` or `numpy.save`.
 
     Raises:
-        DataError: if the file holds no such matrix, or a value is NaN or infinite; the message says where.
+        DataError: if the file does not hold such a matrix, or a value is NaN or infinite; the message says where.
     """
     return check_matrix(_load_npz(path) if form(path) == "npz" else load_npy(path), str(path))
 
@@ -61,15 +61,15 @@ def load_npy(path: Path, mapped: bool = False) -> Any:
 
     Arguments:
         path: of the file.
-        mapped: whether to leave it on disk.
+        mapped: whether to leave it on disk, memory-mapped.
 
     Raises:
-        DataError: if it is no such file, holds Python objects, or is shorter than its header says.
+        DataError: if it is not such a file, holds Python objects, or is shorter than its header says.
         TooLarge: if it does not fit into memory.
     """
     try:
         load = cast("Any", np.load)
-        on_disk: Any = load(path, mmap_mode="r", allow_pickle=False)  # which checks the length of the file
+        on_disk: Any = load(path, mmap_mode="r", allow_pickle=False)  # this checks the length of the file
         if mapped or type(on_disk) is not np.memmap:
             return on_disk
         check_memory(f"{path}, an array of shape {on_disk.shape},", _COPIES * 8 * on_disk.size)
@@ -79,7 +79,7 @@ def load_npy(path: Path, mapped: bool = False) -> Any:
 
 
 def _load_npz(path: Path) -> Any:
-    """Return the matrix of an `.npz` file of scipy's; its indices are checked before anything computes with them."""
+    """Return the matrix of an `.npz` file of scipy's; its indices are checked before they are used."""
     from scipy import sparse
 
     try:
@@ -99,15 +99,15 @@ def _load_npz(path: Path) -> Any:
 
 
 def read_labels(path: str | os.PathLike[str], beside: Path, n_rows: int) -> Array:
-    """Read labels from a `.npy` file or a text file of one number a line.
+    """Read labels from a `.npy` file or a text file with one number per line.
 
     Arguments:
-        path: the file; looked for as given, then in the folder of the data.
+        path: the file; searched for as given, then in the folder of the data.
         beside: the data file.
-        n_rows: how many labels there must be.
+        n_rows: number of labels that there must be.
 
     Raises:
-        DataError: if the file is not there, holds no numbers, or not one for each row.
+        DataError: if the file is missing, does not hold numbers, or not one for each row.
     """
     place = Path(path).expanduser()
     place = readable(place if place.exists() else beside.parent / place)
@@ -128,12 +128,12 @@ def read_labels(path: str | os.PathLike[str], beside: Path, n_rows: int) -> Arra
 
 
 def read_arrays(path: Path, n_columns: int | None = None, base: int | None = None) -> Arrays:
-    """Read a matrix file in any of the forms.
+    """Read a matrix file in any of the supported formats.
 
     Arguments:
         path: the file.
         n_columns: for svmlight: number of columns; None for as many as there are.
-        base: for svmlight: index of the first column; None for 0 if an index of 0 comes up, else 1.
+        base: for svmlight: index of the first column; None for 0 if an index of 0 occurs, otherwise 1.
 
     Raises:
         DataError: if the file cannot be used; the message says where.

@@ -21,7 +21,7 @@ from erasurehead.datasets.readers.table import MISSING, Column, Numbers, Table, 
 from erasurehead.errors import DataError
 
 Kind: TypeAlias = Literal["number", "text", "auto", "label"]
-"""How a column is read; `auto` and `label` are `number` or `text` as the first value that is not missing says."""
+"""How a column is read; `auto` and `label` become `number` or `text`, by the first value that is not missing."""
 
 _CATEGORIES = " as the values before it are; name the column in one_hot (--one-hot) if its values are categories"
 _LABELS = " as the labels before it are; write all of them as numbers, or all as names"
@@ -30,7 +30,7 @@ _NO_ROW = "leave that row out, or fill it in, as every row needs its label"
 
 
 def is_number(text: str) -> bool:
-    """Say whether a text reads as a number, infinity and NaN included."""
+    """Return whether a text is a number, including infinity and NaN."""
     try:
         float(text)
     except ValueError:
@@ -51,7 +51,7 @@ class Builder(ABC):
 
     @abstractmethod
     def add(self, fields: Sequence[str]) -> None:
-        """Take the fields of a chunk."""
+        """Add the fields of a chunk."""
 
     @abstractmethod
     def finish(self) -> Column:
@@ -100,7 +100,7 @@ class _TextBuilder(Builder):
 
 
 class _AutoBuilder(Builder):
-    """Counts missing values until one has a value, whose kind is then that of the column."""
+    """Counts missing values until there is a value, whose kind then becomes that of the column."""
 
     def __init__(self, label: bool) -> None:
         self._label = label
@@ -128,11 +128,11 @@ class _AutoBuilder(Builder):
 
 
 def builder(kind: Kind, hint: str) -> Builder:
-    """Return what gathers a column that is read in a certain way.
+    """Return the builder of a column that is read in a certain way.
 
     Arguments:
-        kind: how.
-        hint: what to do about a text in a column of numbers, as the end of a sentence.
+        kind: how the column is read.
+        hint: advice about a text in a column of numbers, as the end of a sentence.
     """
     if kind == "number":
         return _NumberBuilder(hint)
@@ -149,7 +149,7 @@ class Layout:
     Arguments:
         names: the columns' names, in order.
         header: whether the first line holds them.
-        delimiter: one character; a space stands for any number of spaces and tabs.
+        delimiter: one character; a space means any number of spaces and tabs.
     """
 
     names: tuple[str, ...]
@@ -158,11 +158,11 @@ class Layout:
 
 
 def look(path: Path, delimiter: str | None = None) -> Layout:
-    """Find out how a CSV file is laid out, from its first line.
+    """Detect the layout of a CSV file from its first line.
 
-    A first line of nothing but numbers, of which some may be missing, is data, and so is one with a decimal fraction,
-    which no column is called; the columns are then called `1`, `2`, ... The first columns of a header may have no
-    name: see `index_columns`.
+    A first line of only numbers, of which some may be missing, is data, and so is one with a decimal fraction, which no
+    column is named; the columns are then called `1`, `2`, ... The first columns of a header may have no name: see
+    `index_columns`.
 
     Arguments:
         path: of the file.
@@ -192,7 +192,7 @@ def _are_data(names: Sequence[str]) -> bool:
 
 
 def first_line(path: Path, delimiter: str | None = None) -> tuple[str, tuple[str, ...]]:
-    """Return a CSV file's delimiter and the fields of its first line.
+    """Return the delimiter of a CSV file and the fields of its first line.
 
     Arguments:
         path: of the file.
@@ -217,8 +217,8 @@ def read_csv(path: Path, layout: Layout, kind: Callable[[str], Kind | None], hin
     Arguments:
         path: the file.
         layout: how it is laid out.
-        kind: column name -> how to read it; None leaves the column out.
-        hint: what to do about a text in a column of numbers, as the end of a sentence.
+        kind: returns how to read a column, by its name; None leaves the column out.
+        hint: advice about a text in a column of numbers, as the end of a sentence.
 
     Raises:
         DataError: if a line has more or fewer fields than there are columns, or a field of a column of numbers
@@ -245,9 +245,9 @@ def csv_blocks(
     Arguments:
         path: the file.
         layout: how it is laid out.
-        kind: as for `read_csv`; asked again for each block, as `auto` is told from the block alone.
+        kind: as for `read_csv`; called again for each block, as `auto` is decided by the block alone.
         hint: as for `read_csv`.
-        notes: what there is to say at the end is added to it.
+        notes: a list to which notes are added at the end.
 
     Raises:
         DataError: as for `read_csv`, when the block is reached.
@@ -296,7 +296,7 @@ def _fill(
 
 
 def _rows(lines: Lines, layout: Layout, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of the line on which each row of data ends, and its fields; blank lines are passed over."""
+    """Yield the number of the line on which each row of data ends, and its fields; blank lines are skipped."""
     text, mark = separated(lines, layout.delimiter)
     reader = csv.reader(text, delimiter=mark, skipinitialspace=True, strict=True)
     header, alone = layout.header, len(layout.names) == 1
@@ -320,7 +320,7 @@ def _rows(lines: Lines, layout: Layout, path: Path) -> Iterator[tuple[int, list[
 
 
 def _open_quote(path: Path, delimiter: str, first: int, last: int) -> int:
-    """Return the line of the quote that opens in some lines and is not closed in them; 0 if all are closed."""
+    """Return the line of the quote that opens within some lines and is not closed there; 0 if all are closed."""
     opened, begins, quoted = 0, True, False
     with text_lines(path) as lines:
         for number, line in enumerate(islice(lines, first - 1, last), start=first):
@@ -340,7 +340,7 @@ def _chunks(lines: Lines, layout: Layout, path: Path) -> Iterator[list[list[str]
 
 
 def _place(path: Path, layout: Layout, row: int) -> str:
-    """Return where a row stands. The file is read again: lines are not kept, and quoted fields may span some."""
+    """Return where a row is. The file is read again: lines are not kept, and quoted fields may span several."""
     with text_lines(path) as lines:
         line, _ = next(islice(_rows(lines, layout, path), row, None))
     return f"{path}, line {line}"

@@ -1,4 +1,4 @@
-"""What stands between the fields of a CSV file: one character, or any number of blanks."""
+"""Delimiters of CSV files: one character, or any number of blanks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from erasurehead.datasets.readers.files import suffix
 from erasurehead.errors import invalid
 
 BLANKS = " "
-"""The delimiter of files whose fields stand apart by any number of spaces and tabs."""
+"""The delimiter of files whose fields are separated by any number of spaces and tabs."""
 
 _GUESSED = (",", ";", "\t", "|")
 _NAMED = {
@@ -21,13 +21,13 @@ _FIELD = re.compile(r'"(?:[^"]|"")*"|\S+')
 
 
 def check_delimiter(delimiter: str | None) -> str | None:
-    """Return a delimiter that was given, by itself or by name, as one character; None to find it out.
+    """Return a delimiter, given as a character or by name, as one character; None to detect it.
 
     >>> check_delimiter("tab"), check_delimiter(":")
     ('\\t', ':')
 
     Raises:
-        InvalidArgument: if it can stand between no fields.
+        InvalidArgument: if it cannot separate fields.
     """
     if delimiter is None:
         return None
@@ -42,9 +42,9 @@ def check_delimiter(delimiter: str | None) -> str | None:
 
 
 def guess_delimiter(line: str, path: Path) -> str:
-    """Return what seems to stand between the fields of a line: comma, semicolon, tab or bar, whichever it has most of.
+    """Guess the delimiter of a line: comma, semicolon, tab or bar, whichever occurs most often.
 
-    It is blanks if the line has none of them, or tabs only behind columns that spaces align.
+    It is blanks if the line has none of these, or only tabs behind columns that are aligned by spaces.
     """
     found = max(_GUESSED, key=line.count)
     aligned = found == "\t" and suffix(path) != ".tsv" and "  " in line.strip()
@@ -52,7 +52,7 @@ def guess_delimiter(line: str, path: Path) -> str:
 
 
 def separated(lines: Iterable[str], delimiter: str) -> tuple[Iterable[str], str]:
-    """Return lines that Python's CSV reader takes, and its delimiter: of blanks any number may stand together."""
+    """Return lines for Python's CSV reader, and its delimiter; any number of blanks is one delimiter."""
     return (map(_tabbed, lines), "\t") if delimiter == BLANKS else (lines, delimiter)
 
 

@@ -1,4 +1,4 @@
-"""Opening data files, compressed or not, and saying where they break off."""
+"""Opening data files, compressed or not, with errors that say where they are truncated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NEWLINE = re.compile(rb"\r\n|\r|\n")
 
 
 def suffix(path: Path) -> str:
-    """Return the ending of a file name in lower case, without that of its compression.
+    """Return the suffix of a file name in lower case, ignoring that of its compression.
 
     >>> suffix(Path("a/train.CSV.gz"))
     '.csv'
@@ -31,8 +31,8 @@ class Lines(Iterator[str]):
     """The lines of a text file (UTF-8), one by one.
 
     Attributes:
-        count: lines read so far.
-        last: the last of them, with its newline if it has one.
+        count: number of lines read so far.
+        last: the last one, with its newline if it has one.
     """
 
     def __init__(self, stream: BinaryIO, path: Path) -> None:
@@ -45,7 +45,7 @@ class Lines(Iterator[str]):
         try:
             self.last = next(self._stream)
         except UnicodeDecodeError as error:
-            # The stream decodes blocks of many lines; those of earlier blocks have all been counted.
+            # The stream decodes blocks of many lines; all lines of earlier blocks have been counted.
             line = self.count + 1 + len(_NEWLINE.findall(error.object, 0, error.start))
             raise DataError(
                 f"{self._path}, line {line}: not a text in UTF-8 (byte {error.object[error.start]:#04x})"
@@ -62,7 +62,7 @@ def text_lines(path: Path) -> Generator[Lines]:
     """Open a text file for reading line by line.
 
     Raises:
-        DataError: on reading, if the file is cut off, damaged or not UTF-8, naming the line.
+        DataError: on reading, if the file is truncated, damaged or not UTF-8; the error names the line.
     """
     check_text(path)
     with open_bytes(path) as stream:
@@ -75,7 +75,7 @@ def blocks(path: Path, size: int = 1 << 22) -> Iterator[tuple[int, bytes]]:
     Every block ends in a newline; one is added to the last if it has none.
 
     Raises:
-        DataError: if the file is cut off or damaged, naming the line.
+        DataError: if the file is truncated or damaged; the error names the line.
     """
     check_text(path)
     line, rest = 1, b""

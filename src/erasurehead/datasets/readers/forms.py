@@ -1,4 +1,4 @@
-"""What form a file of the user's has: told by how it begins, and by the ending of its name where that says nothing."""
+"""The format of a user's file, detected by its first bytes, or otherwise by the suffix of its name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Form: TypeAlias = Literal["csv", "parquet", "npy", "npz", "svmlight"]
 """Tables (`csv`, `parquet`), and matrices."""
 
 READ = ".csv, .tsv, .parquet, .svm, .npz or .npy"
-"""The endings of files that can be read, for messages."""
+"""The suffixes of files that can be read, for messages."""
 
 _TABLES = frozenset({".csv", ".tsv"})
 _SVMLIGHT = frozenset({".svm", ".svmlight", ".libsvm"})
@@ -35,7 +35,7 @@ _BINARY: tuple[tuple[bytes, str, str], ...] = (
     (b"\x80\x04", "a Python pickle", "write the table as CSV or Parquet, or the matrix with numpy.save"),
     (b"\x80\x05", "a Python pickle", "write the table as CSV or Parquet, or the matrix with numpy.save"),
 )
-"""How files begin that are not read, what they are, and what to do."""
+"""First bytes of files that cannot be read, what they are, and what to do."""
 _TEXTS: dict[str, tuple[str, str]] = {
     ".json": ("JSON", "write the table as CSV or Parquet"),
     ".jsonl": ("JSON lines", "write the table as CSV or Parquet"),
@@ -53,18 +53,18 @@ _TEXTS: dict[str, tuple[str, str]] = {
     ".mat": ("a MATLAB file", "write the matrix with numpy.save or scipy.sparse.save_npz"),
     ".toml": ("TOML", "a run file goes without --data: erasurehead train RUN_FILE"),
 }
-"""Endings of names that are not read, what they say, and what to do."""
+"""Suffixes of files that cannot be read, what they are, and what to do."""
 
 
 def form(path: Path, delimited: bool = False) -> Form:
-    """Return what form a file has.
+    """Return the format of a file.
 
     Arguments:
         path: of the file.
-        delimited: whether it was said what stands between its fields, so that a text is a table.
+        delimited: whether a delimiter was given, so that a text is a table.
 
     Raises:
-        DataError: if it has none that is read; the message says what it is, and what to do.
+        DataError: if the format cannot be read; the message says what it is, and what to do.
     """
     first, ending = beginning(path), suffix(path)
     if not first:
@@ -79,7 +79,7 @@ def form(path: Path, delimited: bool = False) -> Form:
         if first.startswith(magic):
             raise DataError(f"{path} is {what}, which is not read; {remedy}.")
     if ending in (".parquet", ".pq"):
-        return "parquet"  # and damaged, as its reader will say
+        return "parquet"  # and damaged, as the reader will report
     if ending == ".npy":
         return "npy"
     if ending == ".npz":

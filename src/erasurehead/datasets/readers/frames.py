@@ -1,6 +1,6 @@
-"""Frames of pandas, polars, pyarrow and others as tables, without any of them being installed.
+"""Frames of pandas, polars, pyarrow and others as tables, without requiring any of them.
 
-Most speak the dataframe interchange protocol (https://data-apis.org/dataframe-protocol). Polars has given it up in
+Most support the dataframe interchange protocol (https://data-apis.org/dataframe-protocol). Polars dropped it in
 version 2; frames without it are read column by column, as lists.
 """
 
@@ -21,30 +21,30 @@ from erasurehead.errors import DataError
 
 _INT, _UINT, _FLOAT, _BOOL, _STRING, _CATEGORICAL = 0, 1, 2, 20, 21, 23  # kinds of the protocol
 _NUMPY = {_INT: "i", _UINT: "u", _FLOAT: "f"}
-_NAN, _SENTINEL, _BITS, _BYTES = 1, 2, 3, 4  # the ways in which the protocol marks what is missing
+_NAN, _SENTINEL, _BITS, _BYTES = 1, 2, 3, 4  # the ways in which the protocol marks missing values
 _LARGE = f"it holds whole numbers beyond {2**53}, which float64 cannot represent"
 _HINT = "; turn it into numbers or texts, or leave it out (drop, --drop)"
 
 
 @runtime_checkable
 class Frame(Protocol):
-    """What speaks the dataframe interchange protocol, such as a DataFrame of pandas."""
+    """An object that supports the dataframe interchange protocol, such as a pandas DataFrame."""
 
     def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any: ...
 
 
 def is_frame(source: object) -> TypeGuard[Frame]:
-    """Say whether an object is a frame."""
+    """Return whether an object is a frame."""
     if isinstance(source, type):
         return False
     return _speaks(source) or all(hasattr(source, name) for name in ("__arrow_c_stream__", "columns", "__getitem__"))
 
 
 def frame_layout(frame: Frame) -> Layout:
-    """Return the columns of a frame. Its index, which the protocol does not show, is not one of them.
+    """Return the columns of a frame. They do not include its index, which the protocol does not show.
 
     Raises:
-        DataError: if there are none, or two have one name.
+        DataError: if there are none, or two have the same name.
     """
     own: Any = frame
     names = tuple(str(name) for name in (_interchange(frame).column_names() if _speaks(frame) else own.columns))
@@ -56,7 +56,7 @@ def frame_layout(frame: Frame) -> Layout:
 
 
 def frame_name(frame: Frame) -> str:
-    """Return what to call a frame in messages, such as `"the pandas DataFrame"`."""
+    """Return the name of a frame for messages, such as `"the pandas DataFrame"`."""
     kind = type(frame)
     return f"the {kind.__module__.partition('.')[0]} {kind.__name__}"
 
@@ -64,12 +64,12 @@ def frame_name(frame: Frame) -> str:
 def read_frame(frame: Frame, wanted: Callable[[str], bool] = lambda name: True) -> Table:
     """Read some columns of a frame.
 
-    Numbers and truth values become columns of numbers; texts and categories columns of texts. What the frame marks as
+    Numbers and booleans become columns of numbers; texts and categories columns of texts. What the frame marks as
     missing is missing, and so are NaN and the texts that stand for a missing value in files.
 
     Arguments:
-        frame: of any library that speaks the protocol.
-        wanted: column name -> whether to read it.
+        frame: a frame of any library that supports the protocol.
+        wanted: returns whether to read a column, by its name.
 
     Raises:
         DataError: if it has no rows, or a column holds something else, or a number that float64 cannot hold.
@@ -82,7 +82,7 @@ def read_frame(frame: Frame, wanted: Callable[[str], bool] = lambda name: True) 
     categories: set[str] = set()
     names = frame_layout(frame).names
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pandas 3 and polars announce that the protocol is to go one day
+        warnings.simplefilter("ignore")  # pandas 3 and polars announce that the protocol will be removed
         before = 0
         for chunk in _interchange(frame).get_chunks():
             n_rows = 0
@@ -141,7 +141,7 @@ def _interchange(frame: Frame) -> Any:
 
 
 def _column(column: Any, coder: TextCoder) -> tuple[Column, bool]:
-    """Return one chunk of a column, and whether its type says that its values are categories."""
+    """Return one chunk of a column, and whether its type is categorical."""
     kind = int(column.dtype[0])
     if kind in (_INT, _UINT, _FLOAT, _BOOL):
         return _numbers(column, kind), False
@@ -238,7 +238,7 @@ def _bits(held: Any, offset: int, n_rows: int) -> NDArray[np.uint8]:
 
 
 def _bytes(held: Any, count: int) -> NDArray[np.uint8]:
-    """Return the first bytes of a buffer, copied: nobody says how long they will be there."""
+    """Return a copy of the first bytes of a buffer, whose lifetime is not guaranteed."""
     if not count:
         return np.zeros(0, dtype=np.uint8)
     if int(held.bufsize) < count:

@@ -1,4 +1,4 @@
-"""Columns that hold no more than the numbers of the rows: the index of a frame, written into a file."""
+"""Columns that hold only row numbers: the index of a frame that was written to a file."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 
 _UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?(\.\d+)*")
-"""What pandas calls a column without a name."""
+"""The name that pandas gives to a column without one."""
 
 _STORED = re.compile(r"__index_level_\d+__")
-"""What pandas calls its index in a Parquet file, where it stands behind the columns."""
+"""The name that pandas gives to an index in a Parquet file, where it follows the columns."""
 
 
 def index_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """Return which columns are a frame's index, by their names: the first ones if they had none, and pandas' own.
+    """Return which columns are a frame's index, by name: first ones without a name, and those that pandas names.
 
     >>> index_columns(["Unnamed: 0", "size", "price"])
     ('Unnamed: 0',)
@@ -23,13 +23,13 @@ def index_columns(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def named(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of a header in which the first columns may have none: these are called as pandas calls them."""
+    """Return the names in a header whose first columns may have none: these are named as by pandas."""
     nameless = next((place for place, name in enumerate(names) if name), 0)
     return (*(_unnamed(place, names) for place in range(nameless)), *names[nameless:])
 
 
 def is_numbering(names: Sequence[str]) -> bool:
-    """Say whether a first line is the header of a frame with an index, whose columns are called 0, 1, 2, ..."""
+    """Return whether a first line is the header of a frame with an index, whose columns are named 0, 1, 2, ..."""
     return names[0] == "" and list(names[1:]) == list(map(str, range(len(names) - 1)))
 
 

@@ -1,4 +1,4 @@
-"""Parquet files as tables, where pyarrow is installed; read batch by batch."""
+"""Parquet files as tables, read batch by batch; needs pyarrow."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def parquet_columns(path: Path) -> tuple[str, ...]:
 
     Raises:
         MissingExtra: if pyarrow is not installed.
-        DataError: if the file is no Parquet file.
+        DataError: if the file is not a Parquet file.
     """
     return tuple(_open(path).schema_arrow.names)
 
 
 def read_parquet(path: Path, wanted: Collection[str]) -> Table:
-    """Read some columns of a Parquet file; those that it does not have are left out.
+    """Read some columns of a Parquet file; columns that it does not have are left out.
 
-    Numbers and truth values become columns of numbers, everything else columns of texts; null and NaN are missing.
+    Numbers and booleans become columns of numbers, everything else columns of texts; null and NaN are missing.
 
     Raises:
         MissingExtra: if pyarrow is not installed.
-        DataError: if the file is no Parquet file or has no rows, or a number is infinite.
+        DataError: if the file is not a Parquet file or has no rows, or a number is infinite.
     """
     file = _open(path)
     names = [name for name in file.schema_arrow.names if name in wanted]
@@ -68,7 +68,7 @@ def parquet_blocks(path: Path, wanted: Collection[str], rows: int) -> Iterator[T
 
 
 def parquet_rows(path: Path) -> int:
-    """Return the number of rows, which the file's footer tells."""
+    """Return the number of rows, from the file's footer."""
     return int(_open(path).metadata.num_rows)
 
 

@@ -1,4 +1,4 @@
-"""svmlight/LIBSVM files: `label index:value ...`, one row a line, read in blocks and parsed as whole arrays."""
+"""svmlight/LIBSVM files: `label index:value ...`, one row per line, read in blocks and parsed as whole arrays."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _QUERY = re.compile(rb"\sqid:\d+")
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of index-value pairs, as they stand in a file.
+    """Rows of index-value pairs, as in a file.
 
     Arguments:
-        labels: shape (n_rows,).
+        labels: label of each row, shape (n_rows,).
         indices: as written, 0- or 1-based, ascending within each row, shape (n_entries,).
-        values: shape (n_entries,).
-        counts: entries of each row, shape (n_rows,).
-        lines: the line of each row, from 1, shape (n_rows,).
+        values: values of the entries, shape (n_entries,).
+        counts: number of entries of each row, shape (n_rows,).
+        lines: line number of each row, from 1, shape (n_rows,).
     """
 
     labels: Array
@@ -45,10 +45,10 @@ class Rows:
 
 
 def read_svmlight(path: Path) -> Rows:
-    """Read an svmlight/LIBSVM file, compressed or not. Comments (`#`) and `qid:` are passed over.
+    """Read an svmlight/LIBSVM file, compressed or not. Comments (`#`) and `qid:` are skipped.
 
     Raises:
-        DataError: if a line is not of the form, its indices do not ascend, or a number is not finite; the message
+        DataError: if a line is malformed, its indices do not ascend, or a number is not finite; the message
             names the line.
     """
     parsed = list(svmlight_blocks(path))
@@ -68,7 +68,7 @@ def svmlight_blocks(path: Path) -> Iterator[Rows]:
 
 
 def looks_like_svmlight(path: Path) -> bool:
-    """Say whether a file's first line that is not blank is a number followed by pairs with a colon."""
+    """Return whether the first nonblank line of a file is a number followed by pairs with a colon."""
     for _, text in blocks(path):
         fields = next((line.split() for line in _COMMENT.sub(b"", text).split(b"\n") if line.strip()), None)
         if fields is not None:
@@ -78,12 +78,12 @@ def looks_like_svmlight(path: Path) -> bool:
 
 
 def zero_based(rows: Rows) -> bool:
-    """Say whether indices are counted from 0: if one of them is 0. Otherwise they are taken to be counted from 1."""
+    """Return whether indices count from 0, which is so if one of them is 0. Otherwise they count from 1."""
     return bool(len(rows.indices)) and int(rows.indices.min()) == 0
 
 
 def matrix(rows: Rows, n_columns: int, base: int) -> tuple[SparseMatrix, int]:
-    """Return rows as a CSR matrix, and the number of rows with entries left out, as their column is beyond the matrix.
+    """Return rows as a CSR matrix, and the number of rows with entries that were left out as beyond the matrix.
 
     Arguments:
         rows: as read.
@@ -100,7 +100,7 @@ def matrix(rows: Rows, n_columns: int, base: int) -> tuple[SparseMatrix, int]:
 
 
 def _parse(text: bytes, first: int, path: Path) -> Rows:
-    """Parse a block of whole lines: all its numbers in one go, the form checked by the order of blanks and colons."""
+    """Parse a block of whole lines: all numbers at once; the format is checked by the order of blanks and colons."""
     if b"#" in text:
         text = _COMMENT.sub(b"", text)
     if b"qid:" in text:
@@ -118,7 +118,7 @@ def _parse(text: bytes, first: int, path: Path) -> Rows:
 
 
 def _alternates(joined: bytes) -> bool:
-    """Say whether colons and single blanks take turns, beginning and ending with a colon."""
+    """Return whether colons and single blanks alternate, beginning and ending with a colon."""
     letters = np.frombuffer(joined, dtype=np.uint8)
     marks = letters[(letters == ord(":")) | (letters == ord(" "))]
     return len(marks) == 0 or (
@@ -127,10 +127,10 @@ def _alternates(joined: bytes) -> bool:
 
 
 def _numbers(text: bytes, count: int) -> Array | None:
-    """Return the numbers of a text, blanks between them; None if they are not `count` finite ones."""
+    """Return the blank-separated numbers of a text; None if they are not `count` finite numbers."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # numpy warns, and returns what it has, where the text is not a number
+            warnings.simplefilter("error")  # where the text is not a number, numpy warns, and returns what it has
             numbers = np.fromstring(text, dtype=np.float64, sep=" ")
     except (ValueError, DeprecationWarning):
         return None
@@ -138,7 +138,7 @@ def _numbers(text: bytes, count: int) -> Array | None:
 
 
 def _rise(indices: Array, counts: IntArray) -> bool:
-    """Say whether indices are whole, not negative, and ascend within each row."""
+    """Return whether indices are nonnegative integers that ascend within each row."""
     first = np.zeros(len(indices) + 1, dtype=bool)
     first[np.cumsum(counts)] = True
     first[0] = True
@@ -147,7 +147,7 @@ def _rise(indices: Array, counts: IntArray) -> bool:
 
 
 def _fault(lines: Sequence[bytes], first: int, path: Path) -> DataError:
-    """Return the error for the first wrong line of a block, found by reading it slowly."""
+    """Return the error for the first wrong line of a block, found by parsing it line by line."""
     for number, line in enumerate(lines, start=first):
         fields = line.decode("utf-8", errors="replace").split()
         before = -1.0

@@ -1,4 +1,4 @@
-"""A table: named columns of numbers or of texts, as they came from a file, before any encoding."""
+"""A table: named columns of numbers or texts, as read from a file, before any encoding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.errors import DataError
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "?")
-"""What a missing value looks like in a text file: what R, spreadsheets, databases and pandas write for it."""
+"""Representations of missing values in text files, as written by R, spreadsheets, databases and pandas."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,14 +38,14 @@ class Texts:
 
     Arguments:
         codes: int32, shape (n_rows,).
-        values: the distinct texts, in the order in which they first came.
+        values: the distinct texts, in the order of first occurrence.
     """
 
     codes: NDArray[np.int32]
     values: tuple[str, ...]
 
     def take(self, rows: IntArray) -> Texts:
-        """Return the given rows; `values` may then hold texts that no row has."""
+        """Return the given rows; `values` may then contain texts that no row has."""
         return Texts(self.codes[rows], self.values)
 
     def missing(self) -> NDArray[np.bool_]:
@@ -61,13 +61,13 @@ class Table:
     """Columns of equal length.
 
     Arguments:
-        source: the file, or what else the table came from, for messages.
-        columns: name -> column.
+        source: the file, or another origin of the table, for messages.
+        columns: the columns by name.
         n_rows: number of rows.
-        place: row, counted from 0 -> where it stands, such as `"train.csv, line 7"`.
-        notes: what the reader found worth saying.
-        there: names of all columns of the file, where not all were read.
-        categories: columns of which the source itself says that their values are categories.
+        place: returns where a row, counted from 0, is, such as `"train.csv, line 7"`.
+        notes: the reader's notes.
+        there: names of all columns of the file, if not all were read.
+        categories: columns that the source itself declares as categorical.
     """
 
     source: str
@@ -90,10 +90,10 @@ class Table:
         return self.columns[name]
 
     def numbers(self, name: str) -> Array:
-        """Return the values of a column of numbers, NaN where missing; texts that read as numbers are numbers.
+        """Return the values of a column of numbers, NaN where missing; texts that are numbers count as such.
 
         Raises:
-            DataError: if the column is not there or holds another text; the message says where the first of them is.
+            DataError: if the column is missing or holds another text; the message says where the first one is.
         """
         column = self.column(name)
         if isinstance(column, Numbers):
@@ -121,7 +121,7 @@ class Table:
 def table_of_rows(rows: Sequence[Mapping[str, object]], source: str = "the given rows") -> Table:
     """Return a table of rows that are mappings from column name to a number, a text, or None for a missing value.
 
-    A column is one of numbers if all its values are numbers; else numbers are taken as they print.
+    A column is one of numbers if all its values are numbers; otherwise numbers are converted to text.
 
     >>> table_of_rows([{"age": 4, "town": "Ely"}, {"age": None, "town": "Rye"}]).numbers("age")
     array([ 4., nan])
@@ -135,7 +135,7 @@ def column_of(values: Sequence[object], name: str, source: str) -> Column:
     """Return the column of numbers or texts that holds the given values; None, NaN and missing marks are missing.
 
     Raises:
-        DataError: if a number is infinite, naming the column and the row.
+        DataError: if a number is infinite; the error names the column and the row.
     """
     absent = [_is_missing(value) for value in values]
     if any(isinstance(value, str) for value, none in zip(values, absent, strict=True) if not none):
@@ -151,7 +151,7 @@ def column_of(values: Sequence[object], name: str, source: str) -> Column:
 
 
 class TextCoder(dict[str, int]):
-    """Text -> its code: 0, 1, ... in the order of first appearance, -1 for a missing mark; outer spaces do not count.
+    """Codes of texts: 0, 1, ... in the order of first occurrence, -1 if missing; outer spaces are ignored.
 
     It is a dictionary that fills itself, so that `map(coder.__getitem__, texts)` runs at the speed of C for all
     but new texts.
@@ -174,7 +174,7 @@ class TextCoder(dict[str, int]):
 
 
 def _is_missing(value: object) -> bool:
-    # frames write a missing value as NaN, whatever the kind of the column
+    # frames represent a missing value by NaN, whatever the kind of the column
     return value is None or (value.strip() in MISSING if isinstance(value, str) else math.isnan(_number(value, 0.0)))
 
 
@@ -188,7 +188,7 @@ def _text(value: object) -> str:
 
 
 def plain(value: float) -> str:
-    """Return a number as people write it: without `.0` if it is whole.
+    """Return a number as people write it: without `.0` if it is an integer.
 
     >>> plain(3.0), plain(1.5)
     ('3', '1.5')
@@ -197,7 +197,7 @@ def plain(value: float) -> str:
 
 
 def parse(text: str) -> float:
-    """Return the number that a text is; NaN if it is not one."""
+    """Return the number in a text; NaN if it is not a number."""
     try:
         return float(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Data where the workers are: a file cut into one file a task, with a manifest that says what they are.
+"""Data where the workers are: a file cut into one file per task, with a manifest that describes them.
 
-`shard` cuts a file that may be larger than memory; `ShardFolder` reads what it made; `ShardedDataset` is such a folder
-as something to learn from. `erasurehead.problems.sharded` trains on it.
+`shard` cuts a file that may be larger than memory; `ShardFolder` reads the result; `ShardedDataset` is such a folder
+as a data set. `erasurehead.problems.sharded` trains on it.
 """
 
 from erasurehead.datasets.sharded.dataset import ShardedDataset as ShardedDataset

@@ -26,19 +26,19 @@ from erasurehead.errors import DataError, invalid
 if TYPE_CHECKING:
     from erasurehead.datasets.matrices import Matrix
 
-_BLOCK = 1 << 22  # bytes of a matrix that are looked at in one go
+_BLOCK = 1 << 22  # bytes of a matrix that are processed at once
 
 
 @dataclass(frozen=True, eq=False)
 class _Shape:
-    """What is known of a matrix before its rows are encoded.
+    """What is known about a matrix before its rows are encoded.
 
     Arguments:
-        n_features: columns, without labels and constant.
+        n_features: number of columns, without labels and constant.
         base: index of the first column, for svmlight.
         labels_last: whether the labels are its last column.
-        entries: stored numbers in all rows.
-        notes: for people.
+        entries: number of stored numbers in all rows.
+        notes: notes for people.
     """
 
     n_features: int
@@ -78,15 +78,15 @@ class ArraySource(Source):
 
     @abstractmethod
     def _blocks(self, encoding: ArrayEncoding | None) -> Iterator[Arrays]:
-        """Yield some rows after the other, with their labels.
+        """Yield blocks of rows, with their labels.
 
         Arguments:
-            encoding: of the file; None as long as it is not known.
+            encoding: encoding of the file; None while it is unknown.
         """
 
     @abstractmethod
     def _shape(self) -> _Shape:
-        """Return what the matrix is; all its blocks have been read once."""
+        """Return the shape of the matrix, after all its blocks have been read once."""
 
     def _dense(self) -> bool:
         return False
@@ -116,7 +116,7 @@ class SvmlightSource(ArraySource):
 
 
 class MatrixSource(ArraySource):
-    """A `.npy` file, read in blocks; or a `.npz` file, which has to be read whole.
+    """A `.npy` file, read in blocks; or a `.npz` file, which has to be read as a whole.
 
     Arguments:
         path: of the file.
@@ -152,9 +152,9 @@ class MatrixSource(ArraySource):
         return dense
 
     def _read(self, rows: slice) -> Any:
-        """Return rows of a `.npy` file; read, as mapped pages would count as this process's memory."""
+        """Return rows of a `.npy` file; they are read, as mapped pages would count as this process's memory."""
         mapped = self._matrix
-        if not mapped.flags.c_contiguous:  # whole columns after each other, as Fortran has them
+        if not mapped.flags.c_contiguous:  # stored column by column, as in Fortran
             return mapped[rows]
         width = int(mapped.shape[1])
         start = mapped.offset + rows.start * width * mapped.dtype.itemsize
@@ -174,7 +174,7 @@ class MatrixSource(ArraySource):
 
 
 def array_source(path: Path, target: str | None) -> ArraySource:
-    """Return the source for a file that is no table.
+    """Return the source for a file that is not a table.
 
     Raises:
         InvalidArgument: if a target is named for a file that has its own.

@@ -1,4 +1,4 @@
-"""A folder of shards as something to learn from: what `Dataset` says of data in memory, without the data."""
+"""A folder of shards as a data set: what `Dataset` says about data in memory, without the data."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from erasurehead.datasets.sharded.folder import ShardFolder
 
 @dataclass(frozen=True, eq=False)
 class ShardedDataset:
-    """Rows in a folder of shards.
+    """A data set in a folder of shards.
 
     Arguments:
-        folder: with the shards.
+        folder: the folder with the shards.
     """
 
     folder: ShardFolder
@@ -42,7 +42,7 @@ class ShardedDataset:
 
     @property
     def task(self) -> Task:
-        """What the labels are for."""
+        """The kind of problem: `logistic`, `least_squares` or `softmax`."""
         return self.folder.manifest.task
 
     @property
@@ -57,7 +57,7 @@ class ShardedDataset:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know of the rows."""
+        """What a user should know about the rows."""
         manifest = self.folder.manifest
         return (f"{manifest.n_tasks} shards of {manifest.origin.file}", *manifest.notes)
 

@@ -1,4 +1,4 @@
-"""A folder of shards, read: each file whole, its length and checksum compared before a byte of it is used."""
+"""Reading a folder of shards: files are read whole, and length and checksum are verified before they are used."""
 
 from __future__ import annotations
 
@@ -28,33 +28,33 @@ if TYPE_CHECKING:
 _REMEDY = "copy it again, or shard the data again"
 
 _verdicts: dict[tuple[str, int, int, str], str] = {}
-"""What the checksum of a file said in this process: path, length, time of change, checksum wanted -> the complaint."""
+"""Results of checksums in this process: by path, length, time of change and expected checksum, the complaint."""
 
 
 class Rows(NamedTuple):
-    """Rows of a design matrix with their labels, as a file holds them."""
+    """Rows of a design matrix with their labels, as stored in a file."""
 
     X: Matrix
     y: Labels
 
 
 def is_sharded(path: str | os.PathLike[str]) -> bool:
-    """Say whether a path is a folder that has a manifest.
+    """Return whether a path is a folder that has a manifest.
 
     Arguments:
-        path: of anything, or of nothing.
+        path: any path, which need not exist.
     """
     return (Path(path).expanduser() / MANIFEST).is_file()
 
 
 def read_checked(folder: Path, file: StoredFile) -> bytearray:
-    """Return the bytes of a file, which are those that were written.
+    """Return the bytes of a file, after verifying that they are those that were written.
 
-    The checksum is computed once for a file and a process, as long as neither length nor time of change of the file
-    change.
+    The checksum is computed once per file and process, as long as neither the length nor the time of change of the file
+    changes.
 
     Raises:
-        DataError: if the file is missing, no regular file of the folder, cannot be read, or has another length or
+        DataError: if the file is missing, not a regular file in the folder, cannot be read, or has another length or
             checksum; the message names it.
     """
     path = folder / file.name
@@ -96,13 +96,13 @@ def _fill(stream: Any, data: bytearray, path: Path) -> None:
 
 
 def read_rows(folder: Path, file: StoredFile, form: Form, n_columns: int) -> Rows:
-    """Read the rows of a task, or those for testing.
+    """Read the rows of a task, or the test rows.
 
     Arguments:
         folder: where the file is.
-        file: as the manifest has it.
+        file: the file's entry in the manifest.
         form: how the rows are stored.
-        n_columns: of the design matrix.
+        n_columns: number of columns of the design matrix.
 
     Raises:
         DataError: as for `read_checked`, or if the file does not hold such rows.
@@ -123,7 +123,7 @@ def _sparse(tensors: dict[str, NDArray[Any]], n_columns: int) -> Matrix:
     edges, columns = tensors["edges"], tensors["columns"]
     values = tensors.get("values")
     made = csr(np.ones(len(columns)) if values is None else values, columns, edges, (len(edges) - 1, n_columns))
-    made.check_format(full_check=True)  # a column out of bounds would have the loops write into foreign memory
+    made.check_format(full_check=True)  # a column out of bounds would make the loops write out of bounds
     return made
 
 
@@ -133,7 +133,7 @@ class ShardFolder:
 
     Arguments:
         path: of the folder.
-        manifest: what it is.
+        manifest: its manifest.
     """
 
     path: Path
@@ -144,14 +144,14 @@ class ShardFolder:
         """Read the manifest of a folder, and nothing else.
 
         Raises:
-            DataError: if there is none.
+            DataError: if it has none.
         """
         place = Path(path).expanduser().absolute()
         return cls(place, read_manifest(place))
 
     @cached_property
     def encoding(self) -> Encoding:
-        """How the rows were made, and new ones are."""
+        """How raw rows become rows of the matrix."""
         data = read_checked(self.path, self.manifest.encoding)
         return Encoding.from_json(data.decode("utf-8"))
 
@@ -160,7 +160,7 @@ class ShardFolder:
         return self._rows(self.manifest.tasks[number])
 
     def test(self) -> Rows | None:
-        """Return the rows for testing; None if there are none."""
+        """Return the test rows; None if there are none."""
         return None if self.manifest.test is None else self._rows(self.manifest.test)
 
     def _rows(self, file: StoredFile) -> Rows:
@@ -186,7 +186,7 @@ class ShardFolder:
         return tensors["edges"], tensors["columns"]
 
     def check(self) -> list[str]:
-        """Read every file, and return what is wrong, one sentence a file; nothing if all is well."""
+        """Read every file, and return the problems, one sentence per file; empty if there are none."""
         complaints: list[str] = []
         for file in self.manifest.files:
             try:

@@ -1,6 +1,6 @@
 """The manifest of a folder of shards: what the shards are, where their rows came from, and the checksum of every file.
 
-It is JSON, written last; whoever has it knows the shape of the data, the tasks and their files without reading any.
+It is JSON, and written last; it tells the shape of the data, the tasks and their files without reading any of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FORMAT = "erasurehead-shards"
 VERSION = 1
 
 Form: TypeAlias = Literal["dense", "sparse", "pattern"]
-"""How rows are stored: all numbers; those that are not zero, with their columns; or columns alone, each for a one."""
+"""How rows are stored: all numbers; the nonzero numbers, with their columns; or only the columns of ones."""
 
 _FORMS = ("dense", "sparse", "pattern")
 
@@ -32,10 +32,10 @@ class StoredFile:
     """A file of the folder.
 
     Arguments:
-        name: in the folder.
+        name: name of the file in the folder.
         bytes: its length.
         sha256: its checksum, in hexadecimal.
-        rows: how many rows of data it holds; 0 if it holds none.
+        rows: number of rows of data in it; 0 if it holds none.
     """
 
     name: str
@@ -51,9 +51,9 @@ class Origin:
     Arguments:
         file: the path of the file that was sharded.
         bytes: its length.
-        rows: how many rows it had.
-        test_fraction: share of the rows set aside for testing.
-        seed: of that random split.
+        rows: number of rows that it had.
+        test_fraction: fraction of the rows set aside for testing.
+        seed: seed of that random split.
     """
 
     file: str
@@ -65,20 +65,20 @@ class Origin:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a folder of shards is.
+    """The description of a folder of shards.
 
     Arguments:
         name: short name of the data.
-        task: what the labels are for.
+        task: the kind of problem: `logistic`, `least_squares` or `softmax`.
         classes: number of classes; 0 for least squares.
         form: how the rows are stored.
-        columns: of the design matrix, the constant included.
+        columns: number of columns of the design matrix, including the constant.
         origin: where the rows came from.
-        notes: what a user should know of how they were read.
-        encoding: the file with the encoding, which new data go through.
+        notes: what a user should know about how they were read.
+        encoding: the file with the encoding, which is applied to new data.
         supports: the file with the columns that each task touches; None if rows are dense.
-        test: the file with the rows for testing; None if there are none.
-        tasks: one file a task, in order; together all rows for training.
+        test: the file with the test rows; None if there are none.
+        tasks: one file per task, in order; together all training rows.
     """
 
     name: str
@@ -100,17 +100,17 @@ class Manifest:
 
     @cached_property
     def n_train(self) -> int:
-        """Number of rows for training."""
+        """Number of training rows."""
         return sum(file.rows for file in self.tasks)
 
     @property
     def n_test(self) -> int:
-        """Number of rows for testing."""
+        """Number of test rows."""
         return 0 if self.test is None else self.test.rows
 
     @property
     def files(self) -> tuple[StoredFile, ...]:
-        """All files but the manifest."""
+        """All files except for the manifest."""
         others = (self.encoding, self.supports, self.test)
         return (*(file for file in others if file is not None), *self.tasks)
 
@@ -121,7 +121,7 @@ class Manifest:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the manifest, which names that of every file: other data have another one."""
+        """SHA-256 of the manifest, which contains that of every file, so that it identifies the data."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
@@ -129,7 +129,7 @@ def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a folder.
 
     Raises:
-        DataError: if it is not there, or not one that `shard` wrote.
+        DataError: if it is missing, or not one that `shard` wrote.
     """
     path = folder / MANIFEST
     try:
@@ -167,6 +167,6 @@ def _manifest(data: Mapping[str, Any]) -> Manifest:
 
 
 def _file(data: Mapping[str, Any]) -> StoredFile:
-    if not is_name(name := data["name"]):  # a manifest must not lead out of its folder
+    if not is_name(name := data["name"]):  # a manifest must not refer to files outside its folder
         raise ValueError(f"{name!r} is not the name of a file in the folder")
     return StoredFile(name, int(data["bytes"]), str(data["sha256"]), int(data["rows"]))

@@ -1,4 +1,4 @@
-"""The files of a folder of shards, written: rows bucket by bucket, supports, encoding, and their checksums."""
+"""Writing the files of a folder of shards: rows bucket by bucket, supports, encoding, and their checksums."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _F64, _I64, _I32 = np.dtype("<f8"), np.dtype("<i8"), np.dtype("<i4")
 
 @dataclass(frozen=True, eq=False)
 class RowFiles:
-    """What is common to all files of rows.
+    """Writes files of rows.
 
     Arguments:
-        folder: for the files.
+        folder: folder for the files.
         spool: holds the rows.
-        n_columns: of the design matrix.
+        n_columns: number of columns of the design matrix.
         dense: whether all numbers are stored.
-        classes: whether labels number classes.
+        classes: whether labels are class numbers.
     """
 
     folder: Path
@@ -44,13 +44,13 @@ class RowFiles:
         """Write the rows of some buckets.
 
         Arguments:
-            name: of the file.
-            buckets: which hold the rows, in order.
-            n_rows: how many they are.
-            about: what the file is.
+            name: name of the file.
+            buckets: the buckets that hold the rows, in order.
+            n_rows: number of rows.
+            about: description of the file.
 
         Returns:
-            The file; and which columns the rows touch, shape (n_columns,).
+            The file, and which columns the rows touch, shape (n_columns,).
 
         Raises:
             DataError: if the rows are not those that were counted, or too many for one file.
@@ -116,7 +116,7 @@ def write_text(path: Path, text: Iterable[str]) -> StoredFile:
 
 
 def stored(path: Path, rows: int = 0) -> StoredFile:
-    """Return what the manifest says of a file."""
+    """Return a file's entry in the manifest."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return StoredFile(path.name, path.stat().st_size, digest, rows)

@@ -1,4 +1,4 @@
-"""Files as streams: what must be known of the whole is gathered in one pass, the rows are encoded in another."""
+"""Files as streams: one pass gathers what must be known about the whole file, another encodes the rows."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ CHANGED = "{path} has changed while it was read; shard it when nothing writes to
 EMPTY = "{path} has no rows of data."
 
 BLOCK_ROWS = 1 << 16
-"""Rows of a block, where the file's own form does not say how many."""
+"""Number of rows of a block, if the file's format does not determine it."""
 
 
 class Places:
-    """Where each row of a file goes: the training rows first, in the order that the split gives them, then the others.
+    """Where each row of a file goes: first the training rows, in the order of the split, then the others.
 
     Arguments:
-        n_rows: rows of the file.
-        n_train: how many of them are for training.
-        destination: place of each row, shape (n_rows,); None if the rows stay as they are.
+        n_rows: number of rows of the file.
+        n_train: number of training rows.
+        destination: destination of each row, shape (n_rows,); None if the rows stay as they are.
     """
 
     def __init__(self, n_rows: int, n_train: int, destination: IntArray | None) -> None:
@@ -52,7 +52,7 @@ class Places:
         """Return the places of some rows of the file.
 
         Raises:
-            DataError: if there are more rows than there were.
+            DataError: if there are more rows than in the first pass.
         """
         if len(rows) and rows[-1] >= self.n_rows:
             raise DataError(CHANGED.format(path=path))
@@ -61,11 +61,11 @@ class Places:
 
 @dataclass(frozen=True)
 class Split:
-    """How the rows are split into those for training and those for testing, as `split_rows` does it.
+    """How the rows are split into training and test rows, as by `split_rows`.
 
     Arguments:
-        test_fraction: share of the rows set aside for testing, in (0, 1); None or 0 for none.
-        seed: of the random split, at least 0.
+        test_fraction: fraction of the rows set aside for testing, in (0, 1); None or 0 for none.
+        seed: seed of the random split, at least 0.
     """
 
     test_fraction: float | None
@@ -83,14 +83,14 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What the first pass found.
+    """The result of the first pass.
 
     Arguments:
         encoding: how rows are encoded.
         places: where its rows go.
-        entries_per_row: stored numbers in a row of the design matrix, on average.
+        entries_per_row: mean number of stored numbers in a row of the design matrix.
         dense: whether the design matrix is dense.
-        notes: what a user should know of how the file was read.
+        notes: what a user should know about how the file was read.
     """
 
     encoding: Encoding
@@ -102,13 +102,13 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Encoded rows: for training, for testing, or some of both.
+    """Encoded rows: for training, for testing, or both.
 
     Arguments:
-        rows: which rows of the file they are, ascending, shape (n,).
-        X: shape (n, n_columns).
-        y: shape (n,).
-        report: what was met on the way; None where nothing can be missing.
+        rows: their row numbers in the file, ascending, shape (n,).
+        X: the design matrix, shape (n, n_columns).
+        y: the labels, shape (n,).
+        report: unknown and missing values; None where nothing can be missing.
     """
 
     rows: IntArray
@@ -118,7 +118,7 @@ class Piece:
 
 
 class Source(ABC):
-    """A file that is read in blocks, as often as need be.
+    """A file that is read in blocks, as often as necessary.
 
     Arguments:
         path: of the file.
@@ -129,11 +129,11 @@ class Source(ABC):
 
     @abstractmethod
     def fit(self, split: Split, task: Task | None, constant: bool) -> Fitted:
-        """Read the whole file, and find out how it is to be encoded.
+        """Read the whole file, and fit its encoding.
 
         Arguments:
-            split: which rows are for training.
-            task: what the labels are for; None to tell from them.
+            split: which rows are training rows.
+            task: the kind of problem; None to choose it from the labels.
             constant: whether to add a column of ones.
         """
 

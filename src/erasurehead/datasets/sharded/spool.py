@@ -1,8 +1,8 @@
-"""Rows on their way from the order of the file to the order of the tasks, in little memory: an external sort by place.
+"""An external sort of rows, in little memory, from the order of the file to the order of the tasks.
 
-Rows come in blocks, each row with its place in the final order. They are gathered in memory up to a limit, then
-appended to one file for each *bucket*, a range of places that fits in memory. Bucket by bucket they are read again and
-put in order.
+Rows come in blocks, each row with its place in the final order. They are collected in memory up to a limit, then
+appended to one file for each *bucket*, a range of places that fits in memory. Then they are read bucket by bucket and
+sorted.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Spool:
     """Buckets of rows on disk.
 
     Arguments:
-        folder: for the buckets' files.
+        folder: folder for the buckets' files.
         edges: bucket i is for the places from `edges[i]` to `edges[i + 1]`, shape (n_buckets + 1,).
-        room: bytes of rows that are gathered in memory before they are written.
-        source: the file that the rows are of, for messages.
+        room: bytes of rows that are collected in memory before they are written.
+        source: the file that the rows are from, for messages.
 
     Attributes:
-        entries: stored numbers in each bucket, shape (n_buckets,).
-        ones: whether each bucket's stored numbers all are 1, shape (n_buckets,).
+        entries: number of stored numbers in each bucket, shape (n_buckets,).
+        ones: whether all stored numbers of each bucket are 1, shape (n_buckets,).
     """
 
     def __init__(self, folder: Path, edges: IntArray, room: int, source: Path) -> None:
@@ -61,11 +61,11 @@ class Spool:
         self.ones = np.ones(len(edges) - 1, dtype=bool)
 
     def add(self, places: IntArray, X: Matrix, y: Labels) -> None:
-        """Take some rows.
+        """Add some rows.
 
         Arguments:
-            places: of the rows in the final order, shape (n_rows,).
-            X: the rows; stored zeros are left out, as everywhere where gradients are computed.
+            places: places of the rows in the final order, shape (n_rows,).
+            X: the rows; stored zeros are removed, as everywhere where gradients are computed.
             y: their labels, of eight bytes each.
         """
         if not len(places):
@@ -77,7 +77,7 @@ class Spool:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is gathered to the buckets' files."""
+        """Write the collected rows to the buckets' files."""
         if not self._waiting:
             return
         batch = _sorted(self._waiting)
@@ -105,10 +105,10 @@ class Spool:
                 file.write(np.ascontiguousarray(array).data)
 
     def take(self, bucket: int, dense: bool, n_columns: int, labels: np.dtype[Any]) -> Rows:
-        """Return the rows of a bucket in the order of their places, and forget them.
+        """Return the rows of a bucket in the order of their places, and remove them.
 
         Raises:
-            DataError: if some place has no row, or two: the source has changed.
+            DataError: if some place has no row, or two, because the source has changed.
         """
         path = self._path(bucket)
         expected = np.arange(int(self._edges[bucket]), int(self._edges[bucket + 1]))
@@ -123,7 +123,7 @@ class Spool:
 
 
 def _batches(data: bytes, dense: bool, n_columns: int, labels: np.dtype[Any]) -> list[_Batch]:
-    """Return what `_append` wrote, one batch a call."""
+    """Return what `_append` wrote, one batch per call."""
     place = 0
 
     def read(dtype: Any, count: int) -> NDArray[Any]:
@@ -180,8 +180,8 @@ def bucket_edges(starts: Sequence[int], end: int, rows: int) -> tuple[IntArray, 
 
     Arguments:
         starts: the first place of each range, ascending from 0.
-        end: the end of the last.
-        rows: at least 1.
+        end: the end of the last range.
+        rows: largest number of rows, at least 1.
 
     Returns:
         The buckets' edges, shape (n_buckets + 1,); and for each range its buckets.

@@ -25,11 +25,11 @@ from erasurehead.errors import DataError
 
 
 class LabelValues:
-    """Gathers the distinct labels of a file.
+    """Collects the distinct labels of a file.
 
     Arguments:
-        name: of the column; empty if labels come without one.
-        task: what to train, or None to find out.
+        name: name of the column; empty if labels have none.
+        task: what to train; None to choose it from the labels.
     """
 
     def __init__(self, name: str, task: Task | None) -> None:
@@ -39,7 +39,7 @@ class LabelValues:
         self._first: Callable[[int], str] | None = None
 
     def add(self, column: Column, place: Callable[[int], str]) -> None:
-        """Take the labels of some rows.
+        """Add the labels of some rows.
 
         Raises:
             DataError: if one is missing; the message says where.
@@ -53,7 +53,7 @@ class LabelValues:
             self._values.codes(column)
 
     def _enough(self) -> bool:
-        # Quantities may have as many values as there are rows; the first ones tell that they are quantities.
+        # Quantities may have as many values as there are rows; the first ones suffice to tell that.
         return self._task in (None, "least_squares") and len(self._values) > MOST_CLASSES
 
     def target(self) -> Target:
@@ -68,7 +68,7 @@ _HALF = 32  # bits of a code within a pair
 
 
 class Distinct:
-    """Distinct values of a column, each with a code: 0, 1, ... in the order in which they came."""
+    """Distinct values of a column, each with a code: 0, 1, ... in the order of first occurrence."""
 
     def __init__(self) -> None:
         self._texts: dict[str, int] = {}
@@ -78,7 +78,7 @@ class Distinct:
         return len(self._texts) + len(self._numbers)
 
     def codes(self, column: Column) -> Codes:
-        """Take the values of some rows, and return their codes, int32, shape (n_rows,); -1 where one is missing."""
+        """Add the values of some rows, and return their codes, int32, shape (n_rows,); -1 where one is missing."""
         if isinstance(column, Numbers):
             values, codes = distinct(column.values)
             known = [self._numbers.setdefault(value, len(self)) for value in values.tolist()]
@@ -100,14 +100,14 @@ class Combinations:
     """Distinct combinations of the codes of several columns.
 
     Arguments:
-        n_columns: how many columns are combined, at least 2.
+        n_columns: number of columns that are combined, at least 2.
     """
 
     def __init__(self, n_columns: int) -> None:
         self._pairs: list[dict[int, int]] = [{} for _ in range(n_columns - 1)]
 
     def add(self, columns: list[Codes]) -> None:
-        """Take the codes of some rows, one array a column; a row in which one is missing has no combination."""
+        """Add the codes of some rows, one array per column; a row with a missing code has no combination."""
         whole = np.logical_and.reduce([codes >= 0 for codes in columns])
         joined: IntArray = columns[0][whole].astype(np.int64)
         for codes, known in zip(columns[1:], self._pairs, strict=True):
@@ -116,7 +116,7 @@ class Combinations:
             joined = np.array(numbers, dtype=np.int64)[inverse]
 
     def rows(self) -> list[NDArray[np.int32]]:
-        """Return the combinations, one array of codes a column."""
+        """Return the combinations, one array of codes per column."""
         columns: list[IntArray] = []
         last = np.array(list(self._pairs[-1]), dtype=np.int64)
         for known in reversed([None, *self._pairs[:-1]]):
@@ -128,15 +128,15 @@ class Combinations:
 
 
 class TableFit:
-    """Gathers what an encoding needs to know: distinct values, distinct combinations, means and deviations.
+    """Collects what an encoding needs: distinct values, distinct combinations, means and standard deviations.
 
     Arguments:
         layout: how the file is laid out.
         choice: which of its columns are read, and which holds the labels.
-        columns: how the others are to be read.
-        task: what the labels are for; None to tell from them.
-        path: of the file, for messages.
-        delimiter: of a CSV file, if it was named.
+        columns: how the others are read.
+        task: the kind of problem; None to choose it from the labels.
+        path: path of the file, for messages.
+        delimiter: delimiter of a CSV file, if it was given.
     """
 
     def __init__(
@@ -157,14 +157,14 @@ class TableFit:
         self._combinations = {group: Combinations(len(group)) for group in groups}
 
     def add(self, block: Table, training: BoolArray | None) -> None:
-        """Take the next rows of the file.
+        """Add the next rows of the file.
 
         Arguments:
             block: the rows.
-            training: which of them are for training; None for all.
+            training: which of them are training rows; None for all.
 
         Raises:
-            DataError: if a label is missing, or a column holds texts that nobody said are categories.
+            DataError: if a label is missing, or a column holds texts but was not declared to hold categories.
         """
         self._labels.add(block.column(self._label), block.place)
         features(block, self._label, self._columns)  # refuses texts, and says where they are
@@ -209,7 +209,7 @@ class TableFit:
         )
 
     def _kinds(self, source: str) -> Table:
-        """Return a table without rows whose columns are of the kinds of the file's."""
+        """Return a table without rows whose columns have the kinds of the file's."""
         texts, numbers = Texts(np.zeros(0, dtype=np.int32), ()), Numbers(np.zeros(0))
         columns: dict[str, Column] = {name: texts if name in self._texts else numbers for name in self._read}
         return Table(source, columns, 0, lambda row: source)
@@ -236,8 +236,8 @@ class TableSource(Source):
     Arguments:
         path: of the file.
         target: the column of the labels; None for the last.
-        columns: how the columns are to be read.
-        delimiter: of a CSV file, as `check_delimiter` returns it; None to find it out.
+        columns: how the columns are read.
+        delimiter: delimiter of a CSV file, as `check_delimiter` returns it; None to detect it.
     """
 
     def __init__(self, path: Path, target: str | None, columns: Columns, delimiter: str | None = None) -> None:
@@ -270,7 +270,7 @@ class TableSource(Source):
         return found
 
     def fit(self, split: Split, task: Task | None, constant: bool) -> Fitted:
-        # The encoding is that of the training rows; which these are is not known before all are counted.
+        # The encoding is fitted to the training rows, which are known only after all rows are counted.
         places = split.places(self._count()) if split.test_fraction else None
         fit = TableFit(self._layout, self._choice, self._columns, task, self.path, self._delimiter)
         n_rows = 0
@@ -300,7 +300,7 @@ class TableSource(Source):
             training = place < places.n_train
             parts: list[IntArray] = [np.flatnonzero(training), np.flatnonzero(~training)]
             for rows, encoded in zip(parts, encoding.encode(block, parts), strict=True):
-                if rows is parts[0] and encoded.report.unseen:  # the encoding was fitted to these very rows
+                if rows is parts[0] and encoded.report.unseen:  # the encoding was fitted to exactly these rows
                     raise DataError(CHANGED.format(path=self.path))
                 yield Piece(before + rows, encoded.X, y[rows], encoded.report)
             before += block.n_rows
@@ -314,7 +314,7 @@ class TableSource(Source):
         return parquet_blocks(self.path, self._choice.read, rows)
 
     def _settle(self, block: Table) -> None:
-        """Let the first value of a column say what all the others are to be: a number, or a text."""
+        """Let the first value of a column decide what all others must be: numbers, or texts."""
         for name, kind in self._kinds.items():
             if kind in ("auto", "label"):
                 column = block.column(name)

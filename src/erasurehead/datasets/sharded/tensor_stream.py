@@ -1,8 +1,8 @@
-"""Tensors on disk in the safetensors format, written piece by piece and read from bytes that were checked before.
+"""Tensors on disk in the safetensors format, written piece by piece and read from bytes that were verified before.
 
-The library `safetensors` reads what is written here. It cannot write a file that is larger than memory, nor say that
-the very bytes that it decodes are those whose checksum was taken; that is why its 8 bytes of length and its JSON header
-are written and read here.
+The library `safetensors` can read these files. It cannot write a file that is larger than memory, nor guarantee that it
+decodes the very bytes whose checksum was taken; therefore the 8 bytes of length and the JSON header of the format are
+written and read here.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Slot:
 
 
 class TensorWriter:
-    """A file of tensors, each of which is written from its beginning to its end, in as many pieces as one likes.
+    """A file of tensors, each of which is written from beginning to end, in any number of pieces.
 
     Arguments:
-        path: of the file, which is made again.
-        slots: name -> room, those of larger elements first, so that all are aligned.
-        about: what the file is, as texts.
+        path: path of the file, which is overwritten.
+        slots: slots by name, those with larger elements first, so that all are aligned.
+        about: description of the file, as texts.
     """
 
     def __init__(self, path: Path, slots: Mapping[str, Slot], about: Mapping[str, str]) -> None:
@@ -72,7 +72,7 @@ class TensorWriter:
         self._file.truncate(start + begin)
 
     def write(self, name: str, values: NDArray[Any]) -> None:
-        """Write the next elements of a tensor, in its type."""
+        """Write the next elements of a tensor, in its dtype."""
         data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
         assert len(data) <= self._left[name]
         self._file.seek(self._next[name])
@@ -96,7 +96,7 @@ class TensorWriter:
 
 
 def decode_tensors(data: bytearray, said: str) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Return the tensors that are in the bytes of a file, as views of them, and what the file says it is.
+    """Return the tensors in the bytes of a file, as views of them, and the file's description.
 
     Arguments:
         data: the whole file.

@@ -1,4 +1,4 @@
-"""Sharding: a file, however large, becomes a folder with one file of rows for each task."""
+"""Sharding: a file of any size becomes a folder with one file of rows per task."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from erasurehead.datasets.sharded.table_sources import TableSource
 from erasurehead.errors import DataError, check_count, invalid
 
 BLOCK = 1 << 24
-"""Bytes of encoded rows that are gathered before they are written, and that a bucket holds; about three times as much
-memory is used, besides what the text of a block takes (40 MB)."""
+"""Bytes of encoded rows that are collected before they are written, and that a bucket holds; about three times as much
+memory is used, plus the text of a block (40 MB)."""
 
 
 def shard(
@@ -59,21 +59,21 @@ def shard(
     access: Access = "private",
     say: Callable[[str], None] | None = None,
 ) -> ShardFolder:
-    """Cut a file into shards, one a task, without ever holding all of it.
+    """Cut a file into shards, one per task, without ever holding all of it in memory.
 
     The folder has the rows, encoding and split that `erasurehead.datasets.read` makes of the file with the same
-    arguments, to the bit, and each task the rows that `split_samples` gives it. The file is read twice, a CSV file of
-    which a random part is set aside for testing three times, as rows are to be counted first; the folder is made
-    under another name and renamed when it is complete.
+    arguments, bit for bit, and each task has the rows that `split_samples` gives it. The file is read twice, or three
+    times for a CSV file with a random test part, as rows must be counted first; the folder is created under another
+    name and renamed when it is complete.
 
-    Memory is bounded by `block`, the vocabularies, and 24 bytes a row for the random split (8 once it is drawn). A
-    `.npz` file has to be read whole.
+    Memory is bounded by `block`, the vocabularies, and 24 bytes per row for the random split (8 once it is drawn). A
+    `.npz` file has to be read as a whole.
 
     Arguments:
         path: the file: CSV, Parquet, svmlight/LIBSVM, `.npy` or `.npz`, as for `read`.
-        n_tasks: how many tasks; a code over a divisor of it can be trained, too.
-        out: the folder to be made.
-        target: as for `read`, as are the others up to `seed`.
+        n_tasks: number of tasks; codes over a divisor of it can be used, too.
+        out: the folder to create.
+        target: see `read`.
         drop: see `read`.
         one_hot: see `read`.
         categorical: see `read`.
@@ -85,18 +85,18 @@ def shard(
         seed: see `read`.
         delimiter: see `read`.
         block: bytes of encoded rows that are held at a time.
-        access: who may read the folder and its files: only you (`"private"`), your `"group"`, or `"all"`; workers that
-            read them under another id are one of the latter. A folder that is there already keeps its mode.
-        say: is told what is being done.
+        access: who may read the folder and its files: only you (`"private"`), your `"group"`, or `"all"`, for workers
+            that read them under another user id. An existing folder keeps its mode.
+        say: called with what is being done.
 
     Returns:
         The folder.
 
     Raises:
         DataError: if the file cannot be used, or changes while it is read; the message says where.
-        InvalidArgument: if an argument does not fit the file, there are more tasks than rows for training, or the
-            folder is used.
-        OSError: if the disk is full, say. Nothing is left of the folder then.
+        InvalidArgument: if an argument does not fit the file, there are more tasks than training rows, or the
+            folder is not empty.
+        OSError: for example if the disk is full. Nothing is left of the folder then.
     """
     check_count("n_tasks", n_tasks)
     check_count("block", block)
@@ -127,9 +127,9 @@ class _Writing:
     """The second pass: rows through the spool into files.
 
     Arguments:
-        folder: for the files.
-        source: of the rows.
-        fitted: what the first pass found.
+        folder: folder for the files.
+        source: source of the rows.
+        fitted: result of the first pass.
         tasks: the ranges of the training rows.
         block: bytes of rows that are held at a time.
     """
@@ -151,7 +151,7 @@ class _Writing:
         self._reports = {True: _Reports(), False: _Reports()}
 
     def spool_rows(self) -> None:
-        """Encode all rows, and lay each by for its task."""
+        """Encode all rows, and spool each for its task."""
         target, before = self._encoding.target, 0
         for piece in self._source.pieces(self._encoding, self._places):
             places = self._places.of(piece.rows, self._source.path)
@@ -193,7 +193,7 @@ class _Writing:
         write_text(self._folder / MANIFEST, [manifest.text])
 
     def _form(self) -> Form:
-        """Return how rows are stored: without their values, where all of those for training are ones."""
+        """Return how rows are stored: without values, if those of all training rows are ones."""
         if self._dense:
             return "dense"
         return "pattern" if self._spool.ones[: self._buckets[len(self._tasks) - 1].stop].all() else "sparse"
@@ -214,7 +214,7 @@ class _Writing:
         return tuple(files), supports
 
     def _said_of_rows(self) -> Iterator[str]:
-        """Yield what is odd about the rows, as sentences."""
+        """Yield oddities of the rows, as sentences."""
         for training, whose in ((True, "training"), (False, "test")):
             for said in self._reports[training].sentences():
                 yield f"{whose} rows: {said}"
@@ -248,7 +248,7 @@ def _state(path: Path) -> tuple[int, int, int]:
 
 @contextlib.contextmanager
 def _unchanged(path: Path) -> Generator[None]:
-    """Raise `DataError` if a file is not what it was, when what was to be done with it has been done."""
+    """Raise `DataError` if a file has changed during the block."""
     before = _state(path)
     yield
     if _state(path) != before:
@@ -259,7 +259,7 @@ def _free(out: str | os.PathLike[str]) -> Path:
     place = Path(out).expanduser().absolute()
     try:
         if place.is_symlink():
-            place = place.resolve()  # which is the user's own way to say where it is to be
+            place = place.resolve()  # a link is the user's way to say where the folder should be
         above = next(folder for folder in (place, *place.parents) if folder.exists())
         why = "" if above.is_dir() or above == place else f"{str(above)!r} is a file"
     except RuntimeError:
@@ -276,7 +276,7 @@ def _free(out: str | os.PathLike[str]) -> Path:
 
 @contextlib.contextmanager
 def _folder_to_be(folder: Path, access: Access) -> Generator[Path]:
-    """Make a folder under a name of its own, and give it its name if all goes well; else remove it.
+    """Create a folder under a temporary name, and rename it if all goes well; otherwise remove it.
 
     While it is written, nobody else has access to it.
     """
@@ -301,14 +301,14 @@ def _folder_to_be(folder: Path, access: Access) -> Generator[Path]:
 
 
 def _open_to(scratch: Path, access: Access, mode: int | None) -> None:
-    """Let those read the folder and its files who are to; give the folder the mode of the one that it replaces."""
+    """Set who may read the folder and its files; the folder gets the mode of the one that it replaces."""
     for file in scratch.iterdir():
         file.chmod(FILE_MODES[access])
     scratch.chmod(FOLDER_MODES[access] if mode is None else stat.S_IMODE(mode))
 
 
 def _sync(folder: Path) -> None:
-    """Have the names in a folder survive a power cut, as the files' contents do."""
+    """Make the names in a folder survive a power cut, like the files' contents."""
     number = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(number)
