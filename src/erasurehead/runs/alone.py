@@ -1,7 +1,7 @@
-"""One machine alone: what the same problem takes where nothing is distributed, and nobody is late.
+"""One machine alone: how long the same problem takes without distribution and delays.
 
-People must see when not to distribute. Times are processor times of this process, so that what else runs here takes no
-part in them, and one core is what they are of.
+This shows when not to distribute. Times are processor times of this process, on one core, so that other processes do
+not affect them.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Alone:
 
     Attributes:
         method: `quasi_newton`, or scikit-learn's class.
-        seconds: processor time in all.
-        to_target: processor time until the target was reached; None if it was not, or there is none, or (scikit-learn,
-            which tells nothing before its end) it is not known.
-        converged: whether the method found nothing to gain any more; False where its time was up before.
-        objective: of the last model; None where it is not known.
-        metrics: of the last model on the test rows.
+        seconds: total processor time, in seconds.
+        to_target: processor seconds until the target was reached; None if it was not, or there is none, or
+            (scikit-learn, which reports nothing before its end) it is not known.
+        converged: whether the method converged; False if its time was up before.
+        objective: objective of the last model; None if it is not known.
+        metrics: metrics of the last model on the test rows.
     """
 
     method: str
@@ -46,7 +46,7 @@ class Alone:
     metrics: Mapping[str, float]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the outcome as plain data."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -56,16 +56,17 @@ class Alone:
 
 
 def alone(experiment: Experiment, target: tuple[str, float] | None, seconds: float) -> list[Alone]:
-    """Train on this machine alone, without workers and delays, and say what it took.
+    """Train on this machine alone, without workers and delays, and measure the time.
 
     Arguments:
-        experiment: whose data, problem and first model are taken.
+        experiment: the experiment whose data, problem and first model are used.
         target: metric and value; None for none.
-        seconds: processor time at most, positive; what is not done by then is given up. (scikit-learn ends by itself.)
+        seconds: limit of processor seconds, positive; what is not done by then is given up. (scikit-learn ends by
+            itself.)
 
     Returns:
-        One for the solver that has nothing to set, and one for scikit-learn at its defaults, where it is installed and
-        minimises the same; none where samples are out of reach of this machine.
+        One outcome for `quasi_newton`, and one for scikit-learn with its defaults, if it is installed and
+        minimises the same; empty if samples are out of reach of this machine.
     """
     with threadpool_limits(limits=1):
         return [*_solved(experiment, target, seconds), *_by_scikit_learn(experiment)]
@@ -78,7 +79,7 @@ def _solved(experiment: Experiment, target: tuple[str, float] | None, seconds: f
         optimizer.begin(problem)
     except InvalidArgument:
         return
-    problem.exact([x])  # brings machine code and data into memory
+    problem.exact([x])  # loads machine code and data
     points = minimized(problem, optimizer)
     spent, to_target = 0.0, None
     while not optimizer.converged and spent < seconds:

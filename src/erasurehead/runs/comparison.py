@@ -42,17 +42,17 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     "auc": (0.0, 1.0), "accuracy": (0.0, 1.0), "r2": (-math.inf, 1.0),
     "mse": (0.0, math.inf), "log_loss": (0.0, math.inf), "error": (0.0, math.inf),
 }  # fmt: skip
-"""The values that a metric can have."""
+"""The range of each metric."""
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Runs to be, of several schemes on the same data, delays and first model.
+    """Prepared runs of several schemes on the same data, delays and first model.
 
     Arguments:
-        experiments: one a scheme; each records into a folder of its own in `folder`.
-        folder: for all of it.
-        target: metric and value to be reached; None to choose one when the runs are done.
+        experiments: one per scheme; each records into its own folder in `folder`.
+        folder: folder of the comparison.
+        target: metric and value to reach; None to choose one when the runs are done.
     """
 
     experiments: tuple[Experiment, ...]
@@ -70,14 +70,14 @@ class Comparison:
         """Check everything, and load the data once.
 
         Arguments:
-            config: of all runs. If it names no delays, they are those of the published experiments; if it does
-                not say whether synthetic data may stand in, they do where the paper's are not available.
-            schemes: texts; by default the scheme of the configuration beside `uncoded`, or those of the paper.
+            config: settings of all runs. By default delays are those of the published experiments, and synthetic data
+                stand in for the paper's data sets where these are not available.
+            schemes: texts; by default the scheme of the configuration and `uncoded`, or those of the paper.
             target: such as `"auc=0.84"`.
-            reading: told the source of the data when all is checked that can be before they are read.
+            reading: called with the source of the data when everything else has been checked.
 
         Raises:
-            InvalidArgument: if something does not fit, naming the key.
+            InvalidArgument: if something does not fit; the error names the key.
             DataError: if the data cannot be used.
         """
         workers = config.run.workers
@@ -105,10 +105,10 @@ class Comparison:
         return cls(tuple(experiments), folder, goal)
 
     def run(self, callbacks: Sequence[Callback] = ()) -> Trained:
-        """Run one scheme after the other; after Ctrl-C the rest is left out.
+        """Run one scheme after another; after Ctrl-C the rest is left out.
 
-        A scheme that cannot be trained to the end does not keep the others from running: its run is among those that
-        are returned, up to where it ended, and `stopped` says why.
+        A scheme that cannot be trained to the end does not prevent the others from running: its run is returned, up to
+        where it ended, and `stopped` says why.
 
         Arguments:
             callbacks: hooks that watch every run.
@@ -136,13 +136,13 @@ class Comparison:
 
     @property
     def title(self) -> str:
-        """What is compared, in a line."""
+        """What is compared, in one line."""
         first = self.experiments[0]
         return f"{first.data.name}, {first.config.delays.model}, {first.config.delays.late}"
 
     @property
     def where(self) -> str:
-        """On what the runs ran, and what computing costs there, in a line without a full stop."""
+        """Where the runs ran, and the cost of computing there, in one line without a full stop."""
         section = self.experiments[0].config.run
         if section.engine != "virtual":
             return f"Engine: {section.engine}, {section.workers} workers; computation times are real"
@@ -152,12 +152,12 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What came of a comparison's runs, before they are measured against each other.
+    """The runs of a comparison, before they are compared.
 
     Attributes:
-        comparison: what was run.
-        runs: one a scheme, at least one; schemes that an interruption left out are missing.
-        objectives: those of the models along each run; None where samples are out of reach here.
+        comparison: the comparison that was run.
+        runs: one per scheme, at least one; schemes that were left out after an interruption are missing.
+        objectives: objectives of the models along each run; None if samples are out of reach here.
     """
 
     comparison: Comparison
@@ -165,24 +165,24 @@ class Trained:
     objectives: tuple[Objectives | None, ...]
 
     def goal(self) -> tuple[str, float] | None:
-        """Return the target: as it was named, or one that all runs that came to their end have reached."""
+        """Return the target: the given one, or one that all complete runs have reached."""
         ended = [run for run in self.runs if not run.stopped]
         return self.comparison.target or common_target(ended or self.runs, self._metric())
 
     def alone(self, seconds: float) -> list[Alone]:
-        """Return what the same problem takes on this machine alone, without workers and delays.
+        """Return how long the same problem takes on this machine alone, without workers and delays.
 
         Arguments:
-            seconds: processor time at most, such as the comparison itself took.
+            seconds: limit of processor seconds, such as the comparison itself took.
         """
         return alone(self.comparison.experiments[0], self.goal(), max(1.0, seconds))
 
     def report(self, formats: Sequence[str] = ("png", "svg"), alone: Sequence[Alone] = ()) -> Outcome:
-        """Measure the runs against each other, and write table and figures into the folder.
+        """Compare the runs, and write table and figures into the folder.
 
         Arguments:
-            formats: of the figures; none for no figures.
-            alone: what `alone` returned, to be kept beside.
+            formats: formats of the figures; empty for no figures.
+            alone: the result of `alone`, to be stored with the comparison.
 
         Raises:
             MissingExtra: if figures are wanted and matplotlib is not installed.
@@ -204,7 +204,7 @@ class Trained:
         figures: list[Path] = []
         if formats:
             with writing(folder / FIGURES), Folder.open(folder, access) as opened:
-                opened.inside(FIGURES, make=True).close()  # and nothing that leads elsewhere
+                opened.inside(FIGURES, make=True).close()  # and no link to elsewhere
             figures = draw_comparison(runs, folder / FIGURES, formats, target, title, access, fell)
         folders = tuple(experiment.out for experiment in experiments[: len(runs)] if experiment.out is not None)
         ends: list[Status] = [run.summary.get("status", run.status) for run in runs]
@@ -234,15 +234,15 @@ class Outcome:
 
     Attributes:
         title: what was compared.
-        target: metric and value that the times to the target are about; None if there is none that all runs reach.
-        rows: one a run.
+        target: metric and value of the target; None if there is none that all runs reach.
+        rows: one per run.
         figures: the files written.
-        folder: of the comparison.
+        folder: folder of the comparison.
         runs: the run folders.
-        failures: for each scheme that could not be trained to the end, which it is and why, in a sentence.
-        interrupted: whether the user stopped the last run, and left out what was to follow.
-        alone: what the same problem takes on one machine; empty where it was not tried.
-        descents: how near the least objective each run came, and when; empty where objectives are out of reach.
+        failures: for each scheme that could not be trained to the end, its name and the reason, in a sentence.
+        interrupted: whether the user stopped the last run, so that the following ones were left out.
+        alone: how long the same problem takes on one machine; empty if that was not tried.
+        descents: how near each run came to the least objective, and when; empty if objectives are out of reach.
     """
 
     title: str
@@ -257,7 +257,7 @@ class Outcome:
     descents: tuple[Descent, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the outcome as plain data."""
         basis = self.rows[0].basis
         return {
             "title": self.title,
@@ -276,7 +276,7 @@ class Outcome:
 
 
 class _Last(Callback):
-    """Keeps the run as it ended, also where what ended it is raised."""
+    """Keeps the run as it ended, also if it ended with an exception."""
 
     def __init__(self) -> None:
         self.run: Run | None = None
@@ -318,7 +318,7 @@ def common_target(runs: Sequence[Run], metric: str | None = None) -> tuple[str, 
 
     Arguments:
         runs: from the same first model.
-        metric: by default the first that was measured.
+        metric: by default the first one that was measured.
 
     Returns:
         Metric and value, to four digits; None if there are no evaluations, or some run never got better.
@@ -333,7 +333,7 @@ def common_target(runs: Sequence[Run], metric: str | None = None) -> tuple[str, 
 
 
 def _names(texts: Sequence[str], workers: int) -> list[str]:
-    """Return what to call the schemes: their names, or their texts where several have the same."""
+    """Return labels for the schemes: their names, or their texts where several have the same name."""
     names = [parse_scheme(text, workers).name for text in texts]
     total = Counter(names)
     return [name if total[name] == 1 else text for name, text in zip(names, texts, strict=True)]
@@ -346,10 +346,10 @@ def _places(names: Sequence[str]) -> list[str]:
 
 
 def check_metric(target: tuple[str, float], experiment: Experiment) -> None:
-    """Raise if the target is about what is never measured.
+    """Raise if the target's metric is never measured.
 
     Raises:
-        InvalidArgument: naming what is.
+        InvalidArgument: if so; the error names the metrics that are.
     """
     known = experiment.problem.metrics(experiment.first_model()) if experiment.config.run.evaluate_every else {}
     if target[0] not in known:

@@ -1,4 +1,4 @@
-"""What a run is asked for while it goes on, by way of its folder: no port is opened for it."""
+"""Requests to a running run, through its folder: no port is opened."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from erasurehead.runs.names import CONTROL, LOCK, check_tame
 
 
 class Control:
-    """The coordinator's side: looks before each step whether something new is asked for.
+    """The coordinator's side: checks before each step whether there is a new request.
 
     Arguments:
-        folder: of the run. Requests to an earlier run there are ignored.
+        folder: folder of the run. Requests to an earlier run in it are ignored.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -27,7 +27,7 @@ class Control:
             opened.remove(CONTROL)
 
     def wanted(self) -> int | None:
-        """Return how many workers are asked for, once; None if nothing new is."""
+        """Return a newly requested number of workers, once; None if there is no new request."""
         try:
             with Folder.open(self._place) as folder:
                 changed = folder.changed(CONTROL)
@@ -35,21 +35,21 @@ class Control:
                     return None
                 self._seen = changed
                 return check_count("workers", json.loads(folder.read(CONTROL))["workers"])
-        except (OSError, ValueError, KeyError, TypeError):  # half a file of somebody else's: not ours to stumble over
+        except (OSError, ValueError, KeyError, TypeError):  # a partial or foreign file must not end the run
             return None
 
 
 def ask_for_workers(folder: Path, workers: int) -> None:
-    """Ask a run that is going on for another number of workers, from its next step on.
+    """Ask a running run for another number of workers, from its next step.
 
     Arguments:
-        folder: of the run.
-        workers: at least 1.
+        folder: folder of the run.
+        workers: number of workers, at least 1.
 
     Raises:
-        InvalidArgument: if the number is not one.
-        DataError: if no run is going on there, or its folder is not as a run leaves it.
-        RecordsError: if nothing can be written there.
+        InvalidArgument: if the number is invalid.
+        DataError: if no run is running there, or its folder is damaged.
+        RecordsError: if the folder cannot be written to.
     """
     check_count("workers", workers)
     check_tame(folder)

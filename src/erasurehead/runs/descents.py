@@ -1,4 +1,4 @@
-"""The exact objective along the runs of a comparison, evaluated when they are over: who comes how near the optimum."""
+"""The exact objective along the runs of a comparison, evaluated when they are over: how near each comes to the best."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from erasurehead.reports import Descent
 from erasurehead.runs.experiment import Experiment
 from erasurehead.training.evaluation import Snapshots
 
-_MOST = 1_000  # models of a run whose objective is computed, each by a pass over the data
+_MOST = 1_000  # number of models of a run whose objective is computed, each by a pass over the data
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,8 +22,8 @@ class Objectives:
     """The exact objective of models along one run.
 
     Attributes:
-        times: seconds of training until each was there, ascending, shape (n_models,).
-        values: of the objective, penalty included, shape (n_models,).
+        times: seconds of training until each model, ascending, shape (n_models,).
+        values: objectives, penalty included, shape (n_models,).
     """
 
     times: Array
@@ -34,7 +34,7 @@ class Models(Snapshots):
     """Keeps models along a run, for their objectives.
 
     Arguments:
-        experiment: of the run.
+        experiment: the experiment of the run.
     """
 
     def __init__(self, experiment: Experiment) -> None:
@@ -42,7 +42,7 @@ class Models(Snapshots):
         super().__init__(section.evaluate_every, experiment.first_model(), section.steps)
 
     def objectives(self, problem: Problem) -> Objectives | None:
-        """Return the objectives, off the clock; None where samples are out of reach here, or nothing was kept.
+        """Return the objectives, off the clock; None if samples are out of reach here, or nothing was kept.
 
         Arguments:
             problem: what was minimised.
@@ -63,16 +63,16 @@ class Models(Snapshots):
 def descents(
     names: Sequence[str], found: Sequence[Objectives | None], least: float | None, virtual: bool
 ) -> list[Descent]:
-    """Return the gaps of runs, from the least objective that is known.
+    """Return the gaps of runs to the least known objective.
 
     Arguments:
-        names: of the schemes, one a run.
-        found: their objectives, from one first model.
-        least: an objective that was found elsewhere, such as by one core alone; None for none.
-        virtual: whether times are those of a virtual clock.
+        names: names of the schemes, one per run.
+        found: their objectives, from the same first model.
+        least: the least objective that was found elsewhere, such as by one core alone; None for none.
+        virtual: whether times are of a virtual clock.
 
     Returns:
-        One a run; none where objectives are not known, or nobody has come below that of the first model.
+        One per run; empty if objectives are unknown, or none is below that of the first model.
     """
     known = [one for one in found if one is not None]
     if len(known) < len(found) or not known:

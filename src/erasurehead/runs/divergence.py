@@ -1,4 +1,4 @@
-"""What to say to a run whose model has diverged: which step size is small enough."""
+"""Advice for a run whose model has diverged: which step size is small enough."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from erasurehead.training.rows import StepRow
 
 
 class LeastCounted(Callback):
-    """Keeps the least share of the gradient that a step has counted: what was counted is scaled up by it.
+    """Keeps the least coverage of a step, by which its gradient is scaled up.
 
     Attributes:
-        coverage: that share, in (0, 1].
+        coverage: the least fraction of the gradient that a step counted, in (0, 1].
         neglected: whether some tasks were hardly ever counted, so that no step size is to blame.
     """
 
@@ -37,13 +37,13 @@ class LeastCounted(Callback):
 
 
 def remedy(config: Config, data: Dataset | ShardedDataset, heaviest: float, least: LeastCounted) -> str:
-    """Return which step size does not diverge on some data, as a sentence; empty where no step size was set.
+    """Return which step size would not diverge, as a sentence; empty if no step size was set.
 
     Arguments:
-        config: of the run that diverged.
-        data: what it learned from.
-        heaviest: the greatest weight of a sample, where their mean is 1.
-        least: what the run counted: where a step counts less, its curvature is so much larger.
+        config: configuration of the run that diverged.
+        data: its data.
+        heaviest: the greatest weight of a sample, relative to the mean.
+        least: the run's least coverage; the less a step counts, the larger its curvature.
     """
     section = config.optimizer
     if section.rate is None:

@@ -1,4 +1,4 @@
-"""A run file made real: data, problem, scheme, optimizer, delays, engine and run folder, ready to run."""
+"""Experiments: a run file with its data, problem, scheme, optimizer, delays, engine and run folder, ready to run."""
 
 from __future__ import annotations
 
@@ -51,24 +51,24 @@ from erasurehead.training.result import Run
 from erasurehead.training.stopping import TOLERANCE
 
 PUBLISHED_DELAYS = "exponential(mean=0.5, seed=0)"
-"""Those of the experiments of the ErasureHead paper, section 5."""
+"""The delays of the experiments in the ErasureHead paper, section 5."""
 
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """One run to be: everything is checked, and no worker started.
+    """A prepared run: everything is checked, and no worker has been started.
 
     Arguments:
-        config: with every default filled in, but for the run folder.
-        data: what is learned from.
+        config: the configuration with all defaults filled in, except for the run folder.
+        data: the data set.
         problem: what is minimised.
         scheme: who computes what, and when to stop waiting.
-        delays: what is injected.
-        out: the run folder to be; None to keep no records.
-        resuming: whether there is a run in it already, which is to go on from its newest checkpoint.
-        initial: the first model, if it is from another run; None, too, where the run goes on, whose checkpoint has it.
-        asked: the configuration as it was asked for, before what was left open went with the scheme; None if all is
-            settled.
+        delays: the injected delays.
+        out: path of the run folder; None to keep no records.
+        resuming: whether to continue the run in that folder from its newest checkpoint.
+        initial: the first model, if it is from another run; None also for a run that is continued, whose checkpoint has
+            it.
+        asked: the configuration as requested, before defaults were chosen to fit the scheme; None if all is settled.
     """
 
     config: Config
@@ -88,11 +88,12 @@ class Experiment:
         """Check a configuration, load its data, and fill in the defaults.
 
         Arguments:
-            config: a configuration, or tables as a run file has them, such as `{"run": {"steps": 50}}`.
-            reading: told the source of the data when all is checked that can be before they are read.
+            config: a configuration, or tables as in a run file, such as `{"run": {"steps": 50}}`.
+            reading: called with the source of the data when everything else has been checked.
 
         Raises:
-            InvalidArgument: if something does not fit, naming the key; before any data is read where that is possible.
+            InvalidArgument: if something does not fit; the error names the key, and is raised before data are read if
+                possible.
             DataError: if the data cannot be used.
         """
         return cls._checked(config if isinstance(config, Config) else build_config(config), reading)
@@ -101,7 +102,7 @@ class Experiment:
     def _checked(
         cls, config: Config, reading: Callable[[str], None] | None = None, resuming: bool = False
     ) -> Experiment:
-        """Return what `from_config` does; of a run that goes on, the run that it began with need not be there."""
+        """Return what `from_config` does; for a continued run, the run of its first model need not exist any more."""
         text, scheme = chosen_scheme(config), check_settings(config, resuming)
         earlier = None if resuming else parts.initial_folder(config.run)
         trained = None if earlier is None else TrainedModel.load(earlier)
@@ -147,17 +148,17 @@ class Experiment:
         changes: Mapping[str, Any] | None = None,
         options: Mapping[str, str] | None = None,
     ) -> Experiment:
-        """Take up a run that was cut off, or ended early, where its newest checkpoint was made.
+        """Continue a run that was cut off, or ended early, from its newest checkpoint.
 
         Arguments:
-            folder: of the run.
-            changes: tables whose values go before those of the run, such as `{"run": {"steps": 200}}`: how long the
-                run is, where it runs, and where its data are. What makes it the run that it is cannot change.
+            folder: folder of the run.
+            changes: tables whose values take precedence over those of the run, such as `{"run": {"steps": 200}}`: how
+                long the run is, where it runs, and where its data are. What determines the run cannot change.
             options: as for `build_config`.
 
         Raises:
             DataError: if there is no run, or no checkpoint of it that can be used.
-            InvalidArgument: if the run is finished, or still going on, or it would be another run: naming what differs.
+            InvalidArgument: if the run is finished, or still running, or it would be another run; the error says why.
         """
         opened = opened_to_go_on(folder)
         damage = opened.damage(CONFIG)
@@ -172,7 +173,7 @@ class Experiment:
                 "run.out and run.overwrite", "must be left out when a run is resumed in its own folder", folder
             )
         check_unfinished(opened, config.run.steps)
-        if not has_steps(opened.path):  # it was ended before it began in earnest
+        if not has_steps(opened.path):  # it ended before its first step
             return replace(cls.from_config(config), out=opened.path)
         if not has_checkpoints(opened.path):
             again = f"erasurehead train {shlex.quote(str(opened.path / CONFIG))} --out {shlex.quote(str(opened.path))}"
@@ -196,12 +197,12 @@ class Experiment:
         """Return the same experiment with another scheme: same data, problem, delays and first model.
 
         Arguments:
-            text: of the scheme.
-            out: its run folder.
-            name: of the scheme, if not its own.
+            text: text of the scheme.
+            out: path of its run folder.
+            name: name of the scheme, if not its own.
 
         Raises:
-            InvalidArgument: if the text stands for no scheme, or the folder is used.
+            InvalidArgument: if the text is not a scheme, or the folder is in use.
         """
         scheme = parse_scheme(text, self.config.run.workers)
         _check_tasks(scheme, text, self.problem)
@@ -210,7 +211,7 @@ class Experiment:
         parts.check_wire(scheme, self.config.run)
         folder = None if out is None else check_free(out, self.config.run.overwrite)
         config = self.config.model_copy(update={"scheme": text})
-        if self.asked is not None:  # optimizer and steps go with the scheme, unless they were named
+        if self.asked is not None:  # optimizer and steps depend on the scheme, unless they were given
             heaviest = getattr(self.problem, "heaviest", 1.0)
             section = _optimizer(self.asked, text, self.data, config.problem, heaviest)
             config = config.model_copy(update={"optimizer": section, "run": _run(self.asked, config.run, section)})
@@ -236,26 +237,26 @@ class Experiment:
 
         Arguments:
             callbacks: hooks that watch, besides the recorder.
-            engine: where to, if not on a new one as configured.
+            engine: the engine; by default a new one as configured.
 
         Returns:
-            The run; `stopped` says so after Ctrl-C and the like, as for `train`.
+            The run; after Ctrl-C and the like `stopped` says so, as for `train`.
 
         Raises:
-            InvalidArgument: if the run folder was taken meanwhile.
-            Unreachable, Diverged, EngineError: what ended the run; the records so far are in the folder.
+            InvalidArgument: if the run folder has been taken meanwhile.
+            Unreachable, Diverged, EngineError: if training raised them; the records so far are in the folder.
         """
         section = self.config.run
         optimizer, wire = self.optimizer(), parts.build_wire(section)
         engine = engine or self.engine()
-        if engine.message_rounding:  # it is on the wire already
+        if engine.message_rounding:  # it has its wire already
             wire = None
         recording, least = None, LeastCounted()
         if self.out is not None:
             recording = Recording(self.out, self.config, self.data, self.facts(), self.resuming, callbacks)
         watching = callbacks if recording is None else recording.callbacks
         try:
-            with np.errstate(over="ignore", invalid="ignore"):  # the loop says so when a model diverges
+            with np.errstate(over="ignore", invalid="ignore"):  # the loop reports a model that diverges
                 run = train(
                     self.problem, self.scheme, optimizer, engine, section.steps, [*watching, least],
                     section.evaluate_every, fault_policy=self.config.faults.policy(),
@@ -277,7 +278,7 @@ class Experiment:
 
     @property
     def _tolerance(self) -> float | None:
-        """How short an exact gradient ends the run; published settings keep their number of steps."""
+        """The tolerance at which an exact gradient ends the run; published settings keep their number of steps."""
         tolerance = self.config.run.tolerance
         if tolerance is None:
             published = self.data.published is not None and self.config.optimizer.name != "quasi_newton"
@@ -285,7 +286,7 @@ class Experiment:
         return tolerance or None
 
     def facts(self) -> dict[str, Any]:
-        """Return what makes this run what it is, as plain data: settings, and a fingerprint of the data."""
+        """Return what determines this run, as plain data: settings, and a fingerprint of the data."""
         data = self.data
         return {
             "configuration": determining(self.config),
@@ -300,7 +301,7 @@ class Experiment:
 def _optimizer(
     config: Config, scheme: str, data: Dataset | ShardedDataset, minimised: ProblemSection, heaviest: float
 ) -> OptimizerSection:
-    """Return the optimizer's section with all that was left open; a rate for those that take one."""
+    """Return the optimizer's section with all defaults, including a rate for those that take one."""
     section = chosen_optimizer(config, scheme)
     if section.name == "quasi_newton":
         return section
@@ -315,7 +316,7 @@ def _optimizer(
 
 
 def _run(asked: Config, section: RunSection, optimizer: OptimizerSection) -> RunSection:
-    """Return the run's section with as many steps as go with the optimizer, unless their number was given."""
+    """Return the run's section with the optimizer's default number of steps, unless it was given."""
     if "steps" in asked.run.model_fields_set:
         return section
     steps = MOST_STEPS if optimizer.name == "quasi_newton" else RunSection().steps

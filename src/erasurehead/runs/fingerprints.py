@@ -1,4 +1,4 @@
-"""What a run is, in few bytes: by this a checkpoint is told from that of another run."""
+"""Fingerprints of runs, by which a checkpoint is distinguished from that of another run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BLOCK = 1 << 20
 
 
 def of_arrays(*arrays: Any) -> str:
-    """Return the SHA-256 of arrays and sparse matrices: of their shapes and numbers, whatever type holds them.
+    """Return the SHA-256 of arrays and sparse matrices: of their shapes and numbers, whatever their type.
 
     Arguments:
         *arrays: dense, in CSR form, or None.
@@ -41,7 +41,7 @@ def of_arrays(*arrays: Any) -> str:
 
 
 def of_code(code: GradientCode) -> str:
-    """Return a code's name with a fingerprint of what it tells the workers: encoding, owners, pieces."""
+    """Return a code's name with a fingerprint of its encoding, owners and pieces."""
     shape = np.array([code.n_workers, code.n_tasks, code.n_pieces])
     return f"{code!r} ({of_arrays(shape, code.encoding, code.owner)[:16]})"
 
@@ -53,7 +53,7 @@ def of_data(X: Any, y: Any, X_test: Any = None, y_test: Any = None) -> str:
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return what differs between two runs, a phrase each; what is on one side only is passed over.
+    """Return what differs between two runs, as phrases; keys that only one of them has are ignored.
 
     >>> changes({"problem.l2": 0.1, "scheme": "uncoded"}, {"problem.l2": 0.2, "scheme": "uncoded", "new": 0})
     ['problem.l2 was 0.1 and is 0.2']
@@ -63,10 +63,10 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Raise if something that makes a run what it is has changed.
+    """Raise if something that determines a run has changed.
 
     Raises:
-        InvalidArgument: naming all of it.
+        InvalidArgument: if so; the error names all changes.
     """
     changed = changes(before, now)
     if changed:

@@ -1,4 +1,4 @@
-"""The first model of a run, taken from another run: coefficients go where the columns have the same names."""
+"""The first model of a run, taken from another run: coefficients are matched by the names of columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class InitialModel:
 
     Attributes:
         x: the parameters, shape (n_outputs * n_columns,).
-        shared: how many columns both models have.
+        shared: number of columns that both models have.
         new: columns that the other model lacks, which start at zero.
         dropped: columns of the other model that do not exist here.
     """
@@ -49,14 +49,14 @@ def initial_model(
 ) -> InitialModel:
     """Return the final model of another run as the first of a new one.
 
-    A column takes the coefficient of the column of the same name. Where columns of numbers, or the target, are scaled
-    in another way, coefficients and constant follow, so that rows without other columns are predicted as before; where
-    the scales are the same, every bit is.
+    Each column takes the coefficient of the column with the same name. Where columns of numbers, or the target, are
+    scaled differently, coefficients and constant are converted, so that rows without other columns are predicted as
+    before; where the scales are the same, coefficients are copied bit for bit.
 
     Arguments:
         source: the other run, its folder, or its model.
-        encoding: of the data that are trained on.
-        loss: what is minimised; by default what the encoding is for.
+        encoding: encoding of the training data.
+        loss: what is minimised; by default what the encoding implies.
 
     Raises:
         DataError: if there is no run, or it has no model that can be used.
@@ -118,7 +118,7 @@ def _weights(trained: TrainedModel, name: str, target: Target, loss: str) -> Arr
 
 
 def _rescale(rows: Array, before: Encoding, now: Encoding) -> None:
-    """Have coefficients mean on newly standardised columns what they meant on those of before, in place."""
+    """Convert coefficients, in place, from the old standardisation of columns to the new one."""
     old, new = before.standardization, now.standardization
     columns = {column: place for place, column in enumerate(now.column_names)}
     constant = columns.get(CONSTANT)

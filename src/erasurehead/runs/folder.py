@@ -1,4 +1,4 @@
-"""The run folder: what a run leaves behind, and reading it back."""
+"""The run folder: everything that a run writes, and reading it back."""
 
 from __future__ import annotations
 
@@ -42,30 +42,30 @@ _Row = TypeVar("_Row", StepRow, ArrivalRow)
 
 @dataclass(frozen=True)
 class RunFolder:
-    """What a run leaves behind.
+    """The folder of a run.
 
     ================== ==================================================================
-    config.toml        all settings; `erasurehead train` takes it as it is
-    steps.jsonl        one `StepRow` a line, while the run goes on
-    arrivals.jsonl     one `ArrivalRow` a line, while the run goes on
-    peers.jsonl        without a coordinator, one `PeerRow` a line instead; with
-    means.jsonl        one `MeanRow` a line, and
-    troubles.jsonl     one `TroubleRow` a line
-    evaluations.jsonl  one `Evaluation` a line, at the end
+    config.toml        all settings; a valid run file for `erasurehead train`
+    steps.jsonl        one `StepRow` per line, written during the run
+    arrivals.jsonl     one `ArrivalRow` per line, written during the run
+    peers.jsonl        without a coordinator, one `PeerRow` per line instead; with
+    means.jsonl        one `MeanRow` per line, and
+    troubles.jsonl     one `TroubleRow` per line
+    evaluations.jsonl  one `Evaluation` per line, at the end
     model.safetensors  the last model, as the tensor `x`
     encoding.json      how raw rows become rows of the design matrix
     summary.json       status, versions, figures of the whole run
-    checksums.json     what each of these was when it was written, so that damage is noticed
-    checkpoints        while the run goes on, and when it ended early: what it goes on from
-    .lock              while the run goes on: keeps other runs out
+    checksums.json     checksums of these files, so that damage is noticed
+    checkpoints        checkpoints, during the run, and after it ended early
+    .lock              during the run: keeps other runs out
     ================== ==================================================================
 
-    Nothing in it is followed elsewhere: links, pipes and the like in place of its files are refused. Every file but
-    the last two is compared with its checksum when it is read.
+    Links, pipes and the like in place of its files are refused. Every file except for the last two is compared with its
+    checksum when it is read.
 
     Arguments:
         path: of the folder.
-        access: who may read what is written into it from now on.
+        access: who may read what will be written into it.
     """
 
     path: Path
@@ -73,15 +73,15 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], overwrite: bool = False, access: Access = "private") -> Self:
-        """Make a new run folder, with those above it.
+        """Create a new run folder, with its parents.
 
         Arguments:
-            path: of the folder. One that is there already keeps its mode.
-            overwrite: whether to remove what an earlier run left there.
+            path: path of the folder. An existing one keeps its mode.
+            overwrite: whether to remove an earlier run in it.
             access: who may read it: only its owner (`"private"`), its `"group"`, or `"all"`.
 
         Raises:
-            InvalidArgument: if it is in use already, or cannot be written to.
+            InvalidArgument: if it is already in use, or cannot be written to.
         """
         place = make_folder(path, overwrite, access)
         made = cls(place, access)
@@ -92,14 +92,14 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], access: Access = "private") -> Self:
-        """Return the folder of an earlier run, or of one that is still going on.
+        """Open the folder of an earlier run, or of one that is still running.
 
         Arguments:
             path: of the folder.
-            access: who may read what is newly written into it.
+            access: who may read what will be written into it.
 
         Raises:
-            DataError: if there is none, or it was recorded without checksums, by an earlier version.
+            DataError: if there is none, or it was recorded by an earlier version, without checksums.
         """
         place = Path(path).expanduser()
         try:
@@ -116,7 +116,7 @@ class RunFolder:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What `summary.json` holds; empty if it is not there.
+        """The contents of `summary.json`; empty if it does not exist.
 
         Raises:
             DataError: if it cannot be read, or is damaged.
@@ -129,10 +129,10 @@ class RunFolder:
 
     @property
     def tables(self) -> dict[str, Any]:
-        """What `config.toml` holds; empty if it is not there.
+        """The contents of `config.toml`; empty if it does not exist.
 
         Raises:
-            DataError: if it cannot be read. That it was edited is no matter here: see `damage`.
+            DataError: if it cannot be read. It may have been edited: see `damage`.
         """
         text = self._text(CONFIG, check=False)
         try:
@@ -141,12 +141,12 @@ class RunFolder:
             raise DataError(f"{self.path / CONFIG} cannot be read: {error}.") from None
 
     def has(self, name: str) -> bool:
-        """Return whether there is something of this name."""
+        """Return whether a file with this name exists."""
         with self._reading(name) as folder:
             return folder.kind(name) != ""
 
     def damage(self, name: str) -> str:
-        """Return what is wrong with a file that is to be as it was written, as a sentence; empty if nothing is."""
+        """Return how a file differs from what was written, as a sentence; empty if it does not."""
         try:
             self._data(name)
         except DataError as error:
@@ -172,7 +172,7 @@ class RunFolder:
         """The last model, shape (n_parameters,).
 
         Raises:
-            DataError: if there is none, as the run did not finish, or it is damaged.
+            DataError: if there is none, because the run did not finish, or it is damaged.
         """
         from erasurehead._internal.tensor_files import model_in
 
@@ -183,10 +183,10 @@ class RunFolder:
 
     @property
     def run(self) -> Run:
-        """The run as it was, as far as it was recorded; with an empty model if none was saved.
+        """The run, as far as it was recorded; with an empty model if none was saved.
 
         Raises:
-            DataError: if a file is damaged; a last line that was cut off is no damage.
+            DataError: if a file is damaged; a truncated last line does not count.
         """
         from erasurehead.training.result import Evaluation, Run
         from erasurehead.training.task_counts import Neglected
@@ -213,31 +213,31 @@ class RunFolder:
         )
 
     def step_rows(self, size: int | None = None) -> list[StepRow]:
-        """Return the rows of the steps, of the first `size` bytes or of all.
+        """Return the rows of the steps, from the first `size` bytes or all.
 
         Raises:
-            DataError: if a line is damaged; a last line that was cut off is no damage.
+            DataError: if a line is damaged; a truncated last line does not count.
         """
         return self._rows(STEPS, StepRow, size)
 
     def arrival_rows(self, size: int | None = None) -> list[ArrivalRow]:
-        """Return the rows of the messages, of the first `size` bytes or of all.
+        """Return the rows of the messages, from the first `size` bytes or all.
 
         Raises:
-            DataError: if a line is damaged; a last line that was cut off is no damage.
+            DataError: if a line is damaged; a truncated last line does not count.
         """
         return self._rows(ARRIVALS, ArrivalRow, size)
 
     def arrivals(self) -> list[dict[str, Any]]:
-        """Return the lines of `arrivals.jsonl`, as they are.
+        """Return the lines of `arrivals.jsonl` as plain data.
 
         Raises:
-            DataError: if a line is damaged; a last line that was cut off is no damage.
+            DataError: if a line is damaged; a truncated last line does not count.
         """
         return self._lines(ARRIVALS)
 
     def write(self, name: str, text: str) -> None:
-        """Write a file of the folder as a whole: whoever reads it meanwhile finds the old one or the new one.
+        """Write a file of the folder atomically: readers find either the old one or the new one.
 
         Raises:
             RecordsError: if it cannot be written.
@@ -255,10 +255,10 @@ class RunFolder:
         self._write(MODEL, model_bytes(x))
 
     def rows_may_change(self, names: Iterable[str] = ROWS) -> None:
-        """Take the files of rows off the list of what is known by a checksum: they are going to be written.
+        """Remove the files of rows from the list of checksums, as they are going to change.
 
         Raises:
-            RecordsError: if that cannot be written down.
+            RecordsError: if the list cannot be written.
         """
         with self._writing(CHECKSUMS) as folder:
             sums, growing = read_checksums(folder), set(names)
@@ -266,10 +266,10 @@ class RunFolder:
                 write_checksums(folder, {name: kept for name, kept in sums.items() if name not in growing})
 
     def rows_are_final(self, names: Iterable[str] = ROWS) -> None:
-        """Flush the files of rows to the disk, and keep their checksums: they are not going to change any more.
+        """Flush the files of rows to the disk, and store their checksums, as they will not change any more.
 
         Raises:
-            RecordsError: if one cannot be read, or that cannot be written down.
+            RecordsError: if one cannot be read, or the checksums cannot be written.
         """
         with self._writing(CHECKSUMS) as folder:
             sums = read_checksums(folder)
@@ -279,7 +279,7 @@ class RunFolder:
             write_checksums(folder, sums)
 
     def _write(self, name: str, data: bytes) -> None:
-        """Write a file: announced before, so that it, or the one before, fits the checksums at any moment."""
+        """Write a file, announced in advance, so that either it or the old one matches the checksums at any moment."""
         with self._writing(name) as folder:
             sums = read_checksums(folder)
             known, after = sums.get(name, ()), Sum.of(data)
@@ -306,7 +306,7 @@ class RunFolder:
             raise DataError(f"{self.path / name} cannot be read: {error.strerror}.") from None
 
     def _data(self, name: str, check: bool = True) -> bytes | None:
-        """Return what a file holds, compared with its checksum; None if it is not there."""
+        """Return the contents of a file, after comparing its checksum; None if it does not exist."""
         with self._reading(name) as folder:
             if not folder.kind(name):
                 return None
@@ -327,10 +327,10 @@ class RunFolder:
             raise DataError(f"{self.path / name} is not a text in UTF-8 (byte {error.start}).") from None
 
     def lines(self, name: str) -> list[dict[str, Any]]:
-        """Return the lines of a file of rows, as they are; none if there is no such file.
+        """Return the lines of a file of rows as plain data; empty if there is no such file.
 
         Raises:
-            DataError: if a line is damaged; a last line that was cut off is no damage.
+            DataError: if a line is damaged; a truncated last line does not count.
         """
         return self._lines(name)
 
@@ -338,7 +338,7 @@ class RunFolder:
         data = self._data(name, check=False)
         if data is None:
             return []
-        lines = lines_in(data[:size], self.path / name)  # which says where the damage is, if it shows there
+        lines = lines_in(data[:size], self.path / name)  # which reports where the damage is, if it is visible there
         if size is None:
             self._check(name, data)
         return lines
@@ -351,7 +351,7 @@ class RunFolder:
             missing = next((key for key in needed if key not in row), None)
             if missing is not None:
                 raise DataError(f"{path}, line {number}: without {missing!r} it is not a run's record.")
-            # Keys of later versions are passed over.
+            # Keys of later versions are ignored.
             rows.append(kind.from_dict({key: row[key] for key in names & row.keys()}))
         return rows
 

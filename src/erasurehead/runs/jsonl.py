@@ -1,4 +1,4 @@
-"""Files of rows, one JSON object a line, that stay readable whatever happens next."""
+"""Files of rows, one JSON object per line, that remain readable after any crash."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 def to_line(data: Mapping[str, Any]) -> str:
-    """Return data as one line of JSON; numbers that are not finite, which JSON does not know, become null."""
+    """Return data as one line of JSON; numbers that are not finite, which JSON does not have, become null."""
     try:
         return _encode(data) + "\n"
     except ValueError:
@@ -33,14 +33,14 @@ def to_text(data: Any) -> str:
 
 
 def read_lines(path: Path, size: int | None = None) -> list[dict[str, Any]]:
-    """Read the objects of a file, without a last line that was cut off in the middle.
+    """Read the objects of a file, without a truncated last line.
 
     Arguments:
-        path: of the file, which is no link.
-        size: bytes from its beginning that are to be read; None for all.
+        path: path of the file, which must not be a link.
+        size: number of bytes to read from its beginning; None for all.
 
     Returns:
-        The objects; none if there is no such file.
+        The objects; empty if there is no such file.
 
     Raises:
         DataError: if a line before the last is damaged.
@@ -59,7 +59,7 @@ def lines_in(data: bytes, path: Path) -> list[dict[str, Any]]:
     """Return the objects in the bytes of a file; arguments and errors as for `read_lines`."""
     lines = data.decode(errors="replace").split("\n")
     found: list[dict[str, Any]] = []
-    for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline was not finished
+    for number, line in enumerate(lines[:-1], start=1):  # whatever follows the last newline is incomplete
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
@@ -79,19 +79,19 @@ def _finite(value: Any) -> Any:
 
 
 class JsonlWriter:
-    """Appends rows, many at a time. Where that fails, the file ends with the last whole line that found room.
+    """Appends rows, many at a time. If that fails, the file ends with the last complete line that fitted.
 
     Arguments:
         path: of the file.
-        size: bytes of it to keep, in whole lines; what follows is cut off.
+        size: number of bytes to keep, in whole lines; the rest is cut off.
         access: who may read it.
 
     Attributes:
         size: bytes written.
 
     Raises:
-        DataError: if the file is shorter than that, or not cut between two lines.
-        RecordsError: if it cannot be written, or is no file of ours alone.
+        DataError: if the file is shorter than that, or would be cut within a line.
+        RecordsError: if it cannot be written, or is not a regular file of our own.
     """
 
     def __init__(self, path: Path, size: int = 0, access: Access = "private") -> None:
@@ -115,14 +115,14 @@ class JsonlWriter:
             raise
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Take a row; it is written with the next flush."""
+        """Add a row; it is written by the next flush."""
         self._lines.append(to_line(row))
 
     def flush(self) -> None:
-        """Write the rows taken so far, so that others can read them; what finds no room is kept for the next flush.
+        """Write the rows so far, so that others can read them; what does not fit is kept for the next flush.
 
         Raises:
-            RecordsError: if they cannot be written, or nobody can read them, as the file was removed.
+            RecordsError: if they cannot be written, or the file was removed.
         """
         data = "".join(self._lines).encode()
         try:
@@ -147,7 +147,7 @@ class JsonlWriter:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing can be written any more."""
+        """Whether the file is closed."""
         return self._file < 0
 
     def close(self) -> None:
@@ -158,10 +158,10 @@ class JsonlWriter:
 
 
 def check_cut(folder: Folder, name: str, written: Sum) -> Running:
-    """Raise if a file of rows does not begin with what was written of it.
+    """Raise if a file of rows does not begin with what was written.
 
     Returns:
-        Its checksum up to there, which can go on from there.
+        Its checksum up to there, which can be continued.
 
     Raises:
         DataError: if it is shorter, differs, or would be cut within a line.

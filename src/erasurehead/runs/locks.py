@@ -1,4 +1,4 @@
-"""One run at a time in a folder: a lock that the system takes back when its holder dies, however it dies."""
+"""One run at a time in a folder: a lock that the system releases when its holder dies, however it dies."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class FolderLock:
     """A lock on a folder, held until it is released or this process ends.
 
     Arguments:
-        path: of the lock file; it is made, names the process that holds it, and is removed when the lock is released.
+        path: path of the lock file; it is created, names the process that holds it, and is removed upon release.
         access: who may read it.
 
     Raises:
         InvalidArgument: if a living process holds it.
-        OSError: if the file cannot be made, or something else is in its place.
+        OSError: if the file cannot be created, or something else is in its place.
     """
 
     def __init__(self, path: Path, access: Access = "private") -> None:
@@ -36,7 +36,7 @@ class FolderLock:
         os.write(self._file, f"{os.getpid()}\n".encode())
 
     def release(self) -> None:
-        """Let others have the folder; may be called twice."""
+        """Release the folder; may be called twice."""
         if self._file >= 0:
             with contextlib.suppress(OSError):
                 self._folder.remove(self._name)
@@ -46,12 +46,12 @@ class FolderLock:
 
 
 def check_unlocked(path: Path) -> None:
-    """Raise if a living process holds the lock. It is looked at only: nothing is made, changed or removed.
+    """Raise if a living process holds the lock. Nothing is created, changed or removed.
 
     Raises:
-        InvalidArgument: naming the process.
+        InvalidArgument: if so; the error names the process.
     """
-    with contextlib.suppress(OSError):  # what cannot be read is no lock of ours; whoever takes it is told why not
+    with contextlib.suppress(OSError):  # what cannot be read is not our lock; taking it will raise the reason
         with Folder.open(path.parent) as folder:
             file = folder.opened(path.name)
         try:
@@ -79,7 +79,7 @@ def _locked(folder: Folder, path: Path) -> int:
         except BaseException:
             os.close(file)
             raise
-        os.close(file)  # who held it has removed it meanwhile: this is the lock of a file that nobody finds any more
+        os.close(file)  # its holder has removed it meanwhile: this file is not visible any more
 
 
 def _lock(file: int, path: Path, shared: bool = False) -> None:

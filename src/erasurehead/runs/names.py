@@ -1,4 +1,4 @@
-"""Where runs and comparisons leave their files: the names, stated in this one place, and folders for them."""
+"""Names of the files of runs and comparisons, and creation of their folders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.runs.locks import check_unlocked
 
 RUNS = "runs"
-"""The folder that run folders are made in if the user names none."""
+"""The default folder in which run folders are created."""
 
 CONFIG = "config.toml"
 STEPS = "steps.jsonl"
@@ -31,18 +31,18 @@ PEERS = "peers.jsonl"
 MEANS = "means.jsonl"
 TROUBLES = "troubles.jsonl"
 WAITING = "waiting.json"
-"""Who is late now: written while a step is waited for, at most once a second, and gone when the run has ended."""
+"""Which workers are late now: written during a step, at most once a second, and removed when the run has ended."""
 COMPARISON = "comparison.json"
 TABLE = "comparison.md"
 FIGURES = "figures"
 PICTURES = ("comparison", "progress", "step_times", "speed_up", "timeline", "gap", "decisions", "consensus", "links")
-"""The names of a comparison's figures, without what says their format."""
+"""The names of figures, without suffixes."""
 
 ROWS = (STEPS, ARRIVALS)
-"""Files that grow while a run goes on, and are written in place."""
+"""Files that grow during a run, and are written in place."""
 
 ROWS_OF_PEERS = (PEERS, MEANS, TROUBLES)
-"""The same, of a run without a coordinator."""
+"""The same for a run without a coordinator."""
 
 OF_A_RUN = frozenset(
     {CONFIG, *ROWS, *ROWS_OF_PEERS, EVALUATIONS, MODEL, ENCODING, SUMMARY, CONTROL, WAITING, CHECKSUMS}
@@ -56,13 +56,13 @@ _PROBE = ".erasurehead-"
 
 
 def of_checkpoints(name: str) -> bool:
-    """Say whether a file of this name is made among the checkpoints of a run."""
+    """Return whether a file name is one of checkpoints."""
     whole = _whole(name)
     return MANIFEST_NAME.fullmatch(whole) is not None or TENSORS_NAME.fullmatch(whole) is not None
 
 
 def _whole(name: str) -> str:
-    """Return what a file is called when it is whole: `.NAME.new` is what it is called while it is written."""
+    """Return the final name of a file, which is called `.NAME.new` while it is written."""
     return name[1:-4] if name.startswith(".") and name.endswith(".new") else name
 
 
@@ -71,15 +71,15 @@ def _of_a_run(name: str) -> bool:
 
 
 def check_free(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-    """Return the path of a folder to be, which must not be used and must be writable; it is not made yet.
+    """Return the path of a folder to create, which must be unused and writable; it is not created yet.
 
     Arguments:
         path: of the folder.
-        overwrite: whether it may hold an earlier run or comparison, and nothing else. A run that ended before its
-            first step is no more than an empty folder.
+        overwrite: whether it may hold an earlier run or comparison, but nothing else. A run that ended before its
+            first step counts as an empty folder.
 
     Raises:
-        InvalidArgument: if it is used, or cannot be written to.
+        InvalidArgument: if it is in use, or cannot be written to.
     """
     place = Path(path).expanduser()
     try:
@@ -96,14 +96,14 @@ def check_free(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
 
 
 def check_writable(place: Path, what: str = "The run folder") -> None:
-    """Raise if a folder, or the folders above it that are not there yet, cannot be written to.
+    """Raise if a folder cannot be written to, or cannot be created.
 
     Arguments:
-        place: the folder, or where it is to be.
-        what: it is, for errors.
+        place: path of the folder, which need not exist.
+        what: name of the folder, for errors.
 
     Raises:
-        InvalidArgument: saying why.
+        InvalidArgument: if so; the error says why.
     """
     if "\0" in str(place):
         raise _unwritable(place, "a NUL character is in its name", what)
@@ -111,18 +111,18 @@ def check_writable(place: Path, what: str = "The run folder") -> None:
     if not above.is_dir():
         raise _unwritable(place, f"{str(above)!r} is a file", what)
     try:
-        os.rmdir(tempfile.mkdtemp(prefix=_PROBE, dir=above))  # asking for permission alone is not enough
+        os.rmdir(tempfile.mkdtemp(prefix=_PROBE, dir=above))  # checking permissions is not enough
     except OSError as error:
         raise _unwritable(place, f"nothing can be made in {str(above)!r} ({error.strerror})", what) from None
 
 
 def make_folder(path: str | os.PathLike[str], overwrite: bool = False, access: Access = "private") -> Path:
-    """Make an empty folder; errors as for `check_free`.
+    """Create an empty folder; errors as for `check_free`.
 
-    Everything that is in it is looked at before anything of it is removed.
+    Everything in it is checked before anything is removed.
 
     Arguments:
-        path: of the folder. If it is there, it keeps its mode.
+        path: path of the folder. An existing one keeps its mode.
         overwrite: as for `check_free`.
         access: who may read it.
     """
@@ -138,7 +138,7 @@ def make_folder(path: str | os.PathLike[str], overwrite: bool = False, access: A
 
 @dataclass(frozen=True, eq=False)
 class _Entry:
-    """What an earlier run left, and is to be removed."""
+    """A file of an earlier run that is to be removed."""
 
     folder: Folder
     name: str
@@ -152,15 +152,15 @@ class _Entry:
 
 
 def _earlier(folder: Folder, overwrite: bool, opened: contextlib.ExitStack) -> list[_Entry]:
-    """Return what an earlier run or comparison left in a folder, files before the folders that they are in.
+    """Return what an earlier run or comparison left in a folder, files before their folders.
 
     Arguments:
-        folder: that is looked at.
-        overwrite: whether there may be one.
-        opened: closes the folders in it that stay open for what is to be removed.
+        folder: the folder to examine.
+        overwrite: whether there may be an earlier run.
+        opened: closes the subfolders that are kept open for removal.
 
     Raises:
-        InvalidArgument: if it is used, or holds something that no run wrote.
+        InvalidArgument: if it is in use, or holds something that no run wrote.
     """
     names = folder.names()
     inner = [name for name in names if _ours_in_a_comparison(name) and folder.kind(name) == "folder"]
@@ -180,7 +180,7 @@ def _ours_in_a_comparison(name: str) -> bool:
 
 
 def _found(folder: Folder, names: list[str], opened: contextlib.ExitStack, whole: bool) -> list[_Entry]:
-    """Return all that is in the folder of a run, or, if `whole`, of a comparison."""
+    """Return everything in the folder of a run, or, if `whole`, of a comparison."""
     entries: list[_Entry] = []
     for name in names:
         kind = folder.kind(name) if name.isprintable() else ""
@@ -194,7 +194,7 @@ def _found(folder: Folder, names: list[str], opened: contextlib.ExitStack, whole
 
 
 def _found_inside(folder: Folder, name: str, opened: contextlib.ExitStack) -> list[_Entry]:
-    """Return all that is in a folder of a run or a comparison."""
+    """Return everything in a subfolder of a run or a comparison."""
     inner = opened.enter_context(folder.inside(name))
     names = inner.names()
     if name not in (CHECKPOINTS, FIGURES) and not name.startswith(_PROBE):
@@ -218,12 +218,12 @@ def _strange(folder: Folder, name: str, kind: str) -> InvalidArgument:
 
 
 def check_tame(place: Path) -> None:
-    """Raise if something in the folder of a run, by a name that runs give, is not what runs make.
+    """Raise if something in the folder of a run has a name that runs use, but is not what runs create.
 
-    To be called before anything in it is changed. Files that no run makes are left alone.
+    Called before anything in it is changed. Other files are ignored.
 
     Raises:
-        DataError: naming it.
+        DataError: if so; the error names it.
     """
     try:
         with Folder.open(place) as folder:
@@ -241,13 +241,13 @@ def check_tame(place: Path) -> None:
 
 
 def no_run_folder(place: Path, error: OSError) -> DataError:
-    """Return what to raise where a run folder should be, and none can be opened: there is nothing, or a file."""
+    """Return the error for a run folder that cannot be opened because it is missing, or a file."""
     why = "it is a file" if isinstance(error, NotADirectoryError) else "it does not exist"
     return DataError(f"{str(place)!r} is not a run folder: {why}.")
 
 
 def has_steps(place: Path) -> bool:
-    """Whether a folder holds steps of a run. One that ended before its first step leaves nothing worth keeping."""
+    """Whether a folder holds steps of a run. A run without steps leaves nothing worth keeping."""
     try:
         with Folder.open(place) as folder:
             return _has_steps(folder)
@@ -260,7 +260,7 @@ def _has_steps(folder: Folder) -> bool:
 
 
 def has_checkpoints(place: Path) -> bool:
-    """Whether a folder holds a checkpoint of a run, whether or not it can be used."""
+    """Whether a folder holds a checkpoint of a run, usable or not."""
     try:
         with Folder.open(place) as folder, folder.inside(CHECKPOINTS) as inner:
             return any(MANIFEST_NAME.fullmatch(name) for name in inner.names())
@@ -269,7 +269,7 @@ def has_checkpoints(place: Path) -> bool:
 
 
 def next_free(folder: str | os.PathLike[str], name: str) -> Path:
-    """Return the first of `name-1`, `name-2`, ... in a folder that is not there yet."""
+    """Return the first of `name-1`, `name-2`, ... in a folder that does not exist yet."""
     number = 1
     while os.path.lexists(place := Path(folder) / f"{name}-{number}"):
         number += 1

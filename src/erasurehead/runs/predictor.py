@@ -1,4 +1,4 @@
-"""A trained model with the encoding of its data: what it makes of new files."""
+"""Trained models with the encoding of their data, for predictions on new files."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What a model says of rows.
+    """Predictions for rows.
 
     Attributes:
-        values: one a row: the class as the training file names it, or the number in the training file's units.
+        values: one per row: the class as in the training file, or the number in the training file's units.
         classes: the names of the classes, in the order of `probabilities`; empty for numbers.
-        probabilities: of each class, shape (n_rows, n_classes); None for numbers.
+        probabilities: probability of each class, shape (n_rows, n_classes); None for numbers.
         report: unseen and missing values.
     """
 
@@ -41,7 +41,7 @@ class Predictions:
     report: EncodingReport
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the predictions as plain data."""
         return {
             "predictions": self.values,
             "classes": list(self.classes),
@@ -55,7 +55,7 @@ class Scores:
     """How good a model is on labelled rows.
 
     Attributes:
-        metrics: such as `{"auc": 0.84}`; errors are in the units in which the model was trained.
+        metrics: values by name, such as `{"auc": 0.84}`; errors are in the units in which the model was trained.
         report: unseen and missing values.
     """
 
@@ -63,17 +63,17 @@ class Scores:
     report: EncodingReport
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the scores as plain data."""
         return {"metrics": self.metrics, "report": _plain(self.report)}
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedModel:
-    """A model, linear or a network, and how raw rows become what it was trained on.
+    """A trained model, linear or a network, with the encoding of its data.
 
     Arguments:
-        model: the parameters and what they mean.
-        encoding: of the training data.
+        model: the parameters and their meaning.
+        encoding: encoding of the training data.
     """
 
     model: ScoringModel
@@ -87,18 +87,18 @@ class TrainedModel:
         return f"TrainedModel({self.model.sample_loss.name}{name}, {self.model.n_features:,} coefficients)"
 
     def coefficients(self, *, standardized: bool = False) -> dict[str, float] | dict[str, dict[str, float]]:
-        """Return what each column adds to the score, by the column's name.
+        """Return the coefficient of each column, by the column's name.
 
-        The score is the predicted number, or the log odds of the second class against the first; of more than two
-        classes each has its own. It is the constant plus the sum over the columns of coefficient times value.
+        The score is the predicted number, or the log odds of the second class against the first; with more than two
+        classes each has its own score. It is the constant plus the sum over the columns of coefficient times value.
 
         Arguments:
-            standardized: of numbers, whether the value is the standardised one, as in training; else it is that of
-                the file, and the constant is what remains when all numbers are 0.
+            standardized: whether coefficients of numbers are for standardised values, as in training; otherwise for the
+                values in the file, and the constant is the score when all numbers are 0.
 
         Returns:
-            Column -> coefficient, such as `{"size": 2001.3, "town=Ely": -310.2, "(constant)": 88123.4}`; with more
-            than two classes, class -> such a mapping.
+            Coefficients by column, such as `{"size": 2001.3, "town=Ely": -310.2, "(constant)": 88123.4}`; with more
+            than two classes, such a mapping for each class.
 
         Raises:
             DataError: if the model is not linear.
@@ -118,7 +118,7 @@ class TrainedModel:
         """Load the model of a run.
 
         Arguments:
-            folder: of the run.
+            folder: folder of the run.
 
         Raises:
             DataError: if there is no run, or it has no model or no encoding, or its model is not finite.
@@ -167,7 +167,7 @@ class TrainedModel:
 
         Arguments:
             source: as for `predict`.
-            labels: the file that holds the labels, where the training data had them in a file of their own.
+            labels: the file that holds the labels, if the training data had them in a separate file.
 
         Raises:
             DataError: if the rows cannot be encoded, or have no labels.
@@ -182,7 +182,7 @@ class TrainedModel:
 
 
 def _model(tables: Mapping[str, Any], x: Array, encoding: Encoding) -> ScoringModel:
-    """Return the model that a run's settings say its parameters are of."""
+    """Return the model of a run, from its settings and parameters."""
     section, n_classes = tables.get("consensus", {}), max(2, encoding.target.n_classes)
     kind, hidden = section.get("model", "linear"), int(section.get("hidden", 0))
     if kind == "network":

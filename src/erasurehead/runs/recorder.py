@@ -1,4 +1,4 @@
-"""The callback that writes a run down while it goes on."""
+"""The callback that records a run."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from erasurehead.training.rows import ArrivalRow, StepRow
 class Recorder(Callback):
     """Writes a run into its folder: each step as it ends, and model, evaluations and summary at the end.
 
-    While it does, no other run can use the folder: it is locked, until the run ends or this process does.
+    Meanwhile no other run can use the folder: it is locked until the run or this process ends.
 
     Arguments:
-        folder: made by `RunFolder.create`.
-        facts: what else is to stand in `summary.json`, such as the data's name and shape.
-        required: whether training is to end where the records can no longer be written; else it continues without.
-        notify: takes a notice when it continues without.
+        folder: the folder, from `RunFolder.create`.
+        facts: further facts for `summary.json`, such as the data's name and shape.
+        required: whether training ends when records can no longer be written; otherwise it continues without them.
+        notify: called with a notice when it continues without records.
 
     Attributes:
-        checkpoint: where an earlier run goes on; None for a new run.
+        checkpoint: the checkpoint from which a run continues; None for a new run.
         resumption: the same, for the training loop.
-        resumed: steps after which the run was continued, each time that it was.
-        store: of the checkpoints of an earlier run; None for a new run.
-        wait_every: seconds between two notes of who is late.
+        resumed: the steps after which the run was continued.
+        store: store of the checkpoints of an earlier run; None for a new run.
+        wait_every: seconds between two records of which workers are late.
         x: the newest model; None before the first step.
         saved: whether the last model is in the folder.
     """
@@ -73,7 +73,7 @@ class Recorder(Callback):
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What `summary.json` says, or would, if it could be written."""
+        """The contents of `summary.json`, whether or not it could be written."""
         return dict(self._summary)
 
     @classmethod
@@ -87,17 +87,17 @@ class Recorder(Callback):
     ) -> Recorder:
         """Return the recorder of a run that is resumed from its newest checkpoint, in the same folder.
 
-        What was recorded after the checkpoint is cut off when training begins. The folder is locked from now on:
+        Records after the checkpoint are cut off when training begins. The folder is locked from now on:
         train, or call `end`.
 
         Arguments:
-            folder: of the run.
-            facts, required, notify: as for a new one.
+            folder: folder of the run.
+            facts, required, notify: as for a new recorder.
 
         Raises:
-            DataError: if there is no checkpoint that can be used, or the records do not fit it, or something in the
-                folder is not what runs make; nothing was changed then.
-            InvalidArgument: if the run is still going on.
+            DataError: if there is no usable checkpoint, or the records do not fit it, or something in the
+                folder is not what runs create; nothing is changed then.
+            InvalidArgument: if the run is still running.
         """
         recorder = cls(folder, facts, required=required, notify=notify)
         check_tame(folder.path)
@@ -118,7 +118,7 @@ class Recorder(Callback):
 
     @property
     def sizes(self) -> Mapping[str, int] | None:
-        """File of rows -> bytes written; None where they could not be written."""
+        """Bytes written to each file of rows; None if they could not be written."""
         return None if self._lost else {name: file.size for name, file in self._files.items()}
 
     def on_setup(self, scheme: Scheme, steps: int) -> None:
@@ -140,7 +140,7 @@ class Recorder(Callback):
             self.store.tidy()
         self.folder.rows_may_change()
         before = self.checkpoint
-        for name in (ARRIVALS, STEPS):  # flushed in this order: whose step is there has its arrivals there, too
+        for name in (ARRIVALS, STEPS):  # in this order, so that every step on disk has its arrivals on disk
             size = before.records[name] if before else 0
             self._files[name] = JsonlWriter(self.folder.path / name, size, self.folder.access)
 
@@ -166,7 +166,7 @@ class Recorder(Callback):
             self._try(self._flush)
 
     def on_last_step(self, step: int) -> None:
-        self._try(self._flush)  # the last checkpoint covers late messages of a step that its time has cut off
+        self._try(self._flush)  # the last checkpoint includes late messages of a step that the time limit broke off
 
     def _flush(self) -> None:
         for file in self._files.values():
@@ -179,14 +179,14 @@ class Recorder(Callback):
         self._end(run.status, run.stopped, lambda: self.folder.write(EVALUATIONS, "".join(lines)))
 
     def end(self, status: Status, reason: str) -> None:
-        """Save the last model and the summary, and close the files. What was ended once stays as it was.
+        """Save the last model and the summary, and close the files. Later calls change nothing.
 
         Arguments:
-            status: how it ended.
-            reason: why it ended early, in a sentence; empty if it did not.
+            status: how the run ended.
+            reason: why it ended early, as a sentence; empty if it did not.
 
         Raises:
-            RecordsError: if something of it cannot be written; all else is.
+            RecordsError: if something cannot be written; everything else is.
         """
         self._end(status, reason)
 
@@ -194,7 +194,7 @@ class Recorder(Callback):
         if self._summary["status"] != "running":
             return
         files = self._files.values()
-        # Late messages that came since the last step are not written yet, nor are rows that found no room before.
+        # Late messages since the last step are not written yet, nor are rows that did not fit before.
         acts: list[Callable[[], None]] = [file.flush for file in files if not file.closed]
         acts += [first, *(file.close for file in files)]
         if files:
@@ -206,7 +206,7 @@ class Recorder(Callback):
         with contextlib.suppress(OSError), Folder.open(self.folder.path) as folder:
             folder.remove(WAITING)
         if failure is not None and serious:
-            status, reason = "records", str(failure)  # so that it can be continued, and be finished
+            status, reason = "records", str(failure)  # so that the run can be continued and finished
         self._summary |= {"status": status, "reason": reason}
         failure = failure or _first_failure([partial(self.folder.write_summary, self._summary)])
         self._release_lock()
@@ -220,7 +220,7 @@ class Recorder(Callback):
         self.saved = True
 
     def _try(self, act: Callable[[], None]) -> None:
-        """Write something down; where that fails, continue without records if that is allowed."""
+        """Write something; if that fails, continue without records if that is allowed."""
         if self._lost:
             return
         try:
@@ -235,11 +235,11 @@ class Recorder(Callback):
             self.unrecorded(error, "Training goes on without records.")
 
     def unrecorded(self, error: OSError, then: str = "") -> None:
-        """Tell that something of the run cannot be written.
+        """Report that something of the run cannot be written.
 
         Arguments:
-            error: why.
-            then: what follows from it, as a sentence.
+            error: the reason.
+            then: the consequence, as a sentence.
         """
         text = f"{error} {then}".strip()
         self.notify(Notice("unrecorded", data={"reason": str(error)}, text=text))
@@ -258,7 +258,7 @@ class Recorder(Callback):
 
 
 def _first_failure(acts: Iterable[Callable[[], None]]) -> OSError | None:
-    """Do everything, as where one file finds no room a smaller one may; return what went wrong first."""
+    """Do everything, as a smaller file may fit where another did not; return the first error."""
     failure: OSError | None = None
     for act in acts:
         try:

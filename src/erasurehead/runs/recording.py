@@ -27,23 +27,23 @@ from erasurehead.training.signals import stopped_by, uninterrupted
 
 
 class Recording:
-    """Everything that is written down of one run while it trains.
+    """Everything that is recorded of one run while it trains.
 
     Arguments:
-        out: the run folder; it is made, or, where a run is resumed, opened and locked.
-        config: of the run.
-        data: what is learned from.
-        facts: what makes the run what it is: a checkpoint is only continued by a run with the same.
-        resuming: whether the run goes on from its newest checkpoint.
-        callbacks: hooks that watch; they are told what goes wrong with the records.
+        out: the run folder; it is created or, when a run is resumed, opened and locked.
+        config: configuration of the run.
+        data: the data set.
+        facts: what determines the run: a checkpoint is only continued by a run with the same facts.
+        resuming: whether the run continues from its newest checkpoint.
+        callbacks: hooks that watch; they are told of problems with the records.
 
     Attributes:
-        callbacks: for the training loop, in their order: the records are written before the callbacks are called, and
+        callbacks: for the training loop, in order: the records are written before the callbacks are called, and
             a checkpoint is made after them.
 
     Raises:
-        InvalidArgument: if the folder was taken meanwhile.
-        DataError: if there is no checkpoint that can be used.
+        InvalidArgument: if the folder has been taken meanwhile.
+        DataError: if there is no usable checkpoint.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Recording:
     ) -> None:
         self._out, self._config, self._data = out, config, data
         self._watching = callbacks
-        with uninterrupted():  # a folder that is there can be continued
+        with uninterrupted():  # once the folder exists, the run can be continued
             self._recorder = self._reopened() if resuming else self._created()
             self._recorder.folder.write(CONFIG, self._run_file)
             section = config.checkpoints
@@ -70,25 +70,25 @@ class Recording:
 
     @property
     def resumption(self) -> Resumption | None:
-        """Where the run goes on; None for a new one."""
+        """The state from which the run continues; None for a new one."""
         return self._recorder.resumption
 
     def wanted(self, step: int) -> int | None:
-        """Return how many workers the run was asked to take from a step on; None if nothing new was asked."""
+        """Return a newly requested number of workers; None if there is no new request."""
         return self._control.wanted()
 
     def end(self, run: Run) -> None:
-        """Add to a run that is over what its summary says, and where its model is."""
+        """Add to a finished run its summary, and the place of its model."""
         saved = self._rescue_model()
         run.summary = {**self._recorder.summary, "model": None if saved is None else str(saved)}
 
     def cut_off(self, error: BaseException) -> None:
-        """Write what is left to be written of a run that has ended with an error.
+        """Write the remaining records of a run that has ended with an error.
 
         Raises:
-            RecordsError: where that was the error, with the last good checkpoint.
+            RecordsError: if that was the error; it then names the last good checkpoint.
         """
-        with contextlib.suppress(OSError):  # a full disk may be what ended the run
+        with contextlib.suppress(OSError):  # a full disk may have ended the run
             if isinstance(error, KeyboardInterrupt):
                 self._recorder.end("interrupted", stopped_by(error))
             else:
@@ -97,7 +97,7 @@ class Recording:
         if isinstance(error, RecordsError):
             if (
                 self._recorder.summary.get("steps") == self._config.run.steps
-            ):  # else the run goes on from its checkpoint
+            ):  # otherwise the run continues from its checkpoint
                 self._rescue_model()
             raise RecordsError(f"{error} {last_good(self._checkpointer.store.step)}") from error
 
@@ -137,10 +137,10 @@ class Recording:
         return recorder
 
     def _rescue_model(self) -> Path | None:
-        """Save the model where there is room, if there was none in the run folder, and say where.
+        """Save the model elsewhere if there was no room in the run folder, and report where.
 
         Returns:
-            The folder that it is in: one that `predict` takes; None if nothing can be written anywhere.
+            The folder, which `predict` accepts; None if it cannot be written anywhere.
         """
         recorder, out = self._recorder, self._out
         if recorder.saved or recorder.x is None:
@@ -154,7 +154,7 @@ class Recording:
                 folder.write(ENCODING, self._data.encoding.to_json())
                 folder.write_model(recorder.x)
                 folder.write_summary(recorder.summary)
-            except (OSError, RuntimeError, InvalidArgument):  # there is no such folder, or no room in it
+            except (OSError, RuntimeError, InvalidArgument):  # there is no such folder, or it has no room
                 if place != out:
                     shutil.rmtree(place, ignore_errors=True)
                 continue

@@ -1,4 +1,4 @@
-"""Whether a run can go on, and with what: its checkpoint, and the rows up to there."""
+"""Whether a run can be continued, and from what: its checkpoint, and the rows until then."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from erasurehead.training.result import Resumption
 
 
 def resumption(folder: RunFolder, checkpoint: Checkpoint) -> Resumption:
-    """Return what the training loop continues from.
+    """Return the state from which the training loop continues.
 
     Raises:
         DataError: if the records are not those of the checkpoint's steps.
@@ -30,11 +30,11 @@ def resumption(folder: RunFolder, checkpoint: Checkpoint) -> Resumption:
 
 
 def opened_to_go_on(path: str | os.PathLike[str]) -> RunFolder:
-    """Return the folder of a run that is to go on.
+    """Open the folder of a run that is to be continued.
 
     Raises:
-        DataError: if there is no run in it, something else bears the name of one of its files, or it has no settings.
-        InvalidArgument: if the run is still going on.
+        DataError: if there is no run in it, something else has the name of one of its files, or it has no settings.
+        InvalidArgument: if the run is still running.
     """
     opened = RunFolder.open(path)
     check_tame(opened.path)
@@ -47,7 +47,7 @@ def opened_to_go_on(path: str | os.PathLike[str]) -> RunFolder:
 
 
 def can_be_resumed(path: Path) -> bool:
-    """Return whether there is a run in a folder that can be resumed from a checkpoint."""
+    """Return whether a folder holds a run that can be resumed from a checkpoint."""
     try:
         folder = RunFolder.open(path)
         check_tame(path)
@@ -60,14 +60,14 @@ def can_be_resumed(path: Path) -> bool:
 
 
 def check_unfinished(folder: RunFolder, steps: int) -> None:
-    """Raise if there is nothing left to do in a run of this many steps in all.
+    """Raise if there is nothing left to do in a run of this total number of steps.
 
     Raises:
-        InvalidArgument: if it is finished after as many or more, or its checkpoints were removed when it finished.
+        InvalidArgument: if it has finished that many steps or more, or its checkpoints were removed when it finished.
     """
     try:
         summary = folder.summary
-    except DataError:  # a run is resumed without its summary, which it writes again
+    except DataError:  # the summary is not needed, and will be written again
         return
     if summary.get("status") != "finished":
         return

@@ -1,4 +1,4 @@
-"""Whether the settings of a run go together, as far as that can be told before its data are read."""
+"""Checks whether the settings of a run fit together, as far as possible before its data are read."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from erasurehead.training.stopping import Until
 _SCORES: Mapping[str, tuple[str, ...]] = {
     loss.name: loss.score_names for loss in (LogisticLoss, SquaredLoss, SoftmaxLoss)
 }
-"""Loss -> the metrics that are measured on test rows."""
+"""For each loss, the metrics that are measured on test rows."""
 
 _OF_EVERY_MODEL = ("gap", "objective")
-"""Metrics that a run can end by, whatever is minimised."""
+"""Metrics by which any run can end."""
 
 
 def check_settings(config: Config, resuming: bool = False) -> Scheme:
-    """Check all of a configuration that does not need the data.
+    """Check everything in a configuration that does not need the data.
 
     Arguments:
-        config: of a run.
-        resuming: whether the run goes on: the one whose model it began with need not be there any more.
+        config: the configuration of a run.
+        resuming: whether the run is continued; the run of its first model then need not exist any more.
 
     Returns:
         The scheme.
 
     Raises:
-        InvalidArgument: if something does not fit, naming the key.
+        InvalidArgument: if something does not fit; the error names the key.
     """
     workers, run, text = config.run.workers, config.run, chosen_scheme(config)
     scheme = parse_scheme(text, workers)
@@ -57,14 +57,14 @@ def check_settings(config: Config, resuming: bool = False) -> Scheme:
 
 
 def check_target(config: Config, metric: str) -> None:
-    """Raise if a metric cannot be measured on test rows, whatever the data are.
+    """Raise if a metric cannot be measured on test rows, whatever the data.
 
     Arguments:
-        config: of a run.
+        config: the configuration of a run.
         metric: such as `"auc"`.
 
     Raises:
-        InvalidArgument: naming the metrics that can be.
+        InvalidArgument: if so; the error names the metrics that can be.
     """
     own = config.data.source not in NAMES and not is_sharded(config.data.source)
     if not config.run.evaluate_every or (own and not config.data.test_fraction):
@@ -80,17 +80,17 @@ def check_metric_name(
     besides: tuple[str, ...] = (),
     rule: str = "must name a metric that is measured",
 ) -> None:
-    """Raise if there is no such metric.
+    """Raise if a metric does not exist.
 
     Arguments:
-        argument: that names it, for errors.
+        argument: the argument that names it, for errors.
         metric: such as `"auc"`.
-        config: of a run; if it leaves the loss open, the metrics of all losses are allowed.
-        besides: metrics that there are besides those of test rows.
-        rule: that is broken, for errors.
+        config: the configuration of a run; if it leaves the loss open, the metrics of all losses are allowed.
+        besides: further metrics, in addition to those of test rows.
+        rule: the rule that is violated, for errors.
 
     Raises:
-        InvalidArgument: naming those that there are.
+        InvalidArgument: if so; the error names those that exist.
     """
     loss = config.problem.loss
     known = [name for of, names in _SCORES.items() if loss in (None, of) for name in names]

@@ -1,4 +1,4 @@
-"""What stands in the summary of a run: its data, its figures, and the versions that made it."""
+"""The summary of a run: its data, its figures, and the versions of the software."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def figures(run: Run) -> dict[str, Any]:
 
 
 def describe(data: Dataset | ShardedDataset) -> dict[str, Any]:
-    """Return what a data set is, as plain data."""
+    """Return the description of a data set, as plain data."""
     return {
         "name": data.name,
         "source": data.source,
@@ -66,7 +66,7 @@ def describe(data: Dataset | ShardedDataset) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what a run depends on."""
+    """Return the versions of the packages that a run depends on."""
     try:
         own = version("erasurehead")
     except PackageNotFoundError:  # run from its source, without being installed

@@ -1,1 +1,1 @@
-"""Checkpoints of a run: made in the background, whole or not at all."""
+"""Checkpoints of a run: written atomically, in the background."""

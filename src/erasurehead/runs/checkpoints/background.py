@@ -1,4 +1,4 @@
-"""A thread that does the newest of the jobs handed to it, so that whoever hands them over need not wait."""
+"""A thread that does the newest of the jobs handed to it, so that the caller does not have to wait."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 class Background(Generic[T]):
-    """Does jobs in a thread of its own, one at a time; of those that wait for their turn only the newest.
+    """Does jobs in a separate thread, one at a time; of the waiting jobs only the newest is done.
 
     Arguments:
-        work: does a job. What it raises ends the thread, and is raised where the next job is handed over.
+        work: does a job. An exception from it ends the thread, and is raised when the next job is handed over.
     """
 
     def __init__(self, work: Callable[[T], None]) -> None:
@@ -30,7 +30,7 @@ class Background(Generic[T]):
         """Hand a job over; it takes the place of one that has not begun.
 
         Arguments:
-            number: of the job, greater than any before.
+            number: number of the job, greater than any before.
             job: the job.
 
         Raises:
@@ -61,7 +61,7 @@ class Background(Generic[T]):
             self._raise()
 
     def close(self) -> None:
-        """Do what is to be done, and end the thread. May be called twice.
+        """Finish the waiting job, and end the thread. May be called twice.
 
         Raises:
             BaseException: what a job raised.

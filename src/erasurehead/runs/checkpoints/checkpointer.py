@@ -21,12 +21,12 @@ from erasurehead.training.evaluation import without_models
 from erasurehead.training.result import Run
 
 STATE_BUDGET = 0.02
-"""Share of the time that may go into taking states that are not due, so that one is at hand when training ends."""
+"""Fraction of the time that may be spent on states that are not due, so that one is available when training ends."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Taken:
-    """A state as it was between two steps, and how far the records had come."""
+    """A state between two steps, and the length of the records at that time."""
 
     step: int
     state: Mapping[str, Tree]
@@ -34,19 +34,19 @@ class _Taken:
 
 
 class Checkpointer(Callback):
-    """Makes checkpoints in the folder of a run, in a thread of its own.
+    """Makes checkpoints in the folder of a run, in a separate thread.
 
     When training ends early, the newest state that was taken is written as a last checkpoint. When it is finished, one
-    is left that holds no model of those that were evaluated, so that the run can be continued with more steps.
+    checkpoint without the evaluated models is kept, so that the run can be continued with more steps.
 
     Arguments:
-        recorder: of the run, before this one among the callbacks.
-        every_steps: make one every so many steps; 0 for never.
-        every_seconds: make one when this many seconds have passed since the last; 0 for never.
-        keep: how many of the newest are kept, at least 1.
-        behind: most steps that training may be ahead of a checkpoint that is being written; then it waits for the disk.
-        keep_finished: whether a run that is finished can be continued; else no checkpoint is left.
-        facts: what else the run is, such as a fingerprint of its data: plain data, found again in the checkpoint.
+        recorder: recorder of the run; it must precede this callback.
+        every_steps: number of steps between checkpoints; 0 for never.
+        every_seconds: seconds between checkpoints; 0 for never.
+        keep: number of newest checkpoints to keep, at least 1.
+        behind: largest number of steps that training may be ahead of a checkpoint that is being written.
+        keep_finished: whether a finished run can be continued; if not, no checkpoint is kept.
+        facts: what identifies the run, such as a fingerprint of its data, as plain data; stored in the checkpoint.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Checkpointer(Callback):
         self.store.keep = check_count("keep", keep)
         self.facts: dict[str, Any] = dict(facts or {})
         self.most_behind = 0
-        """The most steps that training was ahead of a checkpoint that was due."""
+        """The largest number of steps that training was ahead of a checkpoint that was due."""
         self._background = Background(self._save)
         self._taken: _Taken | None = None
         self._steps = 0
@@ -122,15 +122,15 @@ class Checkpointer(Callback):
                 self.store.save(taken.step, state, taken.records, self.facts, alone=True)
             else:
                 self.store.clear()
-        except OSError as error:  # the run is finished all the same
+        except OSError as error:  # the run is finished nevertheless
             self.recorder.unrecorded(
                 error, "The run is finished, but the checkpoint that it could be continued from may be missing."
             )
 
     def close(self) -> None:
-        """Write the last state that was taken, if it is not on disk yet, and end the thread.
+        """Write the last state, if it is not on disk yet, and end the thread.
 
-        That it cannot be written is told as a notice: something else has ended the run.
+        If it cannot be written, this is reported as a notice, as something else has ended the run.
         """
         taken, self._taken = self._taken, None
         try:
@@ -151,7 +151,7 @@ class Checkpointer(Callback):
 
     @contextlib.contextmanager
     def _failing(self) -> Generator[None]:
-        """Continue without checkpoints where they cannot be written, if that is allowed."""
+        """Continue without checkpoints if they cannot be written and that is allowed."""
         try:
             yield
         except OSError as error:
@@ -162,5 +162,5 @@ class Checkpointer(Callback):
 
 
 def last_good(step: int | None) -> str:
-    """Say which checkpoint there is to go on from, after an error."""
+    """Return a sentence about the checkpoint from which one can continue after an error."""
     return "There is no checkpoint." if step is None else f"The last good checkpoint is that of step {step}."

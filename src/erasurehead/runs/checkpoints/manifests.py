@@ -1,4 +1,4 @@
-"""The manifest of a checkpoint: one JSON file that says what belongs to it, with a checksum of itself."""
+"""The manifest of a checkpoint: a JSON file that lists its contents, with its own checksum."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ FORMAT, VERSION, KEY = "erasurehead-checkpoint", 4, "checkpoint"
 
 @dataclass(frozen=True, eq=False)
 class Manifest:
-    """What belongs to a checkpoint.
+    """The contents of a checkpoint.
 
     Arguments:
         step: number of steps done.
-        records: file of rows -> what of it was written by then.
-        facts: what the run is, to tell whether it may be continued: plain data.
-        files: name -> what the file of tensors is to hold.
+        records: for each file of rows, how much of it was written by then.
+        facts: what identifies the run, as plain data.
+        files: for each file of tensors, by name, its contents.
         next_tensor: number of the next new tensor.
         next_file: number of the next file of tensors.
         state: as `trees.encode` wrote it.
@@ -45,7 +45,7 @@ class Manifest:
         return f"step-{self.step:07d}.json"
 
     def write(self, folder: Folder) -> None:
-        """Write it into a folder, as a whole.
+        """Write the manifest into a folder, atomically.
 
         Raises:
             OSError: if it cannot be written.
@@ -74,7 +74,7 @@ def read_manifest(folder: Folder, name: str) -> Manifest:
     """Read a manifest.
 
     Raises:
-        DataError: if it is damaged, or none of this library, or of another version of it.
+        DataError: if it is damaged, or not of this library, or of another version of it.
     """
     path = folder.path / name
     try:

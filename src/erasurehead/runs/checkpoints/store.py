@@ -1,4 +1,4 @@
-"""Checkpoints of a run: what is needed to go on to the bit, in files that are there whole or not at all."""
+"""Checkpoints of a run: all that is needed to continue bit for bit, in files that are written atomically."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from erasurehead.runs.names import CHECKPOINTS, MANIFEST_NAME, of_checkpoints
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A state, as it was read back.
+    """A state that was read from disk.
 
     Attributes:
         step: number of steps done.
-        state: as the training loop gave it.
-        records: file of rows in the run folder -> bytes of it that belong to these steps.
-        facts: what the run is.
+        state: the training loop's state.
+        records: for each file of rows in the run folder, the bytes that belong to these steps.
+        facts: what identifies the run.
         passed_over: why newer checkpoints cannot be used, one sentence each.
     """
 
@@ -46,13 +46,13 @@ class CheckpointStore:
     """The checkpoints of one run, in a folder `checkpoints` of its run folder.
 
     A checkpoint is a manifest, `step-0000123.json`, and the files of tensors that it names. The tensors are on disk
-    before the manifest, the manifest before older ones are removed, so that whatever happens at whatever moment, the
-    newest checkpoint that was ever finished can be read, or a newer one. Files of rows are told by a checksum that
-    grows with them: of what was read for one checkpoint, nothing is read again for the next.
+    before the manifest, and the manifest before older ones are removed, so that at any moment the newest checkpoint
+    that was ever finished, or a newer one, can be read. Files of rows are verified by an incremental checksum: what was
+    read for one checkpoint is not read again for the next.
 
     Arguments:
         run: the run folder.
-        keep: how many of the newest checkpoints are kept, at least 1.
+        keep: number of newest checkpoints to keep, at least 1.
         access: who may read them.
     """
 
@@ -74,17 +74,18 @@ class CheckpointStore:
     def save(
         self, step: int, state: Tree, records: Mapping[str, int], facts: Mapping[str, Any], *, alone: bool = False
     ) -> None:
-        """Write a checkpoint, and remove what is older than those to be kept.
+        """Write a checkpoint, and remove old ones.
 
         Arguments:
-            step: number of steps done; greater than that of any before, but for one that takes its place.
-            state: as `Callback.on_state` has it.
-            records: file of rows in the run folder -> bytes of it that belong to these steps.
-            facts: what the run is, as plain data.
-            alone: whether it takes the place of all before it.
+            step: number of steps done; greater than that of any checkpoint before, or equal to that of one that it
+                replaces.
+            state: as in `Callback.on_state`.
+            records: for each file of rows in the run folder, the bytes that belong to these steps.
+            facts: what identifies the run, as plain data.
+            alone: whether it replaces all checkpoints before it.
 
         Raises:
-            RecordsError: if something cannot be written; the checkpoints before this one are as they were.
+            RecordsError: if something cannot be written; earlier checkpoints remain as they were.
         """
         self.tidy()
         with self._writing(), Folder.open(self.run, self.access) as run, run.inside(CHECKPOINTS) as folder:
@@ -101,17 +102,17 @@ class CheckpointStore:
 
     @contextlib.contextmanager
     def _writing(self) -> Generator[None]:
-        """Raise what the system refuses in this block as a `RecordsError` that names the file."""
+        """Raise system errors in this block as a `RecordsError` that names the file."""
         try:
             yield
         except OSError as error:
             raise unwritable(Path(str(error.filename or self.folder)), error) from error
 
     def load(self) -> Checkpoint:
-        """Read the newest checkpoint that is whole, and go on from there with the next `save`.
+        """Read the newest intact checkpoint, and continue from there with the next `save`.
 
         Raises:
-            DataError: if there is none, saying what is wrong with the newest.
+            DataError: if there is none; the error says what is wrong with the newest.
         """
         passed_over: list[str] = []
         with self._reading() as folders:
@@ -134,10 +135,10 @@ class CheckpointStore:
         raise self._nothing(passed_over)
 
     def newest(self) -> tuple[int, Mapping[str, Any]]:
-        """Return step and facts of the newest checkpoint whose manifest is whole, without reading any state.
+        """Return step and facts of the newest checkpoint whose manifest is intact, without reading any state.
 
         Raises:
-            DataError: if there is none, saying what is wrong with the newest.
+            DataError: if there is none; the error says what is wrong with the newest.
         """
         said: list[str] = []
         with self._reading() as folders:
@@ -153,10 +154,10 @@ class CheckpointStore:
 
     @contextlib.contextmanager
     def _reading(self) -> Generator[tuple[Folder, Folder] | None]:
-        """Open the run folder and that of its checkpoints; None if there is none.
+        """Open the run folder and that of its checkpoints; yield None if there is none.
 
         Raises:
-            DataError: if it cannot be read, or is no folder.
+            DataError: if it cannot be read, or is not a folder.
         """
         with contextlib.ExitStack() as opened:
             try:
@@ -175,13 +176,13 @@ class CheckpointStore:
         )
 
     def tidy(self) -> None:
-        """Make the folder, and remove from it what no checkpoint that is to be kept knows of.
+        """Create the folder, and remove from it whatever does not belong to a checkpoint that is kept.
 
-        Newer checkpoints that were passed over are among it: once the records go on from an older one, they are of
-        another run. What is not named as checkpoints are is nobody's of ours, and stays.
+        This includes newer checkpoints that were passed over: once the records continue from an older one, they belong
+        to another run. Files that are not named like checkpoints are not ours, and stay.
 
         Raises:
-            RecordsError: if that cannot be done.
+            RecordsError: if that is impossible.
         """
         if self._is_tidy:
             return
@@ -190,10 +191,10 @@ class CheckpointStore:
         self._is_tidy = True
 
     def clear(self) -> None:
-        """Remove all checkpoints, and the folder, unless somebody else keeps something there.
+        """Remove all checkpoints, and the folder, unless there are other files in it.
 
         Raises:
-            RecordsError: if that cannot be done.
+            RecordsError: if that is impossible.
         """
         with self._writing(), Folder.open(self.run) as run:
             if run.kind(CHECKPOINTS) != "folder":
@@ -220,7 +221,7 @@ class CheckpointStore:
         return cast("dict[str, Any]", state), arrays, rows
 
     def _replace(self, folder: Folder, newest: Manifest, keep: int) -> None:
-        """Count a new manifest among those that are kept, and remove what no other needs, manifests first."""
+        """Add a manifest to those that are kept, and remove what none of them needs, manifests first."""
         before = self._used()
         self._kept = [*(manifest for manifest in self._kept if manifest.step != newest.step), newest][-keep:]
         for name in sorted(before - self._used(), key=lambda name: (MANIFEST_NAME.fullmatch(name) is None, name)):
@@ -237,7 +238,7 @@ def _manifests(names: Iterable[str]) -> list[str]:
 
 
 def _remove(folder: Folder, used: set[str]) -> None:
-    """Remove what is named as checkpoints are and not of use, manifests first: all of it is looked at before."""
+    """Remove unused files that are named like checkpoints, manifests first, after checking all of them."""
     names = [name for name in folder.names() if of_checkpoints(name) and name not in used]
     for name in names:
         folder.check_file(name)

@@ -1,4 +1,4 @@
-"""Which arrays are on disk already, and where: each is written once, however many checkpoints it belongs to."""
+"""Which arrays are on disk, and where: each is written once, however many checkpoints it belongs to."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from erasurehead._internal.storage import Folder
 from erasurehead._internal.tensor_files import TensorFile, save_tensors
 
 MOST_BYTES = 64 << 20
-"""Bytes of tensors in one file, unless a single one is larger: what is read is in memory as a whole."""
+"""Bytes of tensors in one file, unless a single one is larger: files are read into memory as a whole."""
 
 SMALL, ALIKE = 1 << 20, 8
-"""Files that hold less than this many bytes are merged, as many as this of about the same size at a time."""
+"""Files smaller than `SMALL` bytes are merged, `ALIKE` files of about the same size at a time."""
 
 
 class TensorStore:
     """Files of tensors in a folder, each tensor with a number.
 
-    Optimizers, orders in flight and snapshots share arrays, and nobody changes an array once others can see it. So an
-    array that was stored is known by what it *is*, as long as somebody holds it, and need not be looked into.
+    Optimizers, orders in flight and snapshots share arrays, and nobody changes an array once others can see it. So a
+    stored array is recognised by its identity as long as somebody holds it, and its contents need not be compared.
 
-    A file is written once and never changed. What of it still belongs to the state grows less; when that is less than
-    half, it is copied into the next file, and the old one is let go. So the files of a state hold at most twice its
-    bytes, and all that is ever written is at most twice all that is ever new. Small files of about the same size are
-    merged by eights, so that there are few, and each byte of them is copied a few times.
+    A file is written once and never changed. The part of it that still belongs to the state shrinks; when it is less
+    than half, it is copied into the next file, and the old file is dropped. So the files of a state hold at most twice
+    its bytes, and in total at most twice the new bytes are written. Small files of about the same size are merged by
+    eights, so that there are few files, and each byte is copied only a few times.
 
     Arguments:
-        files: name -> file, of what is stored already.
-        arrays: number -> array, of what is stored already.
+        files: stored files by name.
+        arrays: stored arrays by number.
         next_tensor: number of the next new tensor.
         next_file: number of the next file.
     """
@@ -52,13 +52,13 @@ class TensorStore:
         self._known = _references(arrays or {})
 
     def put(self, tree: Tree, folder: Folder) -> Any:
-        """Write the arrays of a state that are not stored yet, and return the state with numbers in their places.
+        """Write the arrays of a state that are not stored yet; return the state with their numbers in place of arrays.
 
-        Afterwards `files` are those that hold the state's arrays.
+        Afterwards `files` has exactly the files with the state's arrays.
 
         Arguments:
             tree: the state.
-            folder: of the files.
+            folder: folder of the files.
 
         Raises:
             OSError: if a file cannot be written.
@@ -98,7 +98,7 @@ def _references(arrays: Mapping[int, NDArray[Any]]) -> dict[int, tuple[weakref.r
 
 
 def _worth_keeping(files: Mapping[str, TensorFile], wanted: Mapping[int, Any]) -> dict[str, TensorFile]:
-    """Return the files that go on holding what is wanted of them; what others hold of it is to be written again."""
+    """Return the files to keep; the wanted arrays in other files have to be written again."""
     kept: dict[str, TensorFile] = {}
     alike: defaultdict[int, list[str]] = defaultdict(list)
     for name, file in files.items():

@@ -1,4 +1,4 @@
-"""From tables to a checked configuration; what is wrong is said in one sentence that names the key."""
+"""From tables to a checked configuration; errors are one sentence that names the key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _Root = TypeVar("_Root", bound=BaseModel)
 
 _MAY_BE_EMPTY = frozenset({"run.address"})
-"""Keys whose own check says more of an empty text."""
+"""Keys whose own check has a better message for an empty text."""
 
 _RULES: Mapping[str, str] = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
@@ -33,7 +33,7 @@ _RULES: Mapping[str, str] = {
     "greater_than_equal": "must be at least {ge:g}",
     "less_than_equal": "must be at most {le:g}",
 }
-"""What pydantic finds wrong, in the words that arguments from Python are refused with."""
+"""Pydantic's errors, in the words of errors about arguments in Python."""
 
 
 def build_config(tables: Mapping[str, Any], options: Mapping[str, str] | None = None) -> Config:
@@ -55,13 +55,13 @@ def build(root: type[_Root], tables: Mapping[str, Any], options: Mapping[str, st
     """Check what a run file of some kind says.
 
     Arguments:
-        root: all that it may say.
+        root: the model of the run file.
         tables: as `tomllib` reads them.
-        options: key, such as `"run.steps"` -> what the user wrote instead, such as `"--steps"`, for errors.
+        options: what the user wrote for a key, such as `"--steps"` for `"run.steps"`, for errors.
 
     Raises:
-        UnknownKey: if there is no such key; it names those that there are.
-        InvalidArgument: if a value is not allowed; it names the key.
+        UnknownKey: if there is no such key; the error names those that exist.
+        InvalidArgument: if a value is not allowed; the error names the key.
     """
     try:
         config = root.model_validate(dict(tables))
@@ -96,7 +96,7 @@ def read_config(
 
     Arguments:
         path: of the TOML file.
-        overrides: tables whose values go before those of the file.
+        overrides: tables whose values take precedence over the file's.
         options: as for `build_config`.
 
     Raises:
@@ -109,27 +109,27 @@ def read_config(
 
 
 def overridden(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `merged` does, without what an option that names another engine leaves without a meaning.
+    """Like `merged`, but without keys that lose their meaning when an option names another engine.
 
     Arguments:
-        below: tables of a run file, or of a run that goes on.
-        above: what was given besides.
+        below: tables of a run file, or of a run that is continued.
+        above: tables that were given in addition.
     """
     out, run = merged(below, above), above.get("run")
     given: Mapping[str, Any] = cast("Mapping[str, Any]", run) if isinstance(run, Mapping) else {}
     no_sections = [key for key in above.keys() & below.keys() if isinstance(above[key], Mapping)]
-    out |= {key: below[key] for key in no_sections if not isinstance(below[key], Mapping)}  # to be refused as they are
+    out |= {key: below[key] for key in no_sections if not isinstance(below[key], Mapping)}  # to be refused later
     if "address" not in given and given.get("engine", "ray") != "ray" and isinstance(out["run"], Mapping):
         out["run"] = {key: value for key, value in cast("Mapping[str, Any]", out["run"]).items() if key != "address"}
     return out
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return tables in which the values of `above` go before those of `below`, section by section.
+    """Return tables in which the values of `above` take precedence over those of `below`, section by section.
 
     Arguments:
-        below: such as what a run file says.
-        above: such as what the command line says.
+        below: for example the tables of a run file.
+        above: for example the values from the command line.
     """
     out = dict(below)
     for key, value in above.items():
@@ -156,11 +156,11 @@ def _sentence(root: type[BaseModel], errors: list[ErrorDetails], options: Mappin
 
 
 class UnknownKey(InvalidArgument):
-    """A run file has a key that there is not: the message names those that there are.
+    """A run file has an unknown key; the message names the known ones.
 
     Arguments:
-        key: with its section, such as `"run.step"`.
-        said: the sentence.
+        key: the key with its section, such as `"run.step"`.
+        said: the message.
     """
 
     def __init__(self, key: str, said: str) -> None:
@@ -200,7 +200,7 @@ def _key(root: type[BaseModel], error: ErrorDetails) -> str:
 
 
 def _instead(error: ErrorDetails) -> str:
-    """Return what would work where a list of texts was to be and one text came: a list of one."""
+    """Return what would work where a single text was given in place of a list: a list of one."""
     listed = error["type"] == "tuple_type" and error["loc"][-1] == "tuple[str, ...]" and isinstance(error["input"], str)
     return f"write {json.dumps([error['input']], ensure_ascii=False)}" if listed else ""
 

@@ -1,4 +1,4 @@
-"""Which scheme and which optimizer a run takes where its run file leaves them open: they are chosen together."""
+"""The default scheme and optimizer of a run, which are chosen together."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
 _CLUSTERS = ("mpi", "ray")  # engines whose workers may be on machines that are slow at different times
 
 MOST_STEPS = 1000
-"""Steps where none are named, of an optimizer that ends by itself."""
+"""Default number of steps for an optimizer that ends by itself."""
 
 
 def chosen_scheme(config: Config) -> str:
-    """Return the text of the scheme: as given, or the one that needs no settings, or that goes with those given."""
+    """Return the text of the scheme: the given one, or a default that fits the other settings."""
     if config.scheme is not None:
         return config.scheme
     if config.run.preset == "paper":
         return default_scheme(config.run.workers)
     delayed = config.data.source in NAMES or config.delays.model is not None
     if _finds_steps(config):
-        # Without delays workers of one machine are late together: computing all three times costs, and gains nothing.
+        # Without delays, workers on one machine are late together: computing everything three times gains nothing.
         return "adaptive()" if delayed or config.run.engine in _CLUSTERS else "adaptive(load=1)"
     return default_scheme(config.run.workers) if delayed else "uncoded()"
 
 
 def chosen_optimizer(config: Config, scheme: str) -> OptimizerSection:
-    """Return the optimizer's section with a name: as given, or the one that goes with the scheme.
+    """Return the optimizer's section with a name: the given one, or the default for the scheme.
 
     Arguments:
-        config: as given.
+        config: the configuration as given.
         scheme: text of the scheme.
     """
     section = config.optimizer
@@ -45,7 +45,7 @@ def chosen_optimizer(config: Config, scheme: str) -> OptimizerSection:
 
 
 def _finds_steps(config: Config) -> bool:
-    """Whether nothing is said that an optimizer which finds its steps itself cannot do with."""
+    """Whether no setting is given that an optimizer which finds its steps itself cannot use."""
     section = config.optimizer
     said = (section.rate, section.momentum, section.restart)
     return section.name in (None, "quasi_newton") and said == (None, None, None)

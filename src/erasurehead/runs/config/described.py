@@ -1,4 +1,4 @@
-"""How a key of a run file is described, for whatever is made of that: options, help, tables, a JSON schema."""
+"""Descriptions of the keys of run files, from which options, help, tables and a JSON schema are made."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Section(BaseModel):
-    """A table of a run file: nothing but what is described may stand in it, and nothing in it changes."""
+    """A table of a run file: it has only the described keys, and is immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -17,12 +17,12 @@ def key(default: Any, text: str, *, option: str = "", metavar: str = "", panel: 
     """Return the field of a key.
 
     Arguments:
-        default: its value where it is left out; None for a value that depends on the others.
-        text: what it means, in a sentence or two, for help and documentation.
-        option: how the command line spells it, such as `"--workers, -w"`; empty if it has no option.
-        metavar: stands for its value in the help.
-        panel: of the help, if not that of its section.
-        **rules: of pydantic, such as `ge`, and `examples`.
+        default: its default; None for a value that depends on other keys.
+        text: its meaning, in a sentence or two, for help and documentation.
+        option: its option on the command line, such as `"--workers, -w"`; empty if it has no option.
+        metavar: placeholder for its value in the help.
+        panel: panel in the help, if not that of its section.
+        **rules: rules of pydantic, such as `ge`, and `examples`.
     """
     extra = {"x-option": option, "x-metavar": metavar, "x-panel": panel}
     shown: Any = {name: said for name, said in extra.items() if said}

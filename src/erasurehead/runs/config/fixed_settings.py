@@ -1,4 +1,4 @@
-"""Which settings make a run what it is, and may not change when it goes on from a checkpoint."""
+"""Which settings determine a run, and must not change when it is continued from a checkpoint."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _FREE = frozenset(
         "run.start_patience",
     }
 )
-"""Keys that may change: where things are, and how long the run is. What the data hold is told by their fingerprint."""
+"""Keys that may change: where things are, and how long the run is. Data are identified by their fingerprint."""
 
 _FREE_SECTIONS = frozenset({"checkpoints", "faults"})
 
 
 def determining(config: Config) -> dict[str, Any]:
-    """Return what makes a run what it is, as plain data: key, such as `"problem.l2"`, -> value.
+    """Return the settings that determine a run, as plain data: values by key, such as `"problem.l2"`.
 
     >>> "run.steps" in determining(Config()), determining(Config())["run.workers"]
     (False, 30)
@@ -51,5 +51,5 @@ def determining(config: Config) -> dict[str, Any]:
 
 
 def with_defaults(before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `determining` had found, perhaps in another version: a key that it lacks had its default."""
+    """Return a result of `determining`, perhaps from an earlier version, completed with defaults."""
     return {**determining(Config()), **before}

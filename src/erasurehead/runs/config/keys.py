@@ -1,4 +1,4 @@
-"""The keys of a run file as data, for whatever is made of their description: options, help, tables, a JSON schema."""
+"""The keys of run files as data, from which options, help, tables and a JSON schema are made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PANELS: Mapping[str, str] = {
     "faults": "Death, hanging and lies",
     "consensus": "Peers",
 }
-"""Section -> the panel of the help that its options stand in."""
+"""The panel of the help for the options of each section."""
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,17 @@ class Key:
     """A key of a run file.
 
     Attributes:
-        section: where it stands; empty for a key above all sections.
-        name: within the section.
-        text: what it means, for people.
-        default: its value where it is left out; None for a value that depends on the others.
-        type: of its values, but None: `bool`, `int`, `float`; `str` for whatever else is written as a text.
-        kind: of its values, in words, such as `"whole number"`.
-        values: texts that it can be, in place of any others or besides.
-        limits: what its numbers must keep, such as `{"ge": 1}`.
-        options: how the command line spells it: long, then short; none if it has no option.
-        metavar: stands for its value in the help.
-        panel: of the help.
+        section: its section; empty for a key above all sections.
+        name: its name within the section.
+        text: its meaning, for people.
+        default: its default; None for a value that depends on other keys.
+        type: type of its values other than None: `bool`, `int`, `float`; `str` for whatever else is written as a text.
+        kind: kind of its values, in words, such as `"whole number"`.
+        values: texts that it can be, in place of others or in addition.
+        limits: limits of its numbers, such as `{"ge": 1}`.
+        options: its options on the command line: long, then short; empty if it has none.
+        metavar: placeholder for its value in the help.
+        panel: panel in the help.
     """
 
     section: str
@@ -57,7 +57,7 @@ class Key:
     panel: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the key as plain data."""
         return {
             "key": self.path, "options": list(self.options), "values": self.range, "default": self.default,
             "text": self.text,
@@ -75,13 +75,13 @@ class Key:
 
     @property
     def help(self) -> str:
-        """What it means, with a default that is a number."""
+        """Its meaning, with its default if that is a number."""
         number = isinstance(self.default, int | float) and not isinstance(self.default, bool)
         return f"{self.text} By default {self.default:g}." if number and self.default else self.text
 
     @property
     def range(self) -> str:
-        """What its values may be, in a few words."""
+        """The range of its values, in a few words."""
         said = " and ".join(f"{_SIGNS[name]} {limit:g}" for name, limit in self.limits)
         return ", ".join(filter(None, (f"{self.kind} {said}".strip(), *self.values)))
 
@@ -137,7 +137,7 @@ def _keys_of(model: type[BaseModel], section: str) -> list[Key]:
 
 
 def _alternatives(annotation: Any) -> list[Any]:
-    """Return the types that a value may have, without what is said of them."""
+    """Return the types that a value may have, without annotations."""
     origin = get_origin(annotation)
     if origin in (Union, UnionType):
         return [part for alternative in get_args(annotation) for part in _alternatives(alternative)]
@@ -147,10 +147,10 @@ def _alternatives(annotation: Any) -> list[Any]:
 
 
 def json_schema(kinds: Mapping[str, type[BaseModel]] | None = None) -> dict[str, Any]:
-    """Return a JSON schema of run files, by which editors complete and check them.
+    """Return a JSON schema of run files, with which editors complete and check them.
 
     Arguments:
-        kinds: section -> all that a run file which has this section may say, for kinds of run files beside those of
+        kinds: models of other kinds of run files, by the section that identifies them, in addition to those of
             training with a coordinator.
     """
     further = kinds or {}

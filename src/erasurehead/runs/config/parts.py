@@ -1,4 +1,4 @@
-"""What the sections of a configuration stand for: data, problem, first model, optimizer, delays, engine."""
+"""Building what the sections of a configuration describe: data, problem, first model, optimizer, delays, engine."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ _FOR_NAMES = ("path", "synthetic", "rows")
 _FOR_FOLDERS = ("worker_path",)
 _INITIAL = ("zeros", "randn")
 _CURVATURE = {loss.name: loss.curvature for loss in (LogisticLoss, SquaredLoss, SoftmaxLoss)}
-"""The largest second derivative of each loss in its margins."""
-_BLOCK = 4096  # steps whose delays are looked at in one go
+"""The largest second derivative of each loss with respect to a margin."""
+_BLOCK = 4096  # number of steps whose delays are examined at once
 
 
 def check_data_keys(section: DataSection) -> None:
-    """Raise if keys are given that do not go with the source.
+    """Raise if keys are given that do not fit the source.
 
     Raises:
-        InvalidArgument: naming the key.
+        InvalidArgument: if so; the error names the key.
     """
     named = section.source in datasets.NAMES
     sharded = not named and is_sharded(section.source)
@@ -65,10 +65,10 @@ def check_data_keys(section: DataSection) -> None:
 
 
 def check_engine_keys(run: RunSection) -> None:
-    """Raise if keys are given that do not go with the engine.
+    """Raise if keys are given that do not fit the engine.
 
     Raises:
-        InvalidArgument: naming the key.
+        InvalidArgument: if so; the error names the key.
     """
     if run.address is not None and run.engine != "ray":
         raise invalid(
@@ -90,10 +90,10 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
 
     Arguments:
         section: checked by `check_data_keys`.
-        loss: of `[problem]`; tells what labels of the user's own files are.
+        loss: the loss in `[problem]`; it determines how labels of user's files are read.
 
     Raises:
-        DataError: if the data are not there or cannot be used; the message says where in the file.
+        DataError: if the data are missing or cannot be used; the message says where in the file.
         InvalidArgument: if a key does not fit the file.
     """
     if section.source in datasets.NAMES:
@@ -128,9 +128,9 @@ def build_problem(
     """Return the problem of a data set.
 
     Arguments:
-        data: what is learned from.
+        data: the data set.
         section: what is minimised; loss and l2 must be given.
-        worker_path: of a folder of shards, where the workers see it.
+        worker_path: path of a folder of shards on the workers.
 
     Raises:
         InvalidArgument: if the labels are not those of the loss, a number is not finite, or a key does not fit.
@@ -146,7 +146,7 @@ def build_problem(
     if isinstance(data, ShardedDataset):
         return ShardedProblem(data.folder, at=worker_path, penalize_intercept=penalized, **penalty)
     for array in (data.X_train, data.X_test, data.y_train, data.y_test):
-        _freeze(array)  # what is read for one run needs no copy of its own
+        _freeze(array)  # data that were read for one run need no copy
     intercept = None if penalized else -1
     test = None if data.X_test is None or data.y_test is None else (data.X_test, data.y_test)
     if loss == "logistic":
@@ -163,15 +163,15 @@ def build_problem(
 
 
 def check_class_weight(section: ProblemSection, sharded: bool, loss: str | None) -> None:
-    """Raise if samples are to be weighted by their classes where that cannot be.
+    """Raise if samples cannot be weighted by class although the run file asks for it.
 
     Arguments:
         section: what is minimised.
         sharded: whether the data are a folder of shards.
-        loss: that is minimised; None while only the data can tell.
+        loss: the loss; None while it depends on the data.
 
     Raises:
-        InvalidArgument: naming the key.
+        InvalidArgument: if so; the error names the key.
     """
     if section.class_weight is not None and (sharded or loss == "least_squares"):
         what = "folders of shards" if sharded else "targets that are no classes"
@@ -179,11 +179,11 @@ def check_class_weight(section: ProblemSection, sharded: bool, loss: str | None)
 
 
 def penalizes_intercept(data: Dataset | ShardedDataset, wanted: bool | None = None) -> bool:
-    """Return whether the penalty holds for every column: always, where the data have no column of ones.
+    """Return whether the penalty applies to every column: always, if the data have no column of ones.
 
     Arguments:
-        data: the paper's have it so by default, as published; others have not.
-        wanted: what the user says; None for nothing.
+        data: the default is True for the paper's data sets, as published, and False for others.
+        wanted: the user's choice; None for the default.
     """
     if not data.encoding.constant:
         return True
@@ -199,10 +199,10 @@ def _freeze(array: Any) -> None:
 
 
 def default_rate(data: Dataset | ShardedDataset, loss: str, l2: float, heaviest: float = 1.0) -> float | str:
-    """Return the published step size of a data set of the paper; for other data one over the loss's curvature.
+    """Return the published step size of a data set of the paper; for other data, one over the loss's curvature.
 
-    The curvature is that of the loss at its most curved, times the largest eigenvalue of X^T X / n. Power iteration
-    from a fixed vector comes to within a few percent of it from below; a tenth is added, to be on the safe side.
+    The curvature is the largest one of the loss, times the largest eigenvalue of X^T X / n. Power iteration
+    from a fixed vector comes to within a few percent of it from below; a tenth is added for safety.
     """
     published = data.published
     if published is not None:
@@ -212,24 +212,24 @@ def default_rate(data: Dataset | ShardedDataset, loss: str, l2: float, heaviest:
 
 
 def safe_rate(data: Dataset | ShardedDataset, loss: str, l2: float, heaviest: float = 1.0) -> float:
-    """Return one over the curvature of the objective: the largest step size that is sure to suit full gradients.
+    """Return one over the curvature of the objective: the largest step size that is safe for full gradients.
 
     Arguments:
-        data: what is learned from.
+        data: the data set.
         loss: what is minimised.
         l2: factor of the penalty.
-        heaviest: the greatest weight of a sample, where their mean is 1.
+        heaviest: the greatest weight of a sample, relative to the mean.
     """
     try:
         largest = _largest_eigenvalue(data)
-    except DataError as error:  # shards that the workers may have, and this machine has not
+    except DataError as error:  # shards that the workers may have, but this machine does not
         raise DataError(f"{error} Or name a step size (--rate): the default is found from all data.") from None
     curvature = 1.1 * _CURVATURE[loss] * largest * heaviest + 2.0 * l2
     return float(f"{1.0 / curvature:.3g}")
 
 
 def _largest_eigenvalue(data: Dataset | ShardedDataset, rounds: int = 30) -> float:
-    """Return that of X^T X / n; 1 if X is zero, when any step size will do."""
+    """Return the largest eigenvalue of X^T X / n; 1 if X is zero, as any step size will then do."""
     vector = np.random.default_rng(0).standard_normal(data.n_columns)
     size = float(np.linalg.norm(vector))
     for _ in range(rounds):
@@ -241,7 +241,7 @@ def _largest_eigenvalue(data: Dataset | ShardedDataset, rounds: int = 30) -> flo
 
 
 def first_model(section: RunSection, n_parameters: int) -> Array:
-    """Return a first model that is of no other run, shape (n_parameters,); the published code draws it with randn."""
+    """Return a first model of zeros or random numbers, shape (n_parameters,); the published code uses randn."""
     if section.initial == "randn":
         return np.random.default_rng(section.seed).standard_normal(n_parameters)
     return np.zeros(n_parameters)
@@ -276,7 +276,7 @@ def check_optimizer(section: OptimizerSection) -> None:
 
 
 def build_optimizer(section: OptimizerSection, x: Array) -> Optimizer:
-    """Return a new optimizer that begins with a model; its name must be given, and a rate if it takes one."""
+    """Return a new optimizer with a first model; its name must be given, and a rate if it takes one."""
     if section.name == "quasi_newton":
         return optimizers.QuasiNewton(x)
     assert section.rate is not None
@@ -292,7 +292,7 @@ def build_delays(model: str) -> Delays:
     """Return the delay model that a text stands for.
 
     Raises:
-        InvalidArgument: naming the key.
+        InvalidArgument: if the text is not a delay model; the error names the key.
     """
     try:
         return delays.parse(model)
@@ -305,10 +305,10 @@ def build_delays(model: str) -> Delays:
 
 
 def build_wire(run: RunSection) -> Wire | None:
-    """Return how messages cross; None for as they are.
+    """Return the wire of a run; None for none.
 
     Raises:
-        InvalidArgument: if the text stands for no wire.
+        InvalidArgument: if the text is not a wire.
     """
     try:
         return None if run.wire is None else parse_wire(run.wire)
@@ -317,10 +317,10 @@ def build_wire(run: RunSection) -> Wire | None:
 
 
 def check_wire(scheme: Scheme, run: RunSection) -> None:
-    """Raise if the code of a scheme turns what messages lose on their way into a useless gradient.
+    """Raise if the code of a scheme amplifies the rounding of a wire so much that gradients are useless.
 
     Raises:
-        InvalidArgument: as `decoding.check_rounding`, or if the text stands for no wire.
+        InvalidArgument: as for `decoding.check_rounding`, or if the text is not a wire.
     """
     wire = build_wire(run)
     if wire is not None:
@@ -328,7 +328,7 @@ def check_wire(scheme: Scheme, run: RunSection) -> None:
 
 
 def build_engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:
-    """Return a new engine, on a wire if messages cross on one; the section was checked by `check_engine_keys`."""
+    """Return a new engine, with its wire, if there is one; the section was checked by `check_engine_keys`."""
     engine, wire = _engine(run, section, model), build_wire(run)
     return engine if wire is None else WiredEngine(engine, wire)
 
@@ -346,13 +346,13 @@ def _engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:
 
 
 def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps: int) -> None:
-    """Raise if, by the delay model, in some step too few workers ever answer for the wait rule to be met.
+    """Raise if, according to the delay model, too few workers ever answer in some step to meet the wait rule.
 
     Raises:
-        InvalidArgument: naming the first such step and its workers.
+        InvalidArgument: if so; the error names the first such step and its workers.
     """
     code = scheme.code
-    if isinstance(model, Recorded) and model.script is not None:  # a replay: what its code became went on
+    if isinstance(model, Recorded) and model.script is not None:  # a replay, whose code was resized where need was
         return
     try:
         model.check_workers(code.n_workers)
@@ -379,16 +379,16 @@ def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps
 
 
 def who_is_silent(never: NDArray[np.bool_], first: int, free: Array, kept: float) -> tuple[NDArray[np.bool_], Array]:
-    """Return who is silent in each of some steps, given who would never finish them.
+    """Return which workers are silent in each of some steps, given which would never finish them.
 
     Arguments:
         never: whether a worker that begins on a step never finishes it, shape (steps, workers).
         first: the first of these steps.
-        free: for each worker the step from which on it is not at an earlier one.
-        kept: how many rounds old work may become before a worker drops it.
+        free: for each worker, the first step at which it is done with earlier ones.
+        kept: age in rounds at which a worker drops old work.
 
     Returns:
-        Who is silent, as `never`; and who is free when, after these steps.
+        Which workers are silent, shaped as `never`; and `free` after these steps.
     """
     if not kept or not (never.any() or (free > first).any()):
         return never, free

@@ -1,6 +1,6 @@
-"""What a run file may say: its keys, their types, ranges and defaults, and what each means.
+"""The contents of run files: keys, their types, ranges, defaults and meanings.
 
-This is the one description of them: options of the command line and their help, the JSON schema for editors, and the
+This is their single description: options of the command line and their help, the JSON schema for editors, and the
 table in the documentation are made from it.
 """
 
@@ -20,7 +20,7 @@ from erasurehead.runs.config.described import Section as _Section
 from erasurehead.runs.config.described import key as _key
 
 Texts = Annotated[tuple[str, ...], Strict(False)]
-"""Several texts; TOML brings them as a list."""
+"""Several texts; in TOML they are a list."""
 
 
 def _drop(text: str) -> str:
@@ -34,7 +34,7 @@ _Late = Literal["preempt", "carry"] | Annotated[str, AfterValidator(_drop), Fiel
 
 
 class DataSection(_Section):
-    """What is learned from."""
+    """The data set."""
 
     source: str = _key(
         "amazon",
@@ -333,7 +333,7 @@ class RunSection(_Section):
 
 
 class CheckpointsSection(_Section):
-    """What a run is resumed from. One is also made when training ends, early or as planned."""
+    """Checkpoints, from which a run is resumed. One is also made when training ends, early or as planned."""
 
     every_steps: int = _key(
         0,
@@ -368,7 +368,7 @@ class _Policy(_Section):
     """What to do when workers die, hang or lie."""
 
     def policy(self) -> FaultPolicy:
-        """Return it as the policy of a run."""
+        """Return the fault policy."""
         return FaultPolicy(**self.model_dump())
 
 
@@ -386,7 +386,7 @@ else:  # its keys are the fields of the policy, which describes them
 
 
 class Config(_Section):
-    """All that a run file of training with a coordinator may say."""
+    """A run file for training with a coordinator."""
 
     scheme: str | None = _key(
         None,

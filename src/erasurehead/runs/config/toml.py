@@ -24,10 +24,10 @@ def read_tables(path: str | os.PathLike[str], what: str = "run file") -> dict[st
 
     Arguments:
         path: of the file.
-        what: it is, for errors.
+        what: kind of file, for errors.
 
     Raises:
-        InvalidArgument: if it is not there, may not be read, or is not TOML; the message says where.
+        InvalidArgument: if it is missing, cannot be read, or is not TOML; the message says where.
     """
     place = Path(path).expanduser()
     if place.is_dir():
@@ -48,11 +48,11 @@ def read_tables(path: str | os.PathLike[str], what: str = "run file") -> dict[st
 
 
 def located(error: InvalidArgument, key: str, path: str | os.PathLike[str]) -> InvalidArgument:
-    """Return an error with the place in a run file of what it is about, if it stands there.
+    """Return an error with the line of the run file that it is about, if the key is there.
 
     Arguments:
-        error: that has no place yet.
-        key: that it is about, such as `"run.steps"`.
+        error: an error without a place.
+        key: the key that it is about, such as `"run.steps"`.
         path: of the run file.
     """
     try:
@@ -73,7 +73,7 @@ def located(error: InvalidArgument, key: str, path: str | os.PathLike[str]) -> I
 
 @contextlib.contextmanager
 def locating(path: str | os.PathLike[str]) -> Generator[None]:
-    """Have an error about a key name its place in a run file."""
+    """Make errors about a key name its line in a run file."""
     try:
         yield
     except InvalidArgument as error:
@@ -81,7 +81,7 @@ def locating(path: str | os.PathLike[str]) -> Generator[None]:
 
 
 def key_lines(text: str) -> dict[str, int]:
-    """Return the line, from 1, on which each key and each section of a TOML text stands.
+    """Return the line number, from 1, of each key and each section of a TOML text.
 
     >>> key_lines("scheme = 'uncoded'\\n[run]\\nsteps = 5\\n")
     {'scheme': 1, 'run': 2, 'run.steps': 3}
@@ -110,10 +110,10 @@ def _outwards(key: str) -> list[str]:
 
 
 def to_toml(tables: Mapping[str, Any]) -> str:
-    """Return tables as TOML: plain values first, then one section for each mapping; None is left out.
+    """Return tables as TOML: plain values first, then one section per mapping; None is left out.
 
     Arguments:
-        tables: keys to plain values, lists, or tables of these.
+        tables: plain values, lists, or tables of these, by key.
 
     >>> print(to_toml({"run": {"steps": 5, "out": None}, "scheme": "exact(load=3)"}), end="")
     scheme = "exact(load=3)"
@@ -141,7 +141,7 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        # What JSON escapes, TOML escapes in the same way, and the delete character besides.
+        # TOML escapes what JSON escapes, in the same way, and the delete character in addition.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, int | float):
         return repr(value)
