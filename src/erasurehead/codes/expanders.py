@@ -17,7 +17,7 @@ _DRAWS = 20
 
 
 def regular(n_workers: int, load: int, n_tasks: int | None = None, *, seed: int = 0) -> GradientCode:
-    """A random assignment with equally many tasks on every worker and equally many workers per task.
+    """Every worker holds equally many tasks, and every task is on equally many workers, at random.
 
     Arguments:
         n_workers: number of workers.
