@@ -223,6 +223,43 @@ def test_a_rank_that_is_killed_before_it_serves_is_an_error_that_says_so(tmp_pat
     assert "Traceback" not in done.stderr
 
 
+LATE = """
+    import time
+    from erasurehead.engines.mpi import MPIEngine, rendezvous, serve_unless_coordinator
+    from erasurehead.engines.mpi.transport import world
+    rank = world(None).Get_rank()
+    waited, turns = rendezvous._wait, []
+    def wait(done, comm, deadline, seconds):
+        turns.append(done)
+        if rank == 2 and len(turns) == 3:
+            time.sleep(2.0)  # all others have heard of it, but it has not looked what they have said
+            print("looks at", time.monotonic(), flush=True)
+        waited(done, comm, deadline, seconds)
+    rendezvous._wait = wait
+    serve_unless_coordinator()
+    from erasurehead.testing import Echo
+    from erasurehead.testing.driving import order, take
+    with MPIEngine() as engine:
+        engine.assign(0, Echo(0, (0,)))
+        print("met at", time.monotonic(), flush=True)
+        engine.kill(0)
+        engine.assign(1, Echo(1, (1,)))
+        engine.submit(order(0), [1])
+        print("events", *sorted(f"{type(event).__name__}:{event.worker}" for event in take(engine, 3)), flush=True)
+"""
+
+
+def test_a_rank_that_is_killed_at_once_is_missed_by_none_that_is_slow_to_meet_it(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(LATE))
+    done = subprocess.run(
+        job(3, script), capture_output=True, text=True, timeout=PATIENCE, check=False, env=environment(tmp_path)
+    )
+    said = {words[0]: words[1:] for words in map(str.split, done.stdout.splitlines())}
+    assert float(said["looks"][1]) < float(said["met"][1]), done.stderr
+    assert said["events"] == ["Arrived:1", "Died:0", "Joined:1"], done.stderr
+
+
 STUCK = """
     import os, signal
     from erasurehead.engines.mpi import MPIEngine, job, serve_unless_coordinator

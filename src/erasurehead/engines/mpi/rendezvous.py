@@ -26,6 +26,7 @@ RENDEZVOUS_TIMEOUT = 300.0
 """Seconds that the coordinator waits for the others to serve, once MPI is up; they wait as long as it lives."""
 
 _RECORD = 512  # bytes that a rank tells of itself
+_MET = 11  # tag of the word that a rank has met all others; none of `transport.Tag`
 _GRACE = 10  # seconds that MPI may take to end; if a rank dies or hangs meanwhile, it takes for ever
 
 
@@ -52,6 +53,9 @@ def own_place() -> Place:
 def rendezvous(comm: MPI.Intracomm, seconds: float = RENDEZVOUS_TIMEOUT) -> tuple[Link, list[Place]]:
     """Meet all other ranks, which must call this too.
 
+    When this returns on rank 0, no rank waits for another any more: whichever is ended from then on, no other misses
+    what it would have said.
+
     Arguments:
         comm: the job's.
         seconds: how long to wait for them.
@@ -75,6 +79,8 @@ def rendezvous(comm: MPI.Intracomm, seconds: float = RENDEZVOUS_TIMEOUT) -> tupl
         _wait(request.Test, comm, deadline, seconds)
         link = Link(own, beside)
         _wait(own.Iallgather(record, records).Test, comm, deadline, seconds)
+        for request in _words_of_having_met(own):
+            _wait(request.Test, comm, deadline, seconds)
     except mpi.Exception as error:
         _revoke(comm)
         raise EngineError(f"a rank of the job failed before it began: {error.Get_error_string()}.") from None
@@ -82,6 +88,14 @@ def rendezvous(comm: MPI.Intracomm, seconds: float = RENDEZVOUS_TIMEOUT) -> tupl
         _revoke(comm)
         raise
     return link, [Place(*json.loads(row.tobytes())) for row in records]
+
+
+def _words_of_having_met(comm: MPI.Intracomm) -> list[MPI.Request]:
+    """Begin to tell rank 0 that this rank has met all others, or on rank 0 to hear it of each."""
+    nothing = np.empty(0, dtype=np.uint8)
+    if comm.Get_rank() != 0:
+        return [comm.Isend(nothing, 0, _MET)]
+    return [comm.Irecv(nothing, rank, _MET) for rank in range(1, comm.Get_size())]
 
 
 def _revoke(comm: MPI.Intracomm) -> None:
