@@ -41,6 +41,9 @@ ANY: dict[str, Callable[[int], GradientCode]] = {
 }
 LARGE_SPARSE = {"bernoulli", "regular", "stochastic_block"}
 
+one_compiles = pytest.mark.xdist_group("large sparse codes")
+"""Of the first tests that large sparse codes are decoded in: beside each other, each would compile for seconds."""
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ANY)
@@ -59,6 +62,7 @@ def test_a_session_and_its_decoding_say_one_number(family, n, seed):
         last = now
 
 
+@one_compiles
 @pytest.mark.parametrize("family", sorted(LARGE_SPARSE))
 @pytest.mark.slow
 def test_so_do_large_sparse_codes_within_what_they_promise(family):
@@ -72,6 +76,7 @@ def test_so_do_large_sparse_codes_within_what_they_promise(family):
         assert session.exact() == session.decoding().exact
 
 
+@one_compiles
 @pytest.mark.slow
 def test_a_sparse_session_keeps_its_slack_when_nearly_all_have_arrived():
     code = codes.bernoulli(600, 6)
