@@ -65,7 +65,7 @@ def main() -> None:
                 continue
             ratios[f"{wire}: bytes to {level}"] = statistics.median(a[1] / b[1] for a, b in pairs)
             ratios[f"{wire}: seconds to {level}"] = statistics.median(a[0] / b[0] for a, b in pairs)
-    fine = "dithered(32767)"
+    fine = "cast('float16')"
     targets = {f"{fine}: bytes to {level}": "<= 0.3333" for level in LEVELS}
     targets |= {f"{fine}: seconds to {level}": "<= 1" for level in LEVELS}
     report("fewer_bytes", ratios, targets)

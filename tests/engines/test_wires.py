@@ -17,10 +17,13 @@ from erasurehead.delays import Exponential
 from erasurehead.drills import Fault, FaultSchedule
 from erasurehead.drills.faulty_engine import FaultyEngine
 from erasurehead.engines import Cast, Dithered, ProcessEngine, TopK, VirtualEngine, Wire, WiredEngine
-from erasurehead.engines.base import Engine, MessageLost
+from erasurehead.engines.base import PRECISE, Engine, MessageLost, Order
 from erasurehead.engines.wires import parse_wire
 from erasurehead.errors import InvalidArgument
+from erasurehead.optimizers import Optimizer
 from erasurehead.optimizers.first_order import Nesterov
+from erasurehead.problems import LeastSquares
+from erasurehead.problems.base import CURVATURE
 from erasurehead.runs import Experiment
 from erasurehead.testing import Quadratic
 from erasurehead.training.callbacks import Callback
@@ -49,6 +52,55 @@ def test_an_element_loses_no_more_than_the_wire_says_and_the_loss_nothing(wire: 
     assert found[-1] == vector[-1]
     largest = np.abs(vector[:-1]).max()
     assert np.abs(found - vector)[:-1].max() <= wire.rounding * largest * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("wire", [Cast("float16"), Dithered(127)], ids=str)
+@given(vectors, st.integers(-250, 250))
+@settings(max_examples=40)
+def test_it_loses_no_more_of_what_is_very_small_or_large(wire: Wire, vector: Array, power: int) -> None:
+    vector = vector * 10.0**power
+    largest = np.abs(vector[:-1]).max()
+    assert np.abs(crossed(wire, vector) - vector)[:-1].max() <= wire.rounding * largest * (1 + 1e-9)
+
+
+class Asking(Optimizer):
+    """Stays where it is, and asks for everything, for a gradient as it comes, and for one in all its digits."""
+
+    kinds = ("gradient", CURVATURE)
+
+    def __init__(self, x: Array) -> None:
+        super().__init__(x)
+        self.told: list[tuple[Array, tuple[Array, float] | None]] = []
+
+    def ask(self) -> Order:
+        if self.step == 0:
+            return Order(self.step, (self.x,), kind=CURVATURE)
+        return Order(self.step, (self.x,), note={PRECISE: self.step == 2})
+
+    def tell(self, estimate: Array | None) -> None:
+        assert estimate is not None
+        self.told.append((estimate, self.curvature))
+        self.step += 1
+
+
+@pytest.mark.parametrize("engine", [VirtualEngine, pytest.param(ProcessEngine, marks=pytest.mark.processes)])
+@pytest.mark.parametrize("wire", WIRES, ids=str)
+def test_an_order_may_ask_for_all_digits_and_each_curvature_keeps_its_own(
+    wire: Wire, engine: type[VirtualEngine | ProcessEngine]
+) -> None:
+    X = np.random.default_rng(0).standard_normal((48, 5)) * 10.0 ** np.arange(-4, 6, 2)
+    one = LeastSquares(X, X @ 10.0 ** -np.arange(-4.0, 6.0, 2.0) + 1.0, l2=0.0)
+    whole, wired = Asking(np.ones(5)), Asking(np.ones(5))
+    train(one, schemes.uncoded(2), whole, VirtualEngine(), 3, evaluate_every=0)
+    run = train(one, schemes.uncoded(2), wired, engine(), 3, evaluate_every=0, wire=wire)
+    assert wired.lossy
+    assert not whole.lossy
+    assert wired.told[2][0].tobytes() == whole.told[2][0].tobytes()
+    (_, wanted), (_, found) = whole.told[0], wired.told[0]
+    assert wanted is not None
+    assert found is not None
+    assert found[0] == pytest.approx(wanted[0], rel=2.0**-8)
+    assert run.steps[2].received == 2 * 6 * 8
 
 
 @pytest.mark.parametrize("wire", WIRES, ids=str)

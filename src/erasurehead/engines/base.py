@@ -23,6 +23,10 @@ Moment: TypeAlias = Literal["begin", "end"]
 """The moments whose time the training loop records."""
 
 
+PRECISE = "precise"
+"""In the note of an order: messages shall cross as they were computed, in all their digits, on whatever wire."""
+
+
 @dataclass(frozen=True, eq=False)
 class Order:
     """What the coordinator asks the workers to compute.
@@ -34,7 +38,8 @@ class Order:
         generation: number of the worker set; increases when the code is resized.
         kind: which wait rule governs it, such as `"gradient"`.
         coefficients: one number per point, if the message combines several points.
-        note: anything else that programs need, such as the tolerance chosen for a nested code.
+        note: anything else that programs need, such as the tolerance chosen for a nested code, or
+            `PRECISE`.
         posted: when it was submitted, in seconds since training began; set by the training loop. Delays that follow the
             clock are drawn from it.
     """

@@ -1,7 +1,10 @@
 """Messages in fewer bytes: computed in full precision, sent in less, and decoded on arrival.
 
 A wire sits between a program and the transport of its messages: engines carry bytes, and know nothing about it. The
-last element of a vector, the loss of its tasks, is sent in full precision.
+last element of a vector, the loss of its tasks, is sent in full precision. So are all messages
+that answer an order whose note says `PRECISE`: a method that finds its gradients too coarse may ask for them as they
+were computed. Where a message holds two vectors, the second one, of curvatures, keeps digits for each of its elements:
+those of rare columns are thousands of times smaller than the largest, and matter as much.
 
 Programs compute in their own type, float64 for the problems here, whatever the wire: a message is a sum over many
 samples and several tasks, so computing it in a shorter type would lose more than rounding the result does, and
@@ -10,8 +13,9 @@ differently on each machine, so that replicas could not be compared any more.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, TypeAlias, cast, final
@@ -21,7 +25,7 @@ from numpy.typing import NDArray
 
 from erasurehead._internal import text_parser
 from erasurehead._internal.arrays import Array, Tree
-from erasurehead.engines.base import Arrived, Engine, Event, Lease, MessageLost, MessageSpec, Order, Program
+from erasurehead.engines.base import PRECISE, Arrived, Engine, Event, Lease, MessageLost, MessageSpec, Order, Program
 from erasurehead.engines.engine_around import EngineAround
 from erasurehead.errors import InvalidArgument, check_count, invalid, real
 
@@ -29,6 +33,8 @@ Key: TypeAlias = tuple[int, int]
 """Identifies a vector: the step, and its content. Equal vectors with equal keys are encoded to equal bits."""
 
 Bytes: TypeAlias = NDArray[np.uint8]
+
+_BYTES = "uint8"
 
 _FRONT = 16
 """Bytes at the beginning: the length of the vector, and the loss in float64."""
@@ -100,8 +106,9 @@ class Cast(Wire):
     """Rounds elements to the nearest number of a shorter floating-point type.
 
     Arguments:
-        dtype: `"float32"`, `"float16"` or `"bfloat16"`, which needs no package here. Elements beyond the range of
-            float16 (65,504) become infinite, and the message is refused.
+        dtype: `"float32"`, `"float16"` or `"bfloat16"`, which needs no package here. In float16, whose range is small,
+            a vector crosses over a power of two that brings its largest element near the upper end; what is beyond the
+            range of the others (3e38) becomes infinite, and the message is refused.
     """
 
     dtype: str = "float32"
@@ -121,12 +128,21 @@ class Cast(Wire):
         return 2.0 ** -self._DIGITS[self.dtype]
 
     def nbytes(self, length: int) -> int:
-        return _FRONT + (4 if self.dtype == "float32" else 2) * (length - 1)
+        return _FRONT + {"float32": 0, "float16": 8, "bfloat16": 0}[self.dtype] + self._itemsize * (length - 1)
+
+    @property
+    def _itemsize(self) -> int:
+        return 4 if self.dtype == "float32" else 2
 
     def _encode(self, gradient: Array, key: Key, out: Bytes) -> None:
+        if self.dtype == "float16":
+            unit = _unit_of_half(gradient)
+            out[:8].view(np.float64)[0] = unit
+            out[8:].view(np.float16)[:] = gradient / unit
+            return
         with np.errstate(over="ignore"):
-            if self.dtype != "bfloat16":
-                out.view(self.dtype)[:] = gradient
+            if self.dtype == "float32":
+                out.view(np.float32)[:] = gradient
                 return
             single = gradient.astype(np.float32)
         bits = single.view(np.uint32)
@@ -136,11 +152,20 @@ class Cast(Wire):
     def _decode(self, sent: Bytes, gradient: Array) -> None:
         if self.dtype == "bfloat16":
             gradient[:] = (sent.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+        elif self.dtype == "float16":
+            with np.errstate(invalid="ignore", over="ignore"):  # of what a liar may have written
+                np.multiply(sent[8:].view(np.float16), sent[:8].view(np.float64)[0], out=gradient)
         else:
-            gradient[:] = sent.view(self.dtype)
+            gradient[:] = sent.view(np.float32)
 
     def __str__(self) -> str:
         return f"cast({self.dtype!r})"
+
+
+def _unit_of_half(vector: Array) -> float:
+    """Return the power of two over which a vector fits the range of float16, its largest element in 2^14..2^15."""
+    size = float(np.abs(vector).max(initial=0.0))
+    return math.ldexp(1.0, math.frexp(size)[1] - 15) if 0.0 < size < math.inf else 1.0
 
 
 @final
@@ -300,11 +325,11 @@ class WiredProgram(Program):
         self.preload = program.preload
         self.pure = program.pure
         self.input_dtype = program.input_dtype
-        self._computed = {self._sent(spec): spec for spec in program.message_specs}
+        self._computed: dict[MessageSpec, MessageSpec] = {}
 
     @property
     def message_specs(self) -> Sequence[MessageSpec]:
-        return [self._sent(spec) for spec in self.program.message_specs]
+        return [max(self._sent(spec), _first(spec), key=lambda one: one.nbytes) for spec in self.program.message_specs]
 
     @property
     def input_size(self) -> int:
@@ -316,7 +341,8 @@ class WiredProgram(Program):
 
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
         remaining = self.program.remaining(order, [self._computed[spec] for spec in done])
-        sent = [self._sent(spec) for spec in remaining]
+        precise = bool(order.note.get(PRECISE))
+        sent = [spec if precise and spec.vectors == 1 else self._sent(spec) for spec in remaining]
         self._computed |= zip(sent, remaining, strict=True)
         return sent
 
@@ -326,12 +352,15 @@ class WiredProgram(Program):
     def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
         step, inner = taken
         computed = self._computed[spec]
+        if computed == spec:
+            self.program.compute(computed, inner, out)
+            return
         whole = np.empty(computed.length)
         self.program.compute(computed, inner, whole)
         content = computed.message if computed.content is None else computed.content
-        vectors, rooms = np.split(whole, computed.vectors), np.split(out, computed.vectors)
-        for vector, room in zip(vectors, rooms, strict=True):
-            self.wire.encode(vector, (step, content), cast("Bytes", room))
+        rooms = _rooms(self.wire, cast("Bytes", out), computed.vectors, computed.length // computed.vectors)
+        for (wire, room), vector in zip(rooms, np.split(whole, computed.vectors), strict=True):
+            wire.encode(vector, (step, content), room)
 
     def state(self) -> Tree:
         return self.program.state()
@@ -340,8 +369,36 @@ class WiredProgram(Program):
         self.program.restore(state)
 
     def _sent(self, spec: MessageSpec) -> MessageSpec:
-        length = spec.vectors * self.wire.nbytes(spec.length // spec.vectors)
-        return replace(spec, length=length, dtype="uint8")
+        length = spec.length // spec.vectors
+        nbytes = sum(wire.nbytes(length) for wire in _wires(self.wire, spec.vectors))
+        return replace(spec, length=nbytes, dtype=_BYTES)
+
+
+def _first(spec: MessageSpec) -> MessageSpec:
+    """Return the message of the first vector alone."""
+    return replace(spec, length=spec.length // spec.vectors, vectors=1)
+
+
+def _wires(wire: Wire, vectors: int) -> Sequence[Wire]:
+    """Return what each vector of a message crosses on: the first on its wire, others with digits for each element."""
+    each = wire if isinstance(wire, Cast) and wire.dtype != "float16" else Cast("bfloat16")
+    return [wire, *[each] * (vectors - 1)]
+
+
+def _rooms(wire: Wire, sent: Bytes, vectors: int, length: int) -> Iterator[tuple[Wire, Bytes]]:
+    """Yield the bytes of each vector of a message, with the wire that it crosses on.
+
+    Arguments:
+        wire: of the first.
+        sent: all bytes.
+        vectors: how many there are.
+        length: of each, in elements.
+    """
+    begin = 0
+    for one in _wires(wire, vectors):
+        end = begin + one.nbytes(length)
+        yield one, sent[begin:end]
+        begin = end
 
 
 @final
@@ -355,8 +412,15 @@ class _Decoded(Lease):
     def read(self) -> Array:
         sent = cast("Bytes", self.sent.read())  # raises if it has been given back meanwhile
         if self._vector is None:
-            parts = [self._wire.decode(part) for part in np.split(sent, self.sent.spec.vectors)]
-            self._vector = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            vectors = self.sent.spec.vectors
+            if vectors == 1:
+                self._vector = self._wire.decode(sent)
+            else:
+                length = int(sent[:8].view(np.int64)[0])
+                if sum(wire.nbytes(length) for wire in _wires(self._wire, vectors)) != len(sent):
+                    raise MessageLost(f"a message of {len(sent)} bytes is not {vectors} vectors of {length} elements")
+                parts = [wire.decode(part) for wire, part in _rooms(self._wire, sent, vectors, length)]
+                self._vector = np.concatenate(parts)
         return self._vector
 
     def end(self) -> None:
@@ -392,7 +456,7 @@ class WiredEngine(EngineAround):
 
     def next_event(self, until: float | None = None) -> Event | None:
         event = self.engine.next_event(until)
-        if not isinstance(event, Arrived):
+        if not isinstance(event, Arrived) or event.spec.dtype != _BYTES:  # as it was computed
             return event
         decoded = _Decoded(event, self.wire)
         return replace(event, read=decoded.read, lease=decoded)

@@ -67,6 +67,8 @@ class Optimizer(ABC):
         early: whether orders of kind `"early"` may be asked for: the scheme has a rule for them, and late workers drop
             their work when a newer order is out, so that few arrivals come soon. Set by the training loop before
             `begin`.
+        lossy: whether messages lose digits on their way, unless the note of an order asks for all of them
+            (`engines.PRECISE`). Set by the training loop before `begin`.
         parts: what each message said that answered an order of kind `"early"`; empty for other orders. Set by the
             training loop.
         rejected: whether the point of the last estimate was only tried, and the model stays what it was before.
@@ -87,6 +89,7 @@ class Optimizer(ABC):
         self.exact = False
         self.curvature: tuple[Array, float] | None = None
         self.early = False
+        self.lossy = False
         self.parts: Sequence[PartialGradient] = ()
         self.rejected = False
 

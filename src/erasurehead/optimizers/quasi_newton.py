@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, product, squared_norm
-from erasurehead.engines.base import Order
+from erasurehead.engines.base import PRECISE, Order
 from erasurehead.errors import invalid
 from erasurehead.optimizers.base import Optimizer, as_model
 from erasurehead.optimizers.few_arrivals import FewArrivals
@@ -23,6 +23,8 @@ _SLOPE = 0.9  # of the slope at its beginning, up to which it may rise at the en
 _ROUNDING = 1e-13  # of the objective: decreases below it drown in the rounding of its sum
 _NOTHING = 1e-12  # of the objective: what a step may promise when there is nothing to gain any more
 _SHORTEST = 1e-8  # share of a direction at which a search gives up
+_POOR = 0.35  # share of what its slope promises, below which a step that was taken is a poor one: it should be a half
+_MOST_POOR = 3  # such steps in a row, after which gradients that lost digits on their way are taken to mislead
 
 
 @final
@@ -67,6 +69,11 @@ class QuasiNewton(Optimizer):
     (Duchi, Hazan and Singer, 2011): 1 where q only falls, like 1 / sqrt(step) where it is noise, and never longer than
     the first step, in the scaling, so that no model runs away.
 
+    Where messages lose digits on their way (`Optimizer.lossy`: wires), gradients are taken as they come for as long as
+    steps bring what they promise. When three in a row have brought less than 0.7 of what they should, a search has
+    failed, or nothing seems to be gained any more, all further gradients are asked for in all their digits
+    (`engines.base.PRECISE`): a wire saves bytes as long as it does no harm, and no run ends by what it has rounded.
+
     Arguments:
         x: the first model, shape (n_parameters,).
     """
@@ -95,6 +102,8 @@ class QuasiNewton(Optimizer):
         self._slope = 0.0  # of the objective along the direction, at the base
         self._length = 1.0  # share of the direction that the current model is away from the base
         self._calm = 0  # steps in a row that promised nothing
+        self._poor = 0  # steps in a row that brought little of what they promised
+        self._precise = False  # whether gradients are asked for in all their digits
         self._stuck = False  # whether the last search found no lower point, though it went down the gradient itself
         self._decision: dict[str, Any] = {}
         self._lengths: tuple[float, float, float] | None = None  # of inexact gradients: first, last, and sum of rises
@@ -149,7 +158,9 @@ class QuasiNewton(Optimizer):
         `accept`: the model is the base of a new search, whose first step promises to lower the objective by `promise`,
         with `pairs` in memory and the power `scaling` of the curvatures. `shorten`: the objective had not fallen
         enough, and the model goes back to the fraction `length` of the direction. `restart`: no fraction of it was
-        good, and the memory is dropped. `drift`: the estimate was not exact. `stop`: there is nothing left to gain.
+        good, and the memory is dropped. `precise`: likewise, or steps achieved much less than they promised, with gradients
+        that had lost digits on their way: from now on they are asked for in full. `drift`: the estimate was not exact.
+        `stop`: there is nothing left to gain.
         `wait`: nothing was known, and the same order is submitted again.
         """
         return self._decision
@@ -157,7 +168,9 @@ class QuasiNewton(Optimizer):
     def ask(self) -> Order:
         if self._few is not None:
             return Order(step=self.step, points=(self.x,), kind=EARLY, note=self._few.note)
-        return Order(step=self.step, points=(self.x,), kind=CURVATURE if self._asks_curvature else "gradient")
+        if self._asks_curvature:
+            return Order(step=self.step, points=(self.x,), kind=CURVATURE)
+        return Order(step=self.step, points=(self.x,), note={PRECISE: self._precise} if self.lossy else {})
 
     def tell(self, estimate: Array | None) -> None:
         self.step += 1
@@ -212,6 +225,7 @@ class QuasiNewton(Optimizer):
         if not lower and value <= before + _ROUNDING * abs(before):  # too close to compare objectives: compare slopes
             lower = product(gradient, self._direction) <= _SLOPE * abs(self._slope)  # not far beyond the least
         if lower and np.isfinite(gradient).all():
+            self._poor = 0 if before - value >= -_POOR * promised else self._poor + 1
             self._remember((self.x - x).astype(np.float64), gradient - gradient_before)
             self._accept(value, gradient)
             return
@@ -239,6 +253,9 @@ class QuasiNewton(Optimizer):
             self._forget()
             self._aim(gradient)
         self._calm = self._calm + 1 if -self._slope <= _NOTHING * abs(value) else 0
+        if self._coarse and (self._calm or self._poor >= _MOST_POOR):
+            self._ask_precisely()
+            return
         self._length = (
             1.0 if self._steps or self._diagonals else min(1.0, 1.0 / max(float(np.abs(gradient).sum()), 1e-300))
         )
@@ -295,6 +312,9 @@ class QuasiNewton(Optimizer):
         assert self._base is not None
         x, value, gradient = self._base
         self.x = x
+        if self._coarse:
+            self._ask_precisely()
+            return
         if not self._steps:
             self._stuck, self._decision = True, {"act": "stop"}
             return
@@ -302,6 +322,18 @@ class QuasiNewton(Optimizer):
         self._accept(value, gradient)
         if not self._stuck:
             self._decision["act"] = "restart"
+
+    @property
+    def _coarse(self) -> bool:
+        """Whether gradients come with fewer digits than they were computed in."""
+        return self.lossy and not self._precise
+
+    def _ask_precisely(self) -> None:
+        """Ask for the gradient at the base again, and for all further ones, in all their digits."""
+        assert self._base is not None
+        self.x, self._base, self._direction = self._base[0], None, None
+        self._precise, self._calm, self._poor = True, 0, 0
+        self._decision = {"act": "precise"}
 
     def _drift(self, gradient: Array) -> None:
         """Take a step that needs no objective: along the scaled gradient, as far as the curvature bound allows."""
@@ -387,6 +419,8 @@ class QuasiNewton(Optimizer):
             "slope": self._slope,
             "length": self._length,
             "calm": self._calm,
+            "poor": self._poor,
+            "precise": self._precise,
             "stuck": self._stuck,
             "rejected": self.rejected,
             "few": None if self._few is None else self._few.state(),
@@ -409,6 +443,7 @@ class QuasiNewton(Optimizer):
         self._direction = None if state["direction"] is None else np.asarray(state["direction"])
         self._slope, self._length = float(state["slope"]), float(state["length"])
         self._calm, self._stuck = int(state["calm"]), bool(state["stuck"])
+        self._poor, self._precise = int(state["poor"]), bool(state["precise"])
         self.rejected = bool(state["rejected"])  # it decides which model is the best
         lengths = state["lengths"]
         self._lengths = None if lengths is None else (float(lengths[0]), float(lengths[1]), float(lengths[2]))

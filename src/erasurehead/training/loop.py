@@ -180,6 +180,7 @@ class _Training:
         self.problem = problem
         self.optimizer = optimizer
         optimizer.early = EARLY in scheme.rules and engine.late == "preempt"
+        optimizer.lossy = engine.message_rounding > 0.0
         optimizer.begin(problem)
         self.first = optimizer.x
         self.engine = engine

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from erasurehead._internal.arrays import Array, Tree, finite
-from erasurehead.engines.base import Order
+from erasurehead.engines.base import PRECISE, Order
 from erasurehead.errors import Diverged
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import EARLY, Problem, split_samples
@@ -92,7 +92,7 @@ class StepRunner:
                 dead=self._pool.dead, neglected=neglected, notices=self._log.take_notices(),
                 events=self._log.take_events(),
             )  # fmt: skip
-            self._record(row, result, exact)
+            self._record(order, row, result, exact)
         return row
 
     def _gather(self) -> tuple[Order, RoundResult]:
@@ -111,13 +111,13 @@ class StepRunner:
             except PoolShrunk:
                 self._pool.settle()  # if that changes nothing, the next round raises, or continues without the rule
 
-    def _record(self, row: StepRow, result: RoundResult, exact: bool) -> None:
+    def _record(self, order: Order, row: StepRow, result: RoundResult, exact: bool) -> None:
         model = self._optimizer.best
         for callback in self._callbacks:
             for arrival in result.rows:
                 callback.on_arrival(arrival)
             callback.on_step_end(row, model)
-        if exact and row.gradient_norm is not None:
+        if exact and row.gradient_norm is not None and order.note.get(PRECISE, True):  # else it may be rounded to 0
             self._stopping.converged(row.gradient_norm)
         self._rounds.learn(row, [*result.late_rows, *result.rows])
         self._log.step = self._optimizer.step
