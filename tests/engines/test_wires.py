@@ -23,7 +23,6 @@ from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import Optimizer
 from erasurehead.optimizers.first_order import Nesterov
 from erasurehead.problems import LeastSquares
-from erasurehead.problems.base import CURVATURE
 from erasurehead.runs import Experiment
 from erasurehead.testing import Quadratic
 from erasurehead.training.callbacks import Callback
@@ -66,7 +65,7 @@ def test_it_loses_no_more_of_what_is_very_small_or_large(wire: Wire, vector: Arr
 class Asking(Optimizer):
     """Stays where it is, and asks for everything, for a gradient as it comes, and for one in all its digits."""
 
-    kinds = ("gradient", CURVATURE)
+    kinds = ("gradient", "curvature")
 
     def __init__(self, x: Array) -> None:
         super().__init__(x)
@@ -74,7 +73,7 @@ class Asking(Optimizer):
 
     def ask(self) -> Order:
         if self.step == 0:
-            return Order(self.step, (self.x,), kind=CURVATURE)
+            return Order(self.step, (self.x,), kind="curvature")
         return Order(self.step, (self.x,), note={PRECISE: self.step == 2})
 
     def tell(self, estimate: Array | None) -> None:

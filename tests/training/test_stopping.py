@@ -286,3 +286,16 @@ def test_the_optimum_of_a_plain_problem_is_found_where_objectives_drown_in_round
     problem = problems.LogisticRegression(X, np.sign(score), l2=1e-3)
     found = find_optimum(problem, problem.initial())
     assert found.gradient_left <= 1e-9
+
+
+@pytest.mark.parametrize("spread", [0, 3, 6])
+def test_the_optimum_is_the_least_of_all_whatever_units_columns_are_in(spread: int) -> None:
+    """Where columns differ by 12 powers of ten, a gradient can be short and the objective far from its minimum."""
+    rng = np.random.default_rng(0)
+    units = 10.0 ** np.linspace(-spread, spread, 6)
+    X = rng.standard_normal((300, 6))
+    y = X @ rng.standard_normal(6) + rng.standard_normal(300)
+    found = find_optimum(problems.LeastSquares(X * units, y, l2=0.0), np.zeros(6))
+    solved = np.linalg.lstsq(X, y, rcond=None)[0]
+    least = problems.LeastSquares(X, y, l2=0.0).objective(solved)
+    assert found.objective == pytest.approx(least, rel=1e-12)

@@ -72,7 +72,7 @@ class QuasiNewton(Optimizer):
     Where messages lose digits on their way (`Optimizer.lossy`: wires), gradients are taken as they come for as long as
     steps bring what they promise. When three in a row have brought less than 0.7 of what they should, a search has
     failed, or nothing seems to be gained any more, all further gradients are asked for in all their digits
-    (`engines.base.PRECISE`): a wire saves bytes as long as it does no harm, and no run ends by what it has rounded.
+    (`engines.PRECISE`): a wire saves bytes as long as it does no harm, and no run ends by what it has rounded.
 
     Arguments:
         x: the first model, shape (n_parameters,).
@@ -158,8 +158,8 @@ class QuasiNewton(Optimizer):
         `accept`: the model is the base of a new search, whose first step promises to lower the objective by `promise`,
         with `pairs` in memory and the power `scaling` of the curvatures. `shorten`: the objective had not fallen
         enough, and the model goes back to the fraction `length` of the direction. `restart`: no fraction of it was
-        good, and the memory is dropped. `precise`: likewise, or steps achieved much less than they promised, with gradients
-        that had lost digits on their way: from now on they are asked for in full. `drift`: the estimate was not exact.
+        good, and the memory is dropped. `precise`: likewise, or steps achieved much less than they promised, while
+        gradients lost digits on their way: from now on they are asked for in full. `drift`: the estimate was not exact.
         `stop`: there is nothing left to gain.
         `wait`: nothing was known, and the same order is submitted again.
         """

@@ -77,10 +77,11 @@ def train(
         wanted: called before each step; returns the number of workers from then on, or None to leave it as it is.
         until: a target that ends the run when it is reached, such as `"gap < 1e-3"`, `"objective < 0.3"` or
             `"auc > 0.84"`. The gap is (f(x) - f*) / (f(x0) - f*), f the full objective with its penalty; f* is found
-            by L-BFGS before the clock starts, and kept with the run. It is measured every `evaluate_every` steps: in a
-            process of its own, beside training, where this machine has a core to spare beyond those of the workers
-            here and of the coordinator, and then as often as that process has time; else between steps. On a virtual
-            clock that takes no time, and the run ends at the first model that is good enough.
+            by the default solver, alone, before the clock starts, and kept with the run. It is measured every
+            `evaluate_every` steps: in a process of its own, beside training, where this machine has a core to spare
+            beyond those of the workers here and of the coordinator, and then as often as that process has time; else
+            between steps. On a virtual clock that takes no time, and the run ends at the first model that is good
+            enough.
         patience: end after this many steps without an improvement of the target's metric (by default the objective).
         max_seconds: end after this many seconds of training, in the middle of a step if need be.
         tolerance: end when the gradient is exact, and its norm, penalty included, is at most this fraction of the first

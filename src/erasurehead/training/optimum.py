@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, squared_norm
 from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers.quasi_newton import QuasiNewton
+from erasurehead.optimizers.scaling import penalty_curvature
 from erasurehead.problems.base import Problem
 from erasurehead.training.undistributed import OutOfReach, minimized, objective_and_gradient
 
@@ -18,8 +18,7 @@ TIGHT = 1e-9
 """Norm of the gradient, relative to that at the first model, up to which a minimum counts as found."""
 
 _PATIENCE = 100  # steps within which the gradient must have become shorter
-_MOST_ROUNDS = 40
-_PASSES = 2_000  # of L-BFGS per round; it restarts where its line search ends at rounding
+_MOST_ROUNDS = 40  # each with a memory of its own
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,8 @@ class Optimum:
     Attributes:
         objective: objective at the minimum, f*.
         first_objective: objective at the first model, f(x0).
-        gradient_left: norm of the gradient at the minimum, relative to that at the first model.
+        gradient_left: norm of the gradient at the minimum, relative to that at the first model; where the problem tells
+            curvatures, both in units in which those along all parameters are alike.
     """
 
     objective: float
@@ -42,20 +42,22 @@ class Optimum:
 
 
 def find_optimum(problem: Problem, first: Array) -> Optimum:
-    """Find the minimum of the full objective, penalty included, by L-BFGS from the first model.
+    """Find the minimum of the full objective, penalty included, by the default solver from the first model.
+
+    Gradients are measured in units in which the bound on the curvature along each parameter is 1, where the problem
+    tells these (`Problem.curved`): a gradient that is short in the units of the data may be all that is left to gain
+    along columns of small numbers.
 
     Arguments:
         problem: what is minimised; all of its samples must be in reach here.
         first: the first model, shape (n_parameters,).
 
     Raises:
-            InvalidArgument: if it is not found: samples are out of reach, the objective has no minimum, L-BFGS does not
-                converge to it, or the first model is the minimum.
+        InvalidArgument: if it is not found: samples are out of reach, the objective has no minimum, the solver does not
+            come to it, or the first model is the minimum.
     """
-    from scipy import optimize
-
     if problem.regularizer.sharp:
-        raise _refused(f"the penalty {problem.regularizer} is not smooth, which L-BFGS needs")
+        raise _refused(f"the penalty {problem.regularizer} is not smooth, so that no gradient tells how far it is")
     if not problem.convex:
         raise _refused("the objective may not be convex, so a minimum that is found may not be the global one")
 
@@ -65,48 +67,56 @@ def find_optimum(problem: Problem, first: Array) -> Optimum:
         except OutOfReach as error:
             raise _refused(str(error)) from None
 
-    minimize: Any = optimize.minimize  # its stubs know neither these options nor their results
     x = np.asarray(first, dtype=np.float64)
     start, gradient = both(x)
-    size = squared_norm(gradient) ** 0.5
-    if not (np.isfinite(start) and np.isfinite(size)):
+    if not (np.isfinite(start) and np.isfinite(squared_norm(gradient))):
         raise _refused("the objective of the first model is not finite")
+    units = _units(problem)
+    size = squared_norm(units * gradient) ** 0.5
     best, left = start, 1.0
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(_MOST_ROUNDS if size else 0):
-            options = {"maxiter": _PASSES, "maxfun": 4 * _PASSES, "maxcor": 20, "ftol": 0.0, "gtol": 0.0}
-            found = minimize(both, x, jac=True, method="L-BFGS-B", options=options)
-            value, gradient = both(np.asarray(found.x))
-            moved = value < best or bool((found.x != x).any())
-            x, best, left = np.asarray(found.x), min(best, value), squared_norm(gradient) ** 0.5 / size
-            if left <= 1e-3 * TIGHT or not moved:
+            x, value, length = _nearer(problem, x, units, TIGHT * size)
+            moved, best, left = value < best, min(best, value), length / size
+            if left <= TIGHT or not moved:
                 break
-        if size and not left <= TIGHT:  # L-BFGS-B compares objectives only, which drown in rounding before that
-            x, value, left = _polished(problem, x, TIGHT * size)
-            best, left = min(best, value), left / size
     if size and not left <= TIGHT:
         raise _refused(
-            f"L-BFGS ended where the gradient is still {left:.2g} of what it was at the first model; a penalty (l2) "
-            "gives an objective a minimum, and columns of similar scales make it easier to find"
+            f"the solver ended where the gradient is still {left:.2g} of what it was at the first model; a penalty "
+            "(l2) gives an objective a minimum, and columns of similar scales make it easier to find"
         )
     if not best < start:
         raise _refused("the first model is the minimum already")
     return Optimum(best, start, left)
 
 
-def _polished(problem: Problem, x: Array, short: float) -> tuple[Array, float, float]:
-    """Continue with a method that compares slopes where objectives are too close; return model, value and norm.
+def _units(problem: Problem) -> Array:
+    """Return the units in which each parameter's bound on the curvature is 1; all 1 where none are known."""
+    if not problem.curved:
+        return np.ones(problem.n_parameters)
+    with np.errstate(over="ignore", invalid="ignore"):
+        own = problem.curvature()[0] + penalty_curvature(problem.regularizer, problem.n_parameters)
+    known = np.isfinite(own) & (own > 0.0)
+    return np.where(known, own, 1.0) ** -0.5
+
+
+def _nearer(problem: Problem, x: Array, units: Array, short: float) -> tuple[Array, float, float]:
+    """Go down from a model by the solver, which compares slopes where objectives are too close.
 
     Arguments:
         problem: what is minimised.
-        x: a model near the minimum.
+        x: the model.
+        units: that gradients are measured in, shape (n_parameters,).
         short: norm of the gradient that is small enough.
+
+    Returns:
+        The point of the smallest gradient: the model, its objective, and that norm.
     """
     optimizer = QuasiNewton(x)
     optimizer.begin(problem)
     found, since = (x, math.inf, math.inf), 0
     for point in minimized(problem, optimizer):
-        length = math.inf if point.gradient is None else squared_norm(point.gradient) ** 0.5
+        length = math.inf if point.gradient is None else squared_norm(units * point.gradient) ** 0.5
         since += 1
         if length < found[2]:
             found, since = (point.x, point.objective, length), 0
