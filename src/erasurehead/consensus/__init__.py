@@ -1,4 +1,4 @@
-"""Training without a coordinator: peers that talk to peers, and wait only for some of their neighbours.
+"""Training without a coordinator: peers that exchange models directly, and wait only for some of their neighbours.
 
 >>> import numpy as np, erasurehead as eh
 >>> rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""How a peer's model moves between two averagings: plain, with momentum, or tracking the mean gradient."""
+"""How a peer's model moves between averagings: plain, with momentum, or tracking the mean gradient."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from erasurehead._internal.text_parser import read_or_keep
 from erasurehead.errors import invalid, real
 
 Memory: TypeAlias = dict[str, Array]
-"""What an algorithm keeps for a peer: its model `x`, and vectors of the same shape. None is ever changed in place."""
+"""What an algorithm stores for a peer: its model `x`, and vectors of the same shape, never changed in place."""
 
 
 class Algorithm(ABC):
-    """A peer's step, before and after averaging. Plain data: what changes is in the peer's memory.
+    """A peer's step, before and after averaging. Immutable data: whatever changes is in the peer's memory.
 
-    An algorithm of your own sends a vector of `n_vectors * n_parameters` numbers, its first part a model, and takes
-    what the averaging made of it.
+    An algorithm of your own sends a vector of `n_vectors * n_parameters` numbers, whose first part is a model, and
+    adopts its average.
     """
 
     n_vectors: ClassVar[int] = 1
-    """How many vectors of the model's shape are averaged."""
+    """Number of vectors of the model's shape that are averaged."""
 
     def begin(self, x: Array) -> Memory:
         """Return the memory of a peer at its first model."""
         return {"x": x}
 
     def vector(self, memory: Memory) -> Array:
-        """Return what the peer would send without a gradient: all that is averaged."""
+        """Return what the peer would send without a gradient: the vector that is averaged."""
         return memory["x"]
 
     @abstractmethod
     def step(self, memory: Memory, gradient: Array, rate: float) -> Array:
-        """Take a step along a gradient, and return what is to be averaged with the neighbours."""
+        """Take a step along a gradient, and return the vector to average with the neighbours."""
 
     def adopt(self, memory: Memory, vector: Array, rate: float) -> None:
-        """Take the average of what was sent."""
+        """Adopt the average of the vectors that were sent."""
         memory["x"] = vector
 
 
@@ -65,7 +65,7 @@ def _check_momentum(momentum: float) -> None:
 @final
 @dataclass(frozen=True)
 class Momentum(Algorithm):
-    """The heavy ball of each peer: `v <- momentum * v + gradient`, and a step along `v`; the velocity stays at home.
+    """The heavy ball of each peer: `v <- momentum * v + gradient`, and a step along `v`; the velocity is not averaged.
 
     Arguments:
         momentum: in [0, 1).
@@ -91,7 +91,7 @@ class Momentum(Algorithm):
 @final
 @dataclass(frozen=True)
 class QuasiGlobalMomentum(Algorithm):
-    """Momentum along the way that the averaged model went, which uneven data mislead less (Lin et al., 2021).
+    """Momentum along the path of the averaged model, which is less misled by uneven data (Lin et al., 2021).
 
     Arguments:
         momentum: in [0, 1).
@@ -125,7 +125,7 @@ class GradientTracking(Algorithm):
 
     `y <- average of (y + gradient - last gradient)`, `x <- average of (x - rate * y)`, both in one message (the
     adapt-then-combine form of Nedic, Olshevsky and Shi, 2017, and of Xu et al., 2015). As averaging keeps sums, the
-    sum of all `y` is the sum of everybody's last gradient, whoever took part in which step.
+    sum of all `y` is the sum of all peers' last gradients, whichever peers took part in which step.
     """
 
     n_vectors = 2
@@ -156,9 +156,9 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "quasi_global": QuasiGlobalMomentum,
     "gradient_tracking": GradientTracking,
 }
-"""What each name in the text of an algorithm builds."""
+"""The constructor for each name in the text of an algorithm."""
 
 
 def parse_algorithm(text: str | Algorithm) -> Algorithm:
-    """Return the algorithm that a text stands for, such as `"momentum(momentum=0.9)"`, or one as it is."""
+    """Return the algorithm that a text stands for, such as `"momentum(momentum=0.9)"`, or an algorithm as it is."""
     return read_or_keep(text, "algorithm", Algorithm, ALGORITHMS)

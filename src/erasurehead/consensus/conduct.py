@@ -1,4 +1,4 @@
-"""How a plan is carried out: how long, what is looked at on the way, and who watches."""
+"""How a plan is carried out: for how long, what is evaluated on the way, and which hooks watch."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from erasurehead.errors import check_count, invalid, real
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Conduct:
-    """What a run is told besides its plan.
+    """The settings of a run that are not part of its plan.
 
     Arguments:
-        steps: of each peer, on average.
-        evaluate_every: steps a peer from one look at the mean model to the next.
-        metrics: whether the test samples are looked at, too.
-        records: whether a row is kept of each step of each peer.
-        until: seconds of the clock after which it ends; None for none.
+        steps: number of steps of each peer, on average.
+        evaluate_every: steps per peer between two evaluations of the mean model.
+        metrics: whether metrics on the test samples are computed, too.
+        records: whether to keep a row for each step of each peer.
+        until: seconds of the clock after which the run ends; None for no limit.
         target: the objective of the mean model at which it ends; None for none.
         watchers: hooks that watch.
-        resume: the state of an earlier run with the same arguments: it goes on to the bit. On the virtual clock only.
-        keep_state: whether the result has the state of its end. On the virtual clock only.
-        stop: asked after each look at the mean model; a sentence ends training.
+        resume: the state of an earlier run with the same arguments, which continues bit for bit. Virtual clock only.
+        keep_state: whether the result has its final state. Virtual clock only.
+        stop: called after each evaluation of the mean model; returning a sentence ends training.
     """
 
     steps: int
@@ -49,5 +49,5 @@ class Conduct:
 
     @property
     def end(self) -> float:
-        """Seconds of the clock after which it ends; inf for none."""
+        """Seconds of the clock after which it ends; inf for no limit."""
         return math.inf if self.until is None else self.until

@@ -1,4 +1,4 @@
-"""What a run file of `erasurehead consensus` may say."""
+"""The run files of `erasurehead consensus`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from erasurehead.runs.config.sections import CheckpointsSection, DataSection, Pr
 
 
 class ConsensusSection(Section):
-    """`[consensus]`: who talks to whom, whom they wait for, and how their models move."""
+    """`[consensus]`: the graph of peers, whom they wait for, and how their models move."""
 
     peers: int = key(10, "Number of peers.", option="--peers, -n", metavar="N", ge=2)
     graph: str = key(
@@ -79,7 +79,7 @@ class ConsensusSection(Section):
 
 
 class PeerDataSection(DataSection):
-    """`[data]`: as for training with a coordinator, and `mnist` (the default) or `cifar10` besides."""
+    """`[data]`: as for training with a coordinator, and also `mnist` (the default) or `cifar10`."""
 
     source: str = key(
         "mnist",
@@ -98,7 +98,7 @@ class PeerDataSection(DataSection):
 
 
 class PeerDelaysSection(Section):
-    """`[delays]`: what a gradient takes."""
+    """`[delays]`: how long a gradient takes."""
 
     model: str | None = key(
         None,
@@ -133,7 +133,7 @@ class PeerDelaysSection(Section):
 
 
 class PeerRunSection(Section):
-    """`[run]`: where, how long, and where the records go."""
+    """`[run]`: where and how long the run is, and where its records go."""
 
     engine: Literal["virtual", "processes", "mpi"] = key(
         "virtual",
@@ -182,7 +182,7 @@ class PeerRunSection(Section):
 
 
 class ConsensusConfig(Section):
-    """All that a run file of training without a coordinator may say."""
+    """A run file for training without a coordinator."""
 
     consensus: ConsensusSection = ConsensusSection()
     data: PeerDataSection = PeerDataSection()

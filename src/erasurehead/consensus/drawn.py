@@ -1,4 +1,4 @@
-"""The delays of all peers, drawn in blocks, whichever peer asks first."""
+"""The delays of all peers, drawn in blocks, whichever peer needs them first."""
 
 from __future__ import annotations
 

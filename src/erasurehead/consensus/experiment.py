@@ -1,4 +1,4 @@
-"""A run file without a coordinator made real: data, problem, plan and run folder, checked, and ready to run."""
+"""Experiments without a coordinator: a run file with its data, problem, plan and run folder, ready to run."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ from erasurehead.runs.resuming import opened_to_go_on
 from erasurehead.training.signals import Terminated, stopped_by
 
 _ROWS = 10_000
-"""Training rows of a data set of images that are read unless a run file says otherwise."""
+"""Default number of training rows that are read from a data set of images."""
 
 _DRAWN_BEFORE = 1_000
-"""Most peers whose graph is drawn before the data are read; where there are more, samples may be too few for them."""
+"""Largest number of peers whose graph is drawn before the data are read; for more, samples may be too few."""
 
 
 @dataclass(frozen=True, eq=False)
 class ConsensusExperiment:
-    """One run to be: everything is checked, and nothing started.
+    """A prepared run: everything is checked, and nothing has started.
 
     Arguments:
-        config: with every default filled in.
-        data: what is learned from.
-        plan: peers, policy, delays.
-        out: the run folder to be, or, `resuming`, that of the run that goes on; None to keep no records.
-        resuming: whether it goes on from its newest checkpoint.
+        config: the configuration with all defaults filled in.
+        data: the data set.
+        plan: the plan of the run: peers, policy, delays.
+        out: path of the run folder; None to keep no records.
+        resuming: whether to continue the run in that folder from its newest checkpoint.
     """
 
     config: ConsensusConfig
@@ -66,15 +66,15 @@ class ConsensusExperiment:
     def from_tables(
         cls, tables: Mapping[str, Any], options: Mapping[str, str] | None = None, resuming: Path | None = None
     ) -> Self:
-        """Check tables as a run file has them, and load the data.
+        """Check tables as in a run file, and load the data.
 
         Arguments:
             tables: such as `{"consensus": {"peers": 6}}`.
-            options: key -> what the user wrote instead, for errors.
-            resuming: the folder of the run that goes on; None for a new one.
+            options: what the user wrote for a key, for errors.
+            resuming: folder of the run to continue; None for a new one.
 
         Raises:
-            InvalidArgument: naming the key.
+            InvalidArgument: if something does not fit; the error names the key.
             DataError: if the data cannot be used.
         """
         config = build(ConsensusConfig, tables, options)
@@ -126,8 +126,8 @@ class ConsensusExperiment:
 
         Arguments:
             path: of the TOML file.
-            above: tables whose values go before those of the file.
-            options: as there.
+            above: tables whose values take precedence over the file's.
+            options: as for `from_tables`.
         """
         with locating(path):
             return cls.from_tables(merged(read_tables(path), above or {}), options)
@@ -139,11 +139,11 @@ class ConsensusExperiment:
         above: Mapping[str, Any] | None = None,
         options: Mapping[str, str] | None = None,
     ) -> Self:
-        """Take up a run where its newest checkpoint was made; only `run.steps` may be another.
+        """Continue a run from its newest checkpoint; only `run.steps` may change.
 
         Raises:
             DataError: if there is no such run.
-            InvalidArgument: if it is still going on, or something else is to change.
+            InvalidArgument: if it is still running, or something else would change.
         """
         opened = opened_to_go_on(folder)
         tables = opened.tables
@@ -170,7 +170,7 @@ class ConsensusExperiment:
         return experiment
 
     def facts(self) -> dict[str, Any]:
-        """Return what the run is, for its summary and its checkpoints."""
+        """Return what identifies the run, for its summary and its checkpoints."""
         tables = self.config.model_dump(mode="json")
         for key in ("steps", "out", "overwrite", "model_of"):
             del tables["run"][key]
@@ -183,8 +183,8 @@ class ConsensusExperiment:
     def run(self, watchers: Sequence[Watcher] = ()) -> ConsensusRun:
         """Train, and record everything in the run folder.
 
-        Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP end it at its next look at the mean model, with a checkpoint; a second one
-        at once.
+        Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP end it at the next evaluation of the mean model, with a checkpoint; a second
+        one at once.
 
         Returns:
             The run; `stopped` says why it ended early.
@@ -221,7 +221,7 @@ class ConsensusExperiment:
 
 
 class _Ending:
-    """Records the signals that end a run in good order; a second one ends it at once."""
+    """Records the signals that end a run cleanly; a second one ends it at once."""
 
     def __init__(self) -> None:
         self._said = ""
@@ -246,12 +246,12 @@ class _Ending:
         self._said = stopped_by(error)
 
     def said(self) -> str:
-        """Return what has ended the run; empty if nothing has."""
+        """Return what ended the run; empty if nothing did."""
         return self._said
 
 
 def _check_settings(config: ConsensusConfig) -> None:
-    """Check what neither the graph nor the data are needed for."""
+    """Check everything that needs neither the graph nor the data."""
     section, of = config.consensus, config.run.model_of
     if of is not None and of >= section.peers:
         raise invalid("run.model_of", f"must be a peer, 0 to {section.peers - 1}", of)
@@ -261,7 +261,7 @@ def _check_settings(config: ConsensusConfig) -> None:
 
 @contextlib.contextmanager
 def _naming(section: ConsensusSection) -> Generator[None]:
-    """Have an error about an argument name the key of `[consensus]` that it came from."""
+    """Make errors about arguments name the keys of `[consensus]` that they came from."""
     try:
         yield
     except InvalidArgument as error:
@@ -270,7 +270,7 @@ def _naming(section: ConsensusSection) -> Generator[None]:
 
 
 def _load(config: ConsensusConfig) -> tuple[Dataset, Any]:
-    """Return the data, and `[data]` with all that was settled."""
+    """Return the data, and `[data]` with all defaults."""
     section = config.data
     if section.source not in datasets.IMAGES:
         parts.check_data_keys(section)

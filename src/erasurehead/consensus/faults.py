@@ -1,4 +1,4 @@
-"""What happens to peers and their network in a run: leaving, coming back, being cut off."""
+"""Faults of peers and their network during a run: leaving, coming back, being cut off."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from erasurehead.errors import check_count, invalid, real
 @final
 @dataclass(frozen=True)
 class Leave:
-    """A peer is killed, and may come back with nothing but its place in the graph.
+    """A peer is killed, and may come back, with nothing but its place in the graph.
 
     Arguments:
-        peer: its number.
-        at: seconds since training began.
-        back: when it comes back; None for never.
+        peer: number of the peer.
+        at: when it is killed, in seconds since training began.
+        back: when it comes back, in seconds since training began; None for never.
     """
 
     peer: int
@@ -36,12 +36,12 @@ class Leave:
 @final
 @dataclass(frozen=True)
 class Cut:
-    """The network falls into two parts between which no message gets through, and heals.
+    """The network splits into two parts between which no message gets through, and heals.
 
     Arguments:
-        peers: one part; the other are all else.
-        at: seconds since training began.
-        until: when it heals; None for never.
+        peers: the peers of one part; all others are the other.
+        at: when it splits, in seconds since training began.
+        until: when it heals, in seconds since training began; None for never.
     """
 
     peers: tuple[int, ...]
@@ -59,10 +59,10 @@ Trouble: TypeAlias = Leave | Cut
 
 
 def parted(one: int, other: int, sides: Iterable[Container[int]]) -> bool:
-    """Return whether one of the cuts between some peers and all others is between these two.
+    """Return whether one of the cuts separates two peers.
 
     Arguments:
-        one, other: peers.
+        one, other: the two peers.
         sides: the peers on one side of each cut.
     """
     return any((one in side) != (other in side) for side in sides)
@@ -76,10 +76,10 @@ def _check_times(at: float, end: float | None, name: str) -> None:
 
 
 def check_troubles(troubles: Iterable[Trouble], graph: Graph) -> tuple[Trouble, ...]:
-    """Return what is to go wrong, checked against a graph.
+    """Check faults against a graph, and return them as a tuple.
 
     Raises:
-        InvalidArgument: if a peer is not there, one leaves twice at once, all leave, or a cut has an empty side.
+        InvalidArgument: if a peer does not exist, one leaves while it is gone, all leave, or a cut has an empty side.
     """
     found = tuple(sorted(troubles, key=lambda trouble: trouble.at))
     away: dict[int, float] = {}
@@ -104,12 +104,12 @@ def check_troubles(troubles: Iterable[Trouble], graph: Graph) -> tuple[Trouble, 
 
 
 def from_schedule(schedule: FaultSchedule) -> tuple[Trouble, ...]:
-    """Return what a fault schedule means for peers.
+    """Convert a fault schedule to faults of peers.
 
-    Who is killed leaves for good; who hangs or is disconnected leaves, and comes back when that is over.
+    Peers that are killed leave for good; those that hang or are disconnected leave, and come back afterwards.
 
     Raises:
-        InvalidArgument: if it holds a fault that peers do not know: there is no coordinator, and nobody decodes.
+        InvalidArgument: if it has a fault that does not exist for peers, as they have no coordinator and do not decode.
     """
     found: list[Trouble] = []
     for fault in schedule.faults:

@@ -1,4 +1,4 @@
-"""Finished runs read back for a comparison: of peers, and of workers with a coordinator."""
+"""Finished runs, with and without a coordinator, read for a comparison."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from erasurehead.runs.names import MEANS
 def compare_finished(
     folders: Sequence[str | os.PathLike[str]], target: tuple[str, float] | str | None = None
 ) -> FinishedComparison:
-    """Put finished runs on the same data beside each other, with a coordinator or without one.
+    """Compare finished runs on the same data, with a coordinator or without one.
 
     Arguments:
-        folders: of the runs, two or more; speed-ups are over the first.
-        target: metric and value to be reached, such as `("accuracy", 0.85)` or `"accuracy=0.85"`; by default one that
+        folders: folders of the runs, two or more; speed-ups are relative to the first.
+        target: metric and value to reach, such as `("accuracy", 0.85)` or `"accuracy=0.85"`; by default one that
             all have reached.
 
     Raises:
@@ -39,10 +39,10 @@ def compare_finished(
 
 
 def finished_run(folder: str | os.PathLike[str]) -> FinishedRun:
-    """Return what a run came to, as it was recorded.
+    """Return the result of a run, as it was recorded.
 
     Arguments:
-        folder: of a run with a coordinator, or of one of peers.
+        folder: folder of a run, with or without a coordinator.
 
     Raises:
         DataError: if there is no run, or it took no step, or its records are damaged.
@@ -57,7 +57,7 @@ def finished_run(folder: str | os.PathLike[str]) -> FinishedRun:
 
 
 def _data(folder: str | os.PathLike[str]) -> tuple[str, int]:
-    """Return which data a run is on: their name, and the number of training rows."""
+    """Return the data of a run: their name, and the number of training rows."""
     summary = RunFolder.open(folder).summary
     told: Any = summary.get("data")
     name, rows = told, summary.get("rows")

@@ -1,4 +1,4 @@
-"""Who is whose neighbour: topologies by name, the user's own edge lists, and how well a graph mixes."""
+"""Graphs of peers: topologies by name, users' own edge lists, and how well a graph mixes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from erasurehead._internal.text_parser import read
 from erasurehead.errors import InvalidArgument, check_count, invalid, listed, real
 
 _DRAWS = 200
-"""How often a random graph is drawn before the draw is given up as not connected."""
+"""Number of draws of a random graph before it is given up as not connected."""
 
 _DENSE = 1_500
-"""So many peers have their eigenvalues computed from a dense matrix."""
+"""Number of peers up to which eigenvalues are computed from a dense matrix."""
 
 
 @final
@@ -27,13 +27,13 @@ class Graph:
     """A connected graph of peers.
 
     Arguments:
-        n_peers: at least 2; peers are numbered from 0.
-        edges: pairs of neighbours, in any order and direction; kept ascending, the smaller number first.
-        name: as it is written, such as `"ring()"`.
+        n_peers: number of peers, at least 2; they are numbered from 0.
+        edges: pairs of neighbours, in any order and direction; stored ascending, the smaller number first.
+        name: its text, such as `"ring()"`.
         labels: the user's names of the peers; empty for their numbers.
 
     Raises:
-        InvalidArgument: if there is one peer only, an edge is a loop, comes twice or names an unknown peer, or the
+        InvalidArgument: if there is only one peer, an edge is a loop, occurs twice or names an unknown peer, or the
             graph is not connected.
     """
 
@@ -78,15 +78,15 @@ class Graph:
 
     @property
     def degrees(self) -> tuple[int, ...]:
-        """How many neighbours each peer has."""
+        """Number of neighbours of each peer."""
         return tuple(len(peers) for peers in self.neighbours)
 
     def components(self, peers: Iterable[int], without: Iterable[tuple[int, int]] = ()) -> list[list[int]]:
-        """Return the parts that some peers fall into, each ascending, by the edges among them.
+        """Return the connected components of some peers, each ascending.
 
         Arguments:
-            peers: those that count.
-            without: edges, the smaller number first, that do not.
+            peers: the peers to consider.
+            without: edges to ignore, the smaller number first.
         """
         left, gone, parts = set(peers), set(without), list[list[int]]()
         ways = [list[int]() for _ in range(self.n_peers)]
@@ -107,19 +107,19 @@ class Graph:
 
     @cached_property
     def cut_vertices(self) -> frozenset[int]:
-        """Peers without whom the graph falls apart: they are a leaf of no spanning tree."""
+        """Peers without which the graph would be disconnected; they are never a leaf of a spanning tree."""
         return frozenset(int(peer) for peer in _networkx().articulation_points(self._as_networkx()))
 
     @cached_property
     def diameter(self) -> int:
-        """Hops between the two peers that are farthest from each other."""
+        """Number of hops between the two peers that are farthest apart."""
         return int(_networkx().diameter(self._as_networkx()))
 
     @cached_property
     def spectral_gap(self) -> float:
-        """One less the second largest modulus of an eigenvalue of the Metropolis matrix of the whole graph.
+        """One minus the second largest modulus of an eigenvalue of the graph's Metropolis matrix.
 
-        How fast averaging alone makes the peers agree: their distance shrinks by `1 - gap` a step, at least.
+        It tells how fast averaging alone makes the peers agree: their distance shrinks at least by `1 - gap` per step.
         """
         weights = _metropolis(self)
         if self.n_peers <= _DENSE:
@@ -160,23 +160,23 @@ def _metropolis(graph: Graph) -> Any:
 
 
 def path(n_peers: int) -> Graph:
-    """Return a path: every peer has a neighbour on either side, but for the two at the ends."""
+    """Return a path: every peer has a neighbour on either side, except for the two at the ends."""
     return Graph(n_peers, tuple((peer, peer + 1) for peer in range(check_count("n_peers", n_peers) - 1)), "path()")
 
 
 def ring(n_peers: int) -> Graph:
-    """Return a ring; of two peers it is the one edge between them."""
+    """Return a ring; for two peers, the single edge between them."""
     if check_count("n_peers", n_peers) < 3:
         return Graph(n_peers, path(n_peers).edges, "ring()")
     return Graph(n_peers, tuple((peer, (peer + 1) % n_peers) for peer in range(n_peers)), "ring()")
 
 
 def torus(n_peers: int, rows: int | None = None) -> Graph:
-    """Return a grid whose opposite sides are joined: four neighbours a peer.
+    """Return a grid whose opposite sides are joined: four neighbours per peer.
 
     Arguments:
-        n_peers: rows times columns, each at least 3.
-        rows: how many; by default such that the grid is as square as can be.
+        n_peers: number of peers: rows times columns, each at least 3.
+        rows: number of rows; by default such that the grid is as square as possible.
     """
     n_peers = check_count("n_peers", n_peers)
     fitting = [count for count in range(3, n_peers // 3 + 1) if n_peers % count == 0]
@@ -206,7 +206,7 @@ def star(n_peers: int) -> Graph:
 
 
 def complete(n_peers: int) -> Graph:
-    """Return the graph in which all are neighbours."""
+    """Return the complete graph, in which all peers are neighbours."""
     n_peers = check_count("n_peers", n_peers)
     return Graph(n_peers, tuple((a, b) for a in range(n_peers) for b in range(a + 1, n_peers)), "complete()")
 
@@ -227,9 +227,9 @@ def erdos_renyi(n_peers: int, p: float = 0.4, seed: int = 0) -> Graph:
     """Return a random graph in which any two peers are neighbours with a probability, drawn until it is connected.
 
     Arguments:
-        n_peers: at least 2.
+        n_peers: number of peers, at least 2.
         p: the probability, in (0, 1].
-        seed: of the draws.
+        seed: seed of the draws.
     """
     if not 0.0 < real(p) <= 1.0:
         raise invalid("p", "must lie in (0, 1]", p)
@@ -248,13 +248,13 @@ def random_regular(n_peers: int, degree: int = 4, seed: int = 0) -> Graph:
 
 
 def small_world(n_peers: int, neighbours: int = 4, rewired: float = 0.1, seed: int = 0) -> Graph:
-    """Return a ring of near neighbours of which some edges are led elsewhere (Watts and Strogatz, 1998).
+    """Return a ring of near neighbours with some edges rewired at random (Watts and Strogatz, 1998).
 
     Arguments:
-        n_peers: at least 2.
-        neighbours: of each peer before, an even number below n_peers.
-        rewired: the share of edges that are led elsewhere, in [0, 1].
-        seed: of the draws.
+        n_peers: number of peers, at least 2.
+        neighbours: number of neighbours of each peer before rewiring, even and less than n_peers.
+        rewired: fraction of edges that are rewired, in [0, 1].
+        seed: seed of the draws.
     """
     n_peers = check_count("n_peers", n_peers)
     if check_count("neighbours", neighbours, 2, max(2, n_peers - 1)) % 2:
@@ -283,12 +283,12 @@ def _connected(name: str, n_peers: int, seed: int, draw: Callable[[int], Any]) -
 
 
 def edges(pairs: Sequence[str | Sequence[Any]], peers: Sequence[Any] | None = None) -> Graph:
-    """Return the graph of an edge list of the user's own.
+    """Return the graph of a user's own edge list.
 
     Arguments:
         pairs: such as `["a-b", "b-c"]`, or pairs of names or numbers.
         peers: all names, in the order in which the peers are numbered; by default those in the pairs, numbers
-            ascending, names in the order in which they first come.
+            ascending, names in the order of first occurrence.
 
     Raises:
         InvalidArgument: as for `Graph`, or if a pair names a peer that is not among `peers`.
@@ -335,7 +335,7 @@ _TOPOLOGIES: Mapping[str, Callable[..., Graph]] = {
     "random_regular": random_regular,
     "small_world": small_world,
 }
-"""What each name in the text of a topology builds, for a number of peers."""
+"""The constructor for each name in the text of a topology, given the number of peers."""
 
 
 def parse_graph(text: str, n_peers: int) -> Graph:
@@ -343,10 +343,10 @@ def parse_graph(text: str, n_peers: int) -> Graph:
 
     Arguments:
         text: such as `"ring()"`, `"erdos_renyi(p=0.4, seed=0)"`, or `"edges(['a-b', 'b-c'])"`.
-        n_peers: how many there are.
+        n_peers: number of peers.
 
     Raises:
-        InvalidArgument: if the text is not valid, no such graph exists, or an edge list is of another number of peers.
+        InvalidArgument: if the text is not valid, no such graph exists, or an edge list has another number of peers.
 
     >>> parse_graph("ring()", 4).edges
     ((0, 1), (0, 3), (1, 2), (2, 3))

@@ -1,4 +1,4 @@
-"""Checks, while a run goes on, that the graphs of its steps are connected together: what convergence rests on."""
+"""Checks during a run that the graphs of its steps are jointly connected, as convergence requires."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, final
 
 @final
 class JointConnectivity:
-    """The union of the links that were realised, started over each time that it connects all who are there.
+    """The union of realised links, which starts over whenever it connects all present peers.
 
     Arguments:
-        n_peers: how many there are.
+        n_peers: number of peers.
 
     Attributes:
-        windows: begin and end of each stretch of time within which the union became connected, and its steps a peer.
-        since: when the present one began.
+        windows: begin and end of each window of time in which the union became connected, and its steps per peer.
+        since: when the current window began.
     """
 
     def __init__(self, n_peers: int) -> None:
@@ -39,7 +39,7 @@ class JointConnectivity:
             self._begin(time)
 
     def change(self, there: int, time: float) -> None:
-        """So many peers are there now: the union starts over."""
+        """Record the number of present peers; the union starts over."""
         self._there = there
         self._begin(time)
 
@@ -57,21 +57,21 @@ class JointConnectivity:
 
     @property
     def longest(self) -> float:
-        """The most steps a peer that a window took; inf if none was ever complete."""
+        """The largest number of steps per peer of a window; inf if none was ever complete."""
         return max((steps for _, _, steps in self.windows), default=float("inf"))
 
     @property
     def open_steps(self) -> float:
-        """Steps a peer of the window that is not complete yet."""
+        """Steps per peer of the current window."""
         return self._steps / max(1, self._there)
 
     def state(self) -> list[Any]:
-        """Return all that `restore` needs, as plain data."""
+        """Return everything that `restore` needs, as plain data."""
         windows = [list(window) for window in self.windows]
         return [self.since, self._steps, list(self._parents), self._parts, self._there, windows]
 
     def restore(self, state: Sequence[Any]) -> None:
-        """Continue from a state."""
+        """Continue from what `state` returned."""
         self.since, self._steps, parents, self._parts, self._there, windows = state
         self._parents = [int(parent) for parent in parents]
         self.windows = [(begin, end, steps) for begin, end, steps in windows]

@@ -1,4 +1,4 @@
-"""With which weights neighbours average: symmetric and doubly stochastic on whatever links a step has."""
+"""The weights with which neighbours average: symmetric and doubly stochastic for any links of a step."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from erasurehead.consensus.graphs import Graph
 from erasurehead.errors import InvalidArgument, invalid
 
 _EXACT = 1e-9
-"""How far the sums of a user's matrix may be from one."""
+"""Tolerance for the sums of a user's matrix."""
 
 
 class Mixing(ABC):
-    """The weight of a link that both of its ends use. What a peer's links leave of one is its own weight.
+    """The weight of a link, used by both of its ends. A peer's own weight is one minus the weights of its links.
 
-    A mixing of your own returns the same weight for both ends, at least 0, and such that the weights of a peer's links
-    come to at most one, on every subgraph of the graph.
+    A mixing of your own must return the same weight for both ends, at least 0, such that the weights of a peer's links
+    add up to at most one, on every subgraph of the graph.
     """
 
     name: ClassVar[str]
     needs_degrees: ClassVar[bool]
-    """Whether both ends tell each other how many links they have in the step: one more message a link."""
+    """Whether both ends tell each other how many links they have in the step: one more message per link."""
 
     @abstractmethod
     def weight(self, here: int, there: int, own_degree: int, other_degree: int) -> float:
@@ -39,14 +39,14 @@ class Mixing(ABC):
         """
 
     def on(self, graph: Graph, links: Iterable[tuple[int, int]]) -> Mixing:
-        """Return the mixing for a graph whose links have become others, as after a peer has left."""
+        """Return the mixing for a graph whose links have changed, for example after a peer has left."""
         return self
 
     def check(self, graph: Graph) -> None:
-        """Raise if it does not go with a graph.
+        """Raise if the mixing does not fit a graph.
 
         Raises:
-            InvalidArgument: naming what does not fit.
+            InvalidArgument: if it does not; the error says why.
         """
         return
 
@@ -69,7 +69,7 @@ class Metropolis(Mixing):
 @final
 @dataclass(frozen=True)
 class MaxDegree(Mixing):
-    """`1 / (1 + greatest degree of the graph)` for every link: known beforehand, and so without a message.
+    """`1 / (1 + greatest degree of the graph)` for every link: known in advance, and so without a message.
 
     Arguments:
         most: the greatest degree; 0 until `on` has set it.
@@ -91,14 +91,14 @@ class MaxDegree(Mixing):
 
 @final
 class FixedMixing(Mixing):
-    """The weights of the whole graph for whatever links a step has; the rest stays with the peer.
+    """The weights of the whole graph for any links of a step; the rest remains with the peer.
 
     Arguments:
         matrix: symmetric and doubly stochastic, shape (n_peers, n_peers), 0 where there is no link; None for the
             Metropolis weights of the whole graph.
 
     Raises:
-        InvalidArgument: if the matrix is not such.
+        InvalidArgument: if the matrix is not such a matrix.
     """
 
     name = "fixed"
@@ -176,11 +176,11 @@ def _degrees(n_peers: int, links: Iterable[tuple[int, int]]) -> list[int]:
 
 
 MIXINGS = {"metropolis": Metropolis, "max_degree": MaxDegree, "fixed": FixedMixing}
-"""What each name in the text of a mixing builds."""
+"""The constructor for each name in the text of a mixing."""
 
 
 def parse_mixing(text: str | Mixing) -> Mixing:
-    """Return the mixing that a text stands for, such as `"metropolis()"` or its bare name, or one as it is.
+    """Return the mixing that a text stands for, such as `"metropolis()"` or its bare name, or a mixing as it is.
 
     Raises:
         InvalidArgument: if there is no such mixing.
@@ -196,7 +196,7 @@ def parse_mixing(text: str | Mixing) -> Mixing:
 def mixed(own: Array, here: int, vectors: Sequence[tuple[int, float, Array]]) -> Array:
     """Return the weighted mean of a peer's vector and its neighbours', summed in the order of the peers' numbers.
 
-    The order makes equal arrivals give equal bits, whoever came first.
+    The fixed order makes equal arrivals give equal bits, whichever came first.
 
     Arguments:
         own: the peer's own vector.
@@ -228,15 +228,15 @@ def mixed(own: Array, here: int, vectors: Sequence[tuple[int, float, Array]]) ->
 
 
 def matrix_of(mixing: Mixing, graph: Graph, links: Iterable[tuple[int, int]]) -> Array:
-    """Return the whole matrix of one step in which a subgraph's links are realised, as the peers mix by it.
+    """Return the mixing matrix of one step with the given realised links, shape (n_peers, n_peers).
 
     Arguments:
-        mixing: which weights.
-        graph: all links that there are.
-        links: those of the step, the smaller number first.
+        mixing: the weights.
+        graph: the graph with all links.
+        links: the links of the step, the smaller number first.
 
     Raises:
-        InvalidArgument: if one of the links is not of the graph.
+        InvalidArgument: if a link is not in the graph.
     """
     pairs, bound = sorted(set(links)), mixing.on(graph, graph.edges)
     for pair in pairs:

@@ -1,4 +1,4 @@
-"""What peers of a run file learn: a linear model, a network with a hidden layer, or a small convolutional one."""
+"""The models of run files for peers: linear, a network with a hidden layer, or a small convolutional network."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from erasurehead.runs.config import parts
 from erasurehead.runs.config.sections import ProblemSection
 
 _HIDDEN = 64
-"""Units of the hidden layer unless a run file says otherwise."""
+"""Default number of units of the hidden layer."""
 
 
 def settled(section: ConsensusSection) -> ConsensusSection:
     """Return `[consensus]` with the model and its hidden units filled in.
 
     Raises:
-        InvalidArgument: if the model has no hidden layer, and units of one are asked for.
+        InvalidArgument: if the model has no hidden layer, but its units are given.
     """
     model = section.model or ("network" if section.hidden else "linear")
     if model == "linear" and section.hidden:
@@ -34,14 +34,14 @@ def settled(section: ConsensusSection) -> ConsensusSection:
 
 
 def check_model(section: ConsensusSection, source: str) -> None:
-    """Raise if the model is one of images, and the data are none.
+    """Raise if the model is for images, but the data are not images.
 
     Arguments:
         section: `[consensus]`, settled.
         source: of the data.
 
     Raises:
-        InvalidArgument: naming the key.
+        InvalidArgument: if so; the error names the key.
     """
     if section.model == "cnn" and source not in datasets.IMAGES:
         raise invalid("consensus.model", "must be linear or network for data that are not images", section.model,
@@ -53,11 +53,11 @@ def build_problem(config: ConsensusConfig, data: Dataset, minimised: ProblemSect
 
     Arguments:
         config: with `[consensus]` settled.
-        data: what is learned from.
+        data: the data set.
         minimised: `[problem]`, with loss and l2.
 
     Raises:
-        InvalidArgument: if the model does not go with the data, naming the key.
+        InvalidArgument: if the model does not fit the data; the error names the key.
         MissingExtra: if it needs PyTorch, which is not installed.
     """
     section = config.consensus
@@ -87,10 +87,10 @@ def build_problem(config: ConsensusConfig, data: Dataset, minimised: ProblemSect
 
 
 def _numbered(data: Dataset, labels: Any) -> Any:
-    """Return the numbers of classes: those of two are -1 and +1 in a data set."""
+    """Return class numbers from 0: with two classes, a data set has -1 and +1."""
     return (labels > 0).astype(np.int64) if data.task == "logistic" else labels
 
 
 def _dense(matrix: Any) -> Any:
-    """Return a matrix that may be sparse as an array."""
+    """Return a matrix, which may be sparse, as a dense array."""
     return matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)

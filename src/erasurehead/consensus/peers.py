@@ -1,4 +1,4 @@
-"""What all peers have in common, whatever they wait for: model, work, measured speed, leaving and coming back."""
+"""The common part of all peers, whatever they wait for: model, work, measured speed, leaving and coming back."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from erasurehead.consensus.views import View
 from erasurehead.optimizers.schedules import Schedule
 
 _MEMORY_OF_SPEED = 0.3
-"""The share of the newest step in a peer's measured speed."""
+"""Weight of the newest step in a peer's measured speed."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What a peer is given to begin with.
+    """What a peer is constructed from.
 
     Attributes:
         peer: its number.
-        view: of the network.
-        mixing: of that view.
+        view: the view of the network.
+        mixing: the mixing for that view.
         algorithm: how its model moves.
         rate: step size by the peer's own steps.
         x: its first model, the same for all.
-        preempt: whether work that nobody waits for any more is dropped; else it is carried to its end.
-        seed: of choices that a policy draws.
-        policy: that the peer is of.
-        steps: that it has taken before; more than 0 for one who has come back to a new worker.
+        preempt: whether work that nobody waits for any more is dropped; otherwise it is finished.
+        seed: seed of the policy's random choices.
+        policy: the policy of the peer.
+        steps: number of steps it has taken before; more than 0 for a peer that has come back on a new worker.
     """
 
     peer: int
@@ -50,14 +50,14 @@ class Setup:
 
 
 class LocalPeer(Peer):
-    """A peer that computes, offers what it has made, and mixes when its policy says so.
+    """A peer that computes, offers its result, and mixes when its policy says so.
 
-    A policy's own peer implements `offer`, `on_message` and `settle`, calls `finish` with the links that are realised,
-    and names what it remembers in `kept`.
+    The peer of your own policy implements `offer`, `on_message` and `settle`, calls `finish` with the realised links,
+    and lists the attributes that it remembers in `kept`.
     """
 
     kept: tuple[str, ...] = ()
-    """Attributes of plain data and arrays that a checkpoint must hold besides those of every peer."""
+    """Attributes, plain data and arrays, that a checkpoint must hold in addition to those of every peer."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -85,7 +85,7 @@ class LocalPeer(Peer):
         self.start()
 
     def start(self) -> None:
-        """Begin on the next gradient."""
+        """Start the next gradient."""
         self.begun, self.ready = self.port.now(), None
         self.attempts += 1
         self.port.work(self.memory["x"], self.attempts - 1)
@@ -99,20 +99,20 @@ class LocalPeer(Peer):
 
     @abstractmethod
     def offer(self) -> None:
-        """Tell the neighbours of `vector`, which is new."""
+        """Offer the new `vector` to the neighbours."""
 
     def pace(self) -> float:
-        """Return the measured seconds of a step; of one that has taken longer than usual already, what it has."""
+        """Return the measured seconds of a step; at least those of the current step so far."""
         elapsed = 0.0 if self.ready is not None else self.port.now() - self.begun
         return elapsed if self.usual != self.usual or elapsed > self.usual else self.usual
 
     def finish(self, links: Sequence[tuple[int, float, Array]], round: int, hops: int = 0) -> None:
-        """Mix, tell the records, and begin on the next step.
+        """Mix, record the step, and start the next one.
 
         Arguments:
-            links: neighbour, weight and vector of each link that is realised, ascending.
-            round: that was mixed in.
-            hops: messages one after the other that the decision took.
+            links: neighbour, weight and vector of each realised link, ascending.
+            round: the round of the mixing.
+            hops: number of consecutive messages that the decision took.
         """
         assert self.ready is not None
         if links:
@@ -129,7 +129,7 @@ class LocalPeer(Peer):
         self.start()
 
     def look(self, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> tuple[int, ...]:
-        """Take a new view of the network, and return the neighbours that are no longer there."""
+        """Adopt a new view of the network, and return the neighbours that are gone."""
         before = self.neighbours
         self.view = self.view.changed(gone, sides)
         self.neighbours = self.view.neighbours[self.peer]
@@ -149,20 +149,20 @@ class LocalPeer(Peer):
             self.repeat(peer)
 
     def repeat(self, peer: int) -> None:
-        """Tell a neighbour what stands: it is new, or what it was told before the network changed may be lost.
+        """Repeat to a neighbour what holds: it is new, or messages from before a change may have been lost.
 
-        Called for all neighbours after each change. What a neighbour has heard twice must change nothing.
+        Called for all neighbours after each change. Hearing something twice must change nothing.
         """
         return
 
     def forget(self, peer: int) -> None:
-        """A neighbour is not there any more: nothing is to be waited for from it."""
+        """A neighbour is gone: do not wait for anything from it."""
         return
 
     def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], port: Port) -> None:
         self.port = port
         self.look(gone, sides)
-        for name, value in vars(type(self)(self.setup)).items():  # nothing is left of what it was about to do
+        for name, value in vars(type(self)(self.setup)).items():  # everything that it was about to do is dropped
             if name in self.kept:
                 setattr(self, name, value)
         self.ready, self.joining = None, True
@@ -172,7 +172,7 @@ class LocalPeer(Peer):
         self._join()
 
     def joined(self, sender: int, message: Message) -> bool:
-        """Serve those who come back; returns whether the message was about that."""
+        """Serve peers that come back; return whether the message was about that."""
         if message.tag == "join":
             self.port.send(sender, Message("model", self.round, (), self.model))
             return True
@@ -182,11 +182,11 @@ class LocalPeer(Peer):
                 self._join()
             return True
         if self.joining and message.vector is not None and self.awaited.get(sender, (0, message))[1] is None:
-            self.port.send(sender, Message("join"))  # newer vectors may have overtaken the model that was asked for
+            self.port.send(sender, Message("join"))  # newer vectors may have replaced the requested model
         return False
 
     def _join(self) -> None:
-        """Start over at the mean of the neighbours' models, when all of them are there."""
+        """Start over at the mean of the neighbours' models, when all of them have arrived."""
         models = [vector for _, (_, vector) in sorted(self.awaited.items())]
         if any(vector is None for vector in models):
             return
@@ -223,7 +223,7 @@ _MAP, _SET, _TUPLE = "map", "set", "tuple"
 
 
 def _plain(value: Any) -> Any:
-    """Return plain data of what peers remember: mappings with numbers for keys, sets and tuples keep what they are."""
+    """Convert what peers remember to plain data that preserves mappings with numbers as keys, sets and tuples."""
     if isinstance(value, dict):
         return {_MAP: [[_plain(key), _plain(item)] for key, item in value.items()]}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if isinstance(value, frozenset | set):

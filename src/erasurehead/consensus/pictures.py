@@ -1,4 +1,4 @@
-"""Pictures of a run without a coordinator: who was left out when, what it saved, and how the models agreed."""
+"""Pictures of a run without a coordinator: which peers were left out when, what it saved, how the models agreed."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from erasurehead.reports import canvas
 from erasurehead.reports.canvas import FAINT, INK, Axes
 
 LINKS, PROGRESS = "links", "consensus"
-"""The names of the pictures, without what says their format."""
+"""The names of the pictures, without suffixes."""
 
 _WORK, _WAIT = "#0072B2", "#E69F00"
 _NOBODY = "#D9D9D9"
 _BINS = 60
 _MOST_PEERS = 40
-"""So many peers are drawn one by one."""
+"""Number of peers up to which they are drawn one by one."""
 
 
 def draw_links(
     graph: Graph, rows: Sequence[PeerRow], title: str, folder: Path, formats: Sequence[str] = ("png", "svg")
 ) -> list[Path]:
-    """Draw the graph, the links over time, and what the peers did when.
+    """Draw the graph, the links over time, and the activity of the peers.
 
     Arguments:
         graph: who is whose neighbour.
-        rows: of the run, at least one.
-        title: above it.
-        folder: where to.
-        formats: of `png`, `svg`, `pdf`.
+        rows: the rows of the run, at least one.
+        title: title of the picture.
+        folder: folder for the files.
+        formats: formats, among `png`, `svg`, `pdf`.
     """
     with canvas.drawing():
         figure = canvas.new_figure(13.0, 8.4, title)
@@ -58,12 +58,12 @@ def draw_progress(
     """Draw the mean model's loss and the distance from consensus against time, and the time of a step, by policy.
 
     Arguments:
-        runs: policy -> looks at the mean model.
-        seconds: policy -> seconds in which each peer takes a step, on average.
-        title: above it.
-        folder: where to.
-        best: the least objective there is, which the losses are drawn above; None to draw them as they are.
-        formats: of `png`, `svg`, `pdf`.
+        runs: evaluations of the mean model, by policy.
+        seconds: mean seconds per step of a peer, by policy.
+        title: title of the picture.
+        folder: folder for the files.
+        best: the least objective, relative to which losses are drawn; None to draw them as they are.
+        formats: formats, among `png`, `svg`, `pdf`.
     """
     with canvas.drawing():
         figure = canvas.new_figure(14.0, 4.6, title)
@@ -97,7 +97,7 @@ def _places(n_peers: int) -> Array:
 
 
 def _used(graph: Graph, rows: Sequence[PeerRow]) -> dict[tuple[int, int], float]:
-    """Return of each link how many of its ends' steps it was realised in, as a share."""
+    """Return, for each link, the fraction of its ends' steps in which it was realised."""
     met = dict.fromkeys(graph.edges, 0)
     steps = np.zeros(graph.n_peers)
     for row in rows:
@@ -163,7 +163,7 @@ def _links_over_time(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
 
 
 def _bins(rows: Sequence[PeerRow]) -> int:
-    """Return how many stretches of time are looked at, such that each holds some steps."""
+    """Return a number of time bins such that each has some steps."""
     return max(8, min(_BINS, len(rows) // 40))
 
 

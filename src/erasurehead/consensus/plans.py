@@ -1,4 +1,4 @@
-"""A run without a coordinator as it is to be, checked, before anything starts."""
+"""Plans of runs without a coordinator: checked before anything starts."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from erasurehead.problems.base import Problem
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """How peers of a run are connected, wait and move, checked, whatever is minimised.
+    """The part of a plan that does not depend on the problem: how peers are connected, wait and move.
 
     Attributes:
         graph: who is whose neighbour.
         policy: whom a peer waits for.
-        mixing: with which weights.
+        mixing: the weights with which neighbours average.
         algorithm: how a model moves.
-        rate: step size by a peer's own steps.
-        delays: of the peers' work.
-        late: what becomes of work that nobody waits for any more.
-        rows_every: seconds of the clock after which the next row of the delays holds; None for a row a step.
-        seconds_per_step: what a gradient takes besides, on the virtual clock.
-        latency: seconds of a message's hop, on the virtual clock.
-        troubles: what goes wrong.
-        notice: seconds until it is noticed.
-        orphans: whether the share of one who left is out, or taken over by its neighbours.
-        seed: of batches, and of choices that a policy draws.
+        rate: step size, as a function of a peer's own steps.
+        delays: delays of the peers' work.
+        late: what happens to work that nobody waits for any more.
+        rows_every: seconds of the clock after which the next row of the delays applies; None for one row per step.
+        seconds_per_step: seconds that are added to each gradient, on the virtual clock.
+        latency: seconds that a message takes, on the virtual clock.
+        troubles: faults of peers and their network.
+        notice: seconds until a fault is noticed.
+        orphans: whether the samples of a peer that left are left out, or taken over by its neighbours.
+        seed: seed of batches, and of the policy's random choices.
     """
 
     graph: Graph
@@ -66,13 +66,13 @@ class Terms:
 
 @dataclass(frozen=True, eq=False)
 class ConsensusPlan(Terms):
-    """A run to be, checked: nothing has started.
+    """A checked plan of a run; nothing has started.
 
     Attributes:
         problem: what is minimised.
         shares: the samples of each peer.
-        batch: samples of a gradient; None for all of a peer's.
-        x: the first model of all peers.
+        batch: number of samples per gradient; None for all of a peer's.
+        x: the first model of all peers, shape (n_parameters,).
     """
 
     problem: Problem
@@ -81,11 +81,11 @@ class ConsensusPlan(Terms):
     x: Array
 
     def peer(self, number: int, steps: int = 0) -> Peer:
-        """Return a new peer, who has not begun.
+        """Return a new peer, which has not begun.
 
         Arguments:
-            number: of the peer.
-            steps: that an earlier one of this number has taken.
+            number: number of the peer.
+            steps: number of steps that an earlier peer with this number has taken.
         """
         setup = Setup(
             number, self._view, self._mixing, self.algorithm, self.rate, self.x, self.late == "preempt", self.seed,
@@ -102,7 +102,7 @@ class ConsensusPlan(Terms):
         return self.mixing.on(self.graph, self.graph.edges)
 
     def peers(self) -> list[Peer]:
-        """Return new peers, who have not begun."""
+        """Return new peers, which have not begun."""
         return [self.peer(number) for number in range(self.graph.n_peers)]
 
 
@@ -128,10 +128,10 @@ def plan(
     seed: int = 0,
     initial: Array | None = None,
 ) -> ConsensusPlan:
-    """Check all that a run is made of; see `train` for the arguments.
+    """Check everything that a run consists of; see `train` for the arguments.
 
     Raises:
-        InvalidArgument: naming what does not fit.
+        InvalidArgument: if an argument is invalid; the error names it.
     """
     terms = check_terms(
         _graph(graph, peers, problem), policy, rate=rate, algorithm=algorithm, mixing=mixing, delays=delays, late=late,

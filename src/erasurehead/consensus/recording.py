@@ -1,4 +1,4 @@
-"""The watcher that writes a run without a coordinator down while it goes on, with checkpoints to go on from."""
+"""The watcher that records a run without a coordinator, with checkpoints from which it can be resumed."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class PeerRecorder(Watcher):
     """Writes rows as they come, and checkpoints between two events.
 
     Arguments:
-        folder: of the run, locked while it goes on.
-        facts: what else stands in its summary, and what a checkpoint is of.
-        section: when there are checkpoints.
-        resume: whether the run goes on from its newest checkpoint.
+        folder: folder of the run, locked during the run.
+        facts: further facts for the summary, which also identify checkpoints.
+        section: when to make checkpoints.
+        resume: whether the run continues from its newest checkpoint.
         model_of: the peer whose model is saved; None for the mean.
 
     Attributes:
-        state: of that checkpoint; None for a new run.
+        state: state of that checkpoint; None for a new run.
 
     Raises:
-        DataError: if there is no checkpoint that can be used.
-        InvalidArgument: if the run is still going on.
+        DataError: if there is no usable checkpoint.
+        InvalidArgument: if the run is still running.
     """
 
     def __init__(
@@ -102,12 +102,12 @@ class PeerRecorder(Watcher):
         self._saved, self._saved_at = self._step, time.monotonic()
 
     def end(self, done: ConsensusRun | None, status: Status, reason: str) -> None:
-        """Save the last checkpoint, the mean model and the summary, and let the folder go.
+        """Save the last checkpoint, the mean model and the summary, and release the folder.
 
         Arguments:
-            done: the run, whose last look is a moment between two events; None where it was cut off in the middle of
-                one, so that it goes on from the checkpoint before.
-            status: how it ended.
+            done: the run, if it ended between two events; None if it was cut off in the middle of
+                one, so that it will continue from the previous checkpoint.
+            status: how the run ended.
             reason: why it ended early.
         """
         if self._lock is None:

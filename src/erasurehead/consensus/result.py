@@ -22,22 +22,22 @@ class ConsensusRun:
     """A run without a coordinator.
 
     Attributes:
-        policy: as it is written.
+        policy: text of the policy.
         graph: who was whose neighbour.
-        models: of the peers at the end, shape (n_peers, n_parameters).
-        there: who was there at the end.
-        means: how good the mean model was, at the beginning, along the way and at the end.
-        rows: one a step of a peer, in the order in which they ended; empty if they were not to be kept.
+        models: models of the peers at the end, shape (n_peers, n_parameters).
+        there: the peers that were present at the end.
+        means: evaluations of the mean model, at the beginning, along the way and at the end.
+        rows: one per step of a peer, in the order in which they ended; empty if they were not kept.
         troubles: what happened to the network.
-        steps: of all peers together.
-        seconds: of the clock.
-        messages: that were sent; `vectors` of them carried a model, the others a few numbers.
-        vectors: see there.
-        gradient_seconds: of the processor, that went into gradients on the virtual clock.
+        steps: total number of steps of all peers.
+        seconds: seconds of the clock.
+        messages: number of messages sent; `vectors` of them carried a model, the others a few numbers.
+        vectors: see `messages`.
+        gradient_seconds: processor seconds spent on gradients, on the virtual clock.
         joint: when the union of the realised graphs was connected.
-        status: how it ended: finished, interrupted, or failed, as nothing could happen any more.
+        status: how it ended: finished, interrupted, or failed, if nothing could happen any more.
         stopped: why training ended before its last step, in words; empty if it did not.
-        state: what `train(resume=...)` goes on from, to the bit; None if it was not asked for.
+        state: the state from which `train(resume=...)` continues bit for bit; None if it was not requested.
         shares: the samples of each peer at the end.
     """
 
@@ -67,7 +67,7 @@ class ConsensusRun:
 
     @property
     def x(self) -> Array:
-        """The mean of the models of those who are there, shape (n_parameters,)."""
+        """The mean of the models of all present peers, shape (n_parameters,)."""
         return self.models[self.there].mean(axis=0)
 
     def model(self, peer: int | None = None) -> Array:
@@ -96,18 +96,18 @@ class ConsensusRun:
 
     @property
     def seconds_per_step(self) -> float:
-        """Seconds of the clock in which each peer takes a step, on average."""
+        """Mean seconds of the clock per step of a peer."""
         return self.seconds * len(self.there) / self.steps if self.steps else math.nan
 
     @property
     def backups(self) -> float:
-        """Neighbours that a step does not wait for, on average; NaN where no rows were kept."""
+        """Mean number of neighbours that a step does not wait for; NaN if no rows were kept."""
         return float(np.mean([row.backups for row in self.rows])) if self.rows else math.nan
 
     def time_to(self, objective: float) -> float | None:
-        """Return the seconds after which the mean model first had an objective of at most this; None if it never had.
+        """Return the seconds after which the mean model first had at most a given objective; None if it never had.
 
-        Between two looks at it, the time is interpolated, by the logarithm of what is above.
+        Between two evaluations, the time is interpolated, by the logarithm of the excess.
         """
         before: MeanRow | None = None
         for row in self.means:

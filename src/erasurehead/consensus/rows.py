@@ -1,4 +1,4 @@
-"""What is recorded of a run without a coordinator: a row a step of a peer, and how good the mean model was when."""
+"""The records of a run without a coordinator: a row per step of a peer, and evaluations of the mean model."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ class PeerRow:
     """One step of one peer.
 
     Attributes:
-        peer: its number.
-        step: of the peer, counted from 0.
-        round: that it mixed in; the peer's own step where the policy knows no rounds of the network.
+        peer: number of the peer.
+        step: number of its step, counted from 0.
+        round: the round in which it mixed; the peer's own step if the policy has no rounds of the network.
         begin: when it began to compute, in seconds since training began.
-        ready: when its gradient was there.
-        end: when it had mixed: from `ready` on it waited.
+        ready: when its gradient was ready, in seconds since training began.
+        end: when it had mixed; it waited from `ready` until then.
         links: neighbours that it averaged with, ascending.
-        weights: of them; the rest to one is the peer's own.
+        weights: their weights; the rest, up to one, is the peer's own.
         backups: neighbours that it did not wait for.
-        hops: messages one after the other that it took to decide.
+        hops: number of consecutive messages that the decision took.
     """
 
     peer: int
@@ -51,15 +51,15 @@ class PeerRow:
 
 @dataclass(frozen=True)
 class MeanRow:
-    """How good the mean of the peers' models was at a time.
+    """An evaluation of the mean of the peers' models.
 
     Attributes:
-        step: steps a peer, on average.
+        step: mean number of steps per peer.
         time: seconds since training began.
-        objective: of the mean model over all training data, penalty included.
+        objective: objective of the mean model over all training data, penalty included.
         distance: root mean square distance of the peers' models from it.
-        metrics: on the test samples; empty where they are not asked for.
-        peers: who was there.
+        metrics: metrics on the test samples; empty if they were not requested.
+        peers: the peers that were present.
     """
 
     step: float
@@ -76,16 +76,16 @@ class MeanRow:
 
 @dataclass(frozen=True)
 class TroubleRow:
-    """What happened to the network.
+    """A change of the network.
 
     Attributes:
-        time: when those who are left noticed it.
-        gone: who was gone by then.
-        sides: of a cut; empty for none.
-        knitted: links that were added because the graph had fallen apart.
-        shares: what became of the data of those who are gone: `"out"`, or `"taken over"`; empty where nobody is.
-        noticed: of deaths, which neighbour noticed whose, and when: peer, whom, seconds since training began; the
-            others have it from them.
+        time: when the remaining peers noticed it.
+        gone: the peers that were gone by then.
+        sides: the sides of a cut; empty for none.
+        knitted: links that were added because the graph was disconnected.
+        shares: what happened to the samples of peers that are gone: `"out"`, or `"taken over"`; empty if none is.
+        noticed: for deaths, which neighbour noticed which peer's, and when, in seconds since training began; the
+            others were told by these.
     """
 
     time: float

@@ -1,4 +1,4 @@
-"""What is written down of a run without a coordinator while it goes on, whatever runs its peers."""
+"""The records of a run without a coordinator while it is running, whatever runs its peers."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from erasurehead.errors import Diverged
 from erasurehead.training.notices import Notice
 
 _WINDOW = 100
-"""Steps a peer after which it is said that the union of the graphs is still not connected."""
+"""Steps per peer after which a union of graphs that is not connected is reported."""
 
 
 @final
 class RunRecords:
-    """Rows, looks at the mean model, troubles, and whose data are whose by now.
+    """Rows, evaluations of the mean model, faults, and the current holders of samples.
 
     Arguments:
         made: the plan.
-        conduct: what is to be kept, and who watches.
+        conduct: what to keep, and which hooks watch.
 
     Attributes:
-        run: what is returned at the end.
+        run: the run that is returned at the end.
         holdings: the samples of each peer.
         joint: when the union of the realised graphs was connected.
     """
@@ -44,12 +44,12 @@ class RunRecords:
         self._said = False
 
     def begin(self) -> None:
-        """Tell those who watch that training begins."""
+        """Tell the watchers that training begins."""
         for watcher in self.conduct.watchers:
             watcher.on_begin(self.made, self.conduct.steps)
 
     def step(self, row: PeerRow) -> None:
-        """Record a step of a peer; steps are told in the order in which they ended."""
+        """Record a step of a peer; steps are reported in the order in which they ended."""
         if row.links:
             self.joint.add(row.peer, row.links, row.end)
         if self.conduct.records:
@@ -58,11 +58,11 @@ class RunRecords:
             watcher.on_step(row)
 
     def look(self, models: Array, steps: int, time: float) -> MeanRow:
-        """Look at the mean model.
+        """Evaluate the mean model.
 
         Arguments:
-            models: of those who are there, shape (n, n_parameters).
-            steps: of all peers together.
+            models: models of the present peers, shape (n, n_parameters).
+            steps: total number of steps of all peers.
             time: seconds since training began.
 
         Raises:
@@ -87,7 +87,7 @@ class RunRecords:
         return row
 
     def notice(self, notice: Notice) -> None:
-        """Tell those who watch what a person should know."""
+        """Pass a notice to the watchers."""
         for watcher in self.conduct.watchers:
             watcher.on_notice(notice)
 
@@ -98,13 +98,13 @@ class RunRecords:
         sides: Sequence[frozenset[int]],
         noticed: Sequence[tuple[int, int, float]] = (),
     ) -> bool:
-        """Record who is gone now, and of cuts; return whether samples have changed hands.
+        """Record which peers are gone now, and cuts; return whether samples have changed hands.
 
         Arguments:
-            time: when the first have noticed it.
-            gone: all who are.
-            sides: of a cut.
-            noticed: which neighbour noticed whose death, and when.
+            time: when it was first noticed.
+            gone: all peers that are gone.
+            sides: the sides of a cut.
+            noticed: which neighbour noticed which peer's death, and when.
         """
         moved = self.holdings.change(gone)
         self.joint.change(self.made.graph.n_peers - len(gone), time)
@@ -118,10 +118,10 @@ class RunRecords:
         return moved
 
     def state(self) -> dict[str, Any]:
-        """Return what `restore` needs, as plain data."""
+        """Return everything that `restore` needs, as plain data."""
         return {**self.holdings.state(), "joint": self.joint.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
+        """Continue from what `state` returned."""
         self.holdings.restore(state)
         self.joint.restore(state["joint"])

@@ -1,4 +1,4 @@
-"""Who holds which samples: an even split, or one skewed by label; what becomes of the share of one who leaves."""
+"""Which peer holds which samples: even or label-skewed splits; what happens to those of a peer that leaves."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Split:
     """How samples are dealt out to peers.
 
     Arguments:
-        alpha: of the Dirichlet law that each class is dealt out by: the smaller, the more a peer sees of few classes
-            only; None for an even split of shuffled samples.
-        seed: of the shuffling and of the law.
+        alpha: parameter of the Dirichlet distribution of each class over peers: the smaller, the fewer classes a peer
+            sees; None for an even split of shuffled samples.
+        seed: seed of the shuffling and of the Dirichlet draws.
     """
 
     alpha: float | None = None
@@ -43,7 +43,7 @@ class Split:
         """Return the samples of each peer.
 
         Raises:
-            InvalidArgument: if a peer would have no data, or there are no classes to skew by.
+            InvalidArgument: if a peer would have no data, or there are no classes.
         """
         rng = stream("shares", self.seed)
         if self.alpha is None:
@@ -77,35 +77,35 @@ def even(seed: int = 0) -> Split:
     """Return the even split of shuffled samples.
 
     Arguments:
-        seed: at least 0: of the order into which samples are shuffled.
+        seed: seed of the shuffling, at least 0.
     """
     return Split(None, seed)
 
 
 def dirichlet(alpha: float = 0.3, seed: int = 0) -> Split:
-    """Return the split in which each class is dealt out by a Dirichlet law (Hsu, Qi and Brown, 2019).
+    """Return the split in which each class is distributed over peers by a Dirichlet law (Hsu, Qi and Brown, 2019).
 
     Arguments:
-        alpha: above 0: the smaller, the fewer classes a peer has most of its samples from.
-        seed: at least 0.
+        alpha: greater than 0: the smaller, the fewer classes most of a peer's samples are from.
+        seed: seed of the draws, at least 0.
     """
     return Split(alpha, seed)
 
 
 SPLITS: Mapping[str, Callable[..., Split]] = {"even": even, "dirichlet": dirichlet}
-"""What each name in the text of a split builds."""
+"""The constructor for each name in the text of a split."""
 
 
 def parse_split(text: str | Split) -> Split:
-    """Return the split that a text stands for, such as `"dirichlet(alpha=0.3, seed=0)"`, or one as it is."""
+    """Return the split that a text stands for, such as `"dirichlet(alpha=0.3, seed=0)"`, or a split as it is."""
     return read_or_keep(text, "split", Split, SPLITS)
 
 
 def checked_shares(shares: Sequence[Any], n_samples: int, n_peers: int, by: str = "shares") -> Shares:
-    """Return shares, checked.
+    """Check shares, and return them as arrays.
 
     Raises:
-        InvalidArgument: if there is not one a peer, a peer has no data, or a sample is not there or is held twice.
+        InvalidArgument: if there is not one per peer, a peer has no data, or a sample does not exist or is held twice.
     """
     if len(shares) != n_peers:
         raise invalid("shares", f"must be {n_peers}, one per peer", len(shares))
@@ -124,17 +124,17 @@ def checked_shares(shares: Sequence[Any], n_samples: int, n_peers: int, by: str 
 class LocalGradients:
     """Stochastic gradients of the peers' own objectives, whose mean over the peers is the objective of all their data.
 
-    A peer's gradient is that of the mean loss over its samples, times the number of peers over the share of all samples
-    that it holds, plus the penalty: so shares of unequal size pull as they should.
+    A peer's gradient is that of the mean loss over its samples, times the number of peers, times the fraction of all
+    samples that it holds, plus the penalty: so shares of unequal size count in proportion.
 
     Arguments:
         problem: what is minimised.
         shares: the samples of each peer.
-        batch: samples of a gradient, drawn with replacement from (seed, peer, step); None for all of a peer's.
-        seed: of the draws.
+        batch: number of samples per gradient, drawn with replacement from (seed, peer, step); None for all of a peer's.
+        seed: seed of the draws.
 
     Raises:
-        InvalidArgument: if the problem gives gradients of whole shares only, and a batch is asked for.
+        InvalidArgument: if a batch is requested, but the problem computes gradients only of whole shares.
     """
 
     def __init__(self, problem: Problem, shares: Shares, batch: int | None = None, seed: int = 0) -> None:
@@ -156,7 +156,7 @@ class LocalGradients:
         self.assign(shares)
 
     def assign(self, shares: Shares) -> None:
-        """Deal the samples out again; who has none is not there."""
+        """Reassign the samples; peers without any are not present."""
         self.shares = shares
         total, there = sum(map(len, shares)), sum(1 for share in shares if len(share))
         if not total:
@@ -168,12 +168,12 @@ class LocalGradients:
         self._held: dict[int, Any] = {}
 
     def gradients(self, peers: Sequence[int], models: Array, steps: Sequence[int]) -> Array:
-        """Return gradients of several peers, each the same to the bit whoever else is asked for.
+        """Return gradients of several peers, each the same bit for bit whatever other peers are computed with it.
 
         Arguments:
-            peers: whose.
-            models: where, shape (len(peers), n_parameters).
-            steps: that batches are drawn from.
+            peers: the peers.
+            models: their models, shape (len(peers), n_parameters).
+            steps: numbers from which batches are drawn.
 
         Returns:
             Shape (len(peers), n_parameters), the penalty included.
@@ -229,7 +229,7 @@ def _draw(seed: int, peers: IntArray, steps: IntArray, count: int) -> Any:
 
 
 def taken_over(shares: Shares, leaver: int, heirs: Sequence[int]) -> Shares:
-    """Return the shares when the neighbours of one who left have dealt its samples out among them.
+    """Return the shares after the neighbours of a peer that left have divided its samples among themselves.
 
     Raises:
         InvalidArgument: if there is no heir.
@@ -245,16 +245,16 @@ def taken_over(shares: Shares, leaver: int, heirs: Sequence[int]) -> Shares:
 
 
 class Holdings:
-    """Who holds which samples, as peers leave and come back: by who is gone now, in whatever order they went.
+    """The holders of samples as peers leave and come back: they depend only on which peers are gone now.
 
     Arguments:
-        graph: whose neighbours take over.
-        shares: of the beginning.
-        orphans: whether the share of one who left is out, or taken over by its neighbours.
+        graph: the graph, whose neighbours take over.
+        shares: the initial shares.
+        orphans: whether the samples of a peer that left are left out, or taken over by its neighbours.
 
     Attributes:
-        shares: the samples of each peer now; none of those who are gone.
-        gone: who is gone.
+        shares: the current samples of each peer; empty for those that are gone.
+        gone: the peers that are gone.
     """
 
     def __init__(self, graph: Graph, shares: Shares, orphans: Literal["out", "taken over"]) -> None:
@@ -262,7 +262,7 @@ class Holdings:
         self.shares, self.gone = shares, frozenset[int]()
 
     def change(self, gone: frozenset[int]) -> bool:
-        """Record who is gone now; return whether samples have changed hands."""
+        """Record which peers are gone now; return whether samples have changed hands."""
         if gone == self.gone:
             return False
         shares = self._first
@@ -278,7 +278,7 @@ class Holdings:
         return True
 
     def _heirs(self, peer: int, gone: frozenset[int]) -> list[int]:
-        """Return the neighbours of one who left, and of those of them who are gone, too, and so on; ascending."""
+        """Return the heirs of a peer that left: its neighbours; where these are gone, theirs, and so on; ascending."""
         reached, found = [peer], set[int]()
         for one in reached:
             for other in self._graph.neighbours[one]:
@@ -289,11 +289,11 @@ class Holdings:
         return sorted(found)
 
     def state(self) -> dict[str, Any]:
-        """Return what `restore` needs, as plain data."""
+        """Return everything that `restore` needs, as plain data."""
         return {"orphaned": sorted(self.gone), "shares": [] if self.shares is self._first else list(self.shares)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
+        """Continue from what `state` returned."""
         self.gone = frozenset(state["orphaned"])
         if len(state["shares"]):
             self.shares = tuple(np.asarray(share, dtype=np.int64) for share in state["shares"])

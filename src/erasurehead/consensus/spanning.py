@@ -1,4 +1,4 @@
-"""The tree along which the dynamic policy establishes links: who is slow, or not known yet, stands at its ends."""
+"""The tree along which the dynamic policy establishes links: slow peers, and those of unknown speed, are its leaves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from statistics import median
 from typing import final
 
 _SAME = 2.0
-"""Speeds within this factor count as equal, so that noise rebuilds no tree."""
+"""Speeds within this factor count as equal, so that noise does not rebuild the tree."""
 
 
 @final
@@ -20,8 +20,8 @@ class Tree:
     """A spanning tree of some peers.
 
     Arguments:
-        root: the peer in its middle, that decides.
-        parents: of each peer but the root.
+        root: the peer in its middle, which decides.
+        parents: parent of each peer other than the root.
     """
 
     root: int
@@ -48,7 +48,7 @@ class Tree:
 
     @property
     def depth(self) -> int:
-        """Hops from the root to the peer that is farthest from it."""
+        """Number of hops from the root to the farthest peer."""
         return max((self._hops(peer) for peer in self.parents), default=0)
 
     def _hops(self, peer: int) -> int:
@@ -59,16 +59,17 @@ class Tree:
 
 
 def spanning_tree(neighbours: Mapping[int, Iterable[int]], seconds: Mapping[int, float]) -> Tree:
-    """Return a spanning tree that is as much of a path as can be, with slow and unknown peers as its leaves.
+    """Return a spanning tree that is as path-like as possible, with slow and unknown peers as its leaves.
 
-    The tree grows from the fastest peer. The fastest of those at its border is taken next, and hangs on whom fewest
-    others hang: so a slow peer is taken last, and is a leaf unless the graph falls apart without it. (Any vertex of a
+    The tree grows from the fastest peer. The fastest peer at its border is added next, and attached to the one with the
+    fewest
+    children: so a slow peer is added last, and is a leaf unless it is a cut vertex. (Any vertex of a
     2-connected graph is a leaf of some spanning tree; a cut vertex of none.) A minimum spanning tree would do harm: on
-    a complete graph it may be a star around the slow peer, whom every link then waits for.
+    a complete graph it may be a star around the slow peer, for which every link then waits.
 
     Arguments:
-        neighbours: of each peer that is to be in the tree; others among them are passed over.
-        seconds: what a step takes each peer; who is missing, or NaN, is taken for the slowest.
+        neighbours: neighbours of each peer of the tree; other peers among them are ignored.
+        seconds: seconds per step of each peer; missing or NaN values count as the slowest.
 
     Returns:
         The tree; its root is its middle.
@@ -100,7 +101,7 @@ def spanning_tree(neighbours: Mapping[int, Iterable[int]], seconds: Mapping[int,
         if peer in inside:
             continue
         inside_neighbours = [other for other in neighbours[peer] if other in inside]
-        # Slow ones last, as whoever hangs on a slow one waits for it.
+        # Slow ones last, as the children of a slow one wait for it.
         parent = min(
             inside_neighbours,
             key=lambda other: (paces[other][0] > 0.5, max(0, inside[other] - 1), paces[other], inside[other]),

@@ -1,4 +1,4 @@
-"""`consensus.train`: peers that talk to peers, to one model."""
+"""`consensus.train`: peers that train one model by averaging with each other."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from erasurehead.optimizers.schedules import Schedule
 from erasurehead.problems.base import Problem
 
 ENGINES = ("virtual", "processes", "mpi")
-"""Where peers run."""
+"""The engines for peers."""
 
 _CONDUCT = frozenset(field.name for field in fields(Conduct))
 
@@ -52,14 +52,14 @@ def train(
 
     Arguments:
         problem: what is minimised, over all data together.
-        graph: who is whose neighbour, or the text of it, such as `"ring()"`, with `peers`.
-        policy: whom a peer waits for, or the text of it: `full()`, `static(wait_for=2)`, `dynamic()` (cb-DyBW),
+        graph: who is whose neighbour, or its text, such as `"ring()"`, with `peers`.
+        policy: whom a peer waits for, or its text: `full()`, `static(wait_for=2)`, `dynamic()` (cb-DyBW),
             `local()`, `bounded_staleness()`, `pairwise()` (AD-PSGD).
-        steps: of each peer, on average.
+        steps: number of steps of each peer, on average.
         rate: step size or schedule, by a peer's own steps.
-        peers: how many, where the graph is a text.
+        peers: number of peers, if the graph is a text.
         engine: `"virtual"`, the virtual clock; `"processes"`, `"mpi"`, or an engine whose workers can write to each
-            other: real peers, whose delays are sat out.
+            other: real peers, which sit out their delays.
         settings: of the plan (see `ConsensusPlan`): `algorithm`, `mixing`, `split` (or the samples of each peer),
             `batch`, `delays`, `late`, `rows_every`, `seconds_per_step`, `latency`, `faults`, `notice`, `orphans`,
             `seed`, `initial`; and how it is carried out (see `Conduct`): `evaluate_every`, `metrics`, `records`,

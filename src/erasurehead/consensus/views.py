@@ -1,4 +1,4 @@
-"""What peers know of the network after some have left: who is linked now, and with which tree."""
+"""What peers know about the network after some have left: the current links and their tree."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from erasurehead.consensus.graphs import Graph
 @final
 @dataclass(frozen=True, eq=False)
 class View:
-    """The links among those who are there.
+    """The links among the present peers.
 
-    Every peer that knows of the same changes has the same view, and none has to ask anybody for it.
+    All peers that know of the same changes have the same view, without having to ask for it.
 
     Arguments:
-        graph: all links that there were at first.
-        gone: who is not there.
+        graph: all links at the beginning.
+        gone: the peers that are gone.
         sides: parts between which no message gets through; empty for none.
     """
 
@@ -30,13 +30,13 @@ class View:
 
     @cached_property
     def living(self) -> tuple[int, ...]:
-        """Who is there, ascending."""
+        """The present peers, ascending."""
         return tuple(peer for peer in range(self.graph.n_peers) if peer not in self.gone)
 
     @cached_property
     def knitted(self) -> tuple[tuple[int, int], ...]:
-        """Links that were added because the graph fell apart: between the smallest neighbours of the leavers in each
-        part, one link fewer than parts."""
+        """Links that were added because the graph was disconnected: between the smallest neighbours of the leavers in
+        each part, one link fewer than there are parts."""
         parts = self.graph.components(self.living)
         if len(parts) < 2:
             return ()
@@ -48,7 +48,7 @@ class View:
 
     @cached_property
     def links(self) -> tuple[tuple[int, int], ...]:
-        """All links that messages get through, the smaller number first."""
+        """All working links, the smaller number first."""
         if not self.gone and not self.sides:
             return self.graph.edges
         kept = [pair for pair in self.graph.edges if not self.gone & set(pair)]
@@ -59,7 +59,7 @@ class View:
 
     @cached_property
     def neighbours(self) -> Mapping[int, tuple[int, ...]]:
-        """The neighbours of everybody who is there, ascending."""
+        """The neighbours of all present peers, ascending."""
         found: dict[int, list[int]] = {peer: [] for peer in self.living}
         for low, high in self.links:
             found[low].append(high)
@@ -82,7 +82,7 @@ class View:
         return tuple(found)
 
     def part_of(self, peer: int) -> frozenset[int]:
-        """Return those whom a peer can reach, itself included."""
+        """Return the peers that a peer can reach, including itself."""
         return next(part for part in self.parts if peer in part)
 
     def changed(self, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> View:

@@ -1,4 +1,4 @@
-"""Peers on a virtual clock: thousands of them in one process, and time that passes at the next event."""
+"""Peers on a virtual clock: thousands of them in one process, with time that jumps to the next event."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from erasurehead.consensus.shares import LocalGradients
 from erasurehead.delays.base import Delays
 
 _TROUBLE, _NOTICE, _WORK, _MESSAGE = 0, 1, 2, 3
-"""What comes first of what happens at one moment."""
+"""The order of simultaneous events."""
 
 
 @final
 class VirtualPort(Port):
-    """A peer's way to the others on the virtual clock."""
+    """A peer's connection to the others on the virtual clock."""
 
     __slots__ = ("_clock", "peer")
 
@@ -56,29 +56,29 @@ class VirtualPort(Port):
 
 @final
 class VirtualClock:
-    """Runs peers: events in the order of their time, all of one moment before anybody decides anything.
+    """Runs peers: events in the order of time, and all simultaneous ones before any peer decides.
 
-    The same peers, delays and seed give the same bits. Gradients are computed when the first of those that are under
-    way is due, all of them at once.
+    The same peers, delays and seed give the same bits. All pending gradients are computed together when the first of
+    them is due.
 
     Arguments:
-        peers: one for each number.
-        gradients: what they compute.
-        delays: of their work, drawn by a peer's own steps, so that all policies meet the same.
-        seconds_per_step: what a gradient takes besides.
-        latency: seconds that each message takes for its hop.
-        rows_every: seconds after which the next row of the delays holds, for traces and moods that follow the clock;
-            None for a row a step.
-        troubles: what goes wrong.
-        notice: seconds after which those who are left notice that somebody is gone, or a link cut.
-        on_step: told of each step: peer, time, step.
-        on_trouble: told of each trouble when it is noticed: time, who is gone, sides of a cut.
+        peers: one peer for each number.
+        gradients: the gradients that they compute.
+        delays: delays of their work, drawn by a peer's own steps, so that all policies meet the same delays.
+        seconds_per_step: seconds that are added to each gradient.
+        latency: seconds that each message takes.
+        rows_every: seconds after which the next row of the delays applies, for traces and other models that follow the
+            clock; None for one row per step.
+        troubles: faults of peers and their network.
+        notice: seconds after which the remaining peers notice that a peer is gone, or a link cut.
+        on_step: called with each step: peer, time, step.
+        on_trouble: called with each fault when it is noticed: time, peers that are gone, sides of a cut.
 
     Attributes:
         time: seconds since training began.
-        total: steps of all peers.
-        messages: that were sent; `vectors` of them carried a model.
-        gradient_seconds: of the processor, that went into gradients.
+        total: total number of steps of all peers.
+        messages: number of messages sent; `vectors` of them carried a model.
+        gradient_seconds: processor seconds spent on gradients.
     """
 
     def __init__(
@@ -139,12 +139,12 @@ class VirtualClock:
             peer.begin(port)
 
     def push(self, when: float, kind: int, peer: int, payload: Any) -> None:
-        """Put something into the future."""
+        """Schedule an event."""
         self._count += 1
         heapq.heappush(self._heap, (when, kind, self._count, peer, payload))
 
     def begin_work(self, peer: int, model: Array, step: int) -> None:
-        """A peer begins on a gradient."""
+        """A peer starts a gradient."""
         self._work[peer] += 1
         self._models[peer], self._steps[peer], self._made[peer] = model, step, None
         if not self._working[peer]:
@@ -155,15 +155,15 @@ class VirtualClock:
             self.push(self.time + seconds, _WORK, peer, self._work[peer])
 
     def drop_work(self, peer: int) -> None:
-        """A peer gives up its gradient."""
+        """A peer abandons its gradient."""
         self._work[peer] += 1
         self._working[peer] = 0
 
     def run(self, total: int, until: float = np.inf) -> bool:
-        """Continue until this many steps are done in all, or the clock has reached this time.
+        """Continue until the total number of steps is reached, or the time.
 
         Returns:
-            Whether there are; False if the time was over before, or nothing can happen any more.
+            Whether the steps were reached; False if the time was up before, or nothing can happen any more.
         """
         heap, peers = self._heap, self.peers
         while self.total < total:
@@ -196,7 +196,7 @@ class VirtualClock:
             self._dirty.append(peer)
 
     def _severed(self, to: int, sender: int, count: int) -> bool:
-        """Whether peers have heard of something that came between two of them after a message was sent."""
+        """Whether peers have learnt, since a message was sent, that its two ends were separated."""
         return any(
             to in gone or sender in gone or parted(to, sender, sides)
             for number, gone, sides in self._changes
@@ -215,7 +215,7 @@ class VirtualClock:
             self._dirty.append(to)
 
     def _drain(self) -> None:
-        """Tell what was said in this moment, and let peers decide when nothing is left to be told."""
+        """Deliver all events of this moment, and let peers decide when none is left."""
         soon, heap = self.soon, self._heap
         while True:
             while soon:
@@ -261,9 +261,9 @@ class VirtualClock:
             self.push(self.time + self.notice, _NOTICE, -1, self.sides)
 
     def _tell(self, *cut: frozenset[int], returning: int = -1, heals: bool = False) -> None:
-        """Let all who are there know who is gone, and of a cut; of one that has healed meanwhile, too.
+        """Tell all present peers which are gone, and of a cut, even of one that has healed meanwhile.
 
-        Messages were lost then, and a link that has lost some starts over at both ends.
+        Messages were lost then, and a link that lost some starts over at both ends.
         """
         self._noticed = frozenset(self.gone)
         if cut or heals:
@@ -278,7 +278,7 @@ class VirtualClock:
     # To the bit
 
     def state(self) -> dict[str, Any]:
-        """Return all that `restore` needs, between two events."""
+        """Return everything that `restore` needs, between two events."""
         return {
             "time": self.time, "total": self.total, "messages": self.messages, "vectors": self.vectors,
             "count": self._count, "gone": sorted(self.gone), "noticed": sorted(self._noticed),
@@ -295,7 +295,7 @@ class VirtualClock:
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state, instead of beginning."""
+        """Continue from what `state` returned, instead of beginning."""
         self.time, self.total = float(state["time"]), int(state["total"])
         self.messages, self.vectors, self._count = int(state["messages"]), int(state["vectors"]), int(state["count"])
         self.gone, self._noticed = set(state["gone"]), frozenset(state["noticed"])

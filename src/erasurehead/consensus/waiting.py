@@ -1,4 +1,4 @@
-"""How often the slowest peer takes part: what waiting for it comes to."""
+"""How often the slowest peer takes part, which is what waiting for it amounts to."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from erasurehead.consensus.watcher import Watcher
 class SlowestPeer(Watcher):
     """Counts the rounds of a run, and those in which its slowest peer took part.
 
-    A slow peer that is a leaf of the tree of `dynamic()` is waited for once an epoch, and an epoch has at most as many
-    rounds as the tree has links: this is the share that comes of it.
+    A slow peer that is a leaf of the tree of `dynamic()` is waited for once per epoch, and an epoch has at most as many
+    rounds as the tree has links: this measures the resulting fraction of rounds.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class SlowestPeer(Watcher):
 
     @property
     def peer(self) -> int | None:
-        """The one whose gradients take longest, on average; None before the first step."""
+        """The peer whose gradients take longest, on average; None before the first step."""
         return max(self._steps, key=lambda peer: self._seconds[peer] / self._steps[peer], default=None)
 
     @property
@@ -40,7 +40,7 @@ class SlowestPeer(Watcher):
 
     @property
     def times(self) -> float:
-        """How many times as long as the others' its gradients take, on average; NaN for one peer alone."""
+        """Mean seconds of its gradients, relative to the others'; NaN for a single peer."""
         peer = self.peer
         others = [self._seconds[one] / self._steps[one] for one in self._steps if one != peer]
         if peer is None or not sum(others):

@@ -1,4 +1,4 @@
-"""Whom a peer waits for: everybody, the k fastest, whoever is ready by a threshold, hardly anybody, or nobody."""
+"""Whom a peer waits for: all neighbours, the k fastest, those ready by a threshold, hardly any, or none."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ POLICIES: Mapping[str, Callable[..., Policy]] = {
     "bounded_staleness": BoundedStaleness,
     "pairwise": Pairwise,
 }
-"""What each name in the text of a policy builds."""
+"""The constructor for each name in the text of a policy."""
 
 
 def parse_policy(text: str | Policy) -> Policy:
-    """Return the policy that a text stands for, such as `"static(wait_for=2)"`, or one as it is.
+    """Return the policy that a text stands for, such as `"static(wait_for=2)"`, or a policy as it is.
 
     Raises:
-        InvalidArgument: if it is no such text, or an argument is out of its range.
+        InvalidArgument: if the text is not a policy, or an argument is out of its range.
     """
     return read_or_keep(text, "policy", Policy, POLICIES)

@@ -1,4 +1,4 @@
-"""What a policy is: whom a peer waits for before it mixes, as plain data and as a peer that does it."""
+"""The interface of policies: whom a peer waits for before it mixes, as data and as a peer that acts on it."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from erasurehead.consensus.peers import LocalPeer, Setup
 
 
 class Policy(ABC):
-    """Whom a peer waits for. Plain data; `peer` makes the one that acts by it.
+    """Whom a peer waits for. Immutable data; `peer` makes a peer that acts on it.
 
-    A policy of your own that waits for neighbours and mixes with those who are there derives its peer from
+    A policy of your own that waits for neighbours and mixes with those that are ready derives its peer from
     `RendezvousPeer` and implements `enough`; any other from `LocalPeer`.
     """
 
     keeps_mean: ClassVar[bool] = True
-    """Whether mixing leaves the mean of all models as it is: both ends of a link mix, with one weight."""
+    """Whether mixing preserves the mean of all models: both ends of a link mix, with the same weight."""
 
     @abstractmethod
     def peer(self, setup: Setup) -> LocalPeer:
         """Return a peer."""
 
     def check(self, graph: Graph) -> None:
-        """Raise if the policy does not go with a graph.
+        """Raise if the policy does not fit a graph.
 
         Raises:
-            InvalidArgument: naming the argument.
+            InvalidArgument: if it does not; the error names the argument.
         """
         return
 
     @abstractmethod
     def __str__(self) -> str:
-        """Return the policy as a run file writes it."""
+        """Return the policy as it is written in a run file."""

@@ -21,21 +21,21 @@ _Link = tuple[int, int]
 @final
 @dataclass(frozen=True)
 class Dynamic(Policy):
-    """The threshold of a step is the moment at which the first link of a tree is complete that was not yet complete in
-    this epoch: `min over these links (i, j) of max(t_i, t_j)`. Who has its gradient by then (`t <= threshold`) takes
-    part, and mixes with those of its neighbours who take part.
+    """The threshold of a step is the moment at which the first link of a tree is completed that was not yet complete in
+    this epoch: `min over these links (i, j) of max(t_i, t_j)`. Peers whose gradients are ready by then
+    (`t <= threshold`) take part, and mix with those of their neighbours that take part.
 
-    An epoch ends when every link of the tree was complete once: after as many steps as the tree has links, at most,
-    the union of the graphs is connected. A slow peer that is a leaf of the tree is waited for once an epoch; one
-    without whom the graph falls apart is a leaf of no tree, and is waited for once for each of its links.
+    An epoch ends when every link of the tree has been complete once: after at most as many steps as the tree has links,
+    the union of the graphs is connected. A slow peer that is a leaf of the tree is waited for once per epoch; a cut
+    vertex of the graph is never a leaf, and is waited for once for each of its links.
 
-    What completes a link says so to the root of the tree, hop by hop; the first to reach the root decides, and the
-    root tells all, hop by hop. Times are of one clock: on several machines, of clocks that are set alike. A difference
-    makes another threshold, but both ends of a link compare the same two numbers, and agree.
+    A peer that completes a link reports it to the root of the tree, hop by hop; the first report to reach the root
+    decides, and the root tells all peers, hop by hop. Times are of one clock: on several machines, of synchronised
+    clocks. An offset changes the threshold, but both ends of a link compare the same two numbers, and agree.
 
     Arguments:
-        tree: `"measured"` has slow peers as leaves, by what their steps took, and is made again after each epoch in
-            which that has changed; `"fixed"` is made once, without knowing who is slow.
+        tree: `"measured"` has slow peers as leaves, as measured by their steps, and is rebuilt after each epoch in
+            which that has changed; `"fixed"` is built once, without knowing which peers are slow.
     """
 
     tree: Literal["measured", "fixed"] = "measured"
@@ -53,9 +53,10 @@ class Dynamic(Policy):
 
 @final
 class DynamicPeer(LocalPeer):
-    """One who takes part in a step of the whole network if it is ready by the threshold.
+    """A peer that takes part in a step of the whole network if it is ready by the threshold.
 
-    Thresholds ascend, and an offer stands until the first that is not before it: so offers need no number of a round.
+    Thresholds ascend, and an offer holds until the first one that is not before it, so that offers need no round
+    number.
     """
 
     kept = (
@@ -154,7 +155,7 @@ class DynamicPeer(LocalPeer):
             self._mix()
 
     def _declare(self) -> None:
-        """Say which links of the tree are complete: the later end does, at the moment at which it is ready."""
+        """Report which links of the tree are complete: the later end does so, when it is ready."""
         assert self.ready is not None
         done: dict[_Link, float] = {}
         for link in self.open_links:
@@ -216,7 +217,7 @@ class DynamicPeer(LocalPeer):
         self._complete(links, ends, paces, tag)
 
     def _pass(self, first: float, round: int, tag: _Tag) -> None:
-        """A round is decided: take part, if the gradient is there, and answer who has heard of it sooner."""
+        """A round is decided: take part if the gradient is ready, and answer those that heard of it sooner."""
         self.before, self.threshold = self.threshold, first
         self.round = max(round, self.round) + 1
         if self.ready is not None and self.taking_part is None and self.ready <= first:
@@ -228,7 +229,7 @@ class DynamicPeer(LocalPeer):
             self.port.send(peer, Message("commit", self.early.pop((peer, theirs)), (False, theirs, _tag(self))))
 
     def _complete(self, links: tuple[_Link, ...], ends: bool, paces: tuple[Any, ...], tag: _Tag) -> None:
-        """Take links off those that the epoch still waits for."""
+        """Remove links from those that the epoch still waits for."""
         if tag != _tag(self):
             self.ahead[tag] = () if ends else (*self.ahead.get(tag, ()), *links)
             return
@@ -256,7 +257,7 @@ class DynamicPeer(LocalPeer):
                 self.links[peer] = True
 
     def _on_commit(self, sender: int, message: Message) -> None:
-        """A neighbour says whether it took this peer's offer: a link is realised if both took the other's."""
+        """A neighbour reports whether it took this peer's offer: a link is realised if both took the other's."""
         takes, at, tag = message.data
         if takes and at > self.threshold and tag != _tag(self):  # no word of it will come from another view
             self._pass(at, message.round, tag)
@@ -288,7 +289,7 @@ class DynamicPeer(LocalPeer):
         self.finish(found, round, self.hops + 1 + self.mixing.needs_degrees)
 
     def _report(self) -> None:
-        """Send the speeds of this peer and of those below it up the tree, when all of these are there."""
+        """Send the speeds of this peer and of those below it up the tree, when all of these are known."""
         if self.asked and self.parent is not None and self.reported >= set(self.children):
             self.asked = False
             paces = tuple(sorted({**self.reports, self.peer: self.pace()}.items()))
@@ -326,7 +327,7 @@ class DynamicPeer(LocalPeer):
 
 
 _Tag: TypeAlias = tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]
-"""Which view a message is of: who is gone, and the sides of a cut."""
+"""The view that a message belongs to: the peers that are gone, and the sides of a cut."""
 
 
 def _tag(peer: LocalPeer) -> _Tag:

@@ -1,4 +1,4 @@
-"""Waiting for every neighbour, as decentralised SGD was published: what all others are compared with."""
+"""Waiting for every neighbour, as in published decentralised SGD: the baseline of all other policies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from erasurehead.consensus.policies.base import Policy
 @final
 @dataclass(frozen=True)
 class Full(Policy):
-    """D-PSGD (Lian et al., 2017): a step ends when the vectors of all neighbours are there. No barrier beyond them."""
+    """D-PSGD (Lian et al., 2017): a step ends when all neighbours' vectors have arrived. There is no global barrier."""
 
     def peer(self, setup: Setup) -> LocalPeer:
         return FullPeer(setup)
@@ -25,7 +25,7 @@ class Full(Policy):
 
 @final
 class FullPeer(LocalPeer):
-    """One who waits for all of its neighbours. A neighbour may be one round ahead, and offers two vectors then."""
+    """A peer that waits for all of its neighbours. A neighbour may be one round ahead, and then offers two vectors."""
 
     kept = ("offers", "newest")
 
@@ -36,7 +36,7 @@ class FullPeer(LocalPeer):
 
     def offer(self) -> None:
         known = [round for peer in self.neighbours if (round := self.newest.get(peer, -1)) > self.round + 1]
-        if known:  # others went on without this peer
+        if known:  # others continued without this peer
             self.round = max(known)
         message = Message("offer", self.round, (len(self.neighbours),), self.vector)
         for peer in self.neighbours:

@@ -1,4 +1,4 @@
-"""AD-PSGD: no step waits for anybody; each averages with one neighbour, who goes on computing meanwhile."""
+"""AD-PSGD: no step waits; each averages with one neighbour, which continues computing meanwhile."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Pairwise(Policy):
     """Asynchronous decentralised SGD (Lian et al., 2018): after each gradient a peer and one random neighbour average.
 
     The neighbour adopts the average at once, in the middle of its own gradient, which it will apply to a model that
-    has moved. A neighbour that is just averaging with somebody else says so, and the step goes on without.
+    has moved. A neighbour that is averaging with another peer refuses, and the step continues without it.
     """
 
     def peer(self, setup: Setup) -> LocalPeer:
@@ -29,7 +29,7 @@ class Pairwise(Policy):
 
 @final
 class PairwisePeer(LocalPeer):
-    """One who averages with one neighbour at a time."""
+    """A peer that averages with one neighbour at a time."""
 
     kept = ("partner",)
 
@@ -75,7 +75,7 @@ class PairwisePeer(LocalPeer):
 
 
 def _drawn(seed: int, peer: int, attempt: int) -> int:
-    """Return a number that looks random: splitmix64 of what it is for."""
+    """Return a pseudorandom number: splitmix64 of the arguments."""
     value = (seed * 0x9E3779B97F4A7C15 + peer * 0xBF58476D1CE4E5B9 + attempt * 0x94D049BB133111EB) & (2**64 - 1)
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & (2**64 - 1)
     value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & (2**64 - 1)

@@ -1,4 +1,4 @@
-"""Links that both ends choose: neighbours that are ready meet, those who are not go on computing and meet later.
+"""Links that both ends choose: neighbours that are ready meet; those that are not continue computing, and meet later.
 
 How two of them agree
 ---------------------
@@ -60,11 +60,11 @@ _WINDOW = 8
 
 
 class RendezvousPeer(LocalPeer):
-    """One who offers its vector, and closes its step when enough neighbours have met it.
+    """A peer that offers its vector, and closes its step when enough neighbours have met it.
 
-    A link is realised if each end was still open when the other's offer came, which the one who offered first says in
-    an answer (both do, where their offers cross). So both ends agree, whatever time a message takes. Who comes late
-    meets whoever is open then. The head of this file has the rules, and why nobody waits for ever.
+    A link is realised if each end was still open when the other's offer arrived, which the end that offered first
+    reports in an answer (both do, if their offers cross). So both ends agree, however long a message takes. A peer that
+    is late meets whichever peers are open then. The head of this file has the rules, and why nobody waits for ever.
     """
 
     kept = ("offers", "partners", "open", "links", "degrees", "told", "met", "overtaken")
@@ -82,10 +82,10 @@ class RendezvousPeer(LocalPeer):
 
     @abstractmethod
     def enough(self) -> bool:
-        """Return whether the step is to be closed, going by `linked` and `passed`."""
+        """Return whether to close the step, depending on `linked` and `passed`."""
 
     def linked(self) -> list[int]:
-        """Return the neighbours that a link of this step is realised with."""
+        """Return the neighbours with a realised link in this step."""
         return [peer for peer, real in self.links.items() if real]
 
     def passed(self) -> list[int]:
@@ -216,7 +216,7 @@ class RendezvousPeer(LocalPeer):
         self.finish(found, self.steps, 2 if self.mixing.needs_degrees and real else 1)
 
     def take_note(self, peers: list[int]) -> None:
-        """Record whom the peer mixes with."""
+        """Record the peers that this one mixes with."""
         return
 
     def forget(self, peer: int) -> None:
@@ -227,11 +227,11 @@ class RendezvousPeer(LocalPeer):
 @final
 @dataclass(frozen=True)
 class Static(Policy):
-    """Waiting for the k fastest neighbours, always as many: the others are backup workers.
+    """Waiting for the k fastest neighbours, always the same number: the others are backup workers.
 
     Arguments:
         wait_for: k; a peer that has fewer neighbours waits for all of them.
-        backup: the neighbours that are not waited for, instead of k; fewer than any peer has.
+        backup: number of neighbours that are not waited for, instead of k; fewer than any peer has.
     """
 
     wait_for: int | None = None
@@ -269,7 +269,7 @@ class Static(Policy):
 
 @final
 class StaticPeer(RendezvousPeer):
-    """One who waits for the k fastest."""
+    """A peer that waits for the k fastest neighbours."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -293,18 +293,18 @@ class StaticPeer(RendezvousPeer):
 @final
 @dataclass(frozen=True)
 class Local(Policy):
-    """Waiting for some neighbour, and for those that one has not met for long: dynamic backup by local means alone.
+    """Waiting for any neighbour, and for those not met for long: dynamic backup workers by local means.
 
     An approximation of DTUR without its minimum over the network: no tree, no epochs, and no message but those of
-    the links. Every link is realised at least once in this many steps of its ends as the window says, so that the
-    union of the graphs over a window is the whole graph, as long as everybody answers at all.
+    the links. Every link is realised at least once within a window of steps of its ends, so that the
+    union of the graphs over a window is the whole graph, as long as all peers answer at all.
 
-    A window is to leave time for all neighbours: a step meets one or two of them, and where it is as short as their
-    number every step waits for somebody, even if it is the slowest.
+    A window should leave time for all neighbours: a step meets one or two of them, and if the window is as short as
+    their number, every step waits for some neighbour, even if it is the slowest.
 
     Arguments:
-        window: steps after which a neighbour that was not met is waited for; None for eight for each neighbour that a
-            peer has.
+        window: steps after which a neighbour that was not met is waited for; None for eight steps for each neighbour
+            that a peer has.
         wait_for: the fewest neighbours that a step waits for.
     """
 
@@ -326,7 +326,7 @@ class Local(Policy):
 
 @final
 class LocallyDynamicPeer(RendezvousPeer):
-    """One who waits for anybody, and for those that it has not met for long."""
+    """A peer that waits for any neighbour, and for those that it has not met for long."""
 
     kept = (*RendezvousPeer.kept, "last_met")
 

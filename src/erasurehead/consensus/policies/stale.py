@@ -1,4 +1,4 @@
-"""Bounded staleness: mixing with whatever the neighbours sent last, as long as none is too far behind."""
+"""Bounded staleness: mixing with the neighbours' latest vectors, as long as none is too far behind."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class BoundedStaleness(Policy):
     """A step mixes with the newest vector of each neighbour, and waits for those that are too many steps behind.
 
     The weights are those of the whole graph, symmetric and doubly stochastic, but the two ends of a link use them on
-    vectors of different steps: the mean of the models is kept in the long run only, not by each step. Gradient
-    tracking, which lives on that sum, is biased here.
+    vectors of different steps: the mean of the models is preserved only in the long run, not by each step. Gradient
+    tracking, which relies on that sum, is biased here.
 
     Arguments:
         steps: how many steps a neighbour may be behind; 0 waits as long as full waiting does.
@@ -40,7 +40,7 @@ class BoundedStaleness(Policy):
 
 @final
 class StalePeer(LocalPeer):
-    """One who mixes with what is there."""
+    """A peer that mixes with the vectors that have arrived."""
 
     kept = ("offers", "bases")
 
