@@ -1,4 +1,4 @@
-"""Fault drills: a scripted schedule against a run, and a report of what was noticed and what it cost."""
+"""Fault drills: a run under a fault schedule, and a report of what was noticed and what it cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from erasurehead.drills.schedule import FaultSchedule as FaultSchedule
     from erasurehead.drills.schedule import Kind as Kind
 
-# The ranks of a drill's MPI job are started with modules of this package, and need none of it.
+# The ranks of a drill's MPI job are started with modules of this package, and need nothing else from it.
 __getattr__, __dir__ = lazy_names(
     __name__,
     {

@@ -28,7 +28,7 @@ from erasurehead.runs.names import has_checkpoints
 from erasurehead.training.result import Run
 
 Role: TypeAlias = Literal["baseline", "faulty", "unbroken"]
-"""The run without faults; with all of them; and, on the virtual clock, with all but those of the coordinator."""
+"""The run without faults; with all of them; and, on the virtual clock, with all except for those of the coordinator."""
 
 RUN_FILE, SCHEDULE_FILE = "run.toml", "faults.toml"
 
@@ -37,7 +37,7 @@ ENDED = 3
 
 
 def outcome_file(folder: Path, role: Role) -> Path:
-    """Return the file with the figures of a run that came to its end."""
+    """Return the file with the figures of a completed run."""
     return folder / f"{role}.json"
 
 
@@ -47,7 +47,7 @@ def journal_file(folder: Path, role: Role) -> Path:
 
 
 class _Life:
-    """One process's part of a run."""
+    """The part of a run that one process coordinates."""
 
     def __init__(self, folder: Path, role: Role) -> None:
         self.folder = folder
@@ -104,7 +104,7 @@ class _Life:
 
 
 def _figures(experiment: Experiment, run: Run) -> dict[str, Any]:
-    """Return what a run came to, as plain data: as its folder tells it, but for steps that could not be recorded."""
+    """Return the result of a run as plain data, from its folder and from steps that could not be recorded."""
     folder = RunFolder.open(str(run.summary["model"]))
     rows = run.steps if run.summary.get("unrecorded") else folder.step_rows()
     late: dict[int, list[float]] = {}

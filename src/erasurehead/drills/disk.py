@@ -1,4 +1,4 @@
-"""A full disk without one: the system refuses every write of this process to a file, as it does where none has room."""
+"""A simulated full disk: the system refuses all writes of this process to files, as on a full disk."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import final
 class Disk:
     """The disk of this process, which can be filled and freed.
 
-    It is the limit of the size of files (`RLIMIT_FSIZE`), lowered to nothing: writes to files fail then, with the
-    error "File too large" in place of "No space left on device". Pipes, sockets and memory that is mapped already are
-    not touched; memory for new workers is a file, and so must be made in `spared`. Processes that are started
-    meanwhile inherit the limit.
+    It lowers the limit of the size of files (`RLIMIT_FSIZE`) to zero: writes to files then fail, with the error "File
+    too large" in place of "No space left on device". Pipes, sockets and existing memory maps are not affected; memory
+    for new workers is a file, and must therefore be created in `spared`. Processes that are started meanwhile inherit
+    the limit.
     """
 
     def __init__(self) -> None:
@@ -23,18 +23,18 @@ class Disk:
         self._room = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
 
     def fill(self) -> None:
-        """From now on there is no room."""
+        """Fill the disk."""
         self.full = True
         self._limit(0)
 
     def free(self) -> None:
-        """From now on there is room again."""
+        """Free the disk."""
         self.full = False
         self._limit(self._room)
 
     @contextlib.contextmanager
     def spared(self) -> Generator[None]:
-        """Make room for what is done in here."""
+        """Allow writes within the block."""
         if self.full:
             self._limit(self._room)
         try:

@@ -1,4 +1,4 @@
-"""A drill: the same run without and with a fault schedule, and what the difference tells."""
+"""Drills: the same run without and with a fault schedule, and verdicts on the difference."""
 
 from __future__ import annotations
 
@@ -33,35 +33,35 @@ from erasurehead.schemes.named import Scheme
 REPORT_FILE = "drill.json"
 
 DRILLS = "drills"
-"""The folder that drills are kept in if the user names none."""
+"""The default folder for drills."""
 
 SCHEME = "custom(code='fractional_repetition(load=3)', wait='decodable() & confirmed(2)')"
-"""Exact, with three replicas, two of which must agree: what lies can be told from."""
+"""Exact, with three replicas of which two must agree, so that lies can be detected."""
 
-_SAMPLE = 400  # steps whose waiting is worked out beforehand
-_PATIENCE = 3.0  # times the longest of the delays in these steps: silence that is beyond all doubt
-_CHECKPOINTS = 20  # in a run
+_SAMPLE = 400  # number of steps whose waiting is computed in advance
+_PATIENCE = 3.0  # factor of the longest delay in these steps: longer silence is beyond doubt
+_CHECKPOINTS = 20  # number of checkpoints in a run
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a drill is.
+    """The settings of a drill.
 
     Arguments:
         engine: virtual, processes, mpi or ray.
         workers: number of workers.
-        seconds: how long the baseline run is to take, by the engine's clock.
-        seed: of the fault schedule, if it is drawn, and of nothing else.
-        kinds: of the faults that are drawn.
+        seconds: target duration of the baseline run, by the engine's clock.
+        seed: seed of the fault schedule, if it is drawn, and of nothing else.
+        kinds: kinds of faults that are drawn.
         scheme: as a text; by default exact with three replicas, two of which must agree.
         data: a data set of the paper, of which a small synthetic stand-in is made, or a file.
         label: column of the file to predict; by default the last one.
         categorical: whether columns of texts in the file are one-hot encoded.
-        drop: columns of the file that are left out.
-        delays: injected, of baseline and faulty run alike.
-        records: whether training ends where it cannot be recorded (`required`), or goes on (`optional`).
-        suspected: whether workers that seem to hang are named only (`report`), or replaced.
-        address: of a Ray cluster; by default one of our own.
+        drop: columns of the file to leave out.
+        delays: injected delays, the same in both runs.
+        records: whether training ends when it cannot be recorded (`required`), or continues (`optional`).
+        suspected: whether workers that seem to hang are only reported (`report`), or replaced (`replace`).
+        address: address of a Ray cluster; by default one is started.
     """
 
     engine: str = "virtual"
@@ -80,7 +80,7 @@ class Settings:
     address: str | None = None
 
     def config(self) -> Config:
-        """Return the run file of the run, but for its steps.
+        """Return the run file of the run, without its steps.
 
         Raises:
             InvalidArgument: if something does not fit.
@@ -102,12 +102,12 @@ class Settings:
 
 
 class Drill:
-    """A drill to be: everything is checked, and nothing started.
+    """A prepared drill: everything is checked, and nothing has started.
 
     Arguments:
-        settings: what it is.
-        schedule: what goes wrong; drawn from the seed if None.
-        out: its folder, which must not be used yet; by default a new one in `drills`.
+        settings: its settings.
+        schedule: the fault schedule; drawn from the seed if None.
+        out: its folder, which must be unused; by default a new one in `drills`.
 
     Raises:
         InvalidArgument: if something does not fit.
@@ -143,20 +143,20 @@ class Drill:
 
     @property
     def steps(self) -> int:
-        """How many steps the runs take."""
+        """Number of steps of the runs."""
         return self.config.run.steps
 
     def prepare(self) -> None:
-        """Make its folder, with the fault schedule and the run file."""
+        """Create its folder, with the fault schedule and the run file."""
         Folder.made(self.out).close()
         write_schedule(self.schedule, self.out / SCHEDULE_FILE)
         write_whole(self.out / RUN_FILE, [to_toml(self.config.model_dump()).encode()])
 
     def run(self, say: Callable[[str], None] = lambda text: None) -> Findings:
-        """Run it: baseline, faulty, and on the virtual clock once more with the same faults but for the coordinator's.
+        """Run the drill: baseline, faulty, and on the virtual clock once more without faults of the coordinator.
 
         Arguments:
-            say: told what is going on, in sentences.
+            say: called with progress, in sentences.
 
         Raises:
             EngineError: if a coordinator ends in a way that the fault schedule does not explain.
@@ -172,15 +172,15 @@ class Drill:
 
     @property
     def compares_bits(self) -> bool:
-        """Whether the faulty run is run once more, to hold its bits against one whose coordinator nothing struck."""
+        """Whether the faulty run is repeated without faults of its coordinator, to compare results bit for bit."""
         return self.settings.engine == "virtual" and bool(self.schedule.of("coordinator", "disk_full"))
 
     def perform(self, role: Role, say: Callable[[str], None] = lambda text: None) -> Performance:
-        """Run one of its runs, once its folder is prepared.
+        """Perform one of its runs, after `prepare`.
 
         Arguments:
-            role: which.
-            say: told what is going on, in sentences.
+            role: which run.
+            say: called with progress, in sentences.
 
         Raises:
             EngineError: if a coordinator ends in a way that the fault schedule does not explain.
@@ -196,12 +196,12 @@ class Drill:
         return Supervisor(self.out, settings.engine, settings.workers, self.schedule, limit).perform(role, say)
 
     def findings(self, baseline: Performance, faulty: Performance, unbroken: Performance | None = None) -> Findings:
-        """Return what its runs came to.
+        """Return the findings of its runs.
 
         Arguments:
-            baseline: of these settings, of whatever fault schedule.
-            faulty: of this drill.
-            unbroken: of this drill, where bits are compared.
+            baseline: the baseline run with these settings.
+            faulty: the faulty run of this drill.
+            unbroken: the run without faults of the coordinator, if bits are compared.
         """
         return Findings(
             engine=self.settings.engine,
@@ -226,7 +226,7 @@ class Drill:
 
 
 def _steps(experiment: Experiment, seconds: float) -> int:
-    """Return how many steps fill so much time, by what the wait rule makes of the injected delays."""
+    """Return the number of steps that take a given time, from the wait rule and the injected delays."""
     scheme = experiment.scheme
     waits = scheme.rule.stop_times(_delays(experiment)[:, scheme.code.owner], scheme.decoder)
     mean = float(np.mean(waits))
@@ -246,7 +246,7 @@ def _delays(experiment: Experiment) -> Array:
 
 
 def _drawn(settings: Settings, scheme: Scheme) -> FaultSchedule:
-    """Draw a fault schedule that the guarantees cover: lies only where at least three replicas can tell."""
+    """Draw a fault schedule that the guarantees cover: lies only where at least three replicas can detect them."""
     groups = _equals(scheme)
     kinds: Iterable[Kind] = settings.kinds
     if not groups:
@@ -258,7 +258,7 @@ def _drawn(settings: Settings, scheme: Scheme) -> FaultSchedule:
 
 
 def _equals(scheme: Scheme) -> list[list[int]]:
-    """Return the groups of at least three workers that send the same."""
+    """Return the groups of at least three workers that send equal messages."""
     code = scheme.code
     content = np.asarray(code.content)
     groups = (sorted({int(worker) for worker in code.owner[content == one]}) for one in np.unique(content))

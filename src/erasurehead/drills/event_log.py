@@ -1,4 +1,4 @@
-"""A run's journal, read back: what was injected when, and what was said of it afterwards."""
+"""Reading a run's journal: what was injected when, and what was reported afterwards."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Entry:
 
 @final
 class EventLog:
-    """A journal that can be asked.
+    """A journal with queries.
 
     Arguments:
         journal: as `Journal.read` returns it.
@@ -57,7 +57,7 @@ class EventLog:
         self._restored = {entry.life for entry in self.entries if entry.what == "restored"}
 
     def injected(self, fault: int) -> Entry | None:
-        """Return where a fault was injected; the last time, where it was injected again after a resumption."""
+        """Return the entry of a fault's injection; the last one, if it was injected again after a resumption."""
         found = [entry for entry in self.entries if entry.what == "injected" and entry.fault == fault]
         return found[-1] if found else None
 

@@ -1,4 +1,4 @@
-"""An engine in a fault schedule: it is any engine, with faults injected at their times."""
+"""An engine under a fault schedule: any engine, with faults injected at their times."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from erasurehead.engines.wires import WiredProgram
 from erasurehead.errors import EngineError
 
 Told: TypeAlias = Callable[[dict[str, Any]], None]
-"""Takes down something that happened, as plain data."""
+"""Records something that happened, as plain data."""
 
 Upon: TypeAlias = Callable[[Fault, bool], None]
-"""Does what happens to the coordinator, when it begins (True) and when it is over."""
+"""Called for faults of the coordinator, when they begin (True) and when they are over."""
 
 
 def _nobody(entry: dict[str, Any]) -> None:
@@ -47,7 +47,7 @@ def _nothing(fault: Fault, begins: bool) -> None:
 
 @final
 class FaultyEngine(EngineAround):
-    """Any engine, in a fault schedule.
+    """Any engine, under a fault schedule.
 
     Faults are injected by the engine's own clock, counted from the first order, whether anything happens at that time
     or not: kills, stops and continuations by the engine itself; cuts and slowness by holding back what passes between
@@ -56,12 +56,12 @@ class FaultyEngine(EngineAround):
 
     Arguments:
         engine: where the workers run.
-        schedule: what goes wrong.
+        schedule: the fault schedule.
         elapsed: seconds of the run that are over: of a run that goes on, on an engine that has no state. What was
             due by then is over.
-        spent: numbers of the fault schedule's faults that are not injected any more.
+        spent: numbers of the faults that are not injected any more.
         told: is told what is injected, and what became of it here: what follows of it is for the run's records to tell.
-        upon: does what happens to the coordinator.
+        upon: called for faults of the coordinator.
         assigning: entered while a worker is started.
     """
 
@@ -226,7 +226,7 @@ class FaultyEngine(EngineAround):
         self._note_silence(worker)
 
     def _note_silence(self, worker: int) -> None:
-        """Record when a worker that is stopped or cut off first owed an answer: its silence counts from there."""
+        """Record when a stopped or disconnected worker first owed an answer: its silence counts from then."""
         suffering = self._suffering.get(worker, ())
         mute = [number for number in suffering if self.schedule.faults[number].kind in ("stop", "disconnect")]
         for number in self._pending.silenced(worker, mute) if mute else ():
@@ -245,7 +245,7 @@ class FaultyEngine(EngineAround):
         self._log("over", time, fault=number)
 
     def _free(self, worker: int) -> None:
-        """End all that a worker suffers from: its process is gone, or about to be."""
+        """End all faults of a worker: its process is gone, or about to be."""
         self._interceptor.forget(worker)
         self._there.discard(worker)
         self._pending.left(worker)

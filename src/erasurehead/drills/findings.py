@@ -1,4 +1,4 @@
-"""What became of each fault of a fault schedule: when it was noticed, as what, and what followed."""
+"""The findings on each fault of a schedule: when and as what it was noticed, and what followed."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from erasurehead.drills.schedule import Fault, FaultSchedule
 from erasurehead.errors import RecordsError
 
 NAMED = "put aside"
-"""What becomes of a worker that is known to lie."""
+"""What happens to a worker that is known to lie."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of a fault.
+    """The finding on one fault.
 
     Attributes:
-        number: of the fault in its schedule.
+        number: number of the fault in its schedule.
         fault: the fault.
         injected: seconds since the first order; None if it was not injected.
-        after: seconds from there until it was noticed; None if it was not.
-        noticed: as what; if it was not injected, why.
+        after: seconds from then until it was noticed; None if it was not.
+        noticed: as what it was noticed; if it was not injected, why.
         effect: what followed.
-        excused: whether it need not have been noticed, as nothing of it could be seen.
+        excused: whether it did not have to be noticed, because it had no visible effect.
     """
 
     number: int

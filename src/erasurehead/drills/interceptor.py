@@ -160,7 +160,7 @@ class Interceptor:
         return {"cut": sorted(self.cut), "slow": slow, "held": held if self.kept else {}}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
+        """Continue from what `state` returned."""
         self.cut = {int(worker) for worker in state["cut"]}
         self.slow = {int(worker): float(seconds) for worker, seconds in state["slow"].items()}
         self._held = {int(worker): [_from_tree(one) for one in held] for worker, held in state["held"].items()}

@@ -66,7 +66,7 @@ class PendingOrders:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
+        """Continue from what `state` returned."""
         self.messages = {int(worker): int(count) for worker, count in state["messages"].items()}
         self._owed = {int(worker): int(count) for worker, count in state["owed"].items()}
         self._silent, self._lied = set(state["silent"]), set(state["lied"])

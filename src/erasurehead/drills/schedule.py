@@ -1,4 +1,4 @@
-"""A fault schedule: faults, each with its time; plain data, drawn from a seed, kept as TOML."""
+"""Fault schedules: faults with their times; plain data, drawn from a seed, stored as TOML."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 OF_WORKERS: tuple[Kind, ...] = ("kill", "stop", "slow", "corrupt", "disconnect")
 
 _LASTING = frozenset({"stop", "slow", "disconnect", "disk_full"})
-_CALM = 0.05  # share of the time before the first fault is drawn
-_OVER = 0.85  # share of the time after which none is
-_PERIOD = 600.0  # seconds in which a worker is drawn for about one fault, and the coordinator for one of each kind
+_CALM = 0.05  # fraction of the time before the first fault
+_OVER = 0.85  # fraction of the time after which there are no faults
+_PERIOD = 600.0  # seconds in which a worker meets about one fault, and the coordinator one of each kind
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that goes wrong.
+    """A fault.
 
     Arguments:
-        kind: `"kill"` (SIGKILL), `"stop"` (the process hangs until it is continued), `"slow"` (each message comes `by`
-            seconds later), `"corrupt"` (its messages are wrong), `"disconnect"` (no order and no message gets
+        kind: `"kill"` (SIGKILL), `"stop"` (the process hangs until it is continued), `"slow"` (each message arrives
+            `by` seconds later), `"corrupt"` (its messages are wrong), `"disconnect"` (no order and no message gets
             through), `"disk_full"` (the coordinator can write to no file), `"coordinator"` (it is killed by SIGKILL).
-        at: seconds since the first order of the run was submitted, at least 0.
-        worker: who; None for those that strike the coordinator.
-        lasting: seconds until it is over; None if it never is. Kills are never over.
-        by: seconds, of `"slow"`.
-        lie: one of `LIES`, of `"corrupt"`.
+        at: when it happens, in seconds since the first order of the run, at least 0.
+        worker: number of the worker; None for faults of the coordinator.
+        lasting: seconds until it is over; None if it is permanent. Kills are permanent.
+        by: seconds of delay, for `"slow"`.
+        lie: one of `LIES`, for `"corrupt"`.
     """
 
     kind: Kind
@@ -76,13 +76,13 @@ class Fault:
 
     @property
     def until(self) -> float:
-        """When it is over; inf if never. A kill is over at once."""
+        """When it is over, in seconds; inf if never. A kill is over at once."""
         if self.kind in ("kill", "coordinator"):
             return self.at
         return math.inf if self.lasting is None else self.at + self.lasting
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what is not left out, as plain data."""
+        """Return the fault as plain data, without fields that are None."""
         return {
             field.name: getattr(self, field.name)
             for field in fields(self)
@@ -102,7 +102,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class FaultSchedule:
-    """Faults, in the order of their time.
+    """A fault schedule: faults, in the order of time.
 
     Arguments:
         faults: in any order.
@@ -122,17 +122,17 @@ class FaultSchedule:
         kinds: Iterable[Kind] = KINDS,
         apart: Sequence[Sequence[int]] | None = None,
     ) -> Self:
-        """Draw a fault schedule: each kind at least once, about one fault for a worker in ten minutes.
+        """Draw a fault schedule: each kind at least once, and about one fault per worker in ten minutes.
 
-        No worker meets two faults at once. One worker in ten lies at most, and no two that hold the same data: the
-        guarantees promise nothing where lies have a majority.
+        No worker meets two faults at once. At most one worker in ten lies, and no two that hold the same data, as the
+        guarantees do not cover a majority of lies.
 
         Arguments:
-            seed: of the draws; the same arguments give the same schedule.
-            workers: how many there are, at least 1.
-            seconds: how long the run takes when it is baseline. The first 5% and the last 15% are left alone.
-            kinds: which kinds of faults.
-            apart: groups of workers that hold the same data, of each of which one may lie; by default any worker may.
+            seed: seed of the draws; the same arguments give the same schedule.
+            workers: number of workers, at least 1.
+            seconds: duration of the baseline run. The first 5% and the last 15% are free of faults.
+            kinds: kinds of faults to draw.
+            apart: groups of workers with the same data, of each of which one may lie; by default any worker may.
 
         >>> [fault.kind for fault in FaultSchedule.drawn(0, workers=9, seconds=60.0, kinds=("kill", "stop")).faults]
         ['kill', 'stop']
@@ -147,7 +147,7 @@ class FaultSchedule:
         return cls(tuple(_Drawing(seed, workers, seconds, apart).faults(chosen)))
 
     def of(self, *kinds: Kind) -> list[Fault]:
-        """Return the faults of some kinds."""
+        """Return the faults of the given kinds."""
         return [fault for fault in self.faults if fault.kind in kinds]
 
 
@@ -197,7 +197,7 @@ class _Drawing:
         return Fault(kind, at, worker, lasting, by if kind == "slow" else 0.0, lie if kind == "corrupt" else "")
 
     def _worker(self, at: float, kind: Kind) -> int | None:
-        """Draw who is free; None if nobody is."""
+        """Draw a worker that is free; None if none is."""
         free = np.flatnonzero(self.free < at).tolist()
         if kind == "corrupt":
             free = [worker for worker in free if any(worker in group for group in self.corruptible)]
@@ -225,10 +225,10 @@ def write_schedule(schedule: FaultSchedule, path: str | os.PathLike[str]) -> Non
 
 
 def read_schedule(path: str | os.PathLike[str]) -> FaultSchedule:
-    """Read a fault schedule from a TOML file, as `write_schedule` makes it.
+    """Read a fault schedule from a TOML file, as written by `write_schedule`.
 
     Raises:
-        InvalidArgument: if it cannot be read, or holds something that is no fault, saying which.
+        InvalidArgument: if it cannot be read, or has something that is not a fault; the error says which.
     """
     tables = read_tables(path, "schedule file")
     rows = tables.pop("fault", [])

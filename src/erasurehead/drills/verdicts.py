@@ -1,4 +1,4 @@
-"""What the guarantees promise of a drill, and whether it was kept: one sentence for each."""
+"""Verdicts of a drill: what the guarantees promise, and whether it was kept, one sentence each."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from erasurehead.drills.supervisor import Performance
 from erasurehead.errors import numbered
 
 SOON = 1.0
-"""Seconds within which a death is to be known, on one machine."""
+"""Seconds within which a death must be noticed, on one machine."""
 
 CLOSE = 1e-6
-"""Relative difference of two losses that are to be equal."""
+"""Relative difference up to which two losses count as equal."""
 
 _SILENT = ("stop", "disconnect")
 
@@ -24,11 +24,11 @@ _EXACT = 1e-9  # residual of a gradient that is complete
 
 @dataclass(frozen=True)
 class Verdict:
-    """A promise, as a sentence that says what was found.
+    """A promise, with a sentence that says what was found.
 
     Attributes:
         text: the sentence.
-        kept: whether it was kept; None where nothing was promised.
+        kept: whether it was kept; None if nothing was promised.
     """
 
     text: str
@@ -37,18 +37,18 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that a drill has found.
+    """The findings of a drill.
 
     Attributes:
-        engine: its name.
-        scheme: its name and rule.
-        steps: that each run was to take.
+        engine: name of the engine.
+        scheme: name and wait rule of the scheme.
+        steps: number of steps that each run had to take.
         baseline, faulty: how the runs went.
-        faults: what became of each.
+        faults: the finding on each fault.
         same_bits: whether the faulty run ended as the same schedule without the faults of the coordinator; None if
-            that was not asked.
+            that was not tested.
         patience: seconds of silence that must raise suspicion, unless answers have come after about as long before.
-        telling: whether lies can be told: at least three workers send the same, and messages are compared.
+        telling: whether lies can be detected: at least three workers send equal messages, and messages are compared.
     """
 
     engine: str
@@ -72,7 +72,7 @@ class Findings:
         return all(verdict.kept is not False for verdict in self.verdicts)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the findings as plain data."""
         return {
             "engine": self.engine,
             "scheme": self.scheme,
@@ -168,13 +168,13 @@ def _silence(found: Findings) -> Iterator[Verdict]:
 
 
 def _silent_for_long(one: Finding, found: Findings) -> bool:
-    """Whether suspicion of a worker is promised: who is often late is given more time."""
+    """Whether suspicion of a worker is promised: workers that are often late are given more time."""
     slowed = {other.fault.worker for other in found.faults if other.fault.kind == "slow"}
     return one.injected is not None and one.fault.worker not in slowed and _length(one, found) > found.patience
 
 
 def _untested(found: Findings) -> Iterator[Verdict]:
-    """Say which faults have put nothing to the test but the run as a whole."""
+    """Say which faults tested only the run as a whole."""
     why: list[str] = []
     for one in found.faults:
         if one.excused or one.injected is None:

@@ -1,4 +1,4 @@
-"""Pictures and pages for people: what several runs took, how good they became, and who was late."""
+"""Figures and tables for people: how long runs took, how good they became, and which workers were late."""
 
 from erasurehead.reports.code_curves import draw_codes as draw_codes
 from erasurehead.reports.code_tables import cost_table as cost_table

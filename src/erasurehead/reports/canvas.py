@@ -1,6 +1,6 @@
-"""Where pictures are drawn: matplotlib, loaded on use, with one look that does not depend on the user's settings.
+"""Drawing with matplotlib, loaded on use, with one style that does not depend on the user's settings.
 
-This is the only module that imports matplotlib. Figures are made without `pyplot`, and so without any global state
+This is the only module that imports matplotlib. Figures are made without `pyplot`, and so without global state
 or display.
 """
 
@@ -23,7 +23,7 @@ from erasurehead._internal.storage import Access, Folder
 from erasurehead.errors import MissingExtra, invalid
 
 Axes: TypeAlias = Any
-"""A matplotlib axes. Matplotlib's own types leave every keyword unknown, which strict checking refuses."""
+"""A matplotlib axes. Matplotlib's own types leave every keyword unknown, which strict type checking rejects."""
 
 Figure: TypeAlias = Any
 """A matplotlib figure or part of one."""
@@ -60,7 +60,7 @@ _LOOK = {
 
 @dataclass(frozen=True)
 class Look:
-    """How one run is drawn, in every panel: its colour, and what tells it apart without colour."""
+    """How one run is drawn, in every panel: its colour, and what distinguishes it without colour."""
 
     colour: str
     line: str
@@ -84,13 +84,13 @@ _LOOKS = tuple(
 
 
 _SCHEMES = {"uncoded": 0, "exact": 1, "erasurehead": 2, "adaptive": 3, "ignore_stragglers": 4}
-"""The look of each named scheme; the others have one of those that are left, by their names."""
+"""The look of each named scheme; other schemes get one of the remaining looks, by name."""
 _OTHERS = tuple(index for index in range(len(_LOOKS)) if index not in _SCHEMES.values())
 _LINES, _MARKERS = ("-", "--", "-.", ":"), ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
 def scheme_look(name: str) -> Look:
-    """Return the look of a scheme by its name, whatever else is in the picture.
+    """Return the look of a scheme by its name, whatever else is in the figure.
 
     >>> scheme_look("erasurehead(load=2)").colour == scheme_look("erasurehead").colour
     True
@@ -101,7 +101,7 @@ def scheme_look(name: str) -> Look:
 
 
 def scheme_looks(names: Sequence[str]) -> list[Look]:
-    """Return the looks of schemes in one picture: those of one colour differ in line and marker."""
+    """Return the looks of schemes in one figure: those with the same colour differ in line and marker."""
     taken: set[tuple[str, str, str]] = set()
     looks: dict[str, Look] = {}
     for name in sorted(names, key=lambda name: ("(" in name, name)):  # the plain name has the plain look
@@ -120,13 +120,13 @@ def _digest(text: str) -> int:
 
 
 def look(index: int) -> Look:
-    """Return the look of the run of a number; they repeat after eight."""
+    """Return the look of a run by its number; looks repeat after eight."""
     return _LOOKS[index % len(_LOOKS)]
 
 
 @contextmanager
 def drawing() -> Generator[None]:
-    """Use the one look, whatever the user's matplotlib settings are, which are untouched.
+    """Use one style, whatever the user's matplotlib settings, which remain unchanged.
 
     Raises:
         MissingExtra: if matplotlib is not installed.
@@ -139,7 +139,7 @@ def drawing() -> Generator[None]:
 
 
 def new_figure(width: float, height: float, title: str = "") -> Figure:
-    """Return an empty figure, in inches; to be called while `drawing`."""
+    """Return an empty figure with a size in inches; called within `drawing`."""
     figure = importlib.import_module("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
     size = min(1.45 * width, 13.0)
     lines = [wrapped for line in title.splitlines() for wrapped in textwrap.wrap(line, width=int(100 * width / size))]
@@ -149,9 +149,9 @@ def new_figure(width: float, height: float, title: str = "") -> Figure:
 
 
 def fit(figure: Figure) -> None:
-    """Lay a figure out so that no text leaves it: what is too wide is written smaller.
+    """Lay out a figure so that no text leaves it: text that is too wide gets smaller.
 
-    Numbers at the axes are written out: a common factor above an axis would collide with what stands there.
+    Numbers at the axes are written out: a common factor above an axis would collide with other text.
     """
     texts = importlib.import_module("matplotlib.text")
     ticker = importlib.import_module("matplotlib.ticker")
@@ -210,27 +210,27 @@ def line_key(colour: str, label: str) -> Any:
 
 
 def curve(axes: Axes, times: Array, values: Array, style: Look, label: str, index: int) -> None:
-    """Draw one run's curve against time, with marks at places of its own, so that runs in one place are distinguished.
+    """Draw one run's curve against time, with its own marker positions, so that coinciding runs can be distinguished.
 
     Arguments:
-        axes: where.
-        times: ascending, shape (n_points,).
-        values: shape (n_points,); nan is left out.
-        style: of the run.
+        axes: the axes to draw into.
+        times: seconds, ascending, shape (n_points,).
+        values: shape (n_points,); NaN is left out.
+        style: look of the run.
         label: its name in the legend.
-        index: of the run among those drawn.
+        index: number of the run among those drawn.
     """
     axes.plot(times, values, style.line, label=label, color=style.colour, linewidth=2.0, marker=style.marker,
               markersize=6, markevery=(0.04 + 0.02 * index, 0.12))  # fmt: skip
 
 
 def legend_above(axes: Axes, columns: int) -> None:
-    """Name the curves above a panel, where no curve is in the way."""
+    """Put the legend above a panel, where no curve is in the way."""
     axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, borderaxespad=0.2, columnspacing=1.2)
 
 
 def plain_ticks(axis: Any) -> None:
-    """Write the numbers of a logarithmic axis out, as powers of ten need what `text.parse_math` turns off.
+    """Write out the numbers of a logarithmic axis, as powers of ten need math text, which is turned off.
 
     Arguments:
         axis: `axes.xaxis` or `axes.yaxis`.
@@ -261,11 +261,11 @@ def save(figure: Figure, folder: Path, name: str, formats: Sequence[str], access
     """Write a figure in each of the formats, and return the files. Equal figures give equal files.
 
     Arguments:
-        figure: to be drawn.
-        folder: where to put the files; a link in the place of one is replaced, not followed.
-        name: of the files, without what says their format.
+        figure: the figure.
+        folder: where to put the files; links in their place are replaced, not followed.
+        name: name of the files, without suffix.
         formats: as `check_formats` returned them.
-        access: who may read the files; None for what is usual on this system.
+        access: who may read the files; None for the system's default.
     """
     paths = [folder / f"{name}.{form}" for form in formats]
     fit(figure)
@@ -279,14 +279,14 @@ def save(figure: Figure, folder: Path, name: str, formats: Sequence[str], access
 
 
 def made_folder(folder: Path | str, access: Access | None = None) -> Path:
-    """Return the folder to put pictures in, made if it is not there.
+    """Return the folder for figures, created if it does not exist.
 
     Arguments:
         folder: its path.
-        access: who may read it if it is made; None for what is usual on this system.
+        access: who may read it if it is created; None for the system's default.
 
     Raises:
-        InvalidArgument: if it cannot be made, or not be written to.
+        InvalidArgument: if it cannot be created, or cannot be written to.
     """
     place, why = Path(folder), ""
     try:

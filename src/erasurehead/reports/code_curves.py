@@ -1,4 +1,4 @@
-"""The curves of the papers on gradient codes: what is lost against how many straggle, for any codes side by side."""
+"""The curves of the papers on gradient codes: residual against stragglers, for any codes side by side."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def draw_codes(
 
     Arguments:
         analyses: by the name to show, at least one.
-        folder: where to put the files; made if it is not there.
+        folder: folder for the files; created if it does not exist.
         formats: among `"png"`, `"svg"` and `"pdf"`.
 
     Returns:
         The files written.
 
     Raises:
-        InvalidArgument: if there is no code, a format is not known, or the folder cannot be made.
+        InvalidArgument: if there is no code, a format is unknown, or the folder cannot be created.
         MissingExtra: if matplotlib is not installed.
     """
     formats = canvas.check_formats(formats)
@@ -66,12 +66,13 @@ def draw_codes(
 
 
 def draw_residuals(axes: Axes, analyses: Mapping[str, Analysis], worst: bool) -> None:
-    """Draw what optimal decoding leaves, a curve for each code.
+    """Draw the residual of optimal decoding, one curve per code.
 
     Arguments:
-        axes: where.
+        axes: the axes to draw into.
         analyses: by the name to show.
-        worst: whether an adversary picks the stragglers; else they are random, and a band shows two standard errors.
+        worst: whether an adversary picks the stragglers; otherwise they are random, and a band shows two standard
+            errors.
     """
     for index, (name, found) in enumerate(analyses.items()):
         style = look(index)

@@ -1,4 +1,4 @@
-"""Codes side by side as tables: what they cost, and what stragglers take away."""
+"""Tables of codes side by side: what they cost, and what stragglers take away."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 SHARES = (0.1, 0.2, 0.3, 0.5)
-"""Stragglers, as shares of the workers, of which a table tells if nobody asks for others."""
+"""Default fractions of stragglers in tables."""
 
 _COSTS = (
     "Code", "Workers", "Tasks", "Load", "Copies of\nthe data", "Sent per step\n(gradients)", "Tolerates "
@@ -40,7 +40,7 @@ RESIDUAL_NOTES = (
 
 
 def cost_table(analyses: Mapping[str, Analysis]) -> Table:
-    """Return what codes cost, a row each.
+    """Return a table of the costs of codes, one row each.
 
     Arguments:
         analyses: by the name to show, at least one.
@@ -49,13 +49,13 @@ def cost_table(analyses: Mapping[str, Analysis]) -> Table:
 
 
 def residual_table(analyses: Mapping[str, Analysis], shares: Sequence[float] | None = None) -> Table:
-    """Return what is lost to stragglers, in percent: a row for each code and number of stragglers.
+    """Return a table of what is lost to stragglers, in percent: one row per code and number of stragglers.
 
     The name of a single code is left out.
 
     Arguments:
         analyses: by the name to show, at least one.
-        shares: of the workers; the numbers of stragglers nearest to them are shown. All that were analysed if None.
+        shares: fractions of the workers; the nearest numbers of stragglers are shown. None for all that were analysed.
     """
     rows: list[list[str]] = []
     for name, found in check_analyses(analyses).items():
@@ -66,14 +66,14 @@ def residual_table(analyses: Mapping[str, Analysis], shares: Sequence[float] | N
 
 
 def nearest(analysis: Analysis, shares: Iterable[float]) -> list[int]:
-    """Return the places, among the numbers of stragglers that were analysed, nearest to shares of the workers."""
+    """Return the indices of the analysed numbers of stragglers that are nearest to fractions of the workers."""
     counts: IntArray = analysis.curves.stragglers
     wanted = [share * analysis.code.n_workers for share in shares]
     return sorted({int(np.argmin(np.abs(counts - value))) for value in wanted})
 
 
 def percent(part: float) -> str:
-    """Return a part as percent with two decimals, so that nothing but zero reads as zero."""
+    """Return a fraction as percent with two decimals, such that only zero is shown as zero."""
     if part != part:
         return NOTHING
     if abs(part) <= EXACT:

@@ -1,4 +1,4 @@
-"""What an optimizer decided as it ran, step by step: which points it took, for whom it waited, how it scaled."""
+"""An optimizer's decisions, step by step: which points it accepted, how many it waited for, how it scaled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REJECTED = "#D55E00"
 
 
 def decides(run: Run) -> bool:
-    """Whether the optimizer of a run has said what it decided."""
+    """Whether the optimizer of a run has recorded decisions."""
     return any(row.decision for row in run.steps)
 
 
@@ -24,9 +24,9 @@ def draw_decisions(figure: Figure, run: Run, title: str) -> None:
     """Draw one run: objective, arrivals, decisions, and the numbers that went with them, against time.
 
     Arguments:
-        figure: where; three or four panels below each other.
-        run: with steps, whose rows have decisions.
-        title: above it.
+        figure: the figure to draw into: three or four panels below each other.
+        run: a run whose rows have decisions.
+        title: title of the figure.
     """
     rows = [row for row in run.steps if row.decision]
     powers = [row for row in rows if isinstance(row.decision.get("scaling"), int | float)]

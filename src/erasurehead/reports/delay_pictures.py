@@ -14,7 +14,7 @@ from erasurehead.errors import invalid
 from erasurehead.reports import canvas
 from erasurehead.reports.canvas import FAINT, INK, Axes, look
 
-_SHOWN = 4  # families; further ones fit worse, and would only hide these
+_SHOWN = 4  # number of families that are shown; further ones fit worse, and would only hide these
 _CHANCE = 1.36  # over sqrt(n): the 95% bound of Kolmogorov and Smirnov
 
 
@@ -28,17 +28,17 @@ def draw_fits(
     """Draw the best fits to a trace: `fits`, a P-P plot beside the probabilities of being slower.
 
     Arguments:
-        trace: that was fitted.
-        fits: of `fit_trace`, the best first; the first four are drawn.
-        folder: where to put the files; made if it is not there.
-        scale_with_load: as it was fitted.
+        trace: the trace that was fitted.
+        fits: result of `fit_trace`, the best first; the first four are drawn.
+        folder: folder for the files; created if it does not exist.
+        scale_with_load: as in the fit.
         formats: among `"png"`, `"svg"` and `"pdf"`.
 
     Returns:
         The files written.
 
     Raises:
-        InvalidArgument: if there is no fit, a format is not known, or the folder cannot be made.
+        InvalidArgument: if there is no fit, a format is unknown, or the folder cannot be created.
         MissingExtra: if matplotlib is not installed.
     """
     formats = canvas.check_formats(formats)
@@ -57,7 +57,7 @@ def draw_fits(
 
 
 def draw_pp(axes: Axes, fits: Sequence[Fit]) -> None:
-    """Draw the P-P plot: a family that fits keeps to the diagonal."""
+    """Draw the P-P plot: a family that fits stays on the diagonal."""
     n = fits[0].n - fits[0].n_censored
     band = _CHANCE / math.sqrt(n)
     ends = np.array([0.0, 1.0])

@@ -1,4 +1,4 @@
-"""How near the least objective each run came, and when: in one table and one picture, down to the floors."""
+"""How near each run came to the least objective, and when, in a table and a figure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 GAPS = (1e-1, 1e-2, 1e-3, 1e-6)
-"""The depths that tables are about: from what any method reaches to what only whole gradients do."""
+"""The gaps in tables: from those that any method reaches to those that only whole gradients reach."""
 
 _TITLE, _GAP = "Time to each gap of the objective", "(f(x) - f*) / (f(x0) - f*)"
 _LEAST = 1e-12  # a gap below which rounding is all that could be drawn
@@ -31,9 +31,9 @@ class Descent:
 
     Arguments:
         scheme: its name.
-        times: seconds of training until each model was there, ascending, shape (n_models,).
-        gaps: of the models, shape (n_models,); nan where a model has diverged.
-        virtual: whether the times are those of a virtual clock.
+        times: seconds of training until each model, ascending, shape (n_models,).
+        gaps: gaps of the models, shape (n_models,); NaN where a model has diverged.
+        virtual: whether the times are of a virtual clock.
     """
 
     scheme: str
@@ -48,7 +48,7 @@ class Descent:
 
 
 def descent_table(descents: Sequence[Descent]) -> Table:
-    """Return the table for a terminal: how long each scheme took to each depth.
+    """Return the table for a terminal: how long each scheme took to each gap.
 
     Arguments:
         descents: at least one.
@@ -88,7 +88,7 @@ def draw_descents(axes: Axes, descents: Sequence[Descent]) -> None:
     """Draw the gap of the objective against time, on a logarithmic axis down to where each run stays.
 
     Arguments:
-        axes: to draw into.
+        axes: the axes to draw into.
         descents: at least one.
     """
     lasts = [float(one.times[-1]) for one in descents]

@@ -1,4 +1,4 @@
-"""The pictures of a comparison, as files: all panels in one figure, and each of them alone."""
+"""The figures of a comparison, as files: all panels in one figure, and each of them alone."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ def draw_comparison(
 
     The files are `comparison` (all panels), `progress` (quality against time), `step_times`, `speed_up`
     and `timeline` (who was late in the first steps); with descents, `gap` (objective above the least, against time, on
-    a logarithmic axis down to where each run stays), and `decisions` of optimizers that made some. Equal runs give
-    equal files. A scheme has its colour, whatever it is compared with; axes are logarithmic where a linear one would
-    hide the fastest, and `virtual time` is that of the virtual engine's clock.
+    a logarithmic axis down to where each run stays), and `decisions` of optimizers that recorded some. Equal runs give
+    equal files. Each scheme has its own colour, whatever it is compared with; axes are logarithmic where a linear one
+    would hide the fastest, and `virtual time` is that of the virtual engine's clock.
 
     Arguments:
         runs: at least one, trained under the same delays from the same model.
-        folder: where to put the files; made if it is not there.
+        folder: folder for the files; created if it does not exist.
         formats: among `"png"`, `"svg"` and `"pdf"`.
-        target: metric and value whose reaching is to be shown, such as `("auc", 0.84)`; None for none.
+        target: metric and value of the target to show, such as `("auc", 0.84)`; None for none.
         title: what is compared: data, delays, and whether late work is dropped (`preempt`) or finished (`carry`).
             The number of workers and the engine are added.
-        access: who may read the files; None for what is usual on this system.
-        descents: of the runs, where objectives are known.
+        access: who may read the files; None for the system's default.
+        descents: descents of the runs, if objectives are known.
 
     Returns:
         The files written.
 
     Raises:
-        InvalidArgument: if there is no run, the target's metric was not measured, a format is not known, or the
-            folder cannot be made.
+        InvalidArgument: if there is no run, the target's metric was not measured, a format is unknown, or the
+            folder cannot be created.
         MissingExtra: if matplotlib is not installed.
     """
     formats = canvas.check_formats(formats)

@@ -23,7 +23,7 @@ LOSS = "loss"
 """The training objective, among the metrics of a run."""
 
 PICTURE = "progress"
-"""The name of the figure, without what says its format."""
+"""The name of the figure, without suffix."""
 
 Curve = tuple[tuple[float, float], ...]
 """Seconds since training began, and a value; ascending."""
@@ -31,19 +31,19 @@ Curve = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """What a run came to, as far as runs of both kinds can be compared.
+    """The result of a run, as far as runs of both kinds can be compared.
 
     Attributes:
         name: scheme, or policy and graph.
         peers: whether it had no coordinator.
-        workers: how many there were.
-        virtual: whether its seconds are those of a virtual clock.
-        steps: of each worker, on average.
-        seconds: of training, all waiting included.
-        seconds_per_step: in which each worker takes a step, on average.
-        curves: metric -> its values along the way: those on the test samples, and `loss`, the training objective: of
+        workers: number of workers.
+        virtual: whether its seconds are of a virtual clock.
+        steps: number of steps of each worker, on average.
+        seconds: seconds of training, including all waiting.
+        seconds_per_step: mean seconds per step of a worker.
+        curves: values by metric along the way: metrics on the test samples, and `loss`, the training objective: for
             peers that of their mean model, with a coordinator the estimate that came with each gradient.
-        facts: what runs are compared on, such as `{"delays": "none()"}`, for what is said of differences.
+        facts: conditions of the run, such as `{"delays": "none()"}`, for notes about differences.
         stopped: why it ended early; empty if it did not.
     """
 
@@ -65,13 +65,13 @@ class FinishedRun:
         return next(reached, None)
 
     def final(self, metric: str) -> float | None:
-        """Return the last value of a metric; None where there is none."""
+        """Return the last value of a metric; None if there is none."""
         return self.curves[metric][-1][1] if self.curves.get(metric) else None
 
 
 @dataclass(frozen=True)
 class FinishedComparison:
-    """Finished runs beside each other.
+    """A comparison of finished runs.
 
     Arguments:
         runs: at least two.
@@ -96,24 +96,24 @@ class FinishedComparison:
 
     @classmethod
     def of(cls, runs: Sequence[FinishedRun], target: tuple[str, float] | None = None) -> FinishedComparison:
-        """Return the comparison, with a target that all runs have reached if none is named: see `common_target`."""
+        """Return the comparison, by default with a target that all runs have reached: see `common_target`."""
         return cls(runs, target or common_target(runs))
 
     @property
     def names(self) -> list[str]:
-        """What to call each run: numbered where several have the same name."""
+        """The label of each run: numbered where several have the same name."""
         return measures.told_apart([run.name for run in self.runs])
 
     @property
     def times(self) -> list[float | None]:
-        """Seconds to the target, run by run; None where it was not reached."""
+        """Seconds to the target, run by run; None if it was not reached."""
         return [None if self.target is None else run.time_to(*self.target) for run in self.runs]
 
     @property
     def speed_ups(self) -> list[float | None]:
-        """How many times as fast as the first run each was to the target; None where one of them did not reach it.
+        """The speed-up of each run to the target over the first; None if one of them did not reach it.
 
-        Without a target, or where the first run began beyond it, by the time of a step.
+        Without a target, or if the first run began beyond it, the speed-up per step.
         """
         own = self.times if self.by_target else [run.seconds_per_step for run in self.runs]
         return [None if not seconds or not own[0] else own[0] / seconds for seconds in own]
@@ -125,12 +125,12 @@ class FinishedComparison:
 
     @property
     def metric(self) -> str:
-        """What the column of final values is of, besides the loss: the target's metric, or the first that all have."""
+        """The metric of the column of final values: the target's, or the first one that all runs have."""
         return self.target[0] if self.target else _common_metric(self.runs)
 
     @property
     def notes(self) -> list[str]:
-        """What must be said beside the numbers: what speed-ups compare, and in what the runs differ."""
+        """Notes: what speed-ups compare, and in what the runs differ."""
         names = self.names
         said = [f"Speed-ups compare the {measures.compared(self.target, self.by_target)}; {names[0]} is 1."]
         said += measures.missed(names, self.times, self.target)
@@ -153,7 +153,7 @@ class FinishedComparison:
         return as_table(self._columns(), self.notes, title)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the comparison as plain data."""
         return {
             "target": None if self.target is None else {"metric": self.target[0], "value": self.target[1]},
             "speed_up": {"compared": "target" if self.by_target else "seconds_per_step", "baseline": self.names[0]},
@@ -248,7 +248,7 @@ def common_target(runs: Sequence[FinishedRun]) -> tuple[str, float] | None:
     """Return a target that every run reached: 95% of the way from the first model to the worst run's best one.
 
     Returns:
-        Metric and value, to four digits; None where some run never got better.
+        Metric and value, to four digits; None if some run never got better.
     """
     metric = _common_metric(runs)
     curves = [[value for _, value in run.curves.get(metric, ())] for run in runs]

@@ -1,4 +1,4 @@
-"""What reports read off a run: counts and means of its rows, in the units in which people think."""
+"""Measures of runs for reports: counts and means of their rows, in convenient units."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from erasurehead.training.result import LOWER_IS_BETTER, Run
 from erasurehead.training.rows import StepRow
 
 PREFERRED = ("auc", "accuracy", "mse", "log_loss")
-"""Metrics that pictures show, the first that is there."""
+"""Metrics that figures show, in order of preference."""
 
 _NAMES = {"auc": "AUC", "mse": "MSE", "log_loss": "log loss", "r2": "R²", "loss": "training loss"}
 
@@ -26,7 +26,7 @@ def check_runs(runs: Sequence[Run]) -> Sequence[Run]:
 
 
 def scheme_names(runs: Sequence[Run]) -> list[str]:
-    """Return what to call each run: its scheme, and a number where several have the same."""
+    """Return the label of each run: its scheme, with a number where several have the same."""
     return told_apart([run.scheme for run in runs])
 
 
@@ -59,12 +59,12 @@ def compared(target: tuple[str, float] | None, by_target: bool) -> str:
 
 
 def missed(names: Sequence[str], times: Sequence[float | None], target: tuple[str, float] | None) -> list[str]:
-    """Return who did not reach the target, each in a sentence.
+    """Return which runs did not reach the target, each in a sentence.
 
     Arguments:
         names: of the runs.
         times: seconds to the target of each; None where it was not reached.
-        target: metric and value; None for none, that nobody can miss.
+        target: metric and value; None for none.
     """
     if target is None:
         return []
@@ -73,7 +73,7 @@ def missed(names: Sequence[str], times: Sequence[float | None], target: tuple[st
 
 
 def ended_early(names: Sequence[str], stopped: Sequence[str]) -> list[str]:
-    """Return who ended early and why, each in a sentence.
+    """Return which runs ended early and why, each in a sentence.
 
     Arguments:
         names: of the runs.
@@ -83,17 +83,17 @@ def ended_early(names: Sequence[str], stopped: Sequence[str]) -> list[str]:
 
 
 def cut(name: str, width: int, lines: int = 1) -> str:
-    """Return a name on so many lines of so many characters, with an ellipsis where it does not fit."""
+    """Return a name wrapped to `lines` lines of `width` characters, with an ellipsis if it does not fit."""
     return "\n".join(textwrap.wrap(name, width, max_lines=lines, placeholder="…"))
 
 
 def baseline_of(runs: Sequence[Run]) -> int:
-    """Return which run the others are measured against: the first `uncoded` one, or else the first."""
+    """Return the index of the baseline: the first `uncoded` run, or otherwise the first run."""
     return next((index for index, run in enumerate(runs) if run.scheme == "uncoded"), 0)
 
 
 def metric_of(runs: Sequence[Run]) -> str | None:
-    """Return the metric by which to compare runs: the first of `PREFERRED`, or else of the alphabet, that all have.
+    """Return the metric by which to compare runs: the first of `PREFERRED`, or otherwise alphabetically, that all have.
 
     None where they were not evaluated.
     """
@@ -108,12 +108,12 @@ def final_value(run: Run, metric: str) -> float | None:
 
 
 def n_workers(run: Run) -> int:
-    """Return how many workers were asked: those that sent, were late, or died."""
+    """Return the number of workers: those that sent, were late, or died."""
     return len({row.worker for row in run.arrivals} | died(run))
 
 
 def died(run: Run) -> set[int]:
-    """Return the workers that died, those that came back included."""
+    """Return the workers that died, including those that came back."""
     return {worker for row in run.steps for worker in (*row.dead, *row.workers_noticed("died"))}
 
 
@@ -139,7 +139,7 @@ def target_name(target: tuple[str, float]) -> str:
 
 
 def clock(runs: Sequence[Run]) -> str:
-    """Return what time was measured with: that of a virtual engine is no wall-clock time."""
+    """Return what time was measured with: the time of a virtual engine is not wall-clock time."""
     return clock_of([run.engine == "virtual" for run in runs])
 
 
