@@ -1,6 +1,6 @@
 """cb-DyBW (Xiong, Yan, Singh and Li, 2021): its setting, run by this library, with our figures and not theirs.
 
-The abstract names the data, and of the experiments only what is remembered is known here: the learning rate
+The abstract names the data; the rest of the setting is from memory: the learning rate
 `0.2 * 0.95^k`, batches of 1,024, linear models and networks of two layers on 6 and 10 workers, one random straggler in
 every iteration at least. No number of the paper was verified, and none is aimed at.
 """
@@ -50,17 +50,17 @@ _HIDDEN, _BATCH, _ROWS, _SLOW = 64, 1_024, 10_000, 5.0
 _TABLE = 2_000  # steps of delays that are drawn
 
 EXHIBITS = tuple(f"{data}-{model}-{workers}" for data in IMAGES for model in MODELS for workers in WORKERS)
-"""What can be asked for: data, model and number of workers."""
+"""The names of the exhibits: data, model and number of workers."""
 
 
 @dataclass(frozen=True, eq=False)
 class DybwReproduction:
-    """What was made.
+    """The exhibits that `reproduce` made.
 
     Attributes:
-        folder: where everything is.
-        exhibits: with the files of each.
-        seconds: that it took.
+        folder: the folder with all files.
+        exhibits: the exhibits made, each with its files.
+        seconds: the wall-clock time it took.
     """
 
     folder: Path
@@ -68,7 +68,7 @@ class DybwReproduction:
     seconds: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the reproduction as plain data."""
         return {
             "paper": "dybw", "engine": "virtual", "late": "preempt", "seconds": self.seconds,
             "folder": str(self.folder), "exhibits": [exhibit.as_dict(files) for exhibit, files in self.exhibits],
@@ -89,14 +89,14 @@ class DybwReproduction:
 
 
 def select(wanted: Sequence[str]) -> tuple[str, ...]:
-    """Return the exhibits that are asked for, in the order of `EXHIBITS`; all of them if none is named.
+    """Return the exhibits asked for, in the order of `EXHIBITS`; all of them if none is named.
 
     Arguments:
-        wanted: of `EXHIBITS`, or data for all of its models, such as `mnist`, or a model for any number of workers,
-            such as `cifar10-lrm`.
+        wanted: names from `EXHIBITS`; or data for all of its models, such as `mnist`, or a model for any number of
+            workers, such as `cifar10-lrm`.
 
     Raises:
-        InvalidArgument: naming the one that is not known, and all that are.
+        InvalidArgument: for an unknown name; the message lists the known ones.
 
     >>> select(["mnist-lrm"])
     ('mnist-lrm-6', 'mnist-lrm-10')
@@ -117,13 +117,13 @@ def reproduce(
 
     Arguments:
         figures: see `select`.
-        settings: steps, where the data are, `rows` of stand-ins; None for the defaults.
-        out: a folder that is empty or not there; None for a new one in `runs`.
-        tell: is told what is being made.
+        settings: number of steps, folder of the data, `rows` of stand-ins; None for the defaults.
+        out: the folder to write to, which must be empty or missing; None for a new one in `runs`.
+        tell: called with a line of text on each thing that is being made.
 
     Raises:
-        InvalidArgument: a figure is not known, the folder is used, or a setting does not fit.
-        MissingExtra: matplotlib or pyarrow is not installed.
+        InvalidArgument: for an unknown figure, a folder that is not empty, or a setting that does not fit.
+        MissingExtra: if matplotlib or pyarrow is not installed.
     """
     begin, settings = time.perf_counter(), settings or Settings()
     if settings.engine != "virtual":

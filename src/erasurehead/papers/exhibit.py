@@ -1,4 +1,4 @@
-"""A figure or table of a paper, reproduced: numbers, picture, and what has to be said of both."""
+"""A figure or table of a paper, reproduced: numbers, picture, and notes on how both were made."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from erasurehead.reports.canvas import Axes
 
 _WIDTH = 8.2  # inches of a single panel
 _HEIGHT = 5.0
-_LETTERS = 118  # of a line of notes below a single panel
+_LETTERS = 118  # in a line of notes below a single panel
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,14 +22,14 @@ class Exhibit:
     """One panel of a figure, or one table.
 
     Arguments:
-        id: as the user asks for it, such as `"2a"`.
-        name: of its files, without their endings.
-        title: what it shows, of which data, and whether these are real.
+        id: the name that selects it, such as `"2a"`.
+        name: name of its files, without suffix.
+        title: what it shows, on which data, and whether the data are real.
         notes: how it was made, one sentence each.
         numbers: everything that the picture shows.
-        summary: what a person wants to read of it.
-        draw: draws the panel; None for a table.
-        panel: title of the panel where it stands beside others.
+        summary: a short table of the main results.
+        draw: function that draws the panel; None for a table.
+        panel: title of the panel in a figure of several panels.
     """
 
     id: str
@@ -42,7 +42,7 @@ class Exhibit:
     panel: str = ""
 
     def as_dict(self, files: Sequence[Path]) -> dict[str, Any]:
-        """Return it as plain data, without the long table."""
+        """Return the exhibit as plain data, without the long table."""
         return {
             "figure": self.id,
             "title": self.title,
@@ -77,10 +77,10 @@ class Plate:
     """Panels of one figure side by side, as they are printed.
 
     Arguments:
-        name: of its files.
+        name: name of its files, without suffix.
         title: above all panels.
         columns: panels in a row.
-        exhibits: in the order of the panels.
+        exhibits: the panels, in order.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Plate:
     exhibits: Sequence[Exhibit] = field(default_factory=tuple[Exhibit, ...])
 
     def write(self, folder: Path) -> list[Path]:
-        """Write the picture as PNG and SVG; notes that several panels share stand below it once."""
+        """Write the picture as PNG and SVG; notes that several panels share are printed once, below it."""
         drawn = [exhibit for exhibit in self.exhibits if exhibit.draw is not None]
         rows = -(-len(drawn) // self.columns)
         notes = _together(exhibit.notes for exhibit in drawn)
@@ -108,7 +108,7 @@ class Plate:
 
 
 def _together(notes: Iterable[Sequence[str]]) -> list[str]:
-    """Return the notes of several panels without repetitions, those at the same place one after the other."""
+    """Return the notes of several panels without repetitions: all first notes, then all second ones, and so on."""
     return list(dict.fromkeys(note for place in zip_longest(*notes) for note in place if note is not None))
 
 

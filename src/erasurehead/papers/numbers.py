@@ -1,4 +1,4 @@
-"""The numbers of a figure: columns of equal length, written as CSV, Markdown and Parquet."""
+"""The numbers behind a figure: columns of equal length, written as CSV, Markdown and Parquet."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from erasurehead._internal.atomic_files import write_whole
 from erasurehead.errors import MissingExtra, invalid
 
 Cell: TypeAlias = str | int | float | None
-"""One number or text; None where there is none."""
+"""A cell: a number or a text; None if it is empty."""
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """A table.
+    """A table of numbers and texts, stored by columns.
 
     Arguments:
-        columns: name -> cells, all equally many; a column holds texts or numbers, and None.
+        columns: name -> cells, all columns of equal length; a column holds either texts or numbers, and None.
     """
 
     columns: Mapping[str, Sequence[Cell]]
@@ -43,7 +43,7 @@ class Numbers:
         return cls({name: tuple(row[place] for row in cells) for place, name in enumerate(names)})
 
     def rows(self) -> list[dict[str, Cell]]:
-        """Return one mapping a row."""
+        """Return one mapping per row."""
         return [dict(zip(self.columns, cells, strict=True)) for cells in zip(*self.columns.values(), strict=True)]
 
     def write_csv(self, path: Path) -> None:
@@ -56,7 +56,7 @@ class Numbers:
         write_whole(path, [file.getvalue().encode()])
 
     def write_parquet(self, path: Path, facts: Mapping[str, str]) -> None:
-        """Write a Parquet file, with texts that say what it is in its metadata.
+        """Write a Parquet file, with `facts` as its metadata.
 
         Raises:
             MissingExtra: if pyarrow is not installed.
@@ -68,7 +68,7 @@ class Numbers:
         write_whole(path, [file.getbuffer()])
 
     def to_markdown(self) -> str:
-        """Return the table for people, with four digits a number, ending in a newline."""
+        """Return the table in Markdown, numbers with four significant digits, ending in a newline."""
         lines = [
             list(self.columns),
             ["--:" if _is_numeric(cells) else ":--" for cells in self.columns.values()],

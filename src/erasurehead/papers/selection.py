@@ -1,4 +1,4 @@
-"""Which exhibits of a paper are asked for."""
+"""Selecting exhibits of a paper by name."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from erasurehead.errors import invalid
 
 
 def select(wanted: Sequence[str], exhibits: Sequence[str], several: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return the exhibits that are asked for, in the paper's order; all of them if none is named.
+    """Return the exhibits asked for, in the paper's order; all of them if none is named.
 
     Arguments:
-        wanted: names of exhibits, or of several at once, in letters of either case.
-        exhibits: all that there are.
-        several: name -> the exhibits that it stands for.
+        wanted: names of exhibits, or of groups of exhibits, in upper or lower case.
+        exhibits: all exhibits of the paper.
+        several: name of a group -> the exhibits in it.
 
     Raises:
-        InvalidArgument: naming the one that is not known, and all that are.
+        InvalidArgument: for an unknown name; the message lists the known ones.
 
     >>> select(["3", "2A"], ["2a", "2b", "3a", "3b"], {"2": ["2a", "2b"], "3": ["3a", "3b"]})
     ('2a', '3a', '3b')

@@ -1,4 +1,4 @@
-"""What a user may choose when a paper is reproduced; everything else is the paper's."""
+"""What a user may choose when reproducing a paper; everything else is as in the paper."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from erasurehead.training.callbacks import Callback
 
 @dataclass(frozen=True)
 class Settings:
-    """How to reproduce.
+    """Settings of a reproduction.
 
     Arguments:
-        engine: `"virtual"`, a clock on which waiting takes no time, or `"processes"` of this machine.
-        steps: of each training run; the published runs have 100.
-        path: the public data, or a folder that holds them; None for the usual places (see `datasets.load`).
+        engine: `"virtual"`, which simulates waiting on a virtual clock, or `"processes"` on this machine.
+        steps: number of steps of each training run; the published runs have 100.
+        path: the file of the public data, or the folder that holds it; None for the usual places (see `datasets.load`).
         synthetic: `"fallback"` for synthetic stand-ins where public data are not available, `"always"`, or `"never"`.
-        rows: of the synthetic stand-ins, only with `"always"`; None for as many as the originals have.
+        rows: number of rows of the synthetic stand-ins, only with `"always"`; None for as many as the originals have.
         callbacks: hooks that watch every training run.
     """
 

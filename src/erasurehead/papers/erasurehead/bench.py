@@ -23,8 +23,8 @@ class Bench:
     """One data set with the published settings, and the runs that were made on it.
 
     Arguments:
-        name: of the data set.
-        settings: how to reproduce.
+        name: name of the data set.
+        settings: settings of the reproduction.
     """
 
     def __init__(self, name: str, settings: Settings) -> None:
@@ -81,12 +81,12 @@ class Bench:
         return f"Data, {TITLES[self.name]}: real, {Path(data.source).name}{part}; {shape}."
 
     def run(self, method: Method, delayed: bool, seed: int = 0) -> Run:
-        """Train, or return the run that was made.
+        """Train, or return the run if it was made before.
 
         Arguments:
-            method: who computes what.
-            delayed: with the published delays, or without any.
-            seed: of the delays, or of this machine's jitter on the virtual clock.
+            method: the scheme to train with.
+            delayed: whether to inject the published delays.
+            seed: seed of the delays, or of this machine's jitter on the virtual clock.
 
         Raises:
             KeyboardInterrupt: if the user stopped the run.
@@ -97,13 +97,13 @@ class Bench:
         return self._runs[key]
 
     def delays(self, delayed: bool, seed: int) -> Delays:
-        """Return what is added to the computing time of each message."""
+        """Return the delays that are added to the computing time of each message."""
         if delayed:
             return Exponential(mean=DELAYS_MEAN, seed=seed)
         return self.tasks.jitter(seed) if self.settings.engine == "virtual" else NoDelay()
 
     def seconds_per_task(self, delayed: bool) -> float:
-        """Return what a task costs on the virtual clock; processes cost what they cost."""
+        """Return what a task costs on the virtual clock; on processes a task takes as long as it takes."""
         if self.settings.engine != "virtual":
             return 0.0
         return self.tasks.typical if delayed else self.tasks.fastest
@@ -115,10 +115,10 @@ class Bench:
         run = replace(planned, config=config, delays=self.delays(delayed, seed)).run(self.settings.callbacks)
         if run.stopped:
             raise KeyboardInterrupt
-        run.arrivals = ()  # many, and not looked at
+        run.arrivals = ()  # there are many, and no exhibit needs them
         return run
 
     @cached_property
     def part(self) -> str:
-        """Which part of the real data is here; empty if all are, or none."""
+        """Which part of the real data is available; empty if all of it is, or none."""
         return "" if self.is_synthetic else where(self.name, self.settings.path).part

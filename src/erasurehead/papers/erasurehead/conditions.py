@@ -1,4 +1,4 @@
-"""What has to be said of every training run: data, delays, what late workers do, what computing costs."""
+"""The conditions to state for every training run: data, delays, what late workers do, what computing costs."""
 
 from __future__ import annotations
 

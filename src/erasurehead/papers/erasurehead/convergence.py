@@ -1,4 +1,4 @@
-"""Figures 2 (a)-(c) and 4 (a)-(c): how good the model was when."""
+"""Figures 2 (a)-(c) and 4 (a)-(c): a metric of the model against time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Target = tuple[str, float] | None
 
 
 def convergence(bench: Bench, id: str, delayed: bool) -> Exhibit:
-    """Return one panel: a metric of the test rows against time, all waiting included."""
+    """Return one panel: a metric on the test rows against time, waiting included."""
     runs = {method: bench.run(method, delayed) for method in CURVES}
     metric = bench.metric
     target = common_target(list(runs.values()), metric)

@@ -1,4 +1,4 @@
-"""What the ErasureHead paper prints of its experiments (section 5), and the choices that it leaves open."""
+"""What the ErasureHead paper says of its experiments (section 5), and the choices that it leaves open."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ TITLES: Mapping[str, str] = {"amazon": "Amazon", "covertype": "Covertype", "kc_h
 
 @dataclass(frozen=True)
 class Method:
-    """One curve.
+    """A method that the paper compares: one curve of its figures.
 
     Arguments:
         family: who computes what, and when to stop.
-        load: c, tasks a worker.
-        wait_for: workers that are waited for at most; 0 where all that is needed is.
+        load: c, the number of tasks per worker.
+        wait_for: r, the most workers to wait for; 0 to wait for as many as are needed.
     """
 
     family: Family
@@ -35,7 +35,7 @@ class Method:
 
     @property
     def label(self) -> str:
-        """As legends have it, in the paper's abbreviations."""
+        """The name used in legends, with the paper's abbreviations."""
         if self.family == "uncoded":
             return "uncoded GD"
         if self.family == "exact":
@@ -51,7 +51,7 @@ class Method:
 
     @property
     def text(self) -> str:
-        """As a run file writes the scheme; ErasureHead's sum is taken as it is, as in Algorithm 1."""
+        """The scheme as a run file writes it; ErasureHead's sum is not rescaled, as in Algorithm 1."""
         if self.family == "uncoded":
             return "uncoded()"
         if self.family == "exact":
@@ -88,7 +88,7 @@ class Printed:
         dimension: after one-hot encoding.
         model: as printed.
         rate: the learning rate as printed.
-        remark: what has to be known of it.
+        remark: a note on how to read the numbers.
     """
 
     rows: int

@@ -63,19 +63,19 @@ _MAKERS: Mapping[str, _Maker] = {
 }  # fmt: skip
 
 EXHIBITS = tuple(_MAKERS)
-"""What can be asked for, in the paper's order; `2`, `3`, `4` and `theory` stand for all of their panels."""
+"""The names of the exhibits, in the paper's order; `2`, `3`, `4` and `theory` stand for all of their panels."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """What was made.
+    """The exhibits and plates that `reproduce` made.
 
     Attributes:
-        settings: how.
-        folder: where everything is.
-        exhibits: with the files of each.
-        plates: pictures of whole figures.
-        seconds: that it took.
+        settings: the settings it was made with.
+        folder: the folder with all files.
+        exhibits: the exhibits made, each with its files.
+        plates: the pictures of whole figures.
+        seconds: the wall-clock time it took.
     """
 
     settings: Settings
@@ -85,7 +85,7 @@ class Reproduction:
     seconds: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the reproduction as plain data."""
         return {
             "paper": "erasurehead",
             "engine": self.settings.engine,
@@ -122,13 +122,13 @@ class Reproduction:
 
 
 def select(wanted: Sequence[str]) -> tuple[str, ...]:
-    """Return the exhibits that are asked for, in the paper's order; all of them if none is named.
+    """Return the exhibits asked for, in the paper's order; all of them if none is named.
 
     Arguments:
-        wanted: of `EXHIBITS`, or `2`, `3`, `4`, `theory` for all of their panels.
+        wanted: names from `EXHIBITS`, or `2`, `3`, `4`, `theory` for all of their panels.
 
     Raises:
-        InvalidArgument: naming the one that is not known, and all that are.
+        InvalidArgument: for an unknown name; the message lists the known ones.
 
     >>> select(["3", "2a"])
     ('2a', '3a', '3b', '3c')
@@ -150,15 +150,15 @@ def reproduce(
 
     Arguments:
         figures: see `select`.
-        settings: engine, steps, where the data are; None for the defaults.
-        out: a folder that is empty or not there; None for a new one in `runs`.
-        tell: is told what is being made.
+        settings: engine, number of steps, folder of the data; None for the defaults.
+        out: the folder to write to, which must be empty or missing; None for a new one in `runs`.
+        tell: called with a line of text on each thing that is being made.
 
     Raises:
-        InvalidArgument: a figure is not known, the folder is used, or a setting does not fit.
-        DataError: data cannot be used.
-        MissingExtra: matplotlib or pyarrow is not installed.
-        KeyboardInterrupt: Ctrl-C; what is finished is in the folder.
+        InvalidArgument: for an unknown figure, a folder that is not empty, or a setting that does not fit.
+        DataError: if the data cannot be used.
+        MissingExtra: if matplotlib or pyarrow is not installed.
+        KeyboardInterrupt: on Ctrl-C; the exhibits finished by then are in the folder.
     """
     begin = time.perf_counter()
     chosen, settings = select(figures), settings or Settings()
@@ -170,7 +170,7 @@ def reproduce(
     for id in chosen:
         tell(f"making {id} ...")
         exhibit = _MAKERS[id](benches)
-        if not made:  # nothing is left where the data cannot be used
+        if not made:  # leave no empty folder behind if the data cannot be used
             make_folder(folder)
         made.append((exhibit, exhibit.write(folder)))
     plates = [(plate, plate.write(folder)) for plate in _plates([exhibit for exhibit, _ in made])]
@@ -181,7 +181,7 @@ def reproduce(
 
 
 def _plates(exhibits: Sequence[Exhibit]) -> Iterator[Plate]:
-    """Yield the figures of which several panels were made."""
+    """Yield the figures of which more than one panel was made."""
     for figure, (title, columns) in _PLATES.items():
         panels = [exhibit for exhibit in exhibits if exhibit.id.startswith(figure) and exhibit.draw is not None]
         if len(panels) > 1:

@@ -18,7 +18,7 @@ from erasurehead.reports.canvas import FAINT, INK, Axes
 from erasurehead.runs.comparison import common_target
 
 _SEEDS = {"virtual": 3, "processes": 1}
-"""How often each run is repeated with other delays; on processes every second is a real one."""
+"""How often each run is repeated with other delays; on processes every simulated second would be a real one."""
 
 _FAMILIES: tuple[tuple[Family, str], ...] = (("exact", "exact code (EGC)"), ("erasurehead", "ErasureHead (AGC)"))
 
@@ -65,7 +65,7 @@ def _summary(numbers: Numbers, compared: str) -> Numbers:
 
 
 def _gains(numbers: Numbers, family: Family, load: int) -> tuple[list[float], list[float]]:
-    """Return the speed-ups of a method, one a seed: to the target (per step where there is none), and per step."""
+    """Return the speed-ups of a method, one per seed: to the target (per step where there is none), and per step."""
     own = [row for row in numbers.rows() if row["family"] == family and row["load"] == load]
     by_step = [float(row["speed_up_per_step"] or 0.0) for row in own]
     to_target = [row["speed_up_to_target"] for row in own]

@@ -1,4 +1,4 @@
-"""The convergence bounds: Lemma 1 and Theorems 1 and 2, beside training that they hold for, and on the data sets."""
+"""The convergence bounds (Lemma 1, Theorems 1 and 2): beside training that meets their assumptions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ROWS, _COLUMNS, _STEPS, _SEEDS = 3_000, 20, 30, 20
 
 @dataclass(frozen=True)
 class _Curve:
-    """A bound or a measurement, as it is drawn."""
+    """A bound or a measurement, with the line it is drawn with."""
 
     label: str
     family: Family
@@ -41,11 +41,11 @@ class _Curve:
 
 
 def example() -> tuple[LinearProblem, Constants]:
-    """Return least squares on well-conditioned random data, and its constants for 30 tasks."""
+    """Return least squares on well-conditioned random data, and its constants when split into 30 tasks."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((_ROWS, _COLUMNS))
     y = X @ rng.standard_normal(_COLUMNS) + 0.1 * rng.standard_normal(_ROWS)
-    problem = problems.LeastSquares(X, y, test=(X, y))  # so that its `mse` is the objective itself
+    problem = problems.LeastSquares(X, y, test=(X, y))  # so that `mse` is the objective itself
     return problem, estimate_constants(problem, N_WORKERS)
 
 
@@ -119,7 +119,7 @@ def _draw(axes: Axes, curves: list[_Curve]) -> None:
 
 
 def constants_table(id: str, benches: Mapping[str, Bench]) -> Exhibit:
-    """Return what the bounds say of the paper's data sets, with constants estimated from them."""
+    """Return what the bounds say about the paper's data sets, with constants estimated from them."""
     erasures = Erasures(N_WORKERS, LOAD, WAIT_FOR)
     rows: list[tuple[str, str, float, float, float, float, float, float, str]] = []
     for name, bench in benches.items():

@@ -21,7 +21,7 @@ from erasurehead.reports.canvas import FAINT, Axes
 from erasurehead.schemes.named import Scheme
 
 _RATE = 1.0 / LOAD
-"""lambda, as Theorem 3 has it."""
+"""lambda, as in Theorem 3."""
 
 _WORKERS = (30, 60, 120, 240, 480, 960)
 _MANY = tuple(30 * 10**power for power in range(1, 10))
@@ -39,7 +39,7 @@ _SIMULATION = "simulated: "
 
 
 def waited(n: int) -> int:
-    """Return r: 11/30 of the workers."""
+    """Return r, the number of workers to wait for: 11/30 of all `n`."""
     return 11 * n // 30
 
 
@@ -147,7 +147,7 @@ _TIMES: tuple[tuple[str, Family, str], ...] = (
 
 
 def _crossing(numbers: Numbers) -> int | None:
-    """Return the first n of those drawn from which on ErasureHead's bound is below uncoded's."""
+    """Return the smallest n drawn from which ErasureHead's bound stays below uncoded's."""
     by_curve = {
         label: [row["n times the bound"] for row in numbers.rows() if row["curve"] == label] for label, _, _ in _TIMES
     }
