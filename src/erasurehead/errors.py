@@ -1,4 +1,4 @@
-"""What can go wrong, said in sentences that a user can act on."""
+"""The library's errors, with messages that a user can act on."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any, Final, SupportsFloat, SupportsIndex
 
 
 class _Unsaid:
-    """Stands for a value that is not shown."""
+    """The type of `UNSAID`."""
 
     def __reduce__(self) -> str:
-        return "UNSAID"  # there is one of it in each process
+        return "UNSAID"  # a singleton in each process
 
     def __repr__(self) -> str:
         return "UNSAID"
 
 
 UNSAID: Final = _Unsaid()
-"""In place of a value that an error does not show."""
+"""Stands for the value where an error does not show it."""
 
-_LONGEST = 300  # characters of a value that an error shows
+_LONGEST = 300  # most characters of a value that an error shows
 
 _ACTIONS = tuple(f"must be {done} " for done in ("given", "left out", "named", "stated", "drawn", "reached"))
 """Rules about what is done with an argument, and not about its value."""
@@ -34,21 +34,21 @@ class ErasureHeadError(Exception):
 class InvalidArgument(ErasureHeadError, ValueError):
     """An argument breaks a rule: the message names it, the rule, the value that came and what would work.
 
-    Whoever has other words for the argument, as the command line and run files have, translates `argument`, and never
-    takes the message apart.
+    Code in which the argument has another name, such as the command line, translates `argument` and need not parse the
+    message.
 
     Arguments:
-        argument: name of the argument as the user wrote it; where several do not go together, the first of them.
+        argument: name of the argument as the user wrote it; where several contradict each other, the first of them.
         rule: what must hold, beginning with a verb: `"must be at least 1"`.
-        value: what came; `UNSAID` where there is none to be shown.
+        value: the value given; `UNSAID` if none is to be shown.
         hint: what would work, as a sentence without a full stop; left out if empty.
-        within: arguments in whose value this one stands, the outermost first, and these values: the text of a scheme,
-            say.
+        within: the arguments whose values contain this one, with their values, outermost first; such as the text of a
+            scheme.
         place: where the argument stands, such as `"run.toml, line 7"`.
-        typed: what the user typed, where `value` is a part of it, or what became of it; left out if empty.
-        option: what the user wrote for the argument, where that is not its name; left out if empty.
-        sentence: all that the message says, where it reads better than what the other fields are joined to; they
-            hold the facts all the same.
+        typed: what the user typed, if `value` is a part of it or was made from it; left out if empty.
+        option: what the user wrote for the argument, if that is not its name, such as `--rows`; left out if empty.
+        sentence: the whole message, where it reads better than one joined from the other fields, which are set all the
+            same.
     """
 
     def __init__(
@@ -87,13 +87,13 @@ class InvalidArgument(ErasureHeadError, ValueError):
         return self.within[0][0] if self.within else self.argument
 
     def inside(self, argument: str, value: object) -> InvalidArgument:
-        """Return the same error for an argument that stands in the value of another one."""
+        """Return the same error for an argument that is part of the value of another one."""
         if self.subject == argument:
             return self
         return self.but(within=((argument, value), *self.within))
 
     def about(self, argument: str) -> InvalidArgument:
-        """Return the same error under the name that the user has for its subject."""
+        """Return the same error under the name by which the user knows its subject."""
         if self.within:
             return self.but(within=((argument, self.within[0][1]), *self.within[1:]))
         return self.but(argument=argument)
@@ -109,10 +109,10 @@ class DataError(ErasureHeadError, ValueError):
 
 
 class NoFile(DataError):
-    """There is no such file.
+    """A file does not exist.
 
     Arguments:
-        path: as the user wrote it.
+        path: the path as the user wrote it.
         hint: what would work, as a sentence without a full stop; left out if empty.
     """
 
@@ -129,10 +129,10 @@ class Unreachable(ErasureHeadError, RuntimeError):
 
 
 class NotLocated(Unreachable):
-    """Messages contradict each other, and who of their workers lies cannot be told.
+    """Messages contradict each other, and which of the workers lie cannot be determined.
 
     Attributes:
-        guilty: workers that lie, whatever else is true.
+        guilty: workers that certainly lie.
         suspected: workers that may lie.
     """
 
@@ -142,19 +142,19 @@ class NotLocated(Unreachable):
 
 
 class Diverged(ErasureHeadError, ArithmeticError):
-    """The gradient estimate is not finite, and no single worker is to blame: the step size is too large."""
+    """The gradient estimate is not finite, and no single worker is to blame: the step size is probably too large."""
 
 
 class EngineError(ErasureHeadError, RuntimeError):
-    """The engine cannot start, or lost its means to talk to the workers."""
+    """The engine cannot start, or has lost its connection to the workers."""
 
 
 class NothingUnderWay(EngineError):
-    """Nothing can happen any more, however long is waited: every worker is done, or gone."""
+    """Waiting would never end: every worker is idle or has died, so that no message can come."""
 
 
 class RecordsError(ErasureHeadError, OSError):
-    """Records or checkpoints cannot be written (any more): the message names the file and why."""
+    """Records or checkpoints cannot be written: the message says which file, and why."""
 
 
 class MissingExtra(ErasureHeadError, ImportError):
@@ -162,19 +162,19 @@ class MissingExtra(ErasureHeadError, ImportError):
 
 
 def invalid(argument: str, rule: str, value: object, instead: str = "") -> InvalidArgument:
-    """Return the error for an argument that breaks a rule, in the library's one grammar.
+    """Return the error for an argument that breaks a rule, worded as all such errors of the library are.
 
     Arguments:
         argument: name of the argument as the user wrote it.
         rule: what must hold, beginning with a verb: `"must be at least 1"`.
-        value: what came.
+        value: the value given.
         instead: what would work, as a sentence without a full stop; left out if empty.
     """
     return InvalidArgument(argument, rule, value, instead)
 
 
 def shown(value: Any) -> str:
-    """Return a value as errors show it: NumPy's numbers as plain ones, long ones in part.
+    """Return a value as errors show it: NumPy scalars as plain numbers, long values shortened.
 
     >>> len(shown("x" * 400)), shown("x" * 400)[-8:]
     (300, "xxxx...'")
@@ -186,7 +186,7 @@ def shown(value: Any) -> str:
 
 
 def listed(numbers: Iterable[int], most: int = 12) -> str:
-    """Return numbers as a list for people, ascending, in short where there are many; "none" where there are none.
+    """Return numbers as a list for people, ascending, shortened if there are many; "none" if there are none.
 
     >>> listed([5, 3]), listed(range(20), most=3)
     ('3, 5', '0, 1, 2, ... (20 in all)')
@@ -197,7 +197,7 @@ def listed(numbers: Iterable[int], most: int = 12) -> str:
 
 
 def numbered(what: str, numbers: Iterable[int]) -> str:
-    """Return what numbers are of, in the singular or the plural, and the numbers.
+    """Return a noun, in the singular or the plural, followed by its numbers.
 
     >>> numbered("task", [3]), numbered("task", [3, 5])
     ('task 3', 'tasks 3, 5')
@@ -207,7 +207,7 @@ def numbered(what: str, numbers: Iterable[int]) -> str:
 
 
 def real(value: object) -> float:
-    """Return a number as a float; NaN, which passes no check of a range, for what is none.
+    """Return a number as a float; NaN, which fails every range check, if it is not a number.
 
     >>> real(3), real("0.1"), real(True)
     (3.0, nan, nan)
@@ -216,7 +216,7 @@ def real(value: object) -> float:
         return math.nan
     try:
         return float(value)
-    except (TypeError, ValueError, OverflowError):  # an array, say
+    except (TypeError, ValueError, OverflowError):  # such as an array
         return math.nan
 
 

@@ -1,1 +1,1 @@
-"""What the rooms share and nobody outside should rely on."""
+"""Helpers that the subpackages share; not part of the public API."""

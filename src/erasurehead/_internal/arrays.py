@@ -1,4 +1,4 @@
-"""Names for the kinds of arrays that the whole library passes around."""
+"""Names for the types of arrays used throughout the library."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 Places: TypeAlias = NDArray[np.int32]
-"""Places in a vector of parameters, by 32 bits: reading them is much of what supports cost."""
+"""Indices into a vector of parameters, 32 bits wide: reading them is much of what supports cost."""
 
 MOST_PLACES = 2**31
-"""So many elements have places: a vector of 17 gigabytes."""
+"""The most elements that such indices can address: a float64 vector of 17 gigabytes."""
 
 Tree: TypeAlias = "Mapping[str, Tree] | Sequence[Tree] | NDArray[Any] | str | int | float | bool | None"
 """The state of something, as plain data: what checkpoints hold."""
 
 
 def squared_norm(vector: Array) -> float:
-    """Return the sum of squares, in one thread: BLAS would share even this among threads that wait for busy cores."""
+    """Return the sum of squares, in one thread: those of BLAS would wait for busy cores."""
     return product(vector, vector)
 
 
 def product(one: Array, other: Array) -> float:
-    """Return the inner product, in one thread: for that reason, and so that its bits depend on no number of threads."""
+    """Return the inner product, in one thread as in `squared_norm`: its bits do not depend on the number of threads."""
     return float(np.einsum("i,i->", one, other))
 
 
 def finite(vector: Array) -> bool:
-    """Return whether all of a vector is finite. The sum tells at once where it is, in a quarter of the time."""
+    """Return whether all elements are finite. They are if their sum is: summing takes a quarter of the time."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(vector.sum())) or bool(np.isfinite(vector).all())
 
 
 @cache
 def dtype_of(name: str) -> np.dtype[Any]:
-    """Return a type of elements by its name; `"bfloat16"` and its kin are there with the package ml_dtypes.
+    """Return a type of elements by its name; `"bfloat16"` and similar types need the package ml_dtypes.
 
     Raises:
-        MissingExtra: if it is one of these, and the package is not installed.
+        MissingExtra: if it may be one of these, and the package is not installed.
         InvalidArgument: if there is no such type.
     """
     try:
@@ -59,7 +59,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
     except TypeError:
         pass
     try:
-        own = import_module("ml_dtypes")  # makes its types known to numpy
+        own = import_module("ml_dtypes")  # registers its types with numpy
         return np.dtype(getattr(own, name))
     except ImportError:
         if "float" in name:
@@ -73,5 +73,5 @@ def dtype_of(name: str) -> np.dtype[Any]:
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
-    """Return the name under which `dtype_of` finds a type: numpy writes types that are not its own as raw bytes."""
+    """Return the name under which `dtype_of` finds a type: numpy names types that are not its own as raw bytes."""
     return dtype.name if dtype.kind == "V" else dtype.str

@@ -1,4 +1,4 @@
-"""Files that outlast a crash, written by path: see `storage` for what is written into an open folder."""
+"""Atomic writes of files by path; `storage` has those into an open folder."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from erasurehead.errors import RecordsError
 
 
 def write_whole(path: Path, pieces: Iterable[bytes | memoryview], access: Access | None = "private") -> None:
-    """Write a file as a whole: whoever reads it finds the old one or the new one, also after a crash.
+    """Write a file atomically: readers find either the old file or the new one, even after a crash.
 
     Raises:
-        RecordsError: if that cannot be done; what was there before is there still.
+        RecordsError: if it cannot be written; the old file is left as it was.
     """
     with writing(path), Folder.open(path.parent, access) as folder:
         folder.write_whole(path.name, pieces)
@@ -22,7 +22,7 @@ def write_whole(path: Path, pieces: Iterable[bytes | memoryview], access: Access
 
 @contextlib.contextmanager
 def writing(path: Path) -> Generator[None]:
-    """Raise what the system refuses in this block as a `RecordsError` that names a file."""
+    """Convert each `OSError` raised in this block to a `RecordsError` that names a file."""
     try:
         yield
     except OSError as error:
@@ -35,5 +35,5 @@ def unwritable(path: Path, error: OSError) -> RecordsError:
 
 
 def why(error: OSError) -> str:
-    """Return why the system refused, for a sentence."""
+    """Return the reason of an `OSError`, as a clause."""
     return error.strerror or str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""Arrays as others made them: what compiled code must not be given is found out before it is."""
+"""Arrays from outside the library: checks of what compiled code must not be given."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def masked_place(given: Any) -> list[int] | None:
 
 
 def as_array(given: Any) -> NDArray[Any] | None:
-    """Return an array of what numpy takes for one; None for lists whose rows are not of one length."""
+    """Return what was given as a numpy array; None for lists whose rows differ in length."""
     try:
         return np.asarray(given)
     except ValueError:
@@ -25,15 +25,15 @@ def as_array(given: Any) -> NDArray[Any] | None:
 
 
 def fault_of_sparse(given: Any) -> str:
-    """Return what is wrong with the places that a sparse matrix names, as a clause; empty if all are within it.
+    """Return what is wrong with the indices of a sparse matrix, as a clause; empty if all are in range.
 
-    scipy checks none of them, and its compiled loops read and write where they lead.
+    scipy does not check them, and its compiled loops read and write wherever they point.
     """
     n_rows, n_columns = (int(length) for length in given.shape)
     if given.format == "coo":
         return _fault_of_places(given.row, n_rows, "row") or _fault_of_places(given.col, n_columns, "column")
     if given.format not in ("csr", "csc", "bsr"):
-        return ""  # the others are made of places that scipy has checked
+        return ""  # scipy has checked the indices of the other formats
     by_column = given.format == "csc"
     height, width = (n_columns, n_rows) if by_column else (n_rows, n_columns)
     if given.format == "bsr":
@@ -53,11 +53,11 @@ def _fault_of_places(places: Any, length: int, what: str) -> str:
 
 
 def owned(array: NDArray[Any], given: Any) -> NDArray[Any]:
-    """Return an array that nobody else changes: a copy, unless none is needed.
+    """Return an array that nobody else can change: a copy, unless none is needed.
 
     Arguments:
-        array: made of what was given, perhaps the same memory.
-        given: what the user has.
+        array: made from `given`, and may share its memory.
+        given: what the user passed.
     """
     if not isinstance(given, np.ndarray):
         return array
@@ -68,13 +68,13 @@ def owned(array: NDArray[Any], given: Any) -> NDArray[Any]:
 
 
 def freeze(array: NDArray[Any]) -> NDArray[Any]:
-    """Have nobody write to an array any more, so that it needs no copy."""
+    """Make an array read-only, so that it needs no copy."""
     array.flags.writeable = False
     return array
 
 
 def _frozen(array: NDArray[Any]) -> bool:
-    """Say whether nobody can write to an array: neither through it nor through what it is a view of."""
+    """Return whether nobody can write to an array: neither through it nor through what it is a view of."""
     base: Any = array
     while isinstance(base, np.ndarray):
         if base.flags.writeable:

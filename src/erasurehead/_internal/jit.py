@@ -1,4 +1,4 @@
-"""The one door to numba. Importing it takes half a second: modules that compile are imported where they are needed."""
+"""The only module that imports numba. That takes half a second: import compiling modules only where needed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
-# numba has no type stubs: it is Any from here on, and nothing but this module touches it.
+# numba has no type stubs: it is Any from here on, and no other module touches it.
 _numba: Any = importlib.import_module("numba")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -18,11 +18,11 @@ NOTHING: Any = _numba.types.void
 
 
 def reads(dtype: str, dimensions: int = 1) -> Any:
-    """Return the type of a C-contiguous array that is only read; arrays flagged read-only are taken too.
+    """Return the type of a C-contiguous array that is only read; read-only arrays are accepted too.
 
     Arguments:
-        dtype: of the elements, as numpy writes it.
-        dimensions: of the array.
+        dtype: type of the elements, as numpy names it.
+        dimensions: number of dimensions of the array.
     """
     return _numba.types.Array(getattr(_numba.types, dtype), dimensions, "C", readonly=True)
 
@@ -35,7 +35,7 @@ def writes(dtype: str, dimensions: int = 1) -> Any:
 def compiled(result: Any, *arguments: Any) -> Callable[[Function], Function]:
     """Compile a function for one list of argument types when its module is imported; the machine code is kept on disk.
 
-    No other types are ever compiled for: a call that brings them raises `TypeError`, so that no worker spends a second
+    It is never compiled for other types: a call with other types raises `TypeError`, so that no worker spends a second
     on compiling in the middle of a step. The function runs on one thread and without the interpreter's lock.
     """
 
@@ -45,7 +45,7 @@ def compiled(result: Any, *arguments: Any) -> Callable[[Function], Function]:
         try:
             return _numba.njit(signature, cache=True, **options)(function)
         except RuntimeError:
-            # There is no folder that numba may write its cache to: then each process compiles for itself.
+            # numba has no folder to write its cache to: each process then compiles for itself.
             return _numba.njit(signature, **options)(function)
 
     return decorate
@@ -54,7 +54,8 @@ def compiled(result: Any, *arguments: Any) -> Callable[[Function], Function]:
 def compiled_when_called(function: Callable[Args, Result]) -> Callable[Args, Result]:
     """Return the function as machine code, compiled at its first call, for the types that it then has.
 
-    The machine code is kept on disk where that is possible. For code of the coordinator, which has a second to spare.
+    The machine code is kept on disk where that is possible. Meant for code of the coordinator, which can spare a
+    second.
     """
     try:
         return cast("Callable[Args, Result]", _numba.njit(cache=True)(function))

@@ -1,4 +1,4 @@
-"""What a worker does with work that is late: as engines have it, and run files, which load no arrays for it."""
+"""What workers do with late work. Apart from the engines, so that run files can check it without importing numpy."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ LateWork: TypeAlias = str
 (`"carry"`), or sit it out until it is more than so many rounds old (`"drop(3)"`)."""
 
 DROP = r"^drop\((\d{1,9})\)$"
-"""How work that is dropped after a number of rounds is written, as a regular expression."""
+"""The regular expression of `"drop(R)"`."""
 
 _DROP = re.compile(DROP, re.ASCII)
 
 
 def check_late(late: str) -> LateWork:
-    """Return what to do with late work, as it was given.
+    """Return `late` if it is valid.
 
     Raises:
         InvalidArgument: if it is neither `"preempt"` nor `"carry"`, nor `"drop(R)"` with a number of rounds.
@@ -30,7 +30,7 @@ def check_late(late: str) -> LateWork:
 
 
 def rounds_kept(late: LateWork) -> float:
-    """Return how many rounds old work may be before a worker drops it: 0 where it drops all, inf where it drops none.
+    """Return how many rounds old work may be before a worker drops it: 0 if all is dropped, inf if none is.
 
     >>> rounds_kept("preempt"), rounds_kept("drop(3)"), rounds_kept("carry")
     (0, 3, inf)

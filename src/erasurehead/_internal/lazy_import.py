@@ -1,4 +1,4 @@
-"""Names that a package imports when they are first used, so that whoever imports it pays for what is used only."""
+"""Names that a package imports when they are first used, so that importing it costs only what is used."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
     """Return a package's `__getattr__` and `__dir__`. Type checkers are told the same names under `TYPE_CHECKING`.
 
     Arguments:
-        package: its full name.
-        homes: for each name the module of the package that has it, or that it is. No module may be called like
-            something else that the package offers: it would take its place once it is imported.
+        package: the package's full name.
+        homes: name -> the module of the package that defines it, or that it is. No module may have the name of
+            something else that the package exports: it would replace it once imported.
     """
 
     def find(name: str) -> object:

@@ -1,4 +1,4 @@
-"""How samples are cut into tasks: the one rule that problems, codes' programs and shards on disk share."""
+"""How samples are split into tasks: one rule for problems, compiled codes and shards on disk."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from erasurehead.errors import check_count, invalid
 def split_samples(n_samples: int, n_tasks: int) -> list[slice]:
     """Cut samples 0..n_samples-1 into tasks of consecutive samples whose sizes differ by at most one.
 
-    The edges of a cut into a divisor of `n_tasks` are among the edges of a cut into `n_tasks`.
+    The boundaries of a split into a divisor of `n_tasks` are among those of a split into `n_tasks`.
 
     Arguments:
-        n_samples: at least 1.
-        n_tasks: from 1 to `n_samples`.
+        n_samples: number of samples, at least 1.
+        n_tasks: number of tasks, from 1 to `n_samples`.
 
     Raises:
         InvalidArgument: if there are more tasks than samples, so that a task would be empty.

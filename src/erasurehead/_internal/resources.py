@@ -1,4 +1,4 @@
-"""What the machine has: memory that is asked for in vain is refused before it is taken, with what would be needed."""
+"""Limits of memory and time, checked before either is used: the error says how much would be needed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 from erasurehead.errors import DataError, InvalidArgument
 
 MEMORY = "ERASUREHEAD_MEMORY"
-"""The environment variable that says how much memory may be taken: bytes (8e9), or a share of what is free (90%)."""
+"""The environment variable that limits the memory to use: bytes (8e9), or a share of the free memory (90%)."""
 
 SECONDS = "ERASUREHEAD_SECONDS"
-"""The environment variable that says how long, by estimate, a command may look at one code or model (300 seconds)."""
+"""The environment variable that limits the estimated time spent on examining one code or model, in seconds (300)."""
 
 _SHARE = 0.9
 _SECONDS = 300.0
@@ -20,15 +20,15 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 
 class TooLarge(DataError, MemoryError):
-    """More memory or time is needed than there is: the message says how much of each."""
+    """More memory or time is needed than allowed: the message states both amounts."""
 
 
 def check_memory(what: str, n_bytes: float, hint: str = "") -> None:
-    """Raise if something needs more memory than may be taken.
+    """Raise if something needs more memory than allowed.
 
     Arguments:
-        what: it is, as the subject of a sentence.
-        n_bytes: an estimate from below of what it needs.
+        what: what needs it, as the subject of a sentence.
+        n_bytes: a lower estimate of the memory needed, in bytes.
         hint: what would need less, as a sentence without a full stop.
 
     Raises:
@@ -43,11 +43,11 @@ def check_memory(what: str, n_bytes: float, hint: str = "") -> None:
 
 
 def check_seconds(what: str, seconds: float, hint: str = "") -> None:
-    """Raise if something would take longer, by estimate, than one may look at it.
+    """Raise if something would take longer, by estimate, than allowed.
 
     Arguments:
-        what: it is, as the subject of a sentence.
-        seconds: an estimate of what it takes.
+        what: what takes it, as the subject of a sentence.
+        seconds: the estimated time, in seconds.
         hint: what would take less, as a sentence without a full stop.
 
     Raises:
@@ -62,7 +62,7 @@ def check_seconds(what: str, seconds: float, hint: str = "") -> None:
 
 
 def allowed_memory() -> float:
-    """Return how many bytes may be taken: what the setting says, by default nine tenths of what is free."""
+    """Return how many bytes may be used: by the setting, or nine tenths of the free memory by default."""
     text = os.environ.get(MEMORY, f"{_SHARE:.0%}").strip()
     if text.endswith("%"):
         return _number(MEMORY, text[:-1], text) / 100 * free_memory()
@@ -70,7 +70,7 @@ def allowed_memory() -> float:
 
 
 def free_memory() -> float:
-    """Return how many bytes this process can still get, by the system, its control group and its own limit."""
+    """Return how many bytes this process can still get, by the limits of the system, its control group and its own."""
     return min(_of_system(), _of_group(), _of_process())
 
 

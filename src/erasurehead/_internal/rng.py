@@ -1,4 +1,4 @@
-"""Random numbers for a purpose, that have nothing to do with those of another under the same seed."""
+"""Random streams by purpose: those of different purposes are independent under the same seed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from erasurehead.errors import check_count
 def stream(purpose: str, seed: int) -> np.random.Generator:
     """Return the random stream of a purpose: the same numbers on every machine for the same seed.
 
-    Were a code built and its stragglers drawn by plain generators of one seed, the stragglers would repeat the code's
+    If a code and its stragglers were drawn by plain generators of the same seed, the stragglers would repeat the code's
     own numbers: the first permutation of the workers is that of a stochastic block code, and "random" stragglers
     would be whole blocks.
 
@@ -28,7 +28,7 @@ def scrambled(words: Any) -> Any:
     """Return words of 64 bits, each made into another by the finaliser of splitmix64 (Steele, Lea, Flood 2014).
 
     Arguments:
-        words: of type uint64, of any shape; equal words become equal ones, and no two others do.
+        words: of type uint64, of any shape; the map is one-to-one.
     """
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,4 +1,4 @@
-"""States as JSON: arrays are replaced by numbers that refer to tensors, and everything else is written as it is."""
+"""States as JSON: arrays are replaced by references to tensors, everything else is written as it is."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _TENSOR, _FLOAT = "$tensor", "$float"
 
 
 def encode(tree: Tree, refer: Callable[[NDArray[Any]], int]) -> Any:
-    """Return a state as JSON knows it.
+    """Return a state as plain JSON data.
 
     Arguments:
         tree: the state; keys do not begin with a dollar sign.
-        refer: returns the number that stands for an array.
+        refer: returns the number that refers to an array.
 
     Raises:
-        InvalidArgument: if there is something in it that is no plain data.
+        InvalidArgument: if something in it is not plain data.
     """
     if tree is None or isinstance(tree, bool | str):
         return tree

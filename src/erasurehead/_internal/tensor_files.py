@@ -1,4 +1,4 @@
-"""Arrays on disk: safetensors, which hold numbers and nothing that could be executed."""
+"""Arrays on disk: safetensors, which hold numbers and no code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DTYPES = {
     "float64": "F64",
     **{f"{sign}int{bits}": f"{letter}{bits}" for sign, letter in (("", "I"), ("u", "U")) for bits in (8, 16, 32, 64)},
 }
-"""Types of arrays that can be stored: as numpy names them -> as safetensors does."""
+"""Types of arrays that can be stored: numpy's name -> safetensors' name."""
 
 
 def model_bytes(x: Array) -> bytes:
@@ -38,21 +38,21 @@ def model_in(data: bytes, path: object) -> Array:
     """Return the model in the bytes of a file.
 
     Raises:
-        DataError: if they are not those that `model_bytes` returned.
+        DataError: if `model_bytes` did not write them.
     """
     try:
         return np.asarray(_library().load(data)[_NAME], dtype=np.float64)
-    except Exception as error:  # the library has an exception of its own that is no OSError, and KeyErrors
+    except Exception as error:  # safetensors raises KeyError, and an exception that is not an OSError
         raise DataError(f"{path} is not a model that erasurehead wrote ({error}).") from None
 
 
 @dataclass(frozen=True)
 class TensorFile:
-    """What a file of numbered tensors is to hold.
+    """The expected content of a file of numbered tensors.
 
     Arguments:
-        size: bytes of the file.
-        sha256: of the file, as hexadecimal digits.
+        size: size of the file in bytes.
+        sha256: checksum of the file, in hexadecimal digits.
         tensors: number -> dtype, as numpy names it, and shape.
     """
 
@@ -61,21 +61,21 @@ class TensorFile:
     tensors: Mapping[int, tuple[str, tuple[int, ...]]]
 
     def bytes_of(self, number: int) -> int:
-        """Return the bytes that a tensor takes."""
+        """Return the size of a tensor in bytes."""
         dtype, shape = self.tensors[number]
         return np.dtype(dtype).itemsize * math.prod(shape)
 
     @property
     def total(self) -> int:
-        """The bytes that all tensors take."""
+        """The size of all tensors together in bytes."""
         return sum(map(self.bytes_of, self.tensors))
 
 
 def save_tensors(folder: Folder, name: str, tensors: Mapping[int, NDArray[Any]]) -> TensorFile:
-    """Write numbered arrays to a file; it is there whole or not at all.
+    """Write numbered arrays to a file, atomically.
 
     Raises:
-        InvalidArgument: if one is of numbers that cannot be stored.
+        InvalidArgument: if an array has a type that cannot be stored.
         OSError: if it cannot be written.
     """
     for array in tensors.values():
@@ -91,7 +91,7 @@ def save_tensors(folder: Folder, name: str, tensors: Mapping[int, NDArray[Any]])
 
 
 def _pieces(tensors: Mapping[int, NDArray[Any]]) -> Iterator[bytes | memoryview]:
-    """Yield a file of safetensors piece by piece. The library would copy all, and let nobody else run meanwhile."""
+    """Yield a file of safetensors piece by piece. safetensors would copy everything, holding the GIL."""
     header: dict[str, Any] = {"__metadata__": {"format": "erasurehead-checkpoint"}}
     place = 0
     for number, array in tensors.items():
@@ -108,15 +108,15 @@ def _pieces(tensors: Mapping[int, NDArray[Any]]) -> Iterator[bytes | memoryview]
 
 
 def load_tensors(folder: Folder, name: str, expected: TensorFile) -> dict[int, NDArray[Any]]:
-    """Read a file of numbered arrays; they cannot be written to.
+    """Read a file of numbered arrays; they are read-only.
 
     Raises:
-        DataError: if the file is not exactly what is expected.
+        DataError: if the file is not exactly as expected.
     """
     path = folder.path / name
     try:
         folder.check_file(name)
-        there = folder.size(name)  # looked at first, so that no more memory is asked for than there is file
+        there = folder.size(name)  # checked first, so as not to allocate more memory than the file is long
         data = folder.read(name, there) if there == expected.size else b""
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from None
@@ -124,7 +124,7 @@ def load_tensors(folder: Folder, name: str, expected: TensorFile) -> dict[int, N
         raise DataError(f"{path} is damaged: its checksum is not that of the file that was written.")
     try:
         arrays: dict[str, NDArray[Any]] = _library().load(data)
-    except Exception as error:  # the library has an exception of its own
+    except Exception as error:  # safetensors raises an exception of its own
         raise DataError(f"{path} holds no tensors ({error}).") from None
     held = {name: (array.dtype.name, array.shape) for name, array in arrays.items()}
     if held != {str(number): entry for number, entry in expected.tensors.items()}:
@@ -133,5 +133,5 @@ def load_tensors(folder: Folder, name: str, expected: TensorFile) -> dict[int, N
 
 
 def _library() -> Any:
-    # Its annotations are partial: it is Any from here on, and nothing but this module touches it.
+    # Its annotations are partial: it is Any from here on, and no other module touches it.
     return importlib.import_module("safetensors.numpy")

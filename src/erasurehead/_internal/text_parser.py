@@ -14,16 +14,16 @@ from erasurehead.errors import ErasureHeadError, InvalidArgument, invalid
 _T = TypeVar("_T")
 _SYMBOLS: Mapping[type[ast.operator], str] = {ast.BitOr: "|", ast.BitAnd: "&", ast.Add: "+"}
 _NEVER_CLOSED = re.compile(r"'([\[({])' was never closed")
-"""What Python says of a bracket that is left open."""
+"""Python's message for an unclosed bracket."""
 _KNOWN_NAMES = "must use known names"
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 def read_or_keep(text: str | _T, argument: str, kind: type[_T], makers: Mapping[str, Callable[..., _T]]) -> _T:
-    """Return what a text stands for, with errors that tell in which text; and what is no text as it is.
+    """Return what a text describes, with errors that quote the text; anything but a text is returned as it is.
 
     Arguments:
-        text: a call, or what it would stand for.
+        text: a call, or the object it would describe.
         argument: as in `read`.
         kind: as in `read`.
         makers: as in `read`.
@@ -46,17 +46,17 @@ def read(
     makers: Mapping[str, Callable[..., _T]],
     operators: Mapping[str, Callable[[_T, _T], _T]],
 ) -> _T:
-    """Read a text made of calls, numbers, texts and lists, and build what it names.
+    """Read a text made of calls, numbers, texts and lists, and build the object that it describes.
 
     Arguments:
-        text: such as `"first(11) | decodable()"`; calls may be nested and take named arguments.
-        argument: how the user calls this text, for errors.
-        kind: what the whole text must stand for.
-        makers: what each name builds; no other names are allowed.
-        operators: what `|`, `&` and `+` do, as far as they are allowed.
+        text: the text, such as `"first(11) | decodable()"`; calls may be nested and take named arguments.
+        argument: the user's name for this text, for errors.
+        kind: the type that the text must describe.
+        makers: name -> the function that builds it; no other names are allowed.
+        operators: symbol -> its function, for those of `|`, `&` and `+` that are allowed.
 
     Raises:
-        InvalidArgument: the text is not of this form, or names something else, or a maker refuses its arguments.
+        InvalidArgument: if the text has another form, uses an unknown name, or a maker refuses its arguments.
     """
     given: Any = text
     if not isinstance(given, str):

@@ -1,4 +1,4 @@
-"""Files that users name: regular ones, pipes, `-`; what would never begin or never end is refused before it is read."""
+"""Files that users name: regular ones, pipes and `-`; whatever could block for ever is refused before it is read."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from typing import IO, BinaryIO, cast
 from erasurehead.errors import DataError, InvalidArgument, NoFile
 
 PIPE_SECONDS = "ERASUREHEAD_PIPE_SECONDS"
-"""The environment variable that says how long a pipe is waited for that nobody writes to yet (10 seconds)."""
+"""The environment variable that says how long to wait for a writer of a pipe, in seconds (10)."""
 
 BROKEN = (EOFError, zlib.error, gzip.BadGzipFile, OSError)
-"""What reading raises where a file is cut off or damaged."""
+"""Exceptions of reading a truncated or damaged file."""
 
 _COMPRESSED = (".gz", ".bz2")
 _MARK = b"\xff\xfe"
@@ -34,16 +34,16 @@ _KINDS = (
     (stat.S_ISSOCK, "a socket"),
 )
 _kept: list[tempfile.TemporaryDirectory[str]] = []
-"""What was read from pipes, until the process ends."""
+"""Folders with the content of pipes, kept until the process ends."""
 
 
 def readable(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a file that can be read, and read again.
+    """Return the path of a file that can be read more than once.
 
     A pipe, or standard input where the path is `-`, is read to its end into a temporary file of the same name.
 
     Raises:
-        NoFile: if it is not there.
+        NoFile: if it does not exist.
         DataError: if it is a folder, a device or a socket, may not be read, or is a pipe that nobody writes to.
     """
     if os.fspath(path) == _STDIN:
@@ -60,14 +60,14 @@ def readable(path: str | os.PathLike[str]) -> Path:
 
 
 def read_text(path: str | os.PathLike[str], what: str) -> str:
-    """Return a text in UTF-8 whole, without the mark that some editors put before it.
+    """Return the whole text of a file in UTF-8, without a byte order mark.
 
     Arguments:
-        path: of the file.
-        what: it is, for errors: `"run file"`.
+        path: path of the file.
+        what: what the file is, for errors, such as `"run file"`.
 
     Raises:
-        InvalidArgument: if it is not there, cannot be read, or is no such text.
+        InvalidArgument: if it does not exist, cannot be read, or is not in UTF-8.
     """
     try:
         return readable(path).read_bytes().decode("utf-8-sig")
@@ -93,7 +93,7 @@ def other_encoding(text: bytes) -> str:
 
 
 def _mode(place: Path) -> int:
-    """Return what kind of file a path leads to, if it is one that can be read."""
+    """Return the file mode of a path, if it can be read."""
     shown = printable(str(place))
     try:
         mode = place.stat().st_mode
@@ -113,7 +113,7 @@ def _mode(place: Path) -> int:
 
 
 def printable(text: str) -> str:
-    """Return a text that every stream in UTF-8 takes: bytes of a name that is not UTF-8 are written `\\xff`."""
+    """Return a text that can be encoded in UTF-8: bytes of a name that is not UTF-8 are written `\\xff`."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
@@ -167,7 +167,7 @@ def open_bytes(path: Path) -> BinaryIO:
     """Open a file for reading bytes, through gzip or bz2 if it begins as their files do, whatever its name.
 
     Raises:
-        DataError: if it cannot be opened, or its name says that it is compressed and it is not.
+        DataError: if it cannot be opened, or its name says that it is compressed when it is not.
     """
     try:
         with path.open("rb") as file:
@@ -197,10 +197,10 @@ def beginning(path: Path, size: int = 4096) -> bytes:
 
 
 def check_text(path: Path) -> None:
-    """Raise if a file begins as no text in UTF-8 does.
+    """Raise if the beginning of a file is not UTF-8 text.
 
     Raises:
-        DataError: saying what it is and what to do.
+        DataError: if it is not; the message says what it is and what to do.
     """
     first = beginning(path)
     wide = first[:2] in (b"\xff\xfe", b"\xfe\xff") or (len(first) > 3 and first[1::2].count(0) > len(first) // 4)
@@ -211,13 +211,13 @@ def check_text(path: Path) -> None:
 
 
 def broken_off(path: Path, line: int, error: Exception) -> DataError:
-    """Return the error for a file that cannot be read any further."""
+    """Return the error for a file that cannot be read to its end."""
     return DataError(f"{path}, after line {line}: the file is cut off or damaged ({error}).")
 
 
 @contextmanager
 def named(path: str | os.PathLike[str]) -> Generator[None]:
-    """Say of a file that breaks off while it is read, as a disk or a network does, which file it was."""
+    """Name the file in errors of reading it, such as those of a failing disk or network."""
     try:
         yield
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Folders that may come from anybody: nothing in them leads out of them, and what is damaged in them is noticed.
+"""Folders that are not trusted: nothing in them leads out of them, and damage to them is detected.
 
 Run folders, checkpoints, shards and figures are all opened here: relative to the folder's own descriptor, without
-following a link, and nothing but regular files.
+following links, and regular files only.
 """
 
 from erasurehead._internal.storage.access import ACCESS as ACCESS

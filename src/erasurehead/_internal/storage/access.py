@@ -1,4 +1,4 @@
-"""Who may read what a run leaves behind: by default nobody but its owner, as a model or a trace may be private."""
+"""Who may read the files of a run: by default only its owner, as a model or a trace may be private."""
 
 from __future__ import annotations
 

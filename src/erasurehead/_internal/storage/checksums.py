@@ -1,8 +1,8 @@
-"""The checksums of a run's files, in a file beside them. They guard against damage, not against whoever can write.
+"""The checksums of a run's files, in a file beside them. They guard against damage, not against an attacker.
 
-A file is announced before it is written: its new checksum stands beside that of the file that it replaces, so that
-whatever is cut off in between, one of the two is there, and right. Rows that are still being written are not listed;
-checkpoints know how far they had come.
+The checksum of a file is listed before the file is written, beside that of the file that it replaces: if the process
+dies in between, one of the two matches. Rows that are still being written are not listed;
+checkpoints record how many there were.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _SHA256 = 64  # hexadecimal digits
 
 @dataclass(frozen=True)
 class Sum:
-    """What a file, or the beginning of one that grows, was when it was written.
+    """Length and checksum of a file, or of the beginning of a growing one, as it was written.
 
     Arguments:
-        bytes: its length.
+        bytes: its length in bytes.
         sha256: of these bytes, in hexadecimal.
     """
 
@@ -46,33 +46,33 @@ class Sum:
 
     @classmethod
     def from_plain(cls, entry: Any) -> Sum:
-        """Return what `as_plain` had returned; raises `ValueError` and the like for anything else."""
+        """Return the sum that `as_plain` wrote; raises `ValueError` and the like for anything else."""
         size, digest = entry
         if not isinstance(digest, str) or len(digest) != _SHA256:
             raise ValueError("no checksum")
         return cls(check_count("bytes", size, at_least=0), digest)
 
     def as_plain(self) -> list[int | str]:
-        """Return it as JSON knows it."""
+        """Return it as plain JSON data."""
         return [self.bytes, self.sha256]
 
 
 Sums: TypeAlias = dict[str, tuple[Sum, ...]]
-"""Name of a file -> what it may be: one sum, or two while it is being replaced."""
+"""Name of a file -> its valid sums: one, or two while it is being replaced."""
 
 
 class Running:
-    """The checksum of a file that grows, taken as it does: what was read once is not read again."""
+    """The running checksum of a growing file: no byte is read twice."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
         self._size = 0
 
     def upto(self, folder: Folder, name: str, size: int) -> Sum:
-        """Return the sum of the first bytes of a file, of which only those are read that have not been.
+        """Return the sum of the first bytes of a file, reading only those not read before.
 
         Raises:
-            OSError: if it cannot be read, or there are fewer.
+            OSError: if it cannot be read, or is shorter.
         """
         if size < self._size:
             self._digest, self._size = hashlib.sha256(), 0
@@ -94,7 +94,7 @@ def write_checksums(folder: Folder, sums: Mapping[str, tuple[Sum, ...]]) -> None
     """Write the checksums of a run's files.
 
     Raises:
-        OSError: if that cannot be done.
+        OSError: if they cannot be written.
     """
     body = {name: [one.as_plain() for one in sums[name]] for name in sorted(sums)}
     folder.write_whole(CHECKSUMS, [sealed(FORMAT, VERSION, KEY, body)])
@@ -104,7 +104,7 @@ def read_checksums(folder: Folder) -> Sums:
     """Read the checksums of a run's files.
 
     Raises:
-        DataError: if there are none, or they are damaged.
+        DataError: if there is no such file, or it is damaged.
     """
     path = folder.path / CHECKSUMS
     try:
@@ -127,10 +127,10 @@ def read_checksums(folder: Folder) -> Sums:
 
 
 def check_data(path: Path, data: bytes, sums: Mapping[str, tuple[Sum, ...]]) -> None:
-    """Raise if the bytes of a file are not those that were written; what is not listed is not checked.
+    """Raise if the bytes of a file are not those that were written; files that are not listed are not checked.
 
     Raises:
-        DataError: naming the file.
+        DataError: if they are not; the message names the file.
     """
     if path.name in sums and Sum.of(data) not in sums[path.name]:
         raise DataError(
@@ -140,10 +140,10 @@ def check_data(path: Path, data: bytes, sums: Mapping[str, tuple[Sum, ...]]) -> 
 
 
 def check_beside(path: str | os.PathLike[str]) -> None:
-    """Raise if a file lies in the folder of a run, and is not what the run wrote. Any other file is the user's own.
+    """Raise if a file lies in a run's folder and is not as the run wrote it. Any other file is the user's own.
 
     Raises:
-        DataError: naming the file.
+        DataError: if it does; the message names the file.
     """
     place = Path(path)
     try:

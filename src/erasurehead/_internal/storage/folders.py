@@ -1,9 +1,9 @@
-"""A folder that is open: everything in it is reached from its own descriptor, by name, and no link is followed.
+"""An open folder: its files are opened by name, relative to its descriptor, and no link is followed.
 
-Whoever may write into a folder can put a link, a pipe or a device where a file should be, or a second name of a file
+Anyone who can write to a folder can put a link, a pipe or a device where a file should be, or a hard link to a file
 that lies elsewhere. So a file is looked at before it is opened, opened without following links, and looked at again;
-what is no regular file is refused with an `OSError` that says what it is, and what is written in place must have no
-second name. What is written as a whole takes the place of whatever had its name.
+anything but a regular file is refused with an `OSError` that says what it is, and a file that is written in place must
+have no other hard link. A file that is written as a whole replaces whatever had its name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from erasurehead._internal.storage.names import is_name
 from erasurehead.errors import DataError
 
 Kind: TypeAlias = Literal["", "file", "folder", "link", "pipe", "device", "socket"]
-"""What a name stands for; empty if it stands for nothing."""
+"""What a name refers to; empty if it does not exist."""
 
 _KINDS: tuple[tuple[Kind, int], ...] = (
     ("file", stat.S_IFREG),
@@ -44,20 +44,20 @@ NUL = "\0"
 _BITE = 1 << 20
 
 _NO_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES})
-"""What file systems answer that do not flush folders; they need not be asked to."""
+"""Errors of file systems that cannot flush folders, and need not."""
 
 
 @final
 class Folder:
     """An open folder; a context manager that closes it.
 
-    Every name is checked by `is_name`. All methods raise `OSError` where the system refuses, or where a name stands
-    for something else than it should; `strerror` says which.
+    Every name is checked by `is_name`. All methods raise `OSError` if the system refuses, or if a name refers
+    to something else than it should; `strerror` says why.
 
     Arguments:
-        path: of the folder, for messages.
-        descriptor: of the folder, which is this object's from now on.
-        access: who may read what is made in it; None for what is usual on this system (the umask).
+        path: path of the folder, for messages.
+        descriptor: open descriptor of the folder; this object closes it.
+        access: who may read what is created in it; None for the default of the system (the umask).
     """
 
     def __init__(self, path: Path, descriptor: int, access: Access | None) -> None:
@@ -67,13 +67,13 @@ class Folder:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], access: Access | None = "private") -> Self:
-        """Open a folder. If its own path is, or goes through, a link, that is the user's, and is followed."""
+        """Open a folder. Links in its own path are the user's, and are followed."""
         place = _possible(path)
         return cls(place, os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), access)
 
     @classmethod
     def made(cls, path: str | os.PathLike[str], access: Access | None = "private") -> Self:
-        """Open a folder that is made, with those above it, if it is not there. One that is there keeps its mode."""
+        """Open a folder, and create it with its parents if it does not exist. An existing one keeps its mode."""
         place = _possible(path)
         place.parent.mkdir(parents=True, exist_ok=True)
         made = _make(str(place), access)
@@ -91,17 +91,17 @@ class Folder:
         self.close()
 
     def close(self) -> None:
-        """Close it; may be called twice."""
+        """Close the folder; may be called twice."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
     def inside(self, name: str, make: bool = False) -> Folder:
-        """Open a folder in this one; a link is none.
+        """Open a folder in this one; a link to a folder is refused.
 
         Arguments:
-            name: of the folder.
-            make: whether to make it if it is not there.
+            name: name of the folder.
+            make: whether to create it if it does not exist.
         """
         path = self._path(name)
         with _naming(path):
@@ -118,26 +118,26 @@ class Folder:
         return folder
 
     def names(self) -> list[str]:
-        """Return the names of all that is in it, sorted."""
+        """Return the names of all entries, sorted."""
         return sorted(os.listdir(self._descriptor))
 
     def kind(self, name: str) -> Kind:
-        """Return what a name stands for; of a link, that it is one."""
+        """Return what a name refers to; links are not followed."""
         found = self._look(name)
         return "" if found is None else _kind(found)
 
     def size(self, name: str) -> int:
-        """Return the bytes of a file; 0 if it is not there, or no file."""
+        """Return the size of a file in bytes; 0 if it does not exist or is not a regular file."""
         found = self._look(name)
         return found.st_size if found is not None and _kind(found) == "file" else 0
 
     def changed(self, name: str) -> int:
-        """Return when a file was changed, in nanoseconds; 0 if it is not there."""
+        """Return when a file was last modified, in nanoseconds; 0 if it does not exist."""
         found = self._look(name)
         return 0 if found is None else found.st_mtime_ns
 
     def same(self, name: str, descriptor: int) -> bool:
-        """Return whether a name stands for an open file."""
+        """Return whether a name refers to an open file."""
         found, other = self._look(name), os.fstat(descriptor)
         return found is not None and (found.st_dev, found.st_ino) == (other.st_dev, other.st_ino)
 
@@ -149,11 +149,11 @@ class Folder:
             return None
 
     def check_file(self, name: str, single: bool = False) -> None:
-        """Raise if a name stands for something that is no file; what is not there is no harm.
+        """Raise if a name refers to anything but a regular file; it need not exist.
 
         Arguments:
-            name: of the file.
-            single: whether the file must not have a second name, as it is to be changed in place.
+            name: name of the file.
+            single: whether to refuse a file with another hard link, because it will be changed in place.
         """
         found = self._look(name)
         if found is not None:
@@ -171,7 +171,7 @@ class Folder:
         return self._opened(name, os.O_RDONLY, single=False)
 
     def writable(self, name: str) -> int:
-        """Return a descriptor to change a file in place with, which is made if it is not there."""
+        """Return a descriptor to change a file in place; the file is created if it does not exist."""
         return self._opened(name, os.O_RDWR, single=True)
 
     def _opened(self, name: str, flags: int, single: bool) -> int:
@@ -180,7 +180,7 @@ class Folder:
             self._check(name, there, single)
         elif flags & os.O_RDWR:
             flags, made = flags | os.O_CREAT, True
-        # Without waiting, should it have become a pipe since it was looked at.
+        # Non-blocking, in case it has become a pipe since the check.
         mode = 0o666 if self.access is None else FILE_MODES[self.access]
         with _naming(self.path / name):
             descriptor = os.open(name, flags | os.O_NONBLOCK | _CLOSED, mode, dir_fd=self._descriptor)
@@ -194,21 +194,21 @@ class Folder:
         return descriptor
 
     def read(self, name: str, size: int | None = None) -> bytes:
-        """Return what a file holds.
+        """Return the content of a file.
 
         Arguments:
-            name: of the file.
-            size: how many bytes from its beginning; None for all.
+            name: name of the file.
+            size: number of bytes to read from its beginning; None for all.
         """
         descriptor = self.opened(name)
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             return _read(descriptor, os.fstat(file.fileno()).st_size if size is None else size, size is None)
 
     def write_whole(self, name: str, pieces: Iterable[bytes | memoryview]) -> None:
-        """Write a file as a whole: whoever reads it finds the old one or the new one, also after a crash.
+        """Write a file atomically: readers find either the old file or the new one, even after a crash.
 
-        What had its name before, a link too, makes room for it; a file that was there hands its mode on. The name
-        itself outlasts a crash once `sync` was called. If anything fails, what was there before is there still.
+        It replaces whatever had its name, including a link, and keeps the mode of a file that it replaces. The name
+        itself survives a crash once `sync` was called. If anything fails, the old file is left as it was.
         """
         path, scratch = self._path(name), f".{name}.new"
         before = self._look(name)
@@ -238,7 +238,7 @@ class Folder:
             raise
 
     def _new(self, name: str) -> int:
-        """Return a descriptor of a file that is made now; what a killed process has left of it is removed first."""
+        """Return a descriptor of a new file; one that a killed process has left is removed first."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOSED
         mode = 0o666 if self.access is None else FILE_MODES[self.access]
         try:
@@ -250,22 +250,22 @@ class Folder:
         return descriptor
 
     def _grant(self, descriptor: int) -> None:
-        """Give a new file the mode that is wanted, whatever the umask is."""
+        """Set the mode of a new file, whatever the umask is."""
         if self.access is not None:
             os.fchmod(descriptor, FILE_MODES[self.access])
 
     def remove(self, name: str) -> None:
-        """Remove a file; one that is not there is removed already."""
+        """Remove a file; it need not exist."""
         with contextlib.suppress(FileNotFoundError), _naming(self._path(name)):
             os.unlink(name, dir_fd=self._descriptor)
 
     def remove_folder(self, name: str) -> None:
-        """Remove a folder that is empty."""
+        """Remove an empty folder."""
         with _naming(self._path(name)):
             os.rmdir(name, dir_fd=self._descriptor)
 
     def sync(self) -> None:
-        """Flush the names in it to the disk."""
+        """Flush the folder's entries to disk."""
         try:
             os.fsync(self._descriptor)
         except OSError as error:
@@ -273,7 +273,7 @@ class Folder:
                 raise
 
     def sync_file(self, name: str) -> None:
-        """Flush a file to the disk, whoever is writing it."""
+        """Flush a file to disk, even if another process is writing it."""
         descriptor = self.opened(name)
         try:
             os.fsync(descriptor)
@@ -288,7 +288,7 @@ class Folder:
 
 @contextlib.contextmanager
 def _naming(path: Path) -> Generator[None]:
-    """Let what the system refuses in this block name the whole path: it is told a name only."""
+    """Put the whole path into errors of this block, which have the name only."""
     try:
         yield
     except OSError as error:
@@ -296,14 +296,14 @@ def _naming(path: Path) -> Generator[None]:
 
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
-    """Write all of some bytes: the system may take them in several bites."""
+    """Write all bytes: a single call of the system may write a part of them."""
     left = memoryview(data)
     while left:
         left = left[os.write(descriptor, left) :]
 
 
 def _read(descriptor: int, size: int, whole: bool) -> bytes:
-    """Read so many bytes, or, of a file that may grow meanwhile, all that there are."""
+    """Read `size` bytes, or all if `whole`, even if the file grows meanwhile."""
     pieces: list[bytes] = []
     left = size
     while (left > 0 or whole) and (piece := os.read(descriptor, max(left, 1) if left < _BITE else _BITE)):
@@ -313,14 +313,14 @@ def _read(descriptor: int, size: int, whole: bool) -> bytes:
 
 
 def _possible(path: str | os.PathLike[str]) -> Path:
-    """Return a path that can be one; Python alone would raise a ValueError."""
+    """Return a path after checking it for NUL characters, for which Python would raise a ValueError."""
     if NUL in os.fspath(path):
         raise OSError(errno.EINVAL, "a NUL character is in its name", os.fspath(path).replace(NUL, "\\0"))
     return Path(path)
 
 
 def _make(path: str, access: Access | None, within: int | None = None) -> bool:
-    """Make a folder; return False if something is there already."""
+    """Create a folder; return False if the name exists."""
     try:
         os.mkdir(path, 0o777 if access is None else FOLDER_MODES[access], dir_fd=within)
     except FileExistsError:
@@ -329,7 +329,7 @@ def _make(path: str, access: Access | None, within: int | None = None) -> bool:
 
 
 def _open_to(descriptor: int, access: Access | None) -> None:
-    """Give a new folder the mode that is wanted, whatever the umask is; that new files are of its group stays so."""
+    """Set the mode of a new folder, whatever the umask is; its set-group-ID bit is kept."""
     if access is not None:
         os.fchmod(descriptor, FOLDER_MODES[access] | os.fstat(descriptor).st_mode & stat.S_ISGID)
 

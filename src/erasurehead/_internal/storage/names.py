@@ -1,18 +1,18 @@
-"""What may be the name of a file in a folder: one that cannot lead anywhere else."""
+"""Names of files in a folder, which cannot lead anywhere else."""
 
 from __future__ import annotations
 
 from typing import TypeGuard
 
 _LONGEST = 255  # bytes that file systems allow
-_BESIDE = len("..new")  # what a file that is not whole yet is called besides
+_BESIDE = len("..new")  # what the name of an unfinished file has in addition
 
 
 def is_name(name: object) -> TypeGuard[str]:
-    """Say whether something is the name of a file in a folder, and nothing but that.
+    """Return whether something is a plain name of a file in a folder.
 
     It is not if it is empty, a folder's own names (`.` and `..`), has a separator of any system or a character that
-    does not print (NUL among them), is too long, or is no text at all.
+    that does not print (such as NUL), is too long, or is not a text.
 
     >>> [is_name(name) for name in ("task-00001.safetensors", "..", "", "/etc/passwd", "a/b", "a" + chr(0))]
     [True, False, False, False, False, False]

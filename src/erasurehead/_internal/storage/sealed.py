@@ -1,4 +1,4 @@
-"""JSON with a checksum of itself: a single bit that changes what it says is noticed."""
+"""JSON with a checksum of itself, which detects any change of its content."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from erasurehead.errors import DataError
 
 
 def sealed(kind: str, version: int, key: str, body: Any) -> bytes:
-    """Return plain data as the bytes of a file.
+    """Return plain data as the bytes of a sealed file.
 
     Arguments:
-        kind: of the file: what `format` says in it.
-        version: of that format.
-        key: under which the data stand.
-        body: the data, without numbers that are not finite.
+        kind: kind of the file, written as its `format`.
+        version: version of that format.
+        key: key of the data.
+        body: the data; all numbers must be finite.
     """
     text = _text(body)
     return f'{{"format":"{kind}","version":{version},"sha256":"{_digest(text)}",\n"{key}":{text}}}\n'.encode()
@@ -26,7 +26,7 @@ def unsealed(data: bytes, kind: str, version: int, key: str, path: object) -> An
     """Return the data in the bytes of a file that `sealed` made.
 
     Raises:
-        DataError: if they are of another version.
+        DataError: if they have another version of the format.
         ValueError, LookupError, TypeError, RecursionError: if they are something else, or damaged.
     """
     document: Any = json.loads(data, parse_constant=_no_number)
@@ -44,11 +44,11 @@ def unsealed(data: bytes, kind: str, version: int, key: str, path: object) -> An
 
 
 NOT_SEALED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What reading something else as sealed data, or using it, raises."""
+"""Exceptions of reading something else as sealed data, or of using it."""
 
 
 def why(error: Exception) -> str:
-    """Return what an error of `NOT_SEALED` comes to, for a sentence."""
+    """Return an error of `NOT_SEALED` as a clause."""
     return f"there is no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
 
 
