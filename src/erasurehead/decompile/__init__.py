@@ -1,4 +1,4 @@
-"""The decompiler: a JAX function back to Python that a person can read, edit and run without JAX."""
+"""The decompiler: turns a JAX function back into Python that a person can read, edit and run without JAX."""
 
 from erasurehead.decompile.api import decompile as decompile
 from erasurehead.decompile.errors import CheckFailed as CheckFailed

@@ -30,24 +30,24 @@ def decompile(
     """Return a JAX function as Python source that computes the same for arguments of the same shapes and dtypes.
 
     Arguments:
-        function: any function that JAX can trace, such as `jax.grad(loss)`.
-        example_arguments: arguments for it: arrays, numbers, and dicts, lists and tuples of them.
+        function: the function to decompile: any that JAX can trace, such as `jax.grad(loss)`.
+        example_arguments: arguments to trace it with: arrays, numbers, and dicts, lists and tuples of them.
         backend: `"jax"`, or `"numpy"` for a source that runs without JAX.
-        inline: whether functions that the user has jitted, and those with differentiation rules of their own, become a
-            part of the caller; if not they stay functions.
-        names: other names for arguments and variables, by those that the source would have.
-        comments: whether lines say which line of the user's they come from.
-        effects: `"error"`, or `"comment"` to keep `jax.debug.print` and its like as comments.
-        check: whether the source is run and compared with the function, as `Source.check` does.
-        name: of the function in the source; by default its own.
+        inline: whether to inline functions that the user has jitted, and those with custom differentiation rules, in
+            their callers; otherwise they stay functions.
+        names: name in the source -> name to use instead, for arguments and variables.
+        comments: whether lines name the line of the user's code that they come from.
+        effects: `"error"`, or `"comment"` to keep `jax.debug.print` and the like as comments.
+        check: whether to run the source and compare it with the function, as `Source.check` does.
+        name: name of the function in the source; by default its own.
 
     Returns:
         The source. Nothing is written to files.
 
     Raises:
-        Unsupported: something in it cannot be written; the error says what and where.
-        InvalidArgument: an argument is wrong, or the function is another one each time it is traced.
-        CheckFailed: the source computes something else: a defect of the decompiler.
+        Unsupported: if some operation cannot be written as source; the error says which one and where.
+        InvalidArgument: if an argument is wrong, or two traces of the function differ.
+        CheckFailed: if the source computes something else: a bug of the decompiler.
 
     >>> import jax.numpy as jnp
     >>> print(decompile(lambda x: jnp.tanh(x) + 1.0, 0.5, name="shifted").text.split("@jax.jit")[1])

@@ -21,9 +21,9 @@ class Assembled:
     """The text of a module.
 
     Arguments:
-        text: of it.
-        constants: the arrays that go beside it, by name.
-        name: of the function in it.
+        text: the source text.
+        constants: name -> array, stored in a file beside it.
+        name: name of the function in it.
     """
 
     text: str
@@ -112,7 +112,7 @@ def _finish(scope: Scope, program: Program, texts: list[str], backend: str) -> s
 
 
 def _bare_tuple(text: str) -> str:
-    """Return a tuple without its parentheses, as `return` may write it."""
+    """Return a tuple without its parentheses, as allowed after `return`."""
     if text.startswith("(") and text.endswith(")") and not text.endswith(",)") and text != "()":
         depth = 0
         for position, c in enumerate(text):
@@ -177,7 +177,7 @@ def _uses(text: str, name: str) -> bool:
 
 
 def _merged(texts: list[str]) -> list[str]:
-    """Return import lines, those from one module in one."""
+    """Return import lines, one for each module."""
     found: dict[str, list[str]] = {}
     plain: list[str] = []
     for text in texts:

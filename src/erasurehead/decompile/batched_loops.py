@@ -1,4 +1,4 @@
-"""Loops under `vmap`, whose conditions are arrays: they go on while any is true, and change those only."""
+"""Loops under `vmap`, whose conditions are arrays: they run while any is true, and update only those elements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from erasurehead.decompile.program import Block, Operand, Statement, Type, Varia
 
 
 def with_one_condition(statement: Statement) -> None:
-    """Make a loop whose condition is an array go on while any is true, and change those only; others stay."""
+    """Make a loop whose condition is an array run while any is true, and update only those elements."""
     (cond,), (body,) = statement.blocks["cond"], statement.blocks["body"]
     (going,) = cond.results
     if going.type.shape == ():
@@ -33,7 +33,7 @@ def with_one_condition(statement: Statement) -> None:
 def _copied(
     statements: Sequence[Statement], results: Sequence[Operand], renamed: dict[Variable, Variable]
 ) -> tuple[list[Statement], list[Operand]]:
-    """Return statements once more, with variables of their own."""
+    """Return a copy of statements, with fresh variables."""
 
     def read(operand: Operand) -> Operand:
         return renamed.get(operand, operand) if isinstance(operand, Variable) else operand

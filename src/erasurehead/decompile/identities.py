@@ -1,8 +1,8 @@
-"""What JAX writes out at length, and numpy has a short form for that says the same: above all the logistic loss.
+"""Long expressions of JAX for which numpy has an equivalent function: above all the logistic loss.
 
 `jnp.logaddexp(a, b)`, as which `softplus` and `log_sigmoid` are written as well, becomes `np.logaddexp(a, b)`; its
-derivative by `b`, where `a` is 0, `1 / (1 + exp(-b))`. Both are the same for infinities and NaN, and not rounded worse.
-Only texts for numpy are written so, which are compared to a tolerance; it is measured on the program as JAX has it.
+derivative by `b`, where `a` is 0, `1 / (1 + exp(-b))`. Both agree for infinities and NaN, and round no worse.
+Only sources for numpy use them, which are compared within a tolerance; that is measured on JAX's own program.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _Pair = tuple[Operand, Operand]
 
 
 def with_identities(block: Block) -> None:
-    """Put short forms in place of long ones, in a block and those in it."""
+    """Replace long expressions in a block and its inner blocks."""
     _rewrite(block)
     without_dead_code(block)
 
@@ -40,7 +40,7 @@ def _rewrite(block: Block) -> None:
 
 
 def _by(operand: Operand, op: str, makers: _Makers) -> list[Operand] | None:
-    """Return what an operation has made an operand of; None if it was another one."""
+    """Return the inputs of the operation `op` that computed an operand; None if another operation did."""
     maker = makers.get(operand) if isinstance(operand, Variable) else None
     return maker.inputs if maker is not None and maker.op == op and len(maker.outputs) == 1 else None
 
@@ -70,7 +70,7 @@ def _logaddexp(statement: Statement, makers: _Makers) -> _Pair | None:
         return None
     a, b = pair
     difference = _by(inner, "sub", makers)
-    if difference is None:  # nothing is left of subtracting 0
+    if difference is None:  # subtracting 0 was simplified away
         return (a, b) if inner is a and _is(b, 0.0) else None
     return (a, b) if _same(difference[0], a) and _same(difference[1], b) else None
 
@@ -80,7 +80,7 @@ def _is(operand: Operand, value: float) -> bool:
 
 
 def _slope(statement: Statement, makers: _Makers, sums: dict[Variable, _Pair]) -> Variable | None:
-    """Match `exp(x - logaddexp(0, x))`, with 0 in place of what is infinite; return x."""
+    """Match `exp(x - logaddexp(0, x))`, with 0 in place of infinite elements; return x."""
     difference = _by(statement.inputs[0], "sub", makers)
     if difference is None:
         return None

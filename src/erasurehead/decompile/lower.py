@@ -23,7 +23,7 @@ CALLS = {
 """Primitives that call a function, and the parameter that holds it."""
 
 KEPT = {"jit", "pjit", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"}
-"""Those that can be kept as functions of their own."""
+"""Calls that can be kept as functions of their own."""
 
 IDENTITIES = {
     "copy", "copy_p", "name", "pvary", "device_put", "sharding_constraint", "stop_gradient", "layout_constraint",
@@ -31,16 +31,16 @@ IDENTITIES = {
     "unreduced_psum", "pbroadcast", "with_memory_space_constraint", "random_clone", "inspect_sharding", "pin", "unpin",
     "dce_sink", "tie", "custom_lin_identity",
 }  # fmt: skip
-"""Primitives that give back what they are given: on one device at least, and where nothing is differentiated."""
+"""Primitives that return their input unchanged, at least on one device and without differentiation."""
 
 COLLECTIVES = {
     "psum", "psum_invariant", "pmax", "pmin", "all_gather", "all_gather_invariant", "all_to_all", "ppermute",
     "axis_index", "reduce_scatter", "pbroadcast",
 }  # fmt: skip
-"""Primitives that work across devices: over one of them they move nothing."""
+"""Collective operations: over a single device they change nothing."""
 
 MASKED = {"debug_callback", "debug_print"}
-"""Effects without results; kept as comments on wish."""
+"""Effects without results, which can be kept as comments."""
 
 EFFECTS = MASKED | {"io_callback", "pure_callback", "outside_call", "ffi_call"}
 
@@ -66,12 +66,12 @@ def literal(value: Any, dtype: Any = None, weak: bool = False) -> Literal:
 
 
 class Lowering:
-    """Makes statements of equations.
+    """Converts equations of JAX to statements.
 
     Arguments:
-        backend: `"jax"` or `"numpy"`: some identities hold, and some expansions are needed, for one of them only.
-        inline: whether calls of the user's own jitted functions and custom rules become a part of the caller.
-        effects: `"error"` or `"comment"`.
+        backend: `"jax"` or `"numpy"`: some identities and expansions apply to one of them only.
+        inline: whether to inline the user's own jitted functions and custom rules.
+        effects: `"error"`, or `"comment"` to keep them as comments.
     """
 
     def __init__(self, backend: str, inline: bool = True, effects: str = "error") -> None:
@@ -84,7 +84,7 @@ class Lowering:
         self._axes: dict[Any, int] = {}
 
     def constant(self, array: Any) -> Operand:
-        """Return the operand for an array that the function is closed over."""
+        """Return the operand for an array that the function closes over."""
         if id(array) not in self._constants:
             self._alive.append(array)
             aval = type_of(_aval(array))
@@ -182,17 +182,17 @@ class Lowering:
         return _forwarded(statement) if op == "cond" else outputs
 
     def _index(self, index: Operand) -> Operand:
-        """Return the index of a branch without the clamp that JAX puts around it, and that branches have anyway."""
+        """Return the index of a branch without the clamp that JAX puts around it, which branches clamp anyway."""
         made = self._definitions.get(index) if isinstance(index, Variable) else None
         if made is not None and made.op == "clamp" and made.inputs[1].type.name == "int32":
             return made.inputs[1]
         return index
 
     def _shaped(self, statement: Statement) -> Operand | None:
-        """Make reductions over axes of length 1 reshapings, and two reshapings one.
+        """Turn reductions over axes of length 1 into reshapes, and merge consecutive reshapes.
 
         Returns:
-            The operand, if nothing is left to do.
+            The operand, if no statement is needed.
         """
         op, params, inputs = statement.op, statement.params, statement.inputs
         if op in _UNIT_REDUCTIONS and params["axes"] and isinstance(inputs[0], Variable):
@@ -270,7 +270,7 @@ class Lowering:
         if op == "axis_index":
             return [literal(0, np.int32)]
         outputs = [Variable(type_of(v.aval, where, self.backend)) for v in equation.outvars]
-        if op == "ppermute" and not params["perm"]:  # what nobody sends is zeros
+        if op == "ppermute" and not params["perm"]:  # devices that receive nothing get zeros
             zero = Literal(np.zeros((), inputs[0].type.dtype)[()], Type((), inputs[0].type.dtype))
             shape = {"shape": outputs[0].type.shape, "broadcast_dimensions": ()}
             into.append(Statement("broadcast_in_dim", [zero], outputs, shape, where=where))
@@ -329,7 +329,7 @@ class Lowering:
         return False
 
     def _is_number(self, operand: Operand, number: float) -> bool:
-        """Return whether an operand is a number, or an array of nothing else."""
+        """Return whether an operand is a number, or an array filled with it."""
         made = self._definitions.get(operand) if isinstance(operand, Variable) else None
         if made is not None and made.op == "broadcast_in_dim":
             operand = made.inputs[0]
@@ -372,12 +372,12 @@ class Lowering:
             params.pop(name, None)
 
     def name_results(self) -> None:
-        """Give the results of statements the names that the user's source assigns them to."""
+        """Give the results of statements the names to which the user's source assigns them."""
         user_names.name_results(self._named)
 
 
 def _forwarded(statement: Statement) -> list[Operand]:
-    """Return the results of branches; what all branches take from outside of them is that itself."""
+    """Return the results of branches; if all branches return the same outer value, that value."""
     branches = statement.blocks["branches"]
     found: list[Operand] = []
     for output, results in zip(statement.outputs, zip(*(b.results for b in branches), strict=True), strict=True):
@@ -389,7 +389,7 @@ def _forwarded(statement: Statement) -> list[Operand]:
 
 
 def _platform(params: dict[str, Any], backend: str) -> Literal:
-    """Return which of a function's variants for platforms is the one of this machine; numpy's is that for CPUs."""
+    """Return the index of a function's variant for this machine's platform; for numpy, of that for CPUs."""
     jax = jax_module()
 
     platform = "cpu" if backend == "numpy" else jax.default_backend()

@@ -1,4 +1,4 @@
-"""From where in the user's source a statement comes, and what the user calls its result."""
+"""Where in the user's source a statement comes from, and the user's name for its result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STANDARD = sysconfig.get_path("stdlib")
 
 @cache
 def is_library(file: str) -> bool:
-    """Return whether a file belongs to JAX, to Python or to this package, and so is not the user's."""
+    """Return whether a file belongs to JAX, to Python or to this package, rather than to the user."""
     jax = jax_module()
 
     folder = str(Path(jax.__file__).parent)
@@ -62,7 +62,7 @@ def where_of(source_info: Any) -> Where | None:
 
 @cache
 def _names(file: str, lines: tuple[str, ...]) -> dict[tuple[int, int, int, int], tuple[Any, str]]:
-    """Return what is assigned at which span of a file: the names, and the operation that gives the value."""
+    """Return the assignments in a file: span of the value -> the names, and the operation that computes it."""
     try:
         tree = ast.parse("".join(lines))
     except (SyntaxError, ValueError):
@@ -84,7 +84,7 @@ def _names(file: str, lines: tuple[str, ...]) -> dict[tuple[int, int, int, int],
 
 
 def _target(node: ast.AST) -> Any:
-    """Return the left side of an assignment: a name, or a tuple of such; the empty name where it is none or _."""
+    """Return the left side of an assignment: a name, or a tuple of names; empty if it is not a name, or is _."""
     if isinstance(node, ast.Tuple | ast.List):
         return tuple(_target(element) for element in node.elts)
     return node.id if isinstance(node, ast.Name) and node.id != "_" else ""
@@ -111,7 +111,7 @@ def _trees(file: str, lines: tuple[str, ...]) -> dict[int, ast.FunctionDef]:
 
 
 def unpacked(file: str, line: int) -> dict[str, str]:
-    """Return what a function at a line calls the parts of its arguments: `{"carry[0]": "i"}` after `i, c = carry`."""
+    """Return the names a function gives to parts of its arguments: `{"carry[0]": "i"}` after `i, c = carry`."""
     lines = tuple(linecache.getlines(file))
     function = _trees(file, lines).get(line) if lines else None
     found: dict[str, str] = {}
@@ -143,7 +143,7 @@ _OPERATORS = {
 
 
 def _operation(node: ast.AST) -> str:
-    """Return the name of the primitive that an expression would be, as far as its form says it."""
+    """Return the name of the primitive that an expression probably becomes."""
     if isinstance(node, ast.Call):
         function = node.func
         return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")

@@ -1,4 +1,4 @@
-"""A traced function as plain data: blocks of statements on typed variables, free of JAX's own objects."""
+"""A traced function as plain data: blocks of statements on typed variables, without JAX's own objects."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Type:
-    """What is known of a value before it is computed.
+    """Shape and dtype of a value.
 
     Arguments:
-        shape: its shape.
-        dtype: its dtype: a numpy dtype (of ml_dtypes as well), or JAX's dtype of random keys.
-        weak: whether it gives way to other dtypes, as Python's numbers do in JAX.
+        shape: shape of the value.
+        dtype: dtype of the value: of numpy or ml_dtypes, or JAX's dtype of random keys.
+        weak: whether it is weakly typed, as Python's numbers are in JAX.
     """
 
     shape: tuple[int, ...]
@@ -33,7 +33,7 @@ class Type:
 
     @property
     def kind(self) -> str:
-        """`f`, `i`, `u`, `b` or `c` as in numpy (`f` of bfloat16 and its kin as well); `key` of random keys."""
+        """`f`, `i`, `u`, `b` or `c` as in numpy (`f` for bfloat16 and similar types too); `key` of random keys."""
         if self.is_key:
             return "key"
         kind = str(self.dtype.kind)
@@ -63,11 +63,11 @@ class Where:
     """A place in the user's source.
 
     Arguments:
-        file: as Python names it.
-        line: counted from 1.
-        span: first column, last line and end column of the expression, counted from 0; None if not known.
-        function: the function around it.
-        depth: how deep in the calls; tells a call from what it calls.
+        file: name of the file, as Python reports it.
+        line: line number, counted from 1.
+        span: first column, last line and end column of the expression, counted from 0; None if unknown.
+        function: name of the enclosing function.
+        depth: depth in the call stack, which distinguishes a call from the statements that it runs.
     """
 
     file: str
@@ -81,11 +81,11 @@ class Where:
 
 @dataclass(eq=False)
 class Variable:
-    """A value that a statement computes, or that a block is given.
+    """A value that a statement computes, or that is passed to a block.
 
     Arguments:
-        type: what is known of it.
-        name: what the user calls it; None where that is not known.
+        type: its shape and dtype.
+        name: the user's name for it; None if unknown.
         constant: the array, if it is a constant of the function.
     """
 
@@ -100,7 +100,7 @@ class Literal:
 
     Arguments:
         value: a numpy scalar.
-        type: of it, with the shape ().
+        type: its type, with shape ().
     """
 
     value: Any
@@ -112,17 +112,17 @@ Operand = Variable | Literal
 
 @dataclass(eq=False)
 class Statement:
-    """One operation.
+    """A single operation.
 
     Arguments:
         op: name of the primitive.
-        inputs: what it works on.
-        outputs: what it computes.
+        inputs: its operands.
+        outputs: the variables that it computes.
         params: the primitive's parameters.
-        blocks: the blocks that it runs, by the names of the parameters: branches, bodies.
+        blocks: name of the parameter -> the block that it runs, such as a branch or a loop body.
         where: the place in the user's source that it comes from.
         primitive: JAX's primitive.
-        bound: the operands and the parameters that JAX applied it to, and `bound_outputs` what came out.
+        bound: the operands and the parameters that JAX applied it to; `bound_outputs` are the results.
     """
 
     op: str
@@ -144,13 +144,13 @@ class Statement:
 
 @dataclass(eq=False)
 class Block:
-    """Statements in their order, with what goes in and what comes out.
+    """Statements in order, with their parameters and results.
 
     Arguments:
-        name: what the user calls the function that it comes from.
-        parameters: what it is given.
-        statements: what it does; they may use variables of the blocks around it.
-        results: what comes out.
+        name: the user's name for the function that it comes from.
+        parameters: the variables passed to it.
+        statements: its statements; they may use variables of the enclosing blocks.
+        results: the operands that it returns.
     """
 
     name: str
@@ -159,7 +159,7 @@ class Block:
     results: list[Operand]
 
     def walk(self) -> Iterator[Statement]:
-        """Yield all statements, those of inner blocks after the one that runs them."""
+        """Yield all statements, those of inner blocks after the statement that runs them."""
         for statement in self.statements:
             yield statement
             for blocks in statement.blocks.values():

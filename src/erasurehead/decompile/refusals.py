@@ -1,4 +1,4 @@
-"""What is refused, by primitive, and why."""
+"""Primitives that are refused, and why."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ NUMPY: dict[str, str] = {
 
 
 def known_reason(op: str, backend: str) -> str | None:
-    """Return why a primitive is refused, as a sentence without a full stop; None if nobody has thought about it."""
+    """Return why a primitive is refused, as a sentence without a full stop; None if no reason is known."""
     return (NUMPY.get(op) if backend == "numpy" else None) or REASONS.get(op)
 
 
 def reason(op: str, backend: str) -> str:
-    """Return why a primitive is refused, or that it is not known."""
+    """Return why a primitive is refused, or that it is unknown."""
     return known_reason(op, backend) or (
         "no rule is known for this primitive: JAX or a library has added it, or it is foreign code"
     )

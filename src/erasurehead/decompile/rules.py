@@ -1,4 +1,4 @@
-"""A table of rules, one a primitive."""
+"""A table of rules, one per primitive."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Rules(Mapping[str, Rule]):
         return len(self._rules)
 
     def rule(self, *ops: str) -> Callable[[Rule], Rule]:
-        """Return a decorator that enters a function as the rule of primitives."""
+        """Return a decorator that registers a function as the rule of primitives."""
 
         def enter(function: Rule) -> Rule:
             for op in ops:
@@ -36,7 +36,7 @@ class Rules(Mapping[str, Rule]):
         return enter
 
     def simple(self, write: Callable[[Scope, Statement, str], Expr], table: Mapping[str, str]) -> None:
-        """Enter rules that differ in a text only: a function's name, or an operator."""
+        """Register rules that differ in one text only: a function's name, or an operator."""
         for op, text in table.items():
             self.rule(op)(_simple(write, text))
 

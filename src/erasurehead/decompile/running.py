@@ -1,4 +1,4 @@
-"""Running the text of a source."""
+"""Runs the text of a source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from erasurehead.decompile.assemble import LOAD
 
 
 def run_text(text: str, name: str, constants: dict[str, Any], more: dict[str, Any] | None = None) -> Callable[..., Any]:
-    """Run the text of a module, with more names known in it, and return a function of it."""
+    """Run the text of a module, with additional global names, and return one of its functions."""
     runnable = text
     for module in ("np", "jnp"):
         runnable = runnable.replace(LOAD.format(module=module) + "\n", "\n")

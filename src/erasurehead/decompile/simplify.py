@@ -1,4 +1,4 @@
-"""What nobody needs is left out: statements, carries of loops, and outputs of them."""
+"""Dead code elimination: statements, carries of loops, and outputs of statements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _T = TypeVar("_T")
 
 
 def without_dead_code(block: Block) -> None:
-    """Remove all statements of a block, and of the blocks in it, whose results nobody uses."""
+    """Remove all statements of a block, and of the blocks in it, whose results are not used."""
     alive: set[Variable] = set()
     _sweep(block, [True] * len(block.results), alive)
 
@@ -20,7 +20,7 @@ def _mark(operands: list[Operand], alive: set[Variable]) -> None:
 
 
 def _sweep(block: Block, wanted: list[bool], alive: set[Variable]) -> None:
-    """Sweep a block whose results are wanted or not; adds what it uses to `alive`."""
+    """Sweep a block, given which results are wanted; adds the variables that it uses to `alive`."""
     _mark([r for r, want in zip(block.results, wanted, strict=True) if want], alive)
     kept: list[Statement] = []
     for statement in reversed(block.statements):
@@ -47,7 +47,7 @@ def _sweep(block: Block, wanted: list[bool], alive: set[Variable]) -> None:
 
 
 def _uses(block: Block, wanted: list[bool]) -> set[Variable]:
-    """Return the variables that the wanted results of a block need; changes nothing."""
+    """Return the variables that the wanted results of a block need; modifies nothing."""
     alive: set[Variable] = set()
     copy = _copy(block)
     _sweep(copy, wanted, alive)

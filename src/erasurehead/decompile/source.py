@@ -1,4 +1,4 @@
-"""A decompiled function: its text, the function that the text is, and the check that both do the same."""
+"""A decompiled function: its text, the function that the text defines, and the check against the original."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Source:
     """A function as Python source.
 
     Arguments:
-        text: of the module that the function is in.
-        name: of the function.
+        text: text of the module with the function.
+        name: name of the function.
         backend: `"jax"` or `"numpy"`.
-        constants: arrays beside the source, by name.
-        original: the function that it was decompiled from; None of a source that was read from a file.
+        constants: name -> array, stored beside the source.
+        original: the function that it was decompiled from; None for a source that was read from a file.
         examples: the arguments that it was decompiled for.
-        report: what the check of the round trip found; None if it was not checked.
+        report: report of the check against the original; None if it was not checked.
     """
 
     text: str
@@ -43,7 +43,7 @@ class Source:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of the text and of the constants: what a run file names, so that only reviewed source runs."""
+        """SHA-256 of the text and of the constants: run files state it, so that only reviewed source runs."""
         digest = hashlib.sha256(self.text.encode())
         for name in sorted(self.constants):
             array = np.asarray(self.constants[name])
@@ -53,7 +53,7 @@ class Source:
 
     @property
     def function(self) -> Callable[..., Any]:
-        """The function that the text defines; the text is run when this is first asked for."""
+        """The function that the text defines; the text is run on first access."""
         if self._function is None:
             self._function = run_text(self.text, self.name, self.constants)
         return self._function
@@ -66,7 +66,7 @@ class Source:
         """Write the text to a file, and large constants into an `.npz` of the same name beside it.
 
         Raises:
-            InvalidArgument: the name does not end with `.py`.
+            InvalidArgument: if the name does not end with `.py`.
         """
         file = Path(path)
         if file.suffix != ".py":
@@ -80,16 +80,16 @@ class Source:
     def load(
         cls, path: str | Path, function: Callable[..., Any] | None = None, *examples: Any, name: str | None = None
     ) -> Source:
-        """Return a source from a file, as it was saved or as somebody has edited it since. Nothing of it is run.
+        """Return a source from a file, as saved or edited since. None of it is run.
 
         Arguments:
-            path: of the file.
-            function: what it should compute, for `check`.
-            examples: arguments for it.
-            name: of the function in the file; by default the last one that stands at its left margin.
+            path: path of the file.
+            function: the function that it should compute, for `check`.
+            examples: example arguments for the function.
+            name: name of the function in the file; by default the last one defined at the top level.
 
         Raises:
-            DataError: the file cannot be read, is no Python, or has no such function.
+            DataError: if the file cannot be read, is not Python, or has no such function.
         """
         import ast
 
@@ -121,12 +121,12 @@ class Source:
         return cls(text, name or functions[-1], backend, constants, function, tuple(examples))
 
     def check(self, function: Callable[..., Any] | None = None, *examples: Any, **options: Any) -> Any:
-        """Return how the source compares with the function that it stands for, on the examples and on fresh inputs.
+        """Compare the source with the original function on the examples and on fresh inputs, and return the report.
 
         Arguments:
-            function: the function; by default the one that it was decompiled from.
-            examples: arguments for it; by default those that it was decompiled for.
-            options: those of `erasurehead.decompile.checking.check`.
+            function: the original function; by default the one that it was decompiled from.
+            examples: example arguments for it; by default those that it was decompiled for.
+            options: options of `erasurehead.decompile.checking.check`.
         """
         from erasurehead.decompile.checking import check
 

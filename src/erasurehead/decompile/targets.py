@@ -1,4 +1,4 @@
-"""What a command line names: a function in a module or a file, and examples of its arguments."""
+"""Functions and examples of their arguments, as a command line names them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from erasurehead.errors import DataError, InvalidArgument, invalid
 def find_function(target: str) -> Callable[..., Any]:
     """Return the function that a text such as `package.module:function` or `folder/file.py:function` names.
 
-    The module is imported, or the file is run, as Python does it.
+    The module is imported, or the file is run.
 
     Raises:
-        InvalidArgument: the text is of another form, or there is no such function.
-        DataError: the file cannot be read, or fails when it is run.
+        InvalidArgument: if the text has another form, or there is no such function.
+        DataError: if the file cannot be read, or running it fails.
     """
     place, colon, name = target.rpartition(":")
     if not colon or not place or not name.replace(".", "_").isidentifier():
@@ -87,16 +87,16 @@ def read_examples(function: Callable[..., Any], texts: Sequence[str], seed: int 
     """Return example arguments for a function.
 
     Arguments:
-        function: of the user.
-        texts: one an argument: a type such as `float32[100,5]`, `key` for a random key, a number, dicts, lists and
+        function: the user's function.
+        texts: one per argument: a type such as `float32[100,5]`, `key` for a random key, a number, dicts, lists and
             tuples of these, an `.npy` file, or an `.npz` file, whose arrays become the arguments of their names (and
             those named `arr_0`, `arr_1`, ... the next ones). If there are none, annotations of the function that are
-            such texts, and its defaults, are taken.
-        seed: of the random numbers that arrays of a type are filled with.
+            such texts, and its defaults, are used.
+        seed: seed of the random numbers in arrays that are given by type.
 
     Raises:
-        InvalidArgument: a text is none of these, or arguments are left over or missing.
-        DataError: a file cannot be read.
+        InvalidArgument: if a text is none of these, or there are too many or too few arguments.
+        DataError: if a file cannot be read.
     """
     random = np.random.default_rng(seed)
     parameters = [

@@ -1,4 +1,4 @@
-"""Pieces of Python source: expressions that know how strongly they bind, and lines broken as ruff breaks them."""
+"""Pieces of Python source: expressions with their precedence, and lines wrapped as ruff wraps them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 WIDTH = 88
-"""Columns of a line, as ruff has them by default."""
+"""Columns of a line: ruff's default."""
 
 (LAMBDA, OR, AND, NOT, COMPARE, BIT_OR, BIT_XOR, BIT_AND, SHIFT, SUM, PRODUCT, UNARY, POWER, ATOM) = range(14)
 
@@ -29,9 +29,9 @@ class Expr:
     """An expression.
 
     Arguments:
-        text: of it.
-        level: how strongly its outermost operator binds.
-        cost: the number of operations in it.
+        text: its text.
+        level: precedence of its outermost operator.
+        cost: number of operations in it.
     """
 
     text: str
@@ -42,7 +42,7 @@ class Expr:
         return self.text
 
     def within(self, level: int, equal: bool = True) -> str:
-        """Return its text as an operand of an operator of a level, in parentheses where they are needed."""
+        """Return its text as an operand of an operator of a precedence, in parentheses if needed."""
         fine = self.level > level or (equal and self.level == level)
         return self.text if fine else f"({self.text})"
 
@@ -107,13 +107,13 @@ def tuple_text(values: Iterable[object]) -> str:
 
 
 def axis_text(axes: Iterable[Any]) -> str:
-    """Return axes as one number if it is one, or else as a tuple."""
+    """Return a single axis as a number, several as a tuple."""
     numbers = [int(axis) for axis in axes]
     return str(numbers[0]) if len(numbers) == 1 else tuple_text(numbers)
 
 
 def flag(params: Mapping[str, Any], name: str) -> str:
-    """Return a parameter of a primitive, which is true or false, as Python writes it."""
+    """Return a boolean parameter of a primitive as Python writes it."""
     return str(bool(params[name]))
 
 
@@ -127,23 +127,23 @@ MODULES = {"jax", "jnp", "lax", "np", "math", "scipy", "special", "linalg", "ml_
 
 
 class Names:
-    """Hands out names, each once.
+    """Hands out unique names.
 
     Arguments:
-        taken: names that are not free.
+        taken: names that are already in use.
     """
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.taken = {*taken}
 
     def next(self, wanted: str) -> str:
-        """Return the name that `new` would give, and leave it free."""
+        """Return the name that `new` would give, without taking it."""
         name = self.new(wanted)
         self.taken.discard(name)
         return name
 
     def new(self, wanted: str) -> str:
-        """Return the wanted name, with something behind it where it is taken or means something in Python."""
+        """Return the wanted name, with a suffix if it is taken or reserved in Python."""
         base = wanted if wanted.isidentifier() else re.sub(r"\W", "_", wanted)
         base = base if base.isidentifier() else f"x_{base}"
         if base.startswith("__"):
@@ -170,7 +170,7 @@ _OPEN, _CLOSE = "([{", ")]}"
 
 
 def _brackets(text: str, start: int = 0) -> Iterator[tuple[int, str, int]]:
-    """Yield each bracket and comma outside of quotes: where it is, what, and in how many brackets one is after it."""
+    """Yield each bracket and comma outside of quotes: its position, the character, and the nesting depth after it."""
     depth, quote, position = 0, "", start
     while position < len(text):
         c = text[position]
@@ -188,7 +188,7 @@ def _brackets(text: str, start: int = 0) -> Iterator[tuple[int, str, int]]:
 
 
 def _split(text: str) -> list[str]:
-    """Return the items between commas that stand in no bracket."""
+    """Return the items between top-level commas."""
     items, start = list[str](), 0
     for place, c, depth in _brackets(text):
         if c == "," and depth == 0:
@@ -199,7 +199,7 @@ def _split(text: str) -> list[str]:
 
 
 def _last_bracket(text: str) -> tuple[int, int] | None:
-    """Return the last outermost bracket with something in it: where it opens and closes."""
+    """Return the last outermost bracket that is not empty: where it opens and closes."""
     found, start = None, 0
     for place, c, depth in _brackets(text):
         if c in _OPEN and depth == 1:
@@ -210,7 +210,7 @@ def _last_bracket(text: str) -> tuple[int, int] | None:
 
 
 def wrapped(line: str, indent: int) -> list[str]:
-    """Return one logical line, without its indentation, as the lines that ruff would make of it."""
+    """Return one logical line, without its indentation, as the lines that ruff would wrap it to."""
     pad = " " * indent
     if len(pad) + len(line) <= WIDTH or line.startswith("#"):
         return [pad + line]
@@ -242,7 +242,7 @@ def wrapped(line: str, indent: int) -> list[str]:
 
 
 def _in_parentheses(line: str, indent: int) -> list[str] | None:
-    """Return an assignment or a return whose value is put in parentheses, operand by operand."""
+    """Return an assignment or a return with its value in parentheses, one operand per line."""
     match = re.match(r"(return |[\w, ]+ = )(.*)", line)
     if not match or match[2].startswith("("):
         return None

@@ -1,4 +1,4 @@
-"""A user's function and example arguments, traced by JAX into a program."""
+"""Traces a user's function with JAX into a program."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from erasurehead.decompile.user_names import plain_name
 from erasurehead.errors import InvalidArgument, MissingExtra, invalid
 
 LARGEST_CONSTANTS = 256 * 2**20
-"""Bytes of constants that a source may carry beside it."""
+"""Most bytes of constants that may be stored beside a source."""
 
 
 def argument_names(function: Callable[..., Any], arguments: Sequence[Any]) -> list[str]:
-    """Return what a function calls its positional arguments."""
+    """Return the names of a function's positional arguments."""
     try:
         signature = inspect.signature(function)
         bound = signature.bind(*arguments)
@@ -41,7 +41,7 @@ def argument_names(function: Callable[..., Any], arguments: Sequence[Any]) -> li
 
 
 def step_text(key: Any, node: Any) -> str:
-    """Return one step of a path into a structure, as Python writes it."""
+    """Return one step of a path into a structure, as Python source."""
     kind = type(key).__name__
     if kind == "DictKey":
         return f"[{_quoted(key.key)}]"
@@ -62,7 +62,7 @@ SPARSE = {
     "BCOO": ("data", "indices"), "BCSR": ("data", "indices", "indptr"), "COO": ("data", "row", "col"),
     "CSR": ("data", "indices", "indptr"), "CSC": ("data", "indices", "indptr"),
 }  # fmt: skip
-"""The arrays in `jax.experimental.sparse`, in the order in which JAX takes them apart."""
+"""The arrays in `jax.experimental.sparse`, with their parts in the order in which JAX flattens them."""
 
 
 def _quoted(value: object) -> str:
@@ -88,7 +88,7 @@ def children(node: Any) -> list[tuple[Any, Any]] | None:
 
 
 def walk(node: Any, text: str) -> list[tuple[str, Any]]:
-    """Return the leaves of a structure with the texts that lead to them."""
+    """Return the leaves of a structure with their paths as source."""
     parts = children(node)
     if parts is None:
         return [(text, node)]
@@ -96,7 +96,7 @@ def walk(node: Any, text: str) -> list[tuple[str, Any]]:
 
 
 def _types_of(arguments: Sequence[tuple[str, Any]]) -> dict[Any, str]:
-    """Return how the classes of named tuples and the like among the arguments can be written."""
+    """Return the source for the classes of the arguments, such as named tuples."""
     found: dict[Any, str] = {}
 
     def see(node: Any, text: str) -> None:
@@ -113,7 +113,7 @@ def _types_of(arguments: Sequence[tuple[str, Any]]) -> dict[Any, str]:
 
 
 def result_text(node: Any, leaves: list[str], classes: Mapping[Any, str], backend: str) -> str:
-    """Return a result as Python writes it; takes the texts of its leaves from the front of `leaves`."""
+    """Return a result as Python source; takes the texts of its leaves from the front of `leaves`."""
     parts = children(node)
     if parts is None:
         return leaves.pop(0)
@@ -149,20 +149,20 @@ def trace(
     function: Callable[..., Any], arguments: Sequence[Any], backend: str, inline: bool, effects: str,
     names: Mapping[str, str] | None = None, name: str | None = None,
 ) -> Program:  # fmt: skip
-    """Return what a function does with arguments of the types of the examples.
+    """Return a function, traced with arguments of the examples' types, as a program.
 
     Arguments:
-        function: of the user.
-        arguments: examples.
+        function: the user's function.
+        arguments: example arguments.
         backend: `"jax"` or `"numpy"`.
-        inline: whether calls become a part of the caller.
+        inline: whether to inline calls.
         effects: `"error"` or `"comment"`.
-        names: other names for arguments and variables.
-        name: of the function; by default its own.
+        names: name in the source -> name to use instead, for arguments and variables.
+        name: name of the function; by default its own.
 
     Raises:
-        Unsupported: something in it cannot be written.
-        InvalidArgument: the arguments, or what the function does with them, are wrong.
+        Unsupported: if some operation cannot be written as source.
+        InvalidArgument: if the arguments are wrong, or the function fails on them.
     """
     titles = argument_names(function, arguments)
     title = name or getattr(function, "__name__", "") or "function"
@@ -197,10 +197,10 @@ def trace(
 
 
 def _traced(function: Callable[..., Any], arguments: Sequence[Any], backend: str, title: str) -> tuple[Any, Any]:
-    """Return what JAX finds that a function does, and the structure of its result."""
+    """Return JAX's trace of a function, and the structure of its result."""
     jax = jax_module()
 
-    def fresh(*given: Any) -> Any:  # a function of its own, so that JAX does not answer from its cache
+    def fresh(*given: Any) -> Any:  # a new function each time, so that JAX does not use its cache
         return function(*given)
 
     try:
@@ -223,7 +223,7 @@ def _traced(function: Callable[..., Any], arguments: Sequence[Any], backend: str
 def _lowered(
     lowering: Lowering, closed: Any, variables: list[Variable], title: str, wanted: Mapping[str, str]
 ) -> Block:
-    """Return the statements of a function that JAX has traced, under the names that the user wants for variables."""
+    """Return the statements of a function that JAX has traced, with the names that the user wants for variables."""
     statements: list[Statement] = []
     results = lowering.run(closed.jaxpr, closed.consts, variables, statements)
     lowering.name_results()
@@ -249,7 +249,7 @@ def _check_constants(program: Program) -> None:
 
 
 def check_leaf(place: str, leaf: Any, backend: str) -> None:
-    """Raise if an example is no array that can be decompiled for."""
+    """Raise if an example is not an array of a supported type."""
     if isinstance(leaf, bool | int | float | complex):
         return
     dtype = getattr(leaf, "dtype", None)
@@ -265,7 +265,7 @@ def check_leaf(place: str, leaf: Any, backend: str) -> None:
 
 
 def _name_constants(function: Any, program: Program) -> None:
-    """Call constants what the user's function calls them."""
+    """Give constants the names that they have in the user's function."""
     inner = inspect.unwrap(function) if callable(function) else function
     code = getattr(inner, "__code__", None)
     spaces: dict[str, Any] = {}

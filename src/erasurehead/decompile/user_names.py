@@ -1,4 +1,4 @@
-"""What the user calls things: the results of statements, the parameters of functions, and the functions themselves."""
+"""The user's names for the results of statements, the parameters of functions, and the functions themselves."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from erasurehead.decompile.program import Statement
 
 
 def name_results(found: Iterable[tuple[Statement, bool]]) -> None:
-    """Give the results of statements the names that the user's source assigns them to.
+    """Give the results of statements the names to which the user's source assigns them.
 
     Arguments:
-        found: statements, each with whether it came of transposing another one, and has no line of its own.
+        found: statements, each with whether it is the transpose of another one, without a line of its own.
     """
     groups: dict[tuple[Any, ...], tuple[tuple[Any, str], list[Statement]]] = {}
     for statement, transposed in found:
@@ -26,7 +26,7 @@ def name_results(found: Iterable[tuple[Statement, bool]]) -> None:
     for (names, operation), statements in groups.values():
         if isinstance(names, str):
             same = [s for s in statements if _called(s.op, operation)]
-            # A line that ran more than once (a loop, or layers) gave a result each time.
+            # A line that ran more than once (a loop, or layers) computed one result each time.
             for statement in same or statements[-1:]:
                 if len(statement.outputs) == 1:
                     statement.output.name = names or None
@@ -59,21 +59,21 @@ def _called(op: str, operation: str) -> bool:
 
 
 def function_name(jaxpr: Any) -> str:
-    """Return what the user calls the function that a jaxpr is of; empty if that is no name."""
+    """Return the user's name for the function of a jaxpr; empty if it is not an identifier."""
     info = str(getattr(jaxpr.debug_info, "func_src_info", "") or "")
     name = info.split(" at ")[0].split(" for ")[0].strip()
     return name if name.isidentifier() else ""
 
 
 def in_library(jaxpr: Any) -> bool:
-    """Return whether the function that a jaxpr is of is a library's own, and not the user's."""
+    """Return whether the function of a jaxpr belongs to a library, not to the user."""
     info = str(getattr(jaxpr.debug_info, "func_src_info", "") or "")
     place = info.rpartition(" at ")[2]
     return bool(place) and origins.is_library(place.rpartition(":")[0])
 
 
 def argument_names(jaxpr: Any, count: int, bound: int) -> list[str | None]:
-    """Return what the user's function calls the parameters behind the first `bound` ones."""
+    """Return the names of the user's function for the parameters after the first `bound` ones."""
     names = getattr(jaxpr.debug_info, "arg_names", None)
     if not names or len(names) not in (count, count - bound):
         return [None] * (count - bound)
@@ -85,7 +85,7 @@ def argument_names(jaxpr: Any, count: int, bound: int) -> list[str | None]:
 
 
 def plain_name(text: str) -> str | None:
-    """Return a name for what a path such as `params['w'][0]` leads to: `w_0`; None if there is none in it."""
+    """Return a name for the value at a path: `w_0` for `params['w'][0]`; None if the path has no name in it."""
     cleaned = "".join(c if c.isalnum() or c == "_" else " " for c in text).split()
     words = [word for word in cleaned if word]
     if not words:

@@ -1,4 +1,4 @@
-"""Writes a program as Python: which values get names, which become a part of the expression that uses them."""
+"""Writes a program as Python: some values get names, the others are inlined in the expressions that use them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from erasurehead.decompile.program import Block, Literal, Operand, Program, Stat
 from erasurehead.decompile.texts import WIDTH, Expr, Names, wrapped
 
 FOLDED_COST, FOLDED_LENGTH = 4, 56
-"""An expression becomes a part of another one up to this many operations and columns."""
+"""Expressions are inlined in others up to this many operations and columns."""
 
 Rule = Callable[["Scope", Statement], "Expr | None"]
 """Writes a statement: returns the expression (a tuple's, if there are several results), or writes lines itself."""
 
 
 class Backend(Protocol):
-    """What a backend knows: its rules, and how it writes literals and broadcasts."""
+    """A backend: its rules, and how it writes literals and broadcasts."""
 
     @property
     def name(self) -> str:
@@ -37,7 +37,7 @@ class Backend(Protocol):
         ...
 
     def bare(self, literal: Literal) -> Expr | None:
-        """Return a literal as one of Python's numbers, which gives way to the dtype beside it; None if that fails."""
+        """Return a literal as one of Python's numbers, which takes the other operand's dtype; None if it would not."""
         ...
 
     def unsupported(self, op: str) -> str:
@@ -60,11 +60,11 @@ _HINTS = {
     "cos": "cosine", "fft": "spectrum", "split": "part", "random_seed": "key", "random_fold_in": "key",
     "random_wrap": "key", "random_unwrap": "key_data", "cholesky": "factor", "erf_inv": "quantile",
 }  # fmt: skip
-"""What a value is called that the user's source has no name for."""
+"""Names for values that have no name in the user's source."""
 
 
 _LINES = {"while", "scan"}
-"""Statements whose rules write lines, and name the results themselves."""
+"""Statements whose rules write lines, and assign the names of their results."""
 
 
 @dataclass
@@ -100,15 +100,15 @@ def uses_of(block: Block) -> dict[Variable, Uses]:
 
 @dataclass
 class Module:
-    """What a source needs beside its functions.
+    """The parts of a source besides its main function.
 
     Arguments:
-        helpers: names of helper functions that are used.
-        imports: modules that are used, as `import` lines name them.
-        constants: the names of constants.
-        functions: the names of functions that are kept, by their blocks.
+        helpers: names of the helper functions that are used.
+        imports: modules that are used, named as in `import` lines.
+        constants: constant -> its name.
+        functions: id of a block -> name of the function that is kept for it.
         lines: the lines of these functions.
-        names: of the module.
+        names: names in use in the module.
     """
 
     helpers: dict[str, None] = field(default_factory=lambda: dict[str, None]())
@@ -123,15 +123,15 @@ class Scope:
     """The lines of one function, or of one branch or loop in it.
 
     Arguments:
-        backend: what is written.
-        module: of the source.
-        block: that is written.
-        names: of the function.
-        known: names of variables.
-        uses: of all variables.
-        indent: of its lines, in columns.
-        comments: whether lines say where they come from.
-        unfold: whether every value gets a name.
+        backend: the backend to write with.
+        module: the module of the source.
+        block: the block to write.
+        names: names in use in the function.
+        known: variable -> its name.
+        uses: uses of all variables.
+        indent: indentation of its lines, in columns.
+        comments: whether lines name the user's lines that they come from.
+        unfold: whether to give every value a name.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Whether a source does what the function does that it stands for: on the examples, and on fresh inputs."""
+"""Checks that a source computes the same as the original function: on the examples, and on fresh inputs."""
 
 from erasurehead.decompile.checking.check import check as check
 from erasurehead.decompile.checking.report import Difference as Difference

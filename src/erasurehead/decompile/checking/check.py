@@ -17,28 +17,28 @@ from erasurehead.decompile.installed import jax_module
 from erasurehead.decompile.trace import trace
 
 MOST_ULPS = 4
-"""Units in the last place by which XLA may round a source for jax in another way."""
+"""By how many units in the last place XLA may round a source for jax differently."""
 
 
 def check(
     source: Any, original: Callable[..., Any], examples: Sequence[Any], *, draws: int = 4, seconds: float = 20.0,
     seed: int = 0, sampler: Sampler = around, compiler_options: dict[str, Any] | None = None, other_mode: bool = True,
 ) -> Report:  # fmt: skip
-    """Compare a source with the function that it stands for.
+    """Compare a source with the function that it was made from.
 
     Arguments:
-        source: the source.
-        original: the function.
-        examples: arguments for it.
-        draws: fresh inputs to try.
-        seconds: no new draw is begun after so long.
-        seed: of the fresh inputs.
-        sampler: makes a fresh array of an example.
-        compiler_options: for XLA; both functions are compiled with the same.
-        other_mode: whether a source for jax is also read with `jax_enable_x64` turned round.
+        source: the source to check.
+        original: the original function.
+        examples: example arguments of the function.
+        draws: number of fresh inputs to try.
+        seconds: time after which no new draw is started.
+        seed: seed of the fresh inputs.
+        sampler: returns a fresh array for an example array.
+        compiler_options: compiler options for XLA, used for both functions.
+        other_mode: whether to read a source for jax also with the other setting of `jax_enable_x64`.
 
     Returns:
-        What was found. Nothing is raised for a source that differs: see `Report.raise_if_wrong`.
+        A report of the differences found. None of them raises an error: see `Report.raise_if_wrong`.
     """
     jax = jax_module()
     report = Report(source.name, source.backend)
@@ -97,7 +97,7 @@ def check(
 
 
 def _copies(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return arguments of the original's own, as it may give its buffers away (`donate_argnums`)."""
+    """Return copies of the arguments for the original, which may donate its buffers (`donate_argnums`)."""
     jax = jax_module()
 
     def one(leaf: Any) -> Any:
@@ -116,7 +116,7 @@ def _fresh(examples: Sequence[Any], sampler: Sampler, random: np.random.Generato
 
 
 def _plain(argument: Any) -> Any:
-    """Return an argument as numpy takes it."""
+    """Return an argument as a numpy array or number."""
     jax = jax_module()
 
     def one(leaf: Any) -> Any:
@@ -136,7 +136,7 @@ def _says_something(expected: list[Any], reference: list[Any]) -> bool:
 
 
 def _structure(wanted: Any, got: Any, draw: int, backend: str) -> list[Difference] | None:
-    """Return what differs before values do; None if nothing does."""
+    """Return differences in structure, shape or dtype; None if there are none."""
     a, b = leaves(wanted), leaves(got)
     if [p for p, _ in a] != [p for p, _ in b]:
         names = [", ".join(p or "the array" for p, _ in side) or "nothing" for side in (a, b)]
@@ -190,7 +190,7 @@ def _bits(wanted: Any, got: Any, draw: int) -> tuple[list[Difference], float, bo
 def _tolerance(
     watched: Watched, given: tuple[Any, ...], inputs: tuple[Any, ...], wanted: Any, got: Any, draw: int
 ) -> tuple[list[Difference], float, bool]:
-    """Compare to the tolerance that rounding has at these inputs."""
+    """Compare within the tolerance that rounding needs at these inputs."""
     found, most = _beyond(watched, given, wanted, got, draw)
     if not found:
         return found, most, False
@@ -245,7 +245,7 @@ def _beyond(
 
 
 def _tiny(dtype: Any) -> float:
-    """Return what XLA takes for zero: it flushes subnormal numbers."""
+    """Return the smallest number that XLA does not flush to zero: it flushes subnormal ones."""
     ml_dtypes: Any = importlib.import_module("ml_dtypes")
     return 4 * float(ml_dtypes.finfo(dtype).tiny)
 

@@ -1,4 +1,4 @@
-"""Where two runs part: the first statement whose results differ, and why."""
+"""Where two runs diverge: the first statement whose results differ, and why."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _JUMPING = {*DISCRETE, "sort", "argmax", "argmin", "top_k"}
 
 @dataclass
 class Diagnosis:
-    """Why numpy's run ends with other results than JAX's.
+    """Why numpy's run gives other results than JAX's.
 
     Attributes:
         text: a sentence without a full stop; empty if nothing was found.
-        flip: whether something jumps within rounding.
+        flip: whether a discontinuous operation went the other way within rounding.
         free: whether factors of matrices differ, while both have the properties that define them.
         given: JAX's values that numpy's run was given in place of its own, by statement and output.
     """
@@ -32,12 +32,12 @@ class Diagnosis:
 
 
 def diagnose(watched: Watched, given: tuple[Any, ...], inputs: tuple[Any, ...]) -> Diagnosis:
-    """Run a program statement by statement in JAX and in numpy, and return where the results part.
+    """Run a program statement by statement in JAX and in numpy, and return where the results diverge.
 
     Arguments:
-        watched: the program.
-        given: arguments for numpy's run.
-        inputs: the same arguments as JAX takes them.
+        watched: the program to run.
+        given: the arguments for numpy's run.
+        inputs: the same arguments for JAX's run.
     """
     runs = SideBySide(watched, given, inputs)
     diagnosis = Diagnosis(given=runs.given)
@@ -68,6 +68,6 @@ def diagnose(watched: Watched, given: tuple[Any, ...], inputs: tuple[Any, ...]) 
 
 
 def _jumps(statement: Statement) -> bool:
-    """Return whether a small change of the operands can change the result at once by a lot."""
+    """Return whether a small change of the operands can make the result jump."""
     rounded = any(operand.type.kind in "fc" for operand in statement.inputs)
     return statement.op in _JUMPING or (rounded and statement.outputs[0].type.kind not in "fc")

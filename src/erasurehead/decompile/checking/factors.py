@@ -1,4 +1,4 @@
-"""Matrix factorisations have several right answers: whether given factors are one of them."""
+"""Matrix factorisations have several right answers: checks whether given factors are one of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FREE = {"svd", "eigh", "eig", "qr", "schur"}
 
 
 def are_factors(statement: Statement, matrix: Any, factors: Sequence[Any]) -> bool:
-    """Return whether factors have the properties that define them, as well as rounding allows.
+    """Return whether factors have the properties that define them, within rounding.
 
     Arguments:
         statement: one of the `FREE` operations.

@@ -1,4 +1,4 @@
-"""What a check finds."""
+"""The report of a check."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from erasurehead.decompile.errors import CheckFailed
 
 @dataclass(frozen=True)
 class Difference:
-    """One output that is not what it should be.
+    """An output that differs from what it should be.
 
     Arguments:
-        output: which one, as a path into the result; empty if it is the result.
-        draw: on which inputs: 0 for the examples, or the number of the draw.
+        output: the output, as a path into the result; empty if it is the result.
+        draw: number of the draw of inputs; 0 for the examples.
         kind: `"structure"`, `"shape"`, `"dtype"` or `"value"`.
         text: what differs, as a sentence without a full stop.
-        amount: by how much: in units in the last place with jax, as a multiple of the tolerance with numpy.
+        amount: size of the difference: in units in the last place with jax, as a multiple of the tolerance with numpy.
         flip: the comparison or rounding that went the other way within rounding; empty if there is none.
     """
 
@@ -35,15 +35,15 @@ class Difference:
 
 @dataclass
 class Report:
-    """What a check found.
+    """The result of a check.
 
     Arguments:
-        name: of the function.
-        backend: of the source.
-        drawn: fresh inputs that were tried.
-        counted: those of them that say something: their outputs are not all NaN, and not those of the examples.
-        flipped: those in which a comparison, a rounding, a sort or a search went the other way within rounding; they
-            do not count.
+        name: name of the function.
+        backend: backend of the source.
+        drawn: number of fresh inputs that were tried.
+        counted: number of informative draws: their outputs are not all NaN, and differ from those of the examples.
+        flipped: number of draws in which a comparison, a rounding, a sort or a search went the other way within
+            rounding; they do not count.
         worst: the greatest difference: in units in the last place with jax, as a multiple of the tolerance with numpy.
         differences: the outputs that differ, the worst of each.
         notes: what else is to be known.

@@ -1,7 +1,8 @@
-"""How far rounding can carry a result: every rounded operation of a program is disturbed as rounding disturbs it.
+"""How far rounding can carry a result: each rounded operation of a program is perturbed by as much as rounding would.
 
 This is Monte Carlo arithmetic (Parker 1997): the spread of the results over disturbed runs shows how ill-conditioned
-the program is at these inputs, inside of it as well, which no bound from dtypes and lengths alone can know.
+the program is at these inputs, including its intermediate results, which no bound from dtypes and lengths alone can
+show.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from erasurehead.decompile.running import run_text
 from erasurehead.decompile.writer import Scope
 
 RUNS, TRIES = 4, 10
-"""Disturbed runs that are kept, and how many are tried for them."""
+"""Number of perturbed runs to keep, and the most to try for them."""
 
 FACTOR = 8.0
 """The tolerance is this many times the spread of the disturbed runs, times the root of what is summed (below)."""
@@ -34,7 +35,7 @@ EXACT = {
     "sign", "tile", "broadcast_to", "scatter", "scatter-max", "scatter-min", "copy", "reduce_window_max",
     "reduce_window_min", "nextafter", "reduce_precision", "expand_dims", "bitcast_convert_type", "is_finite",
 }  # fmt: skip
-"""Operations that round nothing."""
+"""Operations that do not round."""
 
 SPECIAL = {
     "erf_inv": 64, "lgamma": 64, "digamma": 64, "igamma": 256, "igammac": 256, "zeta": 64, "polygamma": 256,
@@ -47,7 +48,7 @@ SPECIAL = {
 """Units in the last place by which two good implementations differ, where that is more than four."""
 
 DISCRETE = {"floor", "ceil", "round", "sign"}
-"""Operations from real numbers to real numbers that jump."""
+"""Discontinuous operations from real numbers to real numbers."""
 
 
 def unit(dtype: Any) -> float:
@@ -57,7 +58,7 @@ def unit(dtype: Any) -> float:
 
 
 def summed(statement: Statement) -> int:
-    """Return how many terms an operation adds up."""
+    """Return the number of terms that an operation sums."""
     op, inputs = statement.op, statement.inputs
     if op in (
         "reduce_sum",
@@ -82,11 +83,11 @@ def summed(statement: Statement) -> int:
 
 @dataclass
 class Watched:
-    """A program for numpy in which every statement shows its result.
+    """A program for numpy that reports the result of every statement.
 
     Arguments:
-        program: what is watched.
-        statements: its statements by the numbers that the text shows them with.
+        program: the program that is watched.
+        statements: its statements, by their numbers in the text.
         function: the program, which calls `watch` of this object.
     """
 
@@ -116,11 +117,11 @@ class Watched:
 
     @property
     def most_summed(self) -> int:
-        """The largest number of terms that a statement adds up."""
+        """The largest number of terms that a statement sums."""
         return max((summed(s) for s in self.statements), default=1)
 
     def outcomes(self, arguments: tuple[Any, ...], random: np.random.Generator | None) -> tuple[list[Any], list[bytes]]:
-        """Return the results of a run, and all that jumps in it; disturbed if there are random numbers."""
+        """Return a run's results and what its discontinuous operations gave; perturbed if `random` is given."""
         jumps: list[bytes] = []
 
         def watch(k: int, i: int, value: Any) -> Any:
@@ -148,7 +149,7 @@ class Watched:
     def values(
         self, arguments: tuple[Any, ...], given: dict[tuple[int, int], Any]
     ) -> tuple[Any, dict[tuple[int, int], Any]]:
-        """Return a run's result and the values of its outermost statements; some of them are given instead."""
+        """Return a run's result and the values of its outermost statements, with those in `given` replaced."""
         seen: dict[tuple[int, int], Any] = {}
 
         def watch(k: int, i: int, value: Any) -> Any:
@@ -182,7 +183,7 @@ class Watched:
 
 
 def distance(a: Any, b: Any) -> Any:
-    """Return how far apart elements are; not at all where both are NaN, or the same infinity."""
+    """Return how far apart elements are; 0 where both are NaN, or the same infinity."""
     with np.errstate(all="ignore"):
         total = np.zeros(np.shape(a))
         for x, y in zip(parts(a), parts(b), strict=True):

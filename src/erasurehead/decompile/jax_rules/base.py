@@ -29,7 +29,7 @@ class _Jax:
         return call(jax_dtype(literal.type.name), bare_text(literal, "jnp"))
 
     def bare(self, literal: Literal) -> Expr | None:
-        """Return a literal as one of Python's numbers; None if JAX would not take it for the same."""
+        """Return a literal as one of Python's numbers; None if JAX would treat it differently."""
         kind, value = literal.type.kind, literal.value
         if kind in "iu" and not -(2**31) <= int(value) < 2**31:
             return None
@@ -56,7 +56,7 @@ def dtype_of(value: Operand) -> str:
 
 
 def enum_text(value: Any) -> str:
-    """Return one of JAX's enumerations or None as it is written, such as `lax.Precision.HIGHEST`."""
+    """Return a member of one of JAX's enumerations, or None, as source, such as `lax.Precision.HIGHEST`."""
     if isinstance(value, Enum):
         return f"lax.{type(value).__name__}.{value.name}"
     if value is None or isinstance(value, bool | int | float | str):
@@ -72,12 +72,12 @@ def dims(values: Any) -> str:
 
 
 def bind(scope: Scope, statement: Statement, primitive: str, **params: str) -> Expr:
-    """Return a primitive applied by its name, where JAX has no function for it."""
+    """Return a primitive applied by its name, if JAX has no function for it."""
     scope.need("primitives")
     operands = [scope.operand(value) for value in statement.inputs]
     return call(f"primitives.{primitive}.bind", *operands, **params)
 
 
 def refuse(op: str, reason: str) -> Unsupported:
-    """Return the error for what cannot be written."""
+    """Return the error for an operation that cannot be written."""
     return Unsupported(op, "jax", reason)

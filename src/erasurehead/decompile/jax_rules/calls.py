@@ -17,11 +17,11 @@ def inner_function(
     """Write a block as a function within this one, and return its name.
 
     Arguments:
-        scope: where it is written.
-        block: what it does.
-        name: what it is called; by default what the user calls it.
-        splits: numbers of parameters that come as two tuples.
-        one_tuple: whether all parameters come as one tuple.
+        scope: the scope to write it in.
+        block: its statements.
+        name: its name; by default the user's.
+        splits: how many parameters are passed in each of two tuples.
+        one_tuple: whether all parameters are passed as one tuple.
         result: writes the result; by default the only one, or a tuple.
     """
     scope.settle_for(block)
@@ -51,7 +51,7 @@ def inner_function(
 
 
 def targets(names: list[str]) -> str:
-    """Return names as the left side of an assignment that takes a tuple apart."""
+    """Return names as the left side of an assignment that unpacks a tuple."""
     return f"({names[0]},)" if len(names) == 1 else ", ".join(names)
 
 

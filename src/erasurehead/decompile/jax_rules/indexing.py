@@ -9,7 +9,7 @@ from erasurehead.decompile.writer import Scope
 
 
 def slice_parts(statement: Statement) -> list[str]:
-    """Return a static slice as what stands between brackets, by axis."""
+    """Return a static slice as the texts between brackets, one per axis."""
     (x,), p = statement.inputs, statement.params
     strides = p["strides"] or (1,) * x.type.rank
     parts: list[str] = []
@@ -21,7 +21,7 @@ def slice_parts(statement: Statement) -> list[str]:
 
 
 def index_text(parts: list[str]) -> str:
-    """Return an index without the axes at its end that are taken whole."""
+    """Return an index without trailing axes that are taken whole."""
     shown = list(parts)
     while len(shown) > 1 and shown[-1] == ":":
         shown.pop()

@@ -22,7 +22,7 @@ def _dims(values: Any) -> str:
 
 
 def matmul_form(statement: Statement) -> tuple[bool, bool] | None:
-    """Return which sides of a plain matrix product are transposed; None if it is no such product."""
+    """Return which sides of a plain matrix product are transposed; None if it is not a plain matrix product."""
     a, b = (operand.type for operand in statement.inputs)
     (left, right), (batch, batch_2) = statement.params["dimension_numbers"]
     if batch or batch_2 or len(left) != 1 or a.rank not in (1, 2) or b.rank not in (1, 2):

@@ -1,4 +1,4 @@
-"""Reductions, searches, running ones, windows."""
+"""Reductions, searches, cumulative operations and windows."""
 
 from __future__ import annotations
 

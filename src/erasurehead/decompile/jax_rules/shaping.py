@@ -1,4 +1,4 @@
-"""Shapes: broadcasting, reshaping, joining, and arrays from nothing."""
+"""Shapes: broadcasting, reshaping, joining, and creating arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from erasurehead.decompile.writer import Scope
 
 
 def new_axes(before: tuple[int, ...], after: tuple[int, ...], where: tuple[int, ...]) -> str | None:
-    """Return the index that inserts axes of length 1; None if the axes are not of that kind."""
+    """Return the index that inserts axes of length 1; None if the new axes are not all of length 1."""
     if len(after) <= len(before) or any(after[d] != n for d, n in zip(where, before, strict=True)):
         return None
     if any(after[i] != 1 for i in range(len(after)) if i not in where):

@@ -1,4 +1,4 @@
-"""How programs are written with numpy: one rule a primitive, by family."""
+"""How programs are written with numpy: one rule per primitive, grouped by family."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class _Numpy:
         return call(dtype_text(scope, literal.type), bare_text(literal, "np"))
 
     def bare(self, literal: Literal) -> Expr | None:
-        """Return a literal as one of Python's numbers; None for dtypes that numpy would not keep beside it."""
+        """Return a literal as one of Python's numbers; None for dtypes that numpy would promote beside it."""
         if not ordinary(literal.type.name) or literal.type.kind == "c":
             return None
         text = bare_text(literal, "np")
@@ -43,7 +43,7 @@ NUMPY = _Numpy()
 
 
 def dtype_text(scope: Scope, kind: Type) -> str:
-    """Return a dtype as numpy or ml_dtypes write it."""
+    """Return a dtype as source, with numpy or ml_dtypes."""
     text = numpy_dtype(kind.name)
     if text.startswith("ml_dtypes."):
         scope.need("ml_dtypes")
@@ -51,7 +51,7 @@ def dtype_text(scope: Scope, kind: Type) -> str:
 
 
 def is_narrow(kind: Type) -> bool:
-    """Return whether sums of a dtype are better made in float32."""
+    """Return whether sums of a dtype should be computed in float32."""
     return kind.kind == "f" and kind.name not in ("float32", "float64")
 
 
@@ -62,17 +62,17 @@ def dims(values: Any) -> str:
 
 
 def cast(scope: Scope, expr: Expr, kind: Type) -> Expr:
-    """Return an expression as a dtype."""
+    """Return an expression cast to a dtype."""
     return method(expr, "astype", dtype_text(scope, kind))
 
 
 def refuse(op: str, reason: str) -> Unsupported:
-    """Return the error for what cannot be written."""
+    """Return the error for an operation that cannot be written."""
     return Unsupported(op, "numpy", reason)
 
 
 def help_call(scope: Scope, helper: str, *arguments: Expr | str, **keywords: Expr | str | None) -> Expr:
-    """Return a call of a helper function, which the source will then hold."""
+    """Return a call of a helper function, which is then included in the source."""
     return call(scope.helper(helper), *arguments, **keywords)
 
 

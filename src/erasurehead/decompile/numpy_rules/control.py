@@ -1,4 +1,4 @@
-"""Branches and loops, as Python has them."""
+"""Branches and loops, as Python statements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from erasurehead.decompile.writer import Scope
 
 
 def _assign(scope: Scope, targets: list[str], values: list[str]) -> None:
-    """Write an assignment of several values at once, those that stay as they are left out."""
+    """Write an assignment of several values at once, leaving out those that do not change."""
     pairs = [(t, v) for t, v in zip(targets, values, strict=True) if t != v]
     if pairs:
         scope.emit(f"{', '.join(t for t, _ in pairs)} = {', '.join(v for _, v in pairs)}")
@@ -60,7 +60,7 @@ def _cond(scope: Scope, statement: Statement) -> None:
 
 
 def _share(scope: Scope, groups: list[list[Variable]], hint: str) -> list[str]:
-    """Give variables that stand for the same one, in and after a loop, one name."""
+    """Give one name to the variables that hold the same value in and after a loop."""
     names: list[str] = []
     for variables in zip(*groups, strict=True):
         named = [v.name for v in variables if v.name]

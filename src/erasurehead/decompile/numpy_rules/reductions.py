@@ -1,4 +1,4 @@
-"""Reductions, searches, running ones, windows, sorts."""
+"""Reductions, searches, cumulative operations, windows and sorts."""
 
 from __future__ import annotations
 

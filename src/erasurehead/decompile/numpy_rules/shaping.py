@@ -1,4 +1,4 @@
-"""Shapes: broadcasting, reshaping, joining, and arrays from nothing."""
+"""Shapes: broadcasting, reshaping, joining, and creating arrays."""
 
 from __future__ import annotations
 
