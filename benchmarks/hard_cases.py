@@ -1,9 +1,8 @@
-"""Where few arrivals go wrong: rows in order, a machine that is slow for good, and real delays along the clock.
+"""Where few arrivals go wrong: rows in order, a machine that is slow for good, and both at once.
 
 `adaptive`, with nothing set, beside the paper's own setting: when each comes to each level, on the engine's virtual
-clock and by the rules of `time_to_target.py`, and how near the optimum it comes at all. Traces are two of real AWS
-Lambda workers, in seconds as they were recorded, scaled so that a worker takes 0.5 s on average; their rounds are one
-such time apart on the clock, whatever the steps are. It needs the real data: set ERASUREHEAD_DATA to their folder.
+clock and by the rules of `target_cells.py`, and how near the optimum it comes at all. It needs the real data: set
+ERASUREHEAD_DATA to their folder.
 
     python benchmarks/hard_cases.py                       all rows, two seeds
     python benchmarks/hard_cases.py --only kc_housing     rows with this in their names
@@ -14,23 +13,19 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-
-import numpy as np
 
 from common import report
 from erasurehead import delays, engines, optimizers, training
 from erasurehead._internal.arrays import Array
 from erasurehead.schemes.text import parse_rate, parse_scheme
-from time_to_target import (
+from target_cells import (
     DATA,
     LATE,
     LEVELS,
+    MEAN,
     PAPER,
     SORTED,
     WORKERS,
@@ -44,9 +39,7 @@ from time_to_target import (
     task_seconds,
 )
 
-MEAN = 0.5  # seconds that a worker is late
 MOST_SECONDS = 60.0  # of the clock, for the paper's setting
-TRACES = {"desktop_long": "Canada", "mbp": "London"}
 
 
 @dataclass(frozen=True)
@@ -61,31 +54,10 @@ def _one_slow(seed: int) -> delays.Delays:
     return delays.Scaled(delays.Exponential(MEAN, seed=seed), (20.0, *[1.0] * (WORKERS - 1)))
 
 
-@cache
-def _recorded(name: str) -> Array:
-    """Return the rounds of a trace, shape (rounds, 30), with a mean of 0.5 s."""
-    folder = Path(os.environ["ERASUREHEAD_DATA"]) / "traces" / "aws_lambda"
-    (path,) = folder.glob(f"*{name}*.csv.gz")
-    columns = {"step": "round", "seconds": "latency_s"}
-    table = delays.read_trace(path, columns, {"region": TRACES[name], "load": 0.0}).table()[:, :WORKERS]
-    whole = table[np.isfinite(table).all(axis=1)]
-    return whole * (MEAN / whole.mean())
-
-
-def _trace(name: str) -> Callable[[int], delays.Delays]:
-    def of(seed: int) -> delays.Delays:
-        table = _recorded(name)
-        return delays.AlongClock(delays.InOrder(table, start=seed * 7 % len(table)), every=MEAN)
-
-    return of
-
-
 CASES: Mapping[str, Case] = {
     "rows in order": Case(True, lambda seed: law("exponential", seed)),
     "one 20x slower": Case(False, _one_slow),
     "both": Case(True, _one_slow),
-    "trace desktop": Case(False, _trace("desktop_long")),
-    "trace mbp": Case(False, _trace("mbp")),
 }
 
 

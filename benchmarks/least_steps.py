@@ -16,7 +16,7 @@ from common import report
 from erasurehead._internal.arrays import Array
 from erasurehead.optimizers import QuasiNewton
 from erasurehead.training.undistributed import minimized
-from time_to_target import optimum, problem_of
+from target_cells import optimum, problem_of
 
 DATA = "kc_housing"
 LEVELS = {"1e-1": 1e-1, "1e-2": 1e-2, "1e-3": 1e-3, "1e-6": 1e-6}

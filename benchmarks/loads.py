@@ -21,7 +21,7 @@ from common import report
 from erasurehead import engines, optimizers, training
 from erasurehead._internal.arrays import Array
 from erasurehead.schemes.text import parse_scheme
-from time_to_target import DATA, LATE, WORKERS, law, optimum, problem_of, task_seconds
+from target_cells import DATA, LATE, WORKERS, law, optimum, problem_of, task_seconds
 
 LOADS = (1, 2, 3, 5, 10)
 USUAL = 3

@@ -1,327 +1,126 @@
 """How soon training comes how deep: with nothing set, against the best tuned setting of every published method.
 
-`--search` tunes the published methods in every cell (data set, law of the delays, late work), on a seed of its own,
-and writes the best setting of each to `time_to_target.json`; it goes on where it stopped, and ends after `--minutes`.
-The plain run times these winners and `adaptive` on `--seeds` other seeds, with the paper's own setting and one machine
-alone beside them, and searches nothing; `--quick` does so for one data set and two seeds. It needs the real data: set
-ERASUREHEAD_DATA to their folder.
+    python benchmarks/time_to_target.py                         all cells, five seeds
+    python benchmarks/time_to_target.py --only amazon           cells with this in their names
+    python benchmarks/time_to_target.py --search --minutes 60   go on tuning what is compared with
+    python benchmarks/time_to_target.py --measure               measure anew how long a task takes
 
-A time is that of the engine's virtual clock at the first step whose model is within the level: the delays of thirty
-workers, the measured time of each task, and all rounds that the method asks for. The model is the newest one, of every
-method alike, whether the method knows its objective yet or not. The coordinator's own work takes no time on that clock;
-it is measured, and printed, apart. The gap is (f(x) - f*) / (f(x0) - f*), evaluated off the clock.
+A cell is a data set, a law of the delays and a kind of late work. In each, on `--seeds` seeds that nothing was tuned
+on, `adaptive` with nothing set is timed beside the paper's own setting and beside the best of the search, on the clock
+of `target_cells.py`, to which the work of the optimizer itself is added, of every method alike. Rows named `tuned` are
+of the published methods; `scaled` of these with the solver's diagonal scaling, and of L-BFGS on exact gradients
+(`target_methods.py`); `uncoded` and `exact` of the solver's own optimizer where all workers, or one of each group, are
+waited for: what is gained over these is the waiting's work alone. A method that does not come to a level is counted
+with the time at which it was given up, and its ratio is said to be `at least` so much.
+
+Then a cell that is drawn is searched once more, for a few minutes, and the run fails if that differs from the table.
+It needs the real data: set ERASUREHEAD_DATA to their folder.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
-import json
+import secrets
 import statistics
-import subprocess
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from typing import Any
-
-import numpy as np
+from collections.abc import Callable, Mapping
 
 from common import report
-from erasurehead import delays, engines, optimizers, training
 from erasurehead._internal.arrays import Array
-from erasurehead.datasets import Dataset
-from erasurehead.errors import Diverged
-from erasurehead.planning import measure_tasks
-from erasurehead.problems.base import Problem
-from erasurehead.runs import Experiment
-from erasurehead.schemes.text import parse_rate, parse_scheme
-from erasurehead.training.optimum import Optimum, find_optimum
+from target_cells import (
+    DATA,
+    LAWS,
+    LEVELS,
+    MOST_SECONDS,
+    PAPER,
+    Reached,
+    experiment,
+    law,
+    of_adaptive,
+    of_paper,
+    optimum,
+    task_seconds,
+)
+from target_methods import KINDS, of_setting
+from target_search import Best, Cell, best_of, cells, done_of, measure, search, search_again
 
-WORKERS = 30
-LEVELS = {"1e-1": 1e-1, "1e-2": 1e-2, "1e-3": 1e-3, "1e-6": 1e-6}
-TUNED = ("1e-1", "1e-2", "1e-3")
-DATA = ("covertype", "kc_housing", "amazon")
-LAWS = ("exponential", "by load")
-LATE = ("carry", "preempt")
-SEARCH_SEED = 1000
-PAPER = "erasurehead(load=3, wait_for=11)"
-TABLE = Path(__file__).with_name("time_to_target.json")
-MOST_SECONDS, MOST_STEPS = 600.0, 4000
-_BEHIND = 20.0  # times that `adaptive` took: what takes longer to a level is not tuned any further for it
-_RUNAWAY = 1e6  # of a gap, beyond which a run is given up
-_STALLED = 200  # steps, over the last half of which the best gap must fall by a twentieth
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A published method with all that it lets one set: scheme, optimizer, and rate over that of the bound."""
-
-    scheme: str
-    optimizer: str
-    rate: float
-
-    @property
-    def text(self) -> str:
-        return f"{self.scheme}, {self.optimizer}, {self.rate:g}x"
+_WAITING = {"uncoded": "uncoded()", "exact": "exact(load=3)"}  # with the solver's optimizer
+_AGAIN = 4.0  # times what a winner took on the search's seed, after which it is given up on another
+_COLUMNS = {"published": "tuned", "scaled": "scaled"}
+_TARGETS = {
+    ("tuned", "1e-2", "carry"): {"kc_housing": ">= 12", "covertype": ">= 10", "amazon": ">= 1.2"},
+    ("tuned", "1e-3", "carry"): {"kc_housing": ">= 12", "covertype": ">= 6", "amazon": ">= 3.5"},
+    ("paper", "1e-1", "carry"): dict.fromkeys(DATA, ">= 3"),
+    ("paper", "1e-1", "preempt"): dict.fromkeys(DATA, ">= 10"),
+}
+"""Of medians over the laws of the delays."""
 
 
-@dataclass
-class Reached:
-    """When each level was reached, in seconds of the virtual clock, and what the coordinator itself took."""
-
-    times: dict[str, float] = field(default_factory=dict[str, float])
-    steps: int = 0
-    own: float = 0.0  # seconds of the optimizer's own work a step
-    best: float = 1.0  # the least gap
-    diverged: bool = False
-
-
-class Clocked(optimizers.Optimizer):
-    """Any optimizer, with a clock beside it: all is as that one has it, and `seconds` is what its `tell` took."""
-
-    def __init__(self, timed: optimizers.Optimizer) -> None:
-        super().__init__(timed.x)
-        self.timed, self.seconds = timed, 0.0
-        for name in ("kinds", "proximal", "remedy", "max_points"):  # of the class, that is
-            setattr(self, name, getattr(timed, name))
-
-    def begin(self, problem: Problem) -> None:
-        self.timed.early = self.early
-        self.timed.begin(problem)
-        self._follow()
-
-    def _follow(self) -> None:
-        inner = self.timed
-        self.x, self.step, self.rejected, self.penalty = inner.x, inner.step, inner.rejected, inner.penalty
-
-    @property
-    def best(self) -> Array:
-        return self.timed.best
-
-    @property
-    def known(self) -> Array:
-        return self.timed.known
-
-    @property
-    def trying(self) -> bool:
-        return self.timed.trying
-
-    @property
-    def converged(self) -> bool:
-        return self.timed.converged
-
-    @property
-    def decision(self) -> Mapping[str, Any]:
-        return self.timed.decision
-
-    def ask(self) -> engines.Order:
-        return self.timed.ask()
-
-    def tell(self, estimate: Array | None) -> None:
-        for name in ("share", "value", "exact", "curvature", "parts"):
-            setattr(self.timed, name, getattr(self, name))
-        begin = time.perf_counter()
-        self.timed.tell(estimate)
-        self.seconds += time.perf_counter() - begin
-        self._follow()
-
-
-class _Enough(Exception):
-    """Nothing more can come of a run."""
-
-
-@cache
-def experiment(data: str) -> Experiment:
-    tables = {"data": {"source": data}, "run": {"engine": "virtual", "preset": "paper", "workers": WORKERS}}
-    return Experiment.from_config(tables)
-
-
-SORTED = "sorted "  # before the name of a data set: its rows in the order of what is to be predicted
-
-
-@cache
-def problem_of(data: str) -> Problem:
-    """Return what is minimised; of `"sorted NAME"` the same, with tasks that differ as much as they can."""
-    found = experiment(data.removeprefix(SORTED))
-    if not data.startswith(SORTED):
-        return found.problem
-    assert isinstance(found.data, Dataset)
-    rows = np.argsort(found.data.y_train, kind="stable")
-    return type(found.problem)(found.data.X_train[rows], found.data.y_train[rows], l2=found.problem.l2)  # type: ignore[call-arg]
-
-
-@cache
-def optimum(data: str) -> Optimum:
-    if data.startswith(SORTED):
-        return optimum(data.removeprefix(SORTED))
-    problem = problem_of(data)
-    return find_optimum(problem, problem.initial())
-
-
-@cache
-def bound_rate(data: str) -> float:
-    """Return one over the largest curvature: the safe step size, which rates are multiples of."""
-    found = experiment(data)
-    from erasurehead.runs.config.parts import safe_rate
-
-    return safe_rate(found.data, str(found.config.problem.loss), found.problem.l2)
-
-
-@cache
-def task_seconds(data: str) -> float:
-    return measure_tasks(problem_of(data.removeprefix(SORTED)), WORKERS).typical
-
-
-def law(name: str, seed: int) -> delays.Delays:
-    return delays.Exponential(0.5, seed=seed, scale_with_load=name == "by load")
-
-
-class _Watch(training.Callback):
-    """Takes the time of each level, and ends a run of which nothing more can come."""
-
-    def __init__(self, data: str, limits: Mapping[str, float]) -> None:
-        self.problem, self.optimum, self.limits = problem_of(data), optimum(data), dict(limits)
-        self.found = Reached()
-        self._best: list[float] = []
-
-    def on_step_end(self, row: training.StepRow, x: Array) -> None:
-        gap = self.optimum.gap(self.problem.objective(x))
-        self.found.steps = row.step + 1
-        for level, depth in LEVELS.items():
-            if gap <= depth and level not in self.found.times:
-                self.found.times[level] = row.end
-        self._best.append(min(gap, self._best[-1] if self._best else gap))
-        self.found.best, self.found.diverged = self._best[-1], gap > _RUNAWAY
-        open_ = [limit for level, limit in self.limits.items() if level not in self.found.times]
-        done = len(self._best)
-        stalled = done >= _STALLED and self._best[-1] > 0.95 * self._best[done // 2]
-        if not open_ or row.end > max(open_) or stalled or gap > _RUNAWAY:
-            raise _Enough
-
-
-def timed(data: str, late: str, model: delays.Delays, scheme: str, optimizer: optimizers.Optimizer,
-          limits: Mapping[str, float], wire: str | None = None) -> Reached:  # fmt: skip
-    """Train until nothing more can come of it, and return when each level was reached."""
-    watch, clocked = _Watch(data, limits), Clocked(optimizer)
-    engine = engines.VirtualEngine(model, late=late, seconds_per_task=task_seconds(data))
-    try:
-        training.train(problem_of(data), parse_scheme(scheme, WORKERS), clocked, engine, MOST_STEPS, [watch],
-                       evaluate_every=0, tolerance=None, wire=wire)  # fmt: skip
-    except _Enough:
-        pass
-    except Diverged:
-        watch.found.diverged = True
-    watch.found.own = clocked.seconds / max(1, watch.found.steps)
-    return watch.found
-
-
-def of_setting(data: str, late: str, model: delays.Delays, setting: Setting, limits: Mapping[str, float]) -> Reached:
-    made = optimizers.Nesterov if setting.optimizer == "nesterov" else optimizers.GradientDescent
-    x = experiment(data).problem.initial()
-    return timed(data, late, model, setting.scheme, made(x, setting.rate * bound_rate(data)), limits)
-
-
-def of_adaptive(data: str, late: str, model: delays.Delays) -> Reached:
-    x = problem_of(data).initial()
-    return timed(data, late, model, "adaptive()", optimizers.QuasiNewton(x), dict.fromkeys(LEVELS, MOST_SECONDS))
-
-
-def of_paper(data: str, late: str, model: delays.Delays, most: float = MOST_SECONDS / 4) -> Reached:
-    """Return what the paper's own setting comes to: its scheme, its optimizer, its rate."""
-    rate = experiment(data.removeprefix(SORTED)).config.optimizer.rate
-    assert rate is not None
-    moved = optimizers.Nesterov(problem_of(data).initial(), parse_rate(rate))
-    return timed(data, late, model, PAPER, moved, dict.fromkeys(LEVELS, most))
-
-
-def schemes_to_tune(late: str) -> Iterator[str]:
-    """Yield the published schemes with their settings, likely winners first."""
-    waits = (1, 2, 3, 5, 8, 11, 15)
-    for wait in waits[:3]:
-        yield f"ignore_stragglers(wait_for={wait})"
-        yield f"erasurehead(load=3, wait_for={wait})"
-    if late == "carry":
-        yield "asynchronous()"
-    yield from ("exact(load=3)", "exact(load=2)")
-    for wait in waits[3:]:
-        yield f"erasurehead(load=3, wait_for={wait})"
-        yield f"ignore_stragglers(wait_for={wait})"
-    for wait in waits:
-        yield f"erasurehead(load=2, wait_for={wait})"
-    yield from ("exact(load=3, code='cyclic')", "exact(load=2, code='cyclic')", "uncoded()")
-
-
-def search(minutes: float, only: str) -> None:
-    """Tune every cell; write the table after each scheme."""
-    end = time.monotonic() + 60.0 * minutes
-    table: dict[str, Any] = json.loads(TABLE.read_text()) if TABLE.exists() else {}
-    for data, name, late in itertools.product(DATA, LAWS, LATE):
-        cell = f"{data} | {name} | {late}"
-        if only not in cell:
+def compared(cell: Cell, seeds: range) -> dict[tuple[str, str], float]:
+    """Print a cell, and return how many times sooner `adaptive` was, by column and level: medians over the seeds."""
+    ours = [of_adaptive(cell.data, cell.late, law(cell.law, seed), own=True) for seed in seeds]
+    print(f"{cell.name}: adaptive, {statistics.median(one.own for one in ours) * 1e3:.1f} ms of its own a step")
+    ratios: dict[tuple[str, str], float] = {}
+    tuned = {kind: best_of(cell, kind) for kind in KINDS}
+    paper = [of_paper(cell.data, cell.late, law(cell.law, seed), own=True) for seed in seeds]
+    waiting = {
+        name: [of_adaptive(cell.data, cell.late, law(cell.law, seed), scheme, own=True) for seed in seeds]
+        for name, scheme in _WAITING.items()
+    }
+    for level in LEVELS:
+        mine = [one.times[level] for one in ours if level in one.times]
+        if len(mine) < len(ours):
+            print(f"  {level}: reached by adaptive on {len(mine)} of {len(ours)} seeds")
             continue
-        row = table.setdefault(cell, {"seed": SEARCH_SEED, "commit": _commit(), "done": [], "best": {}})
-        for scheme, optimizer in itertools.product(schemes_to_tune(late), ("nesterov", "gradient_descent")):
-            label = f"{scheme}, {optimizer}"
-            if label in row["done"]:
-                continue
-            _tune(data, name, late, scheme, optimizer, row["best"])
-            row["done"].append(label)
-            TABLE.write_text(json.dumps(table, indent=1) + "\n")
-            print(f"{cell}: {label}: best so far {_bests(row['best'])}", flush=True)
-            if time.monotonic() > end:
-                return
+        print(f"  {level}: adaptive {_range(mine)}")
+        columns = {"paper": (PAPER, paper)} if level != "1e-6" else {}
+        columns |= {name: (f"{_WAITING[name]}, the same optimizer", runs) for name, runs in waiting.items()}
+        for kind, best in tuned.items():
+            if level in best:
+                columns[_COLUMNS[kind]] = (best[level].setting.label, _again(cell, best[level], level, seeds))
+        for column, (label, runs) in columns.items():
+            there = [one.times[level] for one in runs if level in one.times]
+            few = f", on {len(there)} of {len(runs)} seeds" if len(there) < len(runs) else ""
+            print(f"    {column}: {_range(there)}{few} ({label})")
+            if any(level in one.times or not one.stalled for one in runs):
+                spent = [one.times.get(level, one.seconds) for one in runs]
+                bound = ", at least" if len(there) < len(runs) else ""
+                ratios[column, level + bound] = statistics.median(a / b for a, b in zip(spent, mine, strict=True))
+    return ratios
 
 
-def _tune(data: str, name: str, late: str, scheme: str, optimizer: str, best: dict[str, Any]) -> None:
-    """Try rates, coarse and then fine, and further where an end wins; keep what is the fastest to a level."""
-    known: dict[float, dict[str, float]] = {}
-    ours = _ours(data, late, name)
-
-    def tried(power: float) -> None:
-        if power in known or not -10 <= power <= 12:
-            return
-        setting = Setting(scheme, optimizer, 2.0**power)
-        limits = {level: best[level]["seconds"] if level in best else _BEHIND * ours[level] for level in TUNED}
-        known[power] = of_setting(data, late, law(name, SEARCH_SEED), setting, limits).times
-        for level in TUNED:
-            seconds = known[power].get(level)
-            if seconds is not None and seconds < limits[level]:
-                best[level] = {"seconds": seconds, "scheme": scheme, "optimizer": optimizer, "rate": 2.0**power}
-
-    for power in (-4.0, -1.0, 2.0):
-        tried(power)
-    for _ in range(6):
-        before = len(known)
-        for level in TUNED:
-            there = {power: times[level] for power, times in known.items() if level in times}
-            if there:
-                at = min(there, key=lambda power: there[power])
-                near = [power for power in known if power != at]
-                width = min(abs(power - at) for power in near)
-                for power in (at - max(1.0, width // 2), at + max(1.0, width // 2)):
-                    tried(power)
-        if len(known) == before:
-            return
+def _again(cell: Cell, best: Best, level: str, seeds: range) -> list[Reached]:
+    limits = {level: min(MOST_SECONDS, _AGAIN * best.seconds)}
+    return [of_setting(cell.data, cell.late, law(cell.law, seed), best.setting, limits, own=True) for seed in seeds]
 
 
-def _commit() -> str:
-    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=TABLE.parent)
-    return found.stdout.strip()
+def over_laws(ratios: Mapping[tuple[Cell, str, str], float]) -> tuple[dict[str, float], dict[str, str]]:
+    """Return what is reported, with targets: each cell, and medians over the laws of the delays."""
+    found: dict[str, float] = {}
+    targets: dict[str, str] = {}
+    for (cell, column, level), value in ratios.items():
+        key = f"{cell.name.replace(' | ', ', ')}: {column} {level}"  # a bar would end a column of the table
+        found[key] = value
+        if column == "tuned" and _level(level) == "1e-1":
+            targets[key] = ">= 0.9"
+    for (column, level, late), by_data in _TARGETS.items():
+        for data, target in by_data.items():
+            values = [
+                value for (cell, *which), value in ratios.items()
+                if [which[0], _level(which[1])] == [column, level] and cell.data == data and cell.late == late
+            ]  # fmt: skip
+            if values:
+                key = f"{data}, {late}, median of {len(values)} laws: {column} {level}"
+                found[key], targets[key] = statistics.median(values), target
+    near = [value for (_, column, level), value in ratios.items() if column == "tuned" and _level(level) == "1e-1"]
+    if near:
+        found["all rows, median: tuned 1e-1"] = statistics.median(near)
+        targets["all rows, median: tuned 1e-1"] = ">= 1.5"
+    return found, targets
 
 
-@cache
-def _ours(data: str, late: str, name: str) -> dict[str, float]:
-    """Return the times of `adaptive`, from which the search takes how long a published method may try."""
-    return of_adaptive(data, late, law(name, SEARCH_SEED)).times
-
-
-def _bests(best: Mapping[str, Any]) -> str:
-    return ", ".join(
-        f"{level} {found['seconds']:.1f} s ({found['scheme']}, {found['optimizer']}, {found['rate']:g}x)"
-        for level, found in sorted(best.items())
-    )
+def _level(said: str) -> str:
+    return said.partition(",")[0]
 
 
 def alone(data: str, levels: Mapping[str, float]) -> dict[str, float]:
@@ -330,94 +129,67 @@ def alone(data: str, levels: Mapping[str, float]) -> dict[str, float]:
 
     problem, least = experiment(data).problem, optimum(data)
     begin, found = time.perf_counter(), dict[str, float]()
-    paused = [0.0]
 
     def both(x: Array) -> tuple[float, Array]:
         (exact,) = problem.exact([x])
         value = exact.loss + problem.penalty(x)
         for level, depth in levels.items():
             if least.gap(value) <= depth and level not in found:
-                found[level] = time.perf_counter() - begin - paused[0]
+                found[level] = time.perf_counter() - begin
         return value, exact.gradient + problem.penalty_gradient(x)
 
     minimize(both, problem.initial(), jac=True, method="L-BFGS-B", options={"maxiter": 3000, "maxfun": 6000, "ftol": 0})
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--search", action="store_true", help="tune the published methods, and write the table")
-    parser.add_argument("--minutes", type=float, default=180.0, help="of the search, at most")
-    parser.add_argument("--only", default="", metavar="WORD", help="cells with this word in their names")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--quick", action="store_true")
-    chosen = parser.parse_args()
-    if chosen.search:
-        search(chosen.minutes, chosen.only)
-        return
-    table: dict[str, Any] = json.loads(TABLE.read_text()) if TABLE.exists() else {}
-    seeds = range(2 if chosen.quick else chosen.seeds)
-    ratios: dict[str, float] = {}
-    for data in DATA[:1] if chosen.quick else DATA:
-        print(f"{data}: {task_seconds(data) * 1e3:.2f} ms a task; alone, one machine: {_seconds(alone(data, LEVELS))}")
-        for name, late in itertools.product(LAWS[:1] if chosen.quick else LAWS, LATE):
-            cell = f"{data} | {name} | {late}"
-            if chosen.only in cell:
-                ratios |= _compared(cell, data, name, late, table.get(cell, {}).get("best", {}), seeds)
-    targets = {
-        key: by_data[key.partition(", ")[0]]
-        for key in ratios
-        for (level, kind), by_data in _TARGETS.items()
-        if "carry" in key and key.endswith(f"{kind} {level}")
-    }
-    report("time_to_target", ratios, targets)
-
-
-_TARGETS = {
-    ("1e-1", "tuned"): dict.fromkeys(DATA, ">= 0.9"),
-    ("1e-2", "tuned"): {"kc_housing": ">= 12", "covertype": ">= 10", "amazon": ">= 1.2"},
-    ("1e-3", "tuned"): {"kc_housing": ">= 12", "covertype": ">= 6", "amazon": ">= 3.5"},
-    ("1e-1", "paper"): dict.fromkeys(DATA, ">= 3"),
-}
-
-
-def _compared(cell: str, data: str, name: str, late: str, best: Mapping[str, Any], seeds: range) -> dict[str, float]:
-    """Print a cell, and return how many times sooner `adaptive` was, in the median over the seeds."""
-    ours = [of_adaptive(data, late, law(name, seed)) for seed in seeds]
-    paper = [of_paper(data, late, law(name, seed)) for seed in seeds]
-    print(f"{cell}: adaptive, {statistics.median(one.own for one in ours) * 1e3:.1f} ms of its own a step")
-    named, ratios = cell.replace(" | ", ", "), dict[str, float]()  # a bar would end a column of the table
-    for level in LEVELS:
-        times = [one.times.get(level) for one in ours]
-        if any(seconds is None for seconds in times):
-            print(f"  {level}: not reached by adaptive on every seed")
-            continue
-        mine = [seconds for seconds in times if seconds is not None]
-        said = f"  {level}: adaptive {_range(mine)}"
-        theirs = [one.times.get(level) for one in paper]
-        known = [seconds for seconds in theirs if seconds is not None]
-        said += f"; the paper's setting {_range(known)}" if len(known) == len(mine) else "; the paper's setting: never"
-        if len(known) == len(mine):
-            ratios[f"{named}: paper {level}"] = statistics.median(a / b for a, b in zip(known, mine, strict=True))
-        if level in best:
-            setting = Setting(best[level]["scheme"], best[level]["optimizer"], best[level]["rate"])
-            limit = {level: MOST_SECONDS}
-            tuned = [of_setting(data, late, law(name, seed), setting, limit).times.get(level) for seed in seeds]
-            reached = [seconds for seconds in tuned if seconds is not None]
-            said += f"; tuned {_range(reached)} ({setting.text}, {len(reached)} of {len(tuned)} seeds)"
-            if len(reached) == len(mine):
-                pairs = zip(reached, mine, strict=True)
-                ratios[f"{named}: tuned {level}"] = statistics.median(a / b for a, b in pairs)
-        print(said, flush=True)
-    return ratios
-
-
 def _range(seconds: list[float]) -> str:
     return f"{statistics.median(seconds):.2f} s ({min(seconds):.2f} to {max(seconds):.2f})" if seconds else "never"
 
 
-def _seconds(found: Mapping[str, float]) -> str:
-    return ", ".join(f"{level} in {seconds:.2f} s" for level, seconds in found.items())
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add: Callable[..., object] = parser.add_argument
+    add("--search", action="store_true", help="tune the published methods, and write the table")
+    add("--minutes", type=float, default=180.0, help="of the search, at most")
+    add("--measure", action="store_true", help="measure how long a task takes, and write it into the table")
+    add("--only", default="", metavar="WORD", help="cells with this in their names")
+    add("--seeds", type=int, default=5)
+    add("--again", type=float, default=4.0, metavar="MINUTES", help="for which a cell is searched once more")
+    add("--draw", type=int, default=None, metavar="SEED", help="of the cell that is; by default another each time")
+    add("--quick", action="store_true", help="one data set, one law of the delays, two seeds")
+    return parser
+
+
+def main() -> None:
+    """Measure and report."""
+    chosen = _parser().parse_args()
+    if chosen.search:
+        search(chosen.minutes, chosen.only)
+        return
+    if chosen.measure:
+        measure()
+        return
+    seeds = range(2 if chosen.quick else chosen.seeds)
+    wanted = [
+        cell for cell in cells() if chosen.only in cell.name and not (chosen.quick and (cell.data, cell.law) != _FIRST)
+    ]
+    for data in dict.fromkeys(cell.data for cell in wanted):
+        reached = ", ".join(f"{level} in {seconds:.2f} s" for level, seconds in alone(data, LEVELS).items())
+        print(f"{data}: {task_seconds(data) * 1e3:.3g} ms a task; alone, one machine: {reached}")
+    for cell in wanted:
+        counts = ", ".join(f"{len(done_of(cell, kind))} methods tuned for {name}" for kind, name in _COLUMNS.items())
+        print(f"{cell.name}: {counts}")
+    ratios = {(cell, *where): value for cell in wanted for where, value in compared(cell, seeds).items()}
+    drawn = secrets.randbelow(10_000) if chosen.draw is None else chosen.draw
+    print(f"to search the same cell again: --draw {drawn}")
+    differ = search_again(drawn, chosen.again)
+    found, targets = over_laws(ratios)
+    report("time_to_target", found, targets)
+    if differ:
+        raise SystemExit("the search comes out otherwise than in the table:\n" + "\n".join(differ))
+
+
+_FIRST = (DATA[1], LAWS[0])
 
 
 if __name__ == "__main__":
