@@ -6,7 +6,6 @@ ERASUREHEAD_DATA to their folder.
 
     python benchmarks/hard_cases.py                       all rows, two seeds
     python benchmarks/hard_cases.py --only kc_housing     rows with this in their names
-    python benchmarks/hard_cases.py --processes           thirty real processes beside the virtual clock, to gap 1e-2
 """
 
 from __future__ import annotations
@@ -18,25 +17,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from common import report
-from erasurehead import delays, engines, optimizers, training
-from erasurehead._internal.arrays import Array
-from erasurehead.schemes.text import parse_rate, parse_scheme
+from erasurehead import delays
 from target_cells import (
     DATA,
     LATE,
     LEVELS,
     MEAN,
-    PAPER,
     SORTED,
     WORKERS,
     Reached,
-    experiment,
     law,
     of_adaptive,
     of_paper,
-    optimum,
-    problem_of,
-    task_seconds,
 )
 
 MOST_SECONDS = 60.0  # of the clock, for the paper's setting
@@ -90,89 +82,13 @@ def _said(runs: list[Reached]) -> str:
     return ", ".join([*said, f"least gap {least:.1e}", *([f"{diverged} diverged"] if diverged else [])])
 
 
-class _Models(training.Callback):
-    """Keeps every model, to be evaluated when no clock runs any more."""
-
-    def __init__(self) -> None:
-        self.kept: list[tuple[float, float, Array]] = []  # when the step ended, what the engine waited, and the model
-
-    def on_step_end(self, row: training.StepRow, x: Array) -> None:
-        self.kept.append((row.end, row.waited, x))
-
-    def times(self, data: str) -> tuple[dict[str, float], dict[str, int]]:
-        """Return when each level was reached, in seconds and in steps."""
-        problem, least = problem_of(data), optimum(data)
-        seconds: dict[str, float] = {}
-        steps: dict[str, int] = {}
-        for step, (end, _, x) in enumerate(self.kept, start=1):
-            gap = least.gap(problem.objective(x))
-            for level, depth in LEVELS.items():
-                if gap <= depth and level not in seconds:
-                    seconds[level], steps[level] = end, step
-        return seconds, steps
-
-
-def _timed(data: str, scheme: str, optimizer: optimizers.Optimizer, engine: engines.Engine, steps: int) -> _Models:
-    kept = _Models()
-    training.train(problem_of(data), parse_scheme(scheme, WORKERS), optimizer, engine, steps, [kept],
-                   evaluate_every=0, tolerance=None)  # fmt: skip
-    return kept
-
-
-def processes(data: str, seed: int) -> dict[str, float]:
-    """Return by how much thirty processes differ from the virtual clock, in the ratio of paper to adaptive.
-
-    The virtual times have, for each step, what a step of the processes took beyond a virtual one on average.
-    """
-    rate = experiment(data).config.optimizer.rate
-    assert rate is not None
-    x, model = problem_of(data).initial(), law("exponential", seed)
-    sides = {
-        "adaptive": ("adaptive()", lambda: optimizers.QuasiNewton(x), 40),
-        "paper": (PAPER, lambda: optimizers.Nesterov(x, parse_rate(rate)), 150),
-    }
-    times: dict[tuple[str, str], dict[str, float]] = {}
-    excess: dict[str, float] = {}
-    taken: dict[str, dict[str, int]] = {}
-    for name, (scheme, made, steps) in sides.items():
-        virtual = engines.VirtualEngine(model, late="carry", seconds_per_task=task_seconds(data))
-        on_clock = _timed(data, scheme, made(), virtual, steps)
-        real = _timed(data, scheme, made(), engines.ProcessEngine(model, late="carry"), steps)
-        times[name, "virtual"], taken[name] = on_clock.times(data)
-        times[name, "real"], _ = real.times(data)
-        excess[name] = (real.kept[-1][0] - on_clock.kept[-1][0]) / min(len(real.kept), len(on_clock.kept))
-    found: dict[str, float] = {}
-    for name in sides:
-        found[f"{data}: {name}, excess of a step, ms"] = 1e3 * excess[name]
-    for level in ("1e-1", "1e-2"):
-        if all(level in one for one in times.values()):
-            raw = times["paper", "real"][level] / times["adaptive", "real"][level]
-            with_excess = [times[name, "virtual"][level] + taken[name][level] * excess[name] for name in sides]
-            found[f"{data}: real ratio {level}"] = raw
-            found[f"{data}: virtual ratio {level}"] = (
-                times["paper", "virtual"][level] / times["adaptive", "virtual"][level]
-            )
-            off = raw * with_excess[0] / with_excess[1]
-            found[f"{data}: ratios differ {level}"] = max(off, 1.0 / off)
-        for (name, clock), one in times.items():
-            print(f"{data}, {name}, {clock}: {level} " + (f"{one[level]:.2f} s" if level in one else "never"))
-    return found
-
-
 def main() -> None:
     """Measure and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", metavar="WORD", help="rows with this in their names")
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--processes", action="store_true", help="thirty processes beside the virtual clock")
     chosen = parser.parse_args()
     found: dict[str, float] = {}
-    if chosen.processes:
-        for data in ("kc_housing", "amazon"):
-            if chosen.only in data:
-                found |= processes(data, seed=1)
-        report("hard_cases", found, {key: "<= 1.15" for key in found if "differ" in key})
-        return
     for data, (name, case), late in itertools.product(DATA, CASES.items(), LATE):
         cell = f"{data}, {name}, {late}"
         if chosen.only in cell:

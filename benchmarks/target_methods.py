@@ -97,18 +97,23 @@ def of_setting(data: str, late: str, model: delays.Delays, setting: Setting, lim
                own: bool = False) -> Reached:  # fmt: skip
     """Train with a setting until nothing more can come of it, and return when each level was reached."""
     problem = problem_of(data)
-    x = problem.initial()
     if setting.optimizer == LBFGS:
-        plain = copy.copy(problem)
-        plain.curved = False  # nothing is known of it, so that nothing is scaled
-        return timed(data, late, model, setting.scheme, optimizers.QuasiNewton(x), limits, own, plain)
+        problem = copy.copy(problem)
+        problem.curved = False  # nothing is known of it, so that nothing is scaled
+    return timed(data, late, model, setting.scheme, optimizer_of(data, setting), limits, own, problem)
+
+
+def optimizer_of(data: str, setting: Setting) -> optimizers.Optimizer:
+    """Return the optimizer of a setting, at the first model."""
+    x = problem_of(data).initial()
+    if setting.optimizer == LBFGS:
+        return optimizers.QuasiNewton(x)
     scaling, move = next((name, setting.optimizer[len(name):]) for name in reversed(_POWERS)
                          if setting.optimizer.startswith(name))  # fmt: skip
     made = optimizers.Nesterov if move == "nesterov" else optimizers.GradientDescent
     power = _POWERS[scaling]
     rate = setting.rate * _safe_rate(data, power)
-    moved = Scaled(made(x, rate), _units(data, power)) if power else made(x, rate)
-    return timed(data, late, model, setting.scheme, moved, limits, own)
+    return Scaled(made(x, rate), _units(data, power)) if power else made(x, rate)
 
 
 class Scaled(optimizers.Optimizer):
