@@ -99,12 +99,10 @@ def main() -> None:
         if name not in known:
             parser.error(f"there is no benchmark {name!r}; known are {', '.join(known)}")
     head = commit()
-    rows: dict[str, list[str]] = {}
     for name in names:
         found = measure(name, options)
         row = name if found is None else found["benchmark"]
-        rows[row] = rows_of(row, found, head)
-    write(rows)
+        write({row: rows_of(row, found, head)})  # at once: whoever ends it early keeps what was measured
 
 
 if __name__ == "__main__":
