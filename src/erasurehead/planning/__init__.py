@@ -1,4 +1,4 @@
-"""What will happen: closed forms, simulation, and advice before a run is made."""
+"""Predictions before a run: closed forms, simulation and advice on which scheme to use."""
 
 from erasurehead.planning.accuracy import Accuracy as Accuracy
 from erasurehead.planning.accuracy import measured_accuracy as measured_accuracy

@@ -1,4 +1,4 @@
-"""How many steps a setting needs: how fast its estimates bring the objective down, and how far their noise lets it."""
+"""How many steps a setting needs, from the convergence rate of its estimates and the floor that their noise sets."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from erasurehead.planning.trainer import GAP, Trainer
 from erasurehead.problems.base import Problem
 
 NOISE = 0.01
-"""Of data whose rows are in no order. Measured: 97 settings on 12 workers, to a gap of 0.01, are met by it."""
+"""Noise of data whose rows are in no order; it fits measurements of 97 settings on 12 workers to a gap of 0.01."""
 
 SORTED_NOISE = 0.3
-"""Of data whose tasks differ as much as rows sorted by their label do."""
+"""Noise of data whose tasks differ as much as those of rows sorted by label."""
 
 PACE = 0.05
-"""About ninety exact steps to a gap of 0.01."""
+"""Pace at which about ninety exact steps reach a gap of 0.01."""
 
-_NOISY = 6  # runs that the noise is measured by
+_NOISY = 6  # runs from which the noise is measured
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """What is to be reached, and what the data are like.
+    """The target of training, and how the data behave.
 
     Arguments:
-        gap: the part of the first gap of the objective, f(x_0) - f*, that may remain, in (0, 1).
-        noise: the part of it around which a run hovers whose every step sees the gradient of one random task alone:
-            how much tasks differ. At least 0.
-        pace: by how much an exact step lowers the logarithm of the gap, greater than 0.
+        gap: fraction of the initial gap of the objective, f(x_0) - f*, that may remain, in (0, 1).
+        noise: fraction of the initial gap around which a run hovers if each step sees the gradient of only one random
+            task: a measure of how much tasks differ. At least 0.
+        pace: decrease of the logarithm of the gap in an exact step, greater than 0.
     """
 
     gap: float = 0.01
@@ -52,39 +52,50 @@ class Accuracy:
 
     @classmethod
     def of(cls, constants: Constants, epsilon: float) -> Accuracy:
-        """Return what the constants of an objective come to, for steps of size 1 / beta.
+        """Return the accuracy that follows from the constants of an objective, for steps of size 1 / beta.
 
-        Their `sigma` is the longest gradient of a task: a gradient of one task alone is off by so much at most.
+        `constants.sigma`, the largest gradient norm of a task, bounds the error of the gradient of a single task.
+
+        Arguments:
+            constants: constants of the objective and its gradients.
+            epsilon: error f - f* to reach, greater than 0.
         """
         kappa = min(constants.kappa, 1.0 - 1e-12)
         noise = constants.sigma**2 / (4.0 * constants.beta * constants.gap)
         return cls(min(epsilon / constants.gap, 1.0 - 1e-12), noise, -math.log1p(-kappa))
 
     def to(self, gap: float) -> Accuracy:
-        """Return the same data with another gap to reach."""
+        """Return a copy with another gap to reach, in (0, 1)."""
         return replace(self, gap=gap)
 
     @property
     def exact_steps(self) -> float:
-        """Steps that the exact gradient needs, not rounded."""
+        """Number of steps that training with the exact gradient needs, not rounded."""
         return math.log(1.0 / self.gap) / self.pace
 
     def floor(self, counted: Counted) -> float:
-        """Return the part of the first gap that the errors of a setting's estimates keep.
+        """Return the fraction of the initial gap below which the errors of a setting's estimates keep it.
 
-        Noise of variance s^2 leaves steps of size r hovering r s^2 / 4 above the minimum, whatever the curvature;
-        a constant error b of the gradient, ||b||^2 / (2 curvature). With s^2 and b^2 in units of how far one task's
-        gradient is off, and the curvature times r about half the pace, that is noise * (variance + 4 bias / pace).
-        Errors of successive steps that are alike add up, until the pace has made them forgotten.
+        With gradient noise of variance s^2, steps of size r hover r s^2 / 4 above the minimum, whatever the curvature;
+        with a constant error b of the gradient, ||b||^2 / (2 curvature) above it. With s^2 and b^2 in units of the
+        squared error of a single task's gradient, and the curvature times r about half the pace, that is
+        noise * (variance + 4 bias / pace). Correlated errors of successive steps add up, but decay with the pace.
+
+        Arguments:
+            counted: how much tasks count in the setting's estimates.
         """
         variance = counted.noise(math.exp(-0.5 * self.pace))
         return self.noise * (variance / max(counted.mean, 1e-300) + 4.0 * counted.bias / self.pace)
 
     def steps(self, counted: Counted) -> float:
-        """Return the steps that a setting needs, not rounded; inf where its errors keep it from the gap.
+        """Return the number of steps that a setting needs, not rounded; inf if its errors keep it above the gap.
 
-        The gap falls by `pace * mean` a step towards the floor: 1 / (1 - missing) for an estimate that is left too
-        short, and no slower than with the exact gradient for one that is rescaled, as long as the floor is far below.
+        The logarithm of the gap falls by `pace * mean` a step, down to the floor. An estimate that is not rescaled
+        needs 1 / (1 - missing) times the exact steps; one that is rescaled needs as many as the exact gradient, as
+        long as the floor is far below.
+
+        Arguments:
+            counted: how much tasks count in the setting's estimates.
         """
         floor = self.floor(counted)
         if counted.mean <= 0.0 or floor >= self.gap:
@@ -95,19 +106,23 @@ class Accuracy:
 def measured_accuracy(
     problem: Problem, optimizer: Callable[[], Optimizer], n_tasks: int, gap: float, max_steps: int
 ) -> Accuracy:
-    """Measure how far noise keeps training from a gap, with the optimizer and the step size that are used.
+    """Measure noise and pace of training with the optimizer and the step size that are used.
 
-    Momentum adds the noise of many steps up, so that tasks alone do not tell it: training is repeated with half of the
-    tasks missing at random, and what that adds to the gap is the noise; divided by the variance of those estimates it
-    holds for others. It adds up for a while, so that what counts is what has come by the time at which exact training
-    has met the target, up to twice that time.
+    Momentum accumulates the noise of many steps, so that the gradients of tasks alone do not determine it. Training is
+    repeated with half of the tasks missing at random; what that adds to the gap, divided by the variance of those
+    estimates, is the noise. As noise accumulates over steps, it is measured from the step at which exact training
+    reaches the target up to twice that step.
 
     Arguments:
-        problem: with its penalty.
+        problem: the problem, with its penalty.
         optimizer: makes a new optimizer at its initial model.
-        n_tasks: n, tasks of consecutive samples as in training.
-        gap: to be reached.
-        max_steps: steps that training has, at least 1.
+        n_tasks: number of tasks, of consecutive samples as in training.
+        gap: fraction of the initial gap to reach, in (0, 1).
+        max_steps: largest number of training steps, at least 1.
+
+    Returns:
+        The accuracy with this gap, and with measured noise and pace; its noise is 1 if training with missing tasks
+        diverged.
     """
     trainer = Trainer(problem, optimizer, (GAP, gap), max_steps)
     exact = list(trainer.measures(None, n_tasks))

@@ -1,4 +1,4 @@
-"""When each message of a code arrives, many steps at once: what wait rules are tried on."""
+"""Simulated arrival times of a code's messages, many steps at once, as input of wait rules."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from erasurehead.errors import invalid, real
 
 
 class Arrivals:
-    """Arrival times of steps at the beginning of which every worker is idle (late work is dropped: `preempt`).
+    """Arrival times of steps in which every worker is idle at the beginning (late work is dropped: `preempt`).
 
-    A worker computes its messages one after the other; each takes `seconds_per_task` for each of its tasks, plus a
-    delay of its own.
+    A worker computes its messages one after the other; each takes `seconds_per_task` for each of its tasks, plus its
+    own delay.
 
     Arguments:
-        code: who sends what.
+        code: the code, which says who sends which message.
         delays: how slow the workers are.
         seconds_per_task: computing time of one task's partial gradient, at least 0.
-        vectors: in a message, each of which takes the same work: 2 where curvatures come beside gradients.
+        vectors: number of vectors in a message, which all take the same work: 2 if curvatures come with gradients.
     """
 
     def __init__(self, code: GradientCode, delays: Delays, seconds_per_task: float = 0.0, *, vectors: int = 1) -> None:
@@ -36,11 +36,11 @@ class Arrivals:
         work *= vectors
         counts = code.messages_per_worker
         self._one_each = len(work) == code.n_workers and bool((np.diff(code.owner) > 0).all())
-        if self._one_each:  # message i is that of worker i: nothing to look up, which counts for a million workers
+        if self._one_each:  # message i is that of worker i: no look-ups, which matters for a million workers
             self._work: list[float | Array] = [_alike(work)]
             return
         units = int(counts.max())
-        # For each unit, the workers that send so many messages, and which message it is.
+        # For each unit, the workers that send more messages than that, and the number of that message.
         self._senders = [np.flatnonzero(counts > unit) for unit in range(units)]
         self._messages = [
             np.array([code.messages_of(int(worker))[unit] for worker in self._senders[unit]], dtype=np.int64)
@@ -57,8 +57,8 @@ class Arrivals:
 
         Arguments:
             first: the first step.
-            count: how many steps.
-            out: where to write, shape (count, n_messages), C-contiguous; made if None.
+            count: number of steps.
+            out: array to write to, shape (count, n_messages), C-contiguous; if None, a new one is made.
 
         Returns:
             Shape (count, n_messages); inf for a message that never comes.
@@ -74,12 +74,15 @@ class Arrivals:
         return times
 
     def precedence(self, first: int, seed: int, count: int = 1) -> Array:
-        """Return who goes first among messages of a step that arrive at the same moment, shape (count, n_messages).
+        """Return keys that break ties between messages of a step that arrive at the same moment.
 
         Arguments:
             first: the first step.
-            seed: of the draw.
-            count: how many steps.
+            seed: seed of the random keys.
+            count: number of steps.
+
+        Returns:
+            Shape (count, n_messages); the message with the smaller key comes first.
         """
         code = self.code
         if self._one_each:
@@ -98,5 +101,5 @@ class Arrivals:
 
 
 def _alike(work: Array) -> float | Array:
-    """Return the one number that all workers have, if they do."""
+    """Return a single number if all workers have the same, and the array otherwise."""
     return float(work[0]) if bool((work == work[0]).all()) else work

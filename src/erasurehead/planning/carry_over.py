@@ -1,4 +1,4 @@
-"""Steps that remember each other: workers that are still busy with an older order when the next one is out."""
+"""Simulation of dependent steps: workers may still be busy with an older order when the next one is given."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _HELD = 1 << 20  # computing and waiting times held at once
 
 @dataclass(frozen=True, eq=False)
 class _Idle(Program):
-    """A worker that takes its time and computes nothing."""
+    """A worker's program that takes time, but computes nothing."""
 
     sends: tuple[MessageSpec, ...]
 
@@ -72,30 +72,32 @@ def simulate_with_memory(
     chains: int = 1,
     warm: int = 0,
 ) -> Simulation:
-    """Simulate successive steps as the virtual engine takes them, with no model or gradient behind it.
+    """Simulate successive steps as the virtual engine runs them, without model and gradients.
 
-    Where workers send one message each and late work is carried on, all workers of a step are moved at once; other
-    codes go through the engine's heap of events, some 100,000 arrivals a second. Where steps do not depend on each
-    other (`late="preempt"`, from which this differs in nothing but speed) use `simulate`.
+    If every worker sends one message and late work is carried on, all workers of a step are simulated at once;
+    otherwise the engine's event queue is used, which handles about 100,000 arrivals a second. For independent steps
+    (`late="preempt"`), `simulate` gives the same results faster.
 
     Arguments:
-        decoder: of the code.
-        rule: when to stop.
+        decoder: decoder of the code.
+        rule: wait rule.
         delays: how slow the workers are.
-        steps: how many, at least 1. Successive steps are not independent.
+        steps: number of steps, at least 1; successive steps are not independent.
         seconds_per_task: computing time of a task, at least 0.
-        first_step: the step of the first.
-        late: what a worker does that is busy when the next order is out.
-        seed: of the order of messages that arrive at the same moment.
-        watch: shown the steps, in order where there is one chain.
-        chains: how many runs, each from idle workers, the steps are cut into, to be simulated beside each other.
-        warm: steps that each chain goes through before those that are returned, so that workers are as busy as ever.
+        first_step: number of the first step.
+        late: what a worker does with old work when the next order is given.
+        seed: seed that breaks ties between messages that arrive at the same moment.
+        watch: called with the steps, in order if there is one chain.
+        chains: number of runs into which the steps are split; each begins with idle workers, and they are simulated
+            side by side. Used only if all workers of a step are simulated at once.
+        warm: number of steps that each chain simulates before those that are returned, until workers are as busy as in
+            a long run. Used only together with `chains`.
 
     Returns:
-        As of `simulate`; once the rule cannot be met any more, all further steps are inf.
+        The steps, as in `simulate`; once the rule can no longer be met, the seconds of all further steps are inf.
 
     Raises:
-        InvalidArgument: the rule can never be met with this code.
+        InvalidArgument: if the rule can never be met with this code.
     """
     check_count("steps", steps)
     code = decoder.code
@@ -118,7 +120,7 @@ def _carried(
     chains: int,
     warm: int,
 ) -> Simulation:
-    """Move all workers of a step at once: who is busy takes the newest order when it is done with its older one."""
+    """Simulate all workers of a step at once; a busy worker takes the newest order when its older one is done."""
     code = decoder.code
     chains = max(1, min(chains, steps))
     length = -(-steps // chains)
@@ -127,7 +129,7 @@ def _carried(
     seconds, residual = np.full(shape, np.inf), np.full(shape, float(code.n_tasks))
     arrived = np.zeros(shape, dtype=np.int64)
     clock = np.zeros((chains, 1))
-    free = np.zeros((chains, code.n_workers))  # when each worker is done with what it is at
+    free = np.zeros((chains, code.n_workers))  # when each worker finishes its current work
     begins = first_step + np.arange(chains) * (length + warm)
     span = max(1, min(length + warm, _HELD // (chains * code.n_workers)))
     alive = np.ones(chains, dtype=bool)
@@ -135,7 +137,7 @@ def _carried(
         count = min(span, length + warm - low)
         times = np.stack([arrivals.block(int(begin) + low, count, None) for begin in begins], axis=1)
         stops = np.full((count, chains), np.inf)
-        for row in range(count):  # what a worker takes becomes when its message is in
+        for row in range(count):  # turn the durations in `times` into arrival times
             started = np.maximum(free, clock)
             done = times[row] + started
             np.subtract(done, clock, out=times[row])
@@ -163,7 +165,7 @@ def _carried(
 
 
 def _stop(rule: WaitRule, decoder: Decoder, times: Array, arrivals: Arrivals, steps: IntArray, seed: int) -> Array:
-    """Return when waiting stops in each chain; messages that arrive together are told apart in `times`."""
+    """Return when waiting stops in each chain; ties between messages are broken in `times` in place."""
     stop = rule.stop_times(times, decoder)
     last = (times == stop[:, None]) & np.isfinite(times)
     for chain in np.flatnonzero(np.count_nonzero(last, axis=1) > 1).tolist():
@@ -200,7 +202,7 @@ def _by_event(
             try:
                 order = replace(order, step=first_step + number, round=number, posted=posted)
                 result = rounds.gather(order)
-            except (Unreachable, EngineError):  # or nobody is left who could answer
+            except (Unreachable, EngineError):  # the rule cannot be met, or no worker is left to answer
                 break
             seconds[number] = result.waited
             residual[number] = result.decoding.residual

@@ -1,4 +1,4 @@
-"""The constants of the convergence bounds, estimated from a problem: what Theorem 3 needs to speak of real data."""
+"""Estimates of the constants of the convergence bounds for a problem, to apply Theorem 3 to real data."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from erasurehead.errors import check_count, invalid
 from erasurehead.planning.convergence import Constants
 from erasurehead.problems.base import Problem, split_samples
 
-_CLOSE = 100  # steps of L-BFGS
-_LOOKED_AT, _ROWS = 32, 8  # tasks, and rows of each, that the variance within tasks is taken from
+_CLOSE = 100  # steps of L-BFGS towards the minimum
+_LOOKED_AT, _ROWS = 32, 8  # tasks, and rows of each, from which the variance within tasks is estimated
 
 
 def estimate_constants(
@@ -20,21 +20,21 @@ def estimate_constants(
 ) -> Constants:
     """Estimate mu, beta, sigma and the gap of a problem, along the path of gradient descent from a model.
 
-    beta is the largest curvature found at points of the path, by power iteration on differences of gradients; sigma
-    the longest gradient of a task there (the penalty is added by the coordinator and never erased, so that it does
-    not count); mu the smallest ||grad f||^2 / (2 (f - f*)) there, but at least 2 * l2, which always holds for convex
-    losses where every parameter is penalised. f* is what L-BFGS reaches. So these are constants of the region that
-    training passes through, not of the whole space, where for logistic regression without a penalty mu would be 0.
+    beta is the largest curvature at three points of the path, found by power iteration on differences of gradients;
+    sigma is the largest gradient norm of a task there (without the penalty, which is added by the coordinator and never
+    erased); mu is the smallest ||grad f||^2 / (2 (f - f*)) on the path, but at least 2 * l2, which is valid for convex
+    losses if every parameter is penalised. f* is the objective that L-BFGS reaches. These are constants of the region
+    that training passes through, not of the whole space, where mu would be 0 for logistic regression without a penalty.
 
     Arguments:
-        problem: with its penalty.
-        n_tasks: n, tasks of consecutive samples as in training.
-        steps: of the path, at least 1; a gradient each, and a loss.
-        power_steps: power iterations a point, at least 1; two gradients each.
-        x: where the path begins; `problem.initial()` if left out.
+        problem: the problem, with its penalty.
+        n_tasks: number of tasks, of consecutive samples as in training.
+        steps: number of steps on the path, at least 1; each takes a gradient and a loss.
+        power_steps: power iterations per point, at least 1; each takes two gradients.
+        x: model at which the path begins; by default `problem.initial()`.
 
     Raises:
-        InvalidArgument: the path begins at the minimum, so that there is no gap.
+        InvalidArgument: if the path begins at the minimum, so that there is no gap.
     """
     check_count("steps", steps)
     check_count("power_steps", power_steps)
@@ -60,10 +60,11 @@ class TaskNoise:
     """How far the gradients of tasks differ.
 
     Attributes:
-        noise: the part of the first gap around which steps of size 1 / beta hover that see one random task's gradient
-            each: `sum_j ||g_j - g||^2 / n / (4 beta gap)` at the minimum, with `g_j` the mean gradient of task j.
-        ratio: the variance of tasks' mean gradients over what that within tasks makes of it: about 1 for rows in no
-            order, more the more the rows of a task are alike.
+        noise: fraction of the initial gap around which steps of size 1 / beta hover if each sees the gradient of one
+            random task: `sum_j ||g_j - g||^2 / n / (4 beta gap)` at the minimum, with `g_j` the mean gradient of task
+            j and g the gradient.
+        ratio: variance of the tasks' mean gradients, divided by the value expected from the variance within tasks:
+            about 1 for rows in no order, and larger the more alike the rows of a task are.
     """
 
     noise: float
@@ -71,13 +72,13 @@ class TaskNoise:
 
 
 def task_noise(problem: Problem, n_tasks: int, power_steps: int = 10, x: Array | None = None) -> TaskNoise:
-    """Measure how far the gradients of tasks differ, where it decides: close to the minimum.
+    """Measure how far the gradients of tasks differ close to the minimum, where this limits the accuracy.
 
     Arguments:
-        problem: with its penalty.
-        n_tasks: n, tasks of consecutive samples as in training, at most one a sample.
+        problem: the problem, with its penalty.
+        n_tasks: number of tasks, of consecutive samples as in training; at most the number of samples.
         power_steps: power iterations for the largest curvature, at least 1.
-        x: where the path begins; `problem.initial()` if left out.
+        x: model at which minimisation begins; by default `problem.initial()`.
     """
     begin = problem.initial() if x is None else x
     found = _minimised(problem, begin, _CLOSE)
@@ -122,7 +123,16 @@ def _gradient(problem: Problem, x: Array) -> Array:
 
 
 def minimum(problem: Problem, begin: Array, steps: int = 2000) -> float:
-    """Return the smallest objective that L-BFGS reaches from a model in so many steps at most."""
+    """Return the smallest objective that L-BFGS reaches from a model.
+
+    Arguments:
+        problem: the problem, whose penalty must be smooth.
+        begin: the model to begin with, shape (n_parameters,).
+        steps: largest number of steps.
+
+    Raises:
+        InvalidArgument: if the penalty is not smooth.
+    """
     return problem.objective(_minimised(problem, begin, steps))
 
 
@@ -157,7 +167,7 @@ def _curvature(problem: Problem, x: Array, power_steps: int) -> float:
 
 
 def _descend(problem: Problem, x: Array, rate: float, steps: int) -> tuple[list[Array], list[float], list[float]]:
-    # Only three points of the path are looked at again: a model may have hundreds of thousands of parameters.
+    # Only three points of the path are kept, as a model may have hundreds of thousands of parameters.
     kept: list[Array] = []
     losses: list[float] = []
     squares: list[float] = []
@@ -179,4 +189,4 @@ def _longest_task(problem: Problem, x: Array, n_tasks: int) -> float:
         gradient = np.empty(len(local))
         shard.combine(local, np.ones(1), 0, gradient)
         longest = max(longest, float(np.linalg.norm(gradient)))
-    return n_tasks * longest  # f is the mean of the f_i, a shard's gradient its summand
+    return n_tasks * longest  # f is the mean of the f_i, and a shard's gradient is one summand

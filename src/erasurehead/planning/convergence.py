@@ -1,4 +1,4 @@
-"""How many steps it takes: the convergence bounds of the ErasureHead paper, Lemma 1 and Theorems 1 to 3."""
+"""Bounds on the number of steps and on the time to converge: Lemma 1 and Theorems 1 to 3 of the ErasureHead paper."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from erasurehead.planning.step_times import lemma8
 
 @dataclass(frozen=True)
 class Constants:
-    """What the bounds need to know of an objective f = (1/n) sum_i f_i.
+    """Constants of an objective f = (1/n) sum_i f_i that the bounds depend on.
 
     Arguments:
-        mu: of the Polyak-Lojasiewicz inequality ||grad f||^2 / 2 >= mu (f - f*), greater than 0.
+        mu: constant of the Polyak-Lojasiewicz inequality ||grad f||^2 / 2 >= mu (f - f*), greater than 0.
         beta: smoothness, the largest curvature; at least mu.
-        sigma: the longest ||grad f_i(x)|| over all tasks i *along the whole trajectory*: a supremum, not a variance.
-        gap: f(x_0) - f*, greater than 0.
+        sigma: largest ||grad f_i(x)|| over all tasks i and *the whole trajectory*: a supremum, not a variance. At least
+            0.
+        gap: initial gap f(x_0) - f*, greater than 0.
     """
 
     mu: float
@@ -38,18 +39,18 @@ class Constants:
 
     @property
     def kappa(self) -> float:
-        """mu / beta, at most 1 (the paper's letter; elsewhere its inverse is called the condition number)."""
+        """mu / beta, at most 1: the paper's notation; the condition number is usually the inverse of it."""
         return self.mu / self.beta
 
 
 @dataclass(frozen=True)
 class Bound:
-    """E[f(x_T)] - f* <= factor ** T * gap + floor.
+    """The bound E[f(x_T)] - f* <= factor ** T * gap + floor on the error after T steps.
 
     Arguments:
-        factor: of one step, from 0 to 1.
-        floor: what remains however many steps are taken, at least 0.
-        gap: f(x_0) - f*.
+        factor: contraction factor of one step, from 0 to 1.
+        floor: part of the bound that remains after any number of steps, at least 0.
+        gap: initial gap f(x_0) - f*.
     """
 
     factor: float
@@ -57,7 +58,7 @@ class Bound:
     gap: float
 
     def after(self, steps: int) -> float:
-        """Return the bound after so many steps."""
+        """Return the bound after a number of steps."""
         return self.factor**steps * self.gap + self.floor
 
     def steps_to(self, epsilon: float) -> float:
@@ -70,10 +71,10 @@ class Bound:
 
 
 def lemma1(constants: Constants) -> Bound:
-    """Return the bound of gradient descent with the exact gradient and step 1/beta: uncoded or exactly coded.
+    """Return the bound for gradient descent with the exact gradient and step size 1/beta, uncoded or exactly coded.
 
     Arguments:
-        constants: of the objective and its gradients.
+        constants: constants of the objective and its gradients.
     """
     return Bound(1.0 - constants.kappa, 0.0, constants.gap)
 
@@ -82,11 +83,14 @@ def theorem1(constants: Constants, erasures: Erasures, n_tasks: int, shortened: 
     """Return the bound of Theorem 1 for the rescaled estimate g / (1 - p).
 
     Arguments:
-        constants: of the objective.
-        erasures: the code and how many workers are waited for; p must be below 1.
-        n_tasks: n; a group holds c = n / n_groups of them.
-        shortened: with step (1 - p) / beta, whose floor vanishes like 1/n; otherwise with step 1 / beta, whose floor
-            does not.
+        constants: constants of the objective and its gradients.
+        erasures: the code and the number of workers that are waited for; its p must be below 1.
+        n_tasks: n, the number of tasks; a group holds c = n / n_groups of them.
+        shortened: whether the step size is (1 - p) / beta, with a floor that vanishes like 1/n; otherwise it is
+            1 / beta, with a floor that does not vanish.
+
+    Raises:
+        InvalidArgument: if p is 1, as nothing is waited for.
     """
     p, q = erasures.p, erasures.q
     if p >= 1.0:
@@ -102,14 +106,17 @@ def theorem2(constants: Constants, n: int, c: int, r: int, shortened: bool = Tru
     """Return the simpler bound of Theorem 2, which needs c >= n ln 2 / r (that is, p <= 1/2).
 
     It follows from Theorem 1 with p <= exp(-c r / n) and q <= 2 p, and is looser: its floor 2 c e^(-cr/n) sigma^2 /
-    (mu n) is valid, but at least twice what the same estimates give, and four times for small p.
+    (mu n) is valid, but at least twice the one that these inequalities give, and four times for small p.
 
     Arguments:
-        constants: of the objective and its gradients.
-        n: how many workers there are, and tasks.
+        constants: constants of the objective and its gradients.
+        n: number of workers, and of tasks.
         c: workers in a group, each of which holds the same c tasks.
-        r: arrivals that are waited for, from 1 to n.
-        shortened: as of `theorem1`.
+        r: number of arrivals that are waited for, from 1 to n.
+        shortened: as in `theorem1`.
+
+    Raises:
+        InvalidArgument: if c is too small.
     """
     if c < n * math.log(2.0) / r:
         raise invalid("c", f"must be at least n ln 2 / r = {n * math.log(2.0) / r:.4g}", c)
@@ -128,10 +135,10 @@ class Theorem3:
         uncoded: log(gap/eps) / log(1/(1-kappa)) * (c log n + c + 1) / n.
         exact: the same steps, times (c log(n/c) + 2 c) / n.
         exact_as_printed: the same steps, times (c log(n/c) + c + 1) / n. It rests on the wrong (13) of Lemma 8, and
-            is no upper bound: with the corrected time c/n + H_(n/c)/(lambda n) and H_m <= log m + 1 the last term is
-            2 c, not c + 1. (From (13) itself, too, 2 c would follow.)
+            is not an upper bound: with the corrected time c/n + H_(n/c)/(lambda n) and H_m <= log m + 1 the last term
+            is 2 c, not c + 1. (2 c would follow from (13), too.)
         approximate: log(3 gap/eps) / log(1/(1-eta kappa)) * (c^2 log(1/(1-delta)) + c^2 + c) / n.
-        least_epsilon: eps_0 = 3 c e^(-c r/n) sigma^2 / (mu n), below which `approximate` says nothing.
+        least_epsilon: eps_0 = 3 c e^(-c r/n) sigma^2 / (mu n), the least error for which `approximate` is valid.
     """
 
     uncoded: float
@@ -142,14 +149,14 @@ class Theorem3:
 
 
 def theorem3(constants: Constants, n: int, c: int, r: int, epsilon: float) -> Theorem3:
-    """Return the bounds of Theorem 3: law scaled with the load, lambda = 1/c, n tasks on n workers.
+    """Return the bounds of Theorem 3, for the law scaled with the load, lambda = 1/c, and n tasks on n workers.
 
     Arguments:
-        constants: of the objective.
-        n: tasks and workers.
-        c: load of the coded schemes; also 1/lambda, for all three.
-        r: workers that ErasureHead waits for, smaller than n (delta = r/n).
-        epsilon: error to reach, smaller than the gap. `approximate` is inf below `least_epsilon`.
+        constants: constants of the objective and its gradients.
+        n: number of tasks, and of workers.
+        c: load of the coded schemes; also 1/lambda for all three schemes.
+        r: number of workers that ErasureHead waits for, from 1 to n - 1 (delta = r/n).
+        epsilon: error to reach, between 0 and the gap; `approximate` is inf if it is below `least_epsilon`.
     """
     check_count("r", r, at_most=n - 1)
     if not 0.0 < real(epsilon) < constants.gap:
@@ -174,14 +181,14 @@ def theorem3(constants: Constants, n: int, c: int, r: int, epsilon: float) -> Th
 class PredictedTimes:
     """Predicted time to reach an error: steps by Lemma 1 or Theorem 1, times the expected time of a step.
 
-    Unlike Theorem 3, whose bounds hold for lambda = 1/c and give away a constant factor, these take any lambda and
-    the times of `lemma8` as they are. Steps and step times are independent for the r-th arrival (the paper's
-    argument); stopping at all groups ends steps sooner without changing what is decoded, so that `joint` is
-    smaller.
+    Unlike Theorem 3, whose bounds hold for lambda = 1/c and are loose by a constant factor, these predictions are for
+    any lambda and use the times of `lemma8`. For the r-th arrival, the number of steps and their times are independent
+    (as the paper argues); stopping once all groups have answered ends steps sooner without changing what is decoded, so
+    that `joint` is smaller.
 
     Attributes:
         uncoded, exact, approximate, joint: as in `Lemma8`, in units of a full gradient on one idle machine;
-            inf where the floor is not below epsilon.
+            inf if the floor is not below epsilon.
     """
 
     uncoded: float
@@ -191,14 +198,14 @@ class PredictedTimes:
 
 
 def predicted_times(constants: Constants, n: int, c: int, r: int, rate: float, epsilon: float) -> PredictedTimes:
-    """Return the predicted times to reach an error under the scaled law, with whole steps.
+    """Return the predicted times to reach an error under the scaled law, with steps rounded up to whole numbers.
 
     Arguments:
-        constants: of the objective, such as `estimate_constants` finds for a data set.
-        n: tasks and workers.
+        constants: constants of the objective, such as those that `estimate_constants` finds for a data set.
+        n: number of tasks, and of workers.
         c: load of the coded schemes; divides n.
-        r: workers that ErasureHead waits for.
-        rate: lambda.
+        r: number of workers that ErasureHead waits for, from 1 to n.
+        rate: lambda, greater than 0.
         epsilon: error f - f* to reach, greater than 0.
     """
     if not real(epsilon) > 0.0:

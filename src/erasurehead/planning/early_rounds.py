@@ -1,4 +1,4 @@
-"""Rounds of a run that begins with few arrivals, one after the other: who had answered when each one stopped."""
+"""Simulated rounds of a run whose first steps stop after few arrivals: who had answered when each one stopped."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _AHEAD = 32  # steps whose delays are drawn at once
 
 @dataclass
 class EarlyRounds:
-    """Rounds that a run with an optimizer's early orders would see on the virtual clock, where late work is dropped.
+    """The rounds of a run with early orders on the virtual clock, where late work is dropped.
 
-    How many early steps there are is the optimizer's choice, so that each round is drawn when its order is out: for the
-    step of the order, as delays are drawn by the step and early steps count, with twice the work where the order asks
-    for curvatures, too. The scheme's own rules are shown who arrives, and are woken when they ask for it.
+    The optimizer decides how many early steps there are, so that each round is simulated when its order is given. Its
+    delays are those of the order's step, where early steps count, too; the work is doubled if the order also asks for
+    curvatures. The scheme's own wait rules see the arrivals one by one, and are called at the times they ask for.
 
     Arguments:
-        scheme: with a rule for orders of kind `"early"`, and rules of all other kinds that wait for the whole gradient.
-        delays: how slow the workers are; they do not follow the clock.
+        scheme: a scheme with a rule for orders of kind `"early"`, whose other rules wait for the whole gradient.
+        delays: how slow the workers are; they must not follow the clock.
         seconds_per_task: computing time of a task.
-        first: the step, of the delays, that is the run's first.
-        most: whole gradients that are given, at most.
+        first: number of the run's first step in the delays.
+        most: largest number of whole gradients.
 
     Attributes:
-        seconds: of each round so far.
-        whole: whether each round so far was one of a whole gradient, with no curvatures beside it.
+        seconds: time of each round so far, in seconds.
+        whole: for each round so far, whether it gave a whole gradient without curvatures.
     """
 
     scheme: Scheme
@@ -49,7 +49,7 @@ class EarlyRounds:
     most: int
 
     def __post_init__(self) -> None:
-        self.scheme = self.scheme.begin()  # what its rules learn is this run's alone
+        self.scheme = self.scheme.begin()  # rules learn separately in each run
         code = self.scheme.code
         self.seconds: list[float] = []
         self.whole: list[bool] = []
@@ -60,7 +60,11 @@ class EarlyRounds:
         self._drawn: dict[int, tuple[int, Array, Array]] = {}
 
     def answer(self, order: Order) -> Decoding | None:
-        """Return what is decoded of a round; None if it never ends, or there were as many as are given."""
+        """Return the decoding of a round; None if the round never ends, or the number of gradients is used up.
+
+        Arguments:
+            order: the optimizer's order of this round.
+        """
         if len(self.seconds) - self._early >= self.most:
             return None
         times, places = self._times(order.step, 2 if order.kind in WITH_CURVATURE else 1)
@@ -74,7 +78,7 @@ class EarlyRounds:
         return view.session.decoding()
 
     def _times(self, step: int, vectors: int) -> tuple[Array, Array]:
-        """Return when each message of a step arrives, and who goes first of those that arrive at the same moment."""
+        """Return when each message of a step arrives, and keys that break ties between simultaneous arrivals."""
         begin, times, places = self._drawn.get(vectors, (0, np.empty((0, 0)), np.empty((0, 0))))
         if not begin <= step < begin + len(times):
             arrivals, begin = self._arrivals[vectors], step
@@ -84,12 +88,14 @@ class EarlyRounds:
         return times[step - begin], places[step - begin]
 
     def worth(self, steps: int, seconds_per_step: float) -> float:
-        """Return how many whole steps the first rounds are worth: one each, but as much as they take if they ask for
-        curvatures.
+        """Return the number of whole steps that the first rounds are equivalent to.
+
+        A round with a whole gradient counts as one step; an early one, or one with curvatures, as the share or multiple
+        of a step's time that it takes.
 
         Arguments:
-            steps: how many rounds.
-            seconds_per_step: of a whole gradient; if it is not known, or nothing takes any time, each counts as one.
+            steps: number of rounds.
+            seconds_per_step: time of a step with a whole gradient; if it is 0 or not finite, each round counts as one.
         """
         if not (math.isfinite(seconds_per_step) and seconds_per_step > 0.0):
             return float(steps)
@@ -98,17 +104,31 @@ class EarlyRounds:
 
 
 def begins_early(scheme: Scheme, delays: Delays, late: LateWork) -> bool:
-    """Whether a run may begin with few arrivals, as the training loop has it: late work is dropped, by a rule."""
+    """Whether a run may begin with early orders, by the same conditions as in the training loop.
+
+    Arguments:
+        scheme: the scheme, which must have a rule for early orders.
+        delays: how slow the workers are; they must not follow the clock.
+        late: what busy workers do with old work; it must be dropped (`"preempt"`).
+    """
     return EARLY in scheme.rules and late == "preempt" and not delays.follows_clock
 
 
 def seconds_of_a_step(scheme: Scheme, delays: Delays, seconds_per_task: float, first: int, steps: int) -> float:
-    """Return the mean seconds of steps with whole gradients."""
+    """Return the mean seconds of steps with whole gradients.
+
+    Arguments:
+        scheme: the scheme.
+        delays: how slow the workers are.
+        seconds_per_task: computing time of a task.
+        first: the first step.
+        steps: number of steps, at least 1.
+    """
     return float(stop_times(scheme.decoder, scheme.rule, delays, steps, seconds_per_task, first).mean())
 
 
 def _wait(rule: WaitRule, view: View, times: Array, places: Array) -> float:
-    """Show a rule who arrives, until it stops; return when that is, inf if it never does."""
+    """Show arrivals to a rule until it stops; return the time when it does, inf if it never does."""
     alarm = Alarm(rule)
     coming = [message for message in np.lexsort((places, times)).tolist() if math.isfinite(times[message])]
     clock, came = 0.0, 0

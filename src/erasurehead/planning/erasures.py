@@ -1,8 +1,8 @@
 """Which groups of a repetition code are missing when r workers have answered: the ErasureHead paper, section 3.
 
-In the paper's letters: k workers in k/l groups of l, all members of a group sending the same message; the first r
-workers to answer are a uniformly random r-subset (any delays that are alike for all workers). p is the probability
-that one given group is missing, q that at least one of two given groups is.
+In the paper's notation: k workers form k/l groups of l, and all members of a group send the same message; the first r
+workers to answer are a uniformly random r-subset (for any delays that are exchangeable between workers). p is the
+probability that one given group is missing, q that at least one of two given groups is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from erasurehead.errors import check_count, invalid
 
 @dataclass(frozen=True)
 class Erasures:
-    """A repetition code of which the first `waited` workers are heard.
+    """A repetition code whose coordinator waits for the first `waited` workers.
 
     Arguments:
         n_workers: k, a multiple of `replicas`.
@@ -61,18 +61,18 @@ class Erasures:
         rest = self.n_workers - groups * self.replicas
         if rest < self.waited:
             return 0.0
-        # math.comb is exact; the quotient of two integers is rounded once.
+        # math.comb is exact, and the quotient of two integers is rounded only once.
         return math.comb(rest, self.waited) / math.comb(self.n_workers, self.waited)
 
     def moments(self) -> tuple[float, float]:
-        """Return E[Y_i] = 1 - p and E[Y_i Y_j] = 1 - q, of the indicators that groups are there. Lemma 2."""
+        """Return E[Y_i] = 1 - p and E[Y_i Y_j] = 1 - q, where Y_i indicates that group i has answered. Lemma 2."""
         return 1.0 - self.p, 1.0 - self.q
 
     def missing_groups(self) -> Array:
         """Return the distribution of the number of missing groups, shape (n_groups + 1,).
 
-        Inclusion and exclusion, P(j missing) = C(B, j) sum_i (-1)^i C(B-j, i) C(k - (i+j) l, r) / C(k, r), in whole
-        numbers: in floating point the alternating sum would lose all digits. Takes a second at 2,000 workers.
+        Computed by inclusion and exclusion, P(j missing) = C(B, j) sum_i (-1)^i C(B-j, i) C(k - (i+j) l, r) / C(k, r),
+        in integers, as the alternating sum would lose all digits in floating point. Takes a second for 2,000 workers.
         """
         groups = self.n_groups
         rest = [math.comb(self.n_workers - m * self.replicas, self.waited) for m in range(groups + 1)]
@@ -104,13 +104,17 @@ class Erasures:
         return n_tasks * self.p
 
     def lemma3(self, group_gradients: Array) -> tuple[float, float]:
-        """Return the factor of E[g(x)] and the second moment E[||g(x)||^2] of the estimate g of equation (1).
+        """Return mean factor and second moment of the estimate g of equation (1): Lemma 3.
 
-        E[g] = (1 - p) grad f: the plain estimate is too short. Over the random set of workers only. Lemma 3.
+        E[g] = (1 - p) grad f, so that the plain estimate is too short. Expectations are over the random set of workers
+        only.
 
         Arguments:
-            group_gradients: g[i](x), the sum of the gradients of the tasks of group i; shape (n_groups, d). Divided
-                by the number of tasks their sum is grad f.
+            group_gradients: g[i](x), the sum of the gradients of the tasks of group i, divided by the number of tasks
+                so that the total over all groups is grad f; shape (n_groups, d).
+
+        Returns:
+            The factor 1 - p of grad f in E[g(x)], and E[||g(x)||^2].
         """
         if group_gradients.shape[0] != self.n_groups:
             raise invalid(
@@ -121,7 +125,7 @@ class Erasures:
         return 1.0 - self.p, (1.0 - self.q) * float(total @ total) + (self.q - self.p) * squares
 
     def lemma4(self, gradient_norm: float, sigma: float, n_tasks: int) -> float:
-        """Return the bound of Lemma 4 on E[||g(x)||^2], if every task's gradient is at most sigma long.
+        """Return the bound of Lemma 4 on E[||g(x)||^2], if the norm of every task's gradient is at most sigma.
 
         (1 - q) ||grad f||^2 + (q - p) c sigma^2 / n, with c = n / n_groups tasks a group. (The paper's step (5)
         divides by n^2 a second time; the lemma itself is right.)

@@ -1,4 +1,4 @@
-"""A plan in words: what to do, why, and how sure that is."""
+"""A plan in sentences: what to do, why, and how certain the advice is."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from erasurehead.planning.trials import Trial, decided_by_luck, took
 from erasurehead.planning.what_if import if_worse, rounds_to_settle
 from erasurehead.schemes.text import is_adaptive
 
-_NEARLY = 1.1  # so much of the best time is nearly as good
-_SELDOM = 0.2  # a task that is counted in a smaller share of the steps is worth a word
+_NEARLY = 1.1  # settings up to this multiple of the best time are nearly as good
+_SELDOM = 0.2  # a task that is counted in a smaller share of the steps is mentioned
 
 
 def explain(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | None = None) -> str:
-    """Return a plan in sentences, a paragraph each: the advice, the reason, doubts.
+    """Return a plan as text, one line per paragraph: the advice, the reasons for it, and reservations.
 
     Arguments:
-        plan: to be explained; where there were trials, as `after` them.
-        trials: of its settings on data, if any.
+        plan: the plan; if there were trials, the one returned by `after`.
+        trials: trials of its settings on data, if any.
         goal: metric and value that the trials were to reach.
     """
     return "\n".join((*_advice(plan, trials), *remarks(plan, trials, goal)))
@@ -36,16 +36,16 @@ def explain(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | 
 def break_even(plan: Plan) -> float | None:
     """Return the seconds of computing a task above which no setting with redundancy beats those without.
 
-    What redundancy is worth hangs on what another task costs, which a trace of whole step times does not tell. Each
-    task is taken to delay a worker by so much, beside the plan's delays: that is what happens where all workers have
-    equal loads and are idle at each order.
+    The benefit of redundancy depends on the cost of a further task, which a trace of whole step times does not contain.
+    Each task is assumed to delay a worker by this time, in addition to the plan's delays, as is the case if all workers
+    have equal loads and are idle when each order is given.
 
     Arguments:
-        plan: of `plan`.
+        plan: the plan, as returned by `plan`.
 
     Returns:
-        Below `plan.seconds_per_task` where redundancy does not pay; None where there is nothing to compare, or
-        redundancy pays at any cost.
+        The seconds per task, smaller than `plan.seconds_per_task` if redundancy does not pay; None if there is nothing
+        to compare, or redundancy pays at any cost.
     """
     finite = [item for item in plan.ranked if math.isfinite(item.seconds_to_target)]
     plain, redundant = ([item for item in finite if (item.load > 1) is more] for more in (False, True))
@@ -60,10 +60,10 @@ def _crossing(item: Forecast, other: Forecast) -> float:
 
 
 def limits(plan: Plan, item: Forecast) -> str:
-    """Return what keeps a setting from being quicker, in one sentence.
+    """Return a sentence on what limits the speed of a setting.
 
     Arguments:
-        plan: of `plan`.
+        plan: the plan, as returned by `plan`.
         item: one of its forecasts.
     """
     if item.met < 1.0:
@@ -94,7 +94,11 @@ def limits(plan: Plan, item: Forecast) -> str:
 
 
 def remarks(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | None = None) -> tuple[str, ...]:
-    """Return what a user should know before relying on a plan, as sentences; arguments as of `explain`."""
+    """Return sentences on what a user should know before relying on a plan.
+
+    Arguments:
+        plan, trials, goal: as in `explain`.
+    """
     said = [] if goal is None else _tried(plan, trials, goal)
     best = plan.best
     if not plan.reached:
@@ -134,7 +138,7 @@ def remarks(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | 
 
 
 def _out_of_reach(plan: Plan) -> list[str]:
-    """Say how far the settings come, and what would reach the target."""
+    """Say how close the settings get to the target, and what would reach it."""
     able = [item for item in plan.ranked if item.met == 1.0 and not item.neglected]
     if not able:
         return [
@@ -190,10 +194,10 @@ def _how_sure(plan: Plan) -> list[str]:
 
 
 def in_short(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | None = None) -> tuple[str, str, str]:
-    """Return why the first choice is it, what would change it, and what the plan does not know, a sentence each.
+    """Return three sentences: why the best setting is chosen, what would change that, and what the plan does not know.
 
     Arguments:
-        plan, trials, goal: as of `explain`.
+        plan, trials, goal: as in `explain`.
     """
     best, second = plan.best, next((item for item in plan.distinct if item is not plan.best), plan.best)
     if trials and goal is not None:
@@ -221,7 +225,7 @@ def in_short(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] |
 
 
 def _with_less(plan: Plan, tried: Collection[str]) -> list[str]:
-    """Say which setting, of those that were tried if any were, is nearly as quick with the least data a worker."""
+    """Say which setting is nearly as fast with the least data per worker; if any were tried, one of these."""
     best = plan.best
     known = [item for item in plan.ranked if not tried or item.setting in tried]
     near = [item for item in known if item.seconds_to_target <= _NEARLY * best.seconds_to_target]
@@ -296,7 +300,7 @@ def _times(plan: Plan, trials: Sequence[Trial], over: Forecast, name: str) -> st
 
 
 def _solver(plan: Plan, trials: Sequence[Trial]) -> list[str]:
-    """Say how the default of `train` compares with the best of all others, if both were tried."""
+    """Say how the default of `erasurehead train` compares with the best of all others, if both were tried."""
     by_name = {item.setting: item for item in plan.ranked}
     usual = by_name.get(usual_setting(plan.n_workers))
     reached = [trial for trial in trials if math.isfinite(trial.median_steps)]

@@ -1,4 +1,4 @@
-"""What one setting would do: time and residual of a step by simulation, and what follows from them."""
+"""The forecast of one setting: simulated times and residuals of steps, and the time to a target."""
 
 from __future__ import annotations
 
@@ -24,41 +24,42 @@ from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import parse_scheme
 
 _ARRIVALS = 200_000  # arrival times simulated for one setting
-_CARRIED = 60_000  # the same, where steps remember each other
-_CHAIN = 64  # steps of each of the runs that are simulated beside each other then
-_WARM = 16  # steps before workers are as busy as ever
+_CARRIED = 60_000  # the same, if steps depend on each other
+_CHAIN = 64  # in that case, steps of each of the runs that are simulated side by side
+_WARM = 16  # steps after which workers are about as busy as in a long run
 _LEAST = 64
 _BATCHES = 20
 GUESS = 20
-"""Independent rounds below which what a trace says is a guess."""
-_HEARD = 0.01  # a task that is counted in fewer steps than this is as good as left out
+"""Number of independent rounds below which an estimate from a trace is only a guess."""
+_HEARD = 0.01  # a task that is counted in a smaller share of the steps is neglected
 
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """A setting with what it would do.
+    """The forecast of one setting.
 
     Attributes:
-        setting: the scheme, as a run file writes it.
+        setting: the scheme, written as in a run file.
         load: most tasks that a worker holds.
-        share_of_data: of all samples that one worker holds, from 0 to 1.
-        messages: messages that one worker sends a step, at most.
-        pieces: into how many pieces a gradient is cut: a message is that many times shorter.
-        seconds_per_step: expected; inf if in some steps the rule is never met.
-        error: its standard error; where delays are drawn from a trace, that of so short a trace.
-        missing: expected residual over the number of tasks: share of the gradient that is lost, from 0 to 1.
-        arrived: expected number of workers waited for.
-        computing: seconds of a step that the worker with most tasks computes.
-        met: share of the steps in which the rule is met.
-        counted: how much each task counts in the estimates, by the aggregation that is used.
-        steps: steps to the target, not rounded, where the target was given with constants; without, relative to those
-            of gradient descent with the exact gradient (see `erasurehead.planning.accuracy`). inf if the errors of the
-            estimates keep the objective from the target, or a task is as good as never counted.
-        floor: below which the error is not expected to fall: in the objective's units with constants, else as a part of
-            the first gap.
-        bound: steps within which Theorem 1 promises the target on the average, an upper bound; NaN without constants.
-        unanswered: share of the steps that wait for a worker of which the trace has no answer.
-        scores: seconds of each simulated step, shape (steps simulated,).
+        share_of_data: share of all samples that a worker holds, from 0 to 1.
+        messages: most messages that a worker sends in a step.
+        pieces: number of pieces into which gradients are cut, so that a message is that many times shorter.
+        seconds_per_step: expected seconds of a step; inf if the rule is never met in some steps.
+        error: standard error of `seconds_per_step`, in seconds; if delays are drawn from a trace, including that due to
+            its limited length.
+        missing: expected residual divided by the number of tasks: share of the gradient that is lost, from 0 to 1.
+        arrived: expected number of workers that are waited for.
+        computing: seconds per step in which the worker with most tasks computes.
+        met: share of the steps in which the rule is met, from 0 to 1.
+        counted: statistics of the tasks' weights in the estimates.
+        steps: steps to the target, not rounded, if the target was given with constants; otherwise relative to those of
+            gradient descent with the exact gradient (see `erasurehead.planning.accuracy`). inf if the errors of the
+            estimates keep the objective above the target, or a task is neglected.
+        floor: error below which training is not expected to get: in units of the objective with constants, otherwise as
+            a fraction of the initial gap.
+        bound: upper bound of Theorem 1 on the steps to the target, in expectation; NaN without constants.
+        unanswered: share of the steps that wait for a worker without an answer in the trace, from 0 to 1.
+        scores: seconds of each simulated step, shape (simulated steps,).
         exact_steps: steps that the exact gradient needs, in the unit of `steps`.
     """
 
@@ -83,37 +84,43 @@ class Forecast:
 
     @property
     def seconds_to_target(self) -> float:
-        """Expected time to the target; without a target, of as much progress as one exact step makes."""
+        """Expected seconds to the target; if steps are relative, seconds per step of exact descent; inf if never."""
         if math.isinf(self.steps) or math.isinf(self.seconds_per_step):
             return math.inf
         return self.seconds_per_step * self.steps
 
     def bytes_per_worker(self, n_parameters: int) -> int:
-        """Return the most bytes that a worker sends a step, in float64: less where its data touch fewer parameters."""
+        """Return the most bytes that a worker sends in a step, in float64.
+
+        It sends less if its data involve only some of the parameters.
+
+        Arguments:
+            n_parameters: number of parameters of the model.
+        """
         return self.messages * 8 * -(-n_parameters // self.pieces)
 
     @property
     def steps_lost(self) -> float:
-        """How many more steps the missing part of the gradient costs, as a share of those of exact descent."""
+        """Additional steps due to the missing part of the gradient, as a fraction of those of exact descent."""
         return self.steps / self.exact_steps - 1.0
 
     def with_steps(self, steps: float, exact_steps: float) -> Forecast:
-        """Return the forecast with steps that are known, such as from trials on data.
+        """Return the forecast with a known number of steps, such as one from trials on data.
 
         Arguments:
-            steps: to the target; inf if it is not reached.
+            steps: steps to the target; inf if it is not reached.
             exact_steps: steps of exact descent, in the same unit.
         """
         return replace(self, steps=steps, exact_steps=exact_steps, bound=math.nan)
 
     @property
     def least_counted(self) -> float:
-        """Share of the steps in which the task that is counted least is counted."""
+        """Share of the steps in which the least often counted task is counted, from 0 to 1."""
         return float(self.counted.shares.min())
 
     @property
     def neglected(self) -> tuple[int, ...]:
-        """Tasks that are counted in less than one step of a hundred, where enough of them were seen to tell."""
+        """Tasks that are counted in fewer than 1% of the steps; empty if there are too few rounds to say."""
         if self.counted.rounds < GUESS:
             return ()
         return tuple(np.flatnonzero(self.counted.shares < _HEARD).tolist())
@@ -122,8 +129,8 @@ class Forecast:
         """Return the forecast for another accuracy.
 
         Arguments:
-            accuracy: what is to be reached, on what kind of data.
-            exact_steps: what the steps of exact descent are counted as; 1 makes steps relative.
+            accuracy: target and assumptions on the data.
+            exact_steps: number of steps of exact descent to the target; 1 makes steps relative.
         """
         steps = math.inf if self.neglected else accuracy.steps(self.counted) / accuracy.exact_steps
         return replace(
@@ -132,18 +139,18 @@ class Forecast:
 
     @property
     def band(self) -> tuple[float, float]:
-        """About 95% certain bounds on `seconds_to_target`, as far as delays go."""
+        """Approximate 95% confidence interval of `seconds_to_target`, as far as it depends on the delays."""
         middle, reach = self.seconds_to_target, 1.96 * self.error * self.steps
         return (middle, middle) if math.isinf(middle) else (max(0.0, middle - reach), middle + reach)
 
 
 @dataclass(frozen=True)
 class Target:
-    """An error to reach, on an objective of which constants are known.
+    """An error to reach, for an objective whose constants are known.
 
     Arguments:
-        constants: of the objective; `estimate_constants` finds those of a problem.
-        epsilon: f - f* to reach, greater than 0.
+        constants: constants of the objective; `estimate_constants` estimates those of a problem.
+        epsilon: error f - f* to reach, greater than 0.
     """
 
     constants: Constants
@@ -160,21 +167,21 @@ def forecast(
     late: LateWork = "preempt",
     accuracy: Accuracy | None = None,
 ) -> Forecast:
-    """Simulate one setting.
+    """Forecast one setting by simulation.
 
     Arguments:
-        setting: a scheme, as a run file writes it.
-        n_workers: how many.
+        setting: the scheme, written as in a run file.
+        n_workers: number of workers.
         delays: how slow they are.
         seconds_per_task: computing time of a task.
-        target: by default none; times are then relative.
-        steps: how many to simulate; by default as many as make 200,000 arrivals, from 64 to 4,096 (256 for codes
-            that are not made of replicas); 60,000 arrivals, from 256 to 2,048 steps, with `late="carry"`.
-        late: what a worker does that is busy when the next order is out.
-        accuracy: what is to be reached without a target, on what kind of data; by default `Accuracy()`.
+        target: error to reach, with constants of the objective; by default none, and times are relative.
+        steps: number of steps to simulate; by default as many as have 200,000 arrivals, from 64 to 4,096 (256 for
+            codes that are not made of replicas); 60,000 arrivals, from 256 to 2,048 steps, with `late="carry"`.
+        late: what a worker does with old work when the next order is given.
+        accuracy: target and assumptions on the data if there is no `target`; by default `Accuracy()`.
 
     Raises:
-        InvalidArgument: the setting is none, or uses late messages.
+        InvalidArgument: if the setting is not valid, or uses late messages.
     """
     scheme = parse_scheme(setting, n_workers)
     if scheme.aggregation.wants_late:
@@ -236,7 +243,7 @@ def _simulated(
     watch: CountedSum | None = None,
 ) -> Simulation:
     decoder, rule, n_messages = scheme.decoder, scheme.rule, scheme.code.n_messages
-    one_by_one = rule.remembers or delays.follows_clock  # as the virtual engine takes them
+    one_by_one = rule.remembers or delays.follows_clock  # simulated by the virtual engine
     if late != "preempt" or one_by_one:
         most = 2048 if scheme.code.replicas and not one_by_one else 4 * _LEAST
         steps = steps or min(most, max(4 * _LEAST, _CARRIED // n_messages))
@@ -253,22 +260,26 @@ def _simulated(
 
 
 def trace_rounds(delays: Delays) -> float:
-    """Return how many independent rounds a delay model rests on; inf for a model with given parameters."""
+    """Return the number of independent rounds on which a delay model is based; inf for one with given parameters."""
     if isinstance(delays, Bootstrap):
         return delays.effective_rounds
     return math.inf
 
 
 def mean_error(seconds: Array, delays: Delays, late: LateWork) -> float:
-    """Return the standard error of the mean of simulated steps, and of the trace that the delays are drawn from.
+    """Return the standard error of the mean of simulated steps.
 
-    Steps may be alike for a while: the means of stretches of them show it, each as long as the stretches that are
-    drawn from the trace. A simulation can be made as long as one likes, but the trace that it draws from cannot.
+    It includes the error due to the limited length of the trace from which delays are drawn, which does not vanish in a
+    long simulation. Successive steps may be correlated; this is estimated from the means of stretches of steps, as long
+    as the blocks that are drawn from the trace.
 
     Arguments:
-        seconds: of each step, or what two settings differ by.
-        delays: that they were simulated with.
-        late: what busy workers do.
+        seconds: seconds of each step, or differences between two settings, shape (steps,).
+        delays: delays of the simulation.
+        late: what a worker does with old work when the next order is given.
+
+    Returns:
+        The standard error, in the unit of `seconds`; inf if some steps never end, or there are too few to estimate it.
     """
     if not np.isfinite(seconds).all():
         return math.inf
@@ -280,21 +291,21 @@ def mean_error(seconds: Array, delays: Delays, late: LateWork) -> float:
     if not isinstance(delays, Bootstrap):
         return error
     rounds = len(delays.table)
-    if rounds < 2:  # one says nothing of chance
+    if rounds < 2:  # a single round does not show any variance
         return math.inf
     length = min(max(delays.block, 1), n // 4)
     if length > 1:
         spread = max(spread, _of_stretches(seconds, length))
     tail = _tail(seconds, delays) if late == "preempt" else delays.tail_index
-    # Means of what has a variance without end settle slower than one over the root of their number.
+    # If the variance is infinite, the error of a mean falls more slowly than with the root of the sample size.
     slower = rounds ** -(1.0 - 1.0 / max(tail, 1.05)) if tail < 2.0 else rounds**-0.5
     return math.hypot(error, spread * slower)
 
 
 def _tail(seconds: Array, delays: Bootstrap) -> float:
-    """Return the exponent of the tail of steps: that of the delays, unless the steps do not wait for the longest.
+    """Return the tail exponent of step times: that of the delays, or a larger one if steps avoid the longest delays.
 
-    Where late work is carried on, the longest keep workers busy whom later steps would have had.
+    This holds if late work is dropped: otherwise the longest delays keep workers busy in later steps.
     """
     if delays.tail_index >= 2.0:
         return delays.tail_index
@@ -303,15 +314,15 @@ def _tail(seconds: Array, delays: Bootstrap) -> float:
 
 
 def _of_stretches(seconds: Array, length: int) -> float:
-    """Return the root of the variance that the mean of a stretch of steps has, times the steps of the stretch."""
+    """Return the standard deviation of the means of stretches of steps, times the root of their length."""
     whole = len(seconds) - len(seconds) % length
     means = seconds[:whole].reshape(-1, length).mean(axis=1)
     return float(means.std(ddof=1)) * math.sqrt(length)
 
 
 def _bound(scheme: Scheme, missing: float, constants: Constants) -> Bound | None:
-    # Theorem 1 with step (1 - p) / beta. Its (q - p) c / n is at most c p / n, which any code has with its load for c:
-    # the tasks of one message, all aligned, are the worst that can be missing together.
+    # Theorem 1 with step size (1 - p) / beta. Its (q - p) c / n is at most c p / n, which holds for any code with its
+    # load as c: the worst case is that the tasks of one message are missing together, with aligned gradients.
     if missing >= 1.0:
         return Bound(1.0, math.inf, constants.gap)
     n_tasks = scheme.code.n_tasks

@@ -1,4 +1,4 @@
-"""The picture of a plan: what every setting costs in time against what it loses, and the first of the ranking."""
+"""The figure of a plan: time per step and lost gradient of every setting, and the first settings of the ranking."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from erasurehead.reports.units import Unit, time_unit
 
 _BARS = 8
 _LATE = {"preempt": "dropped", "carry": "carried on"}
-_WIDE = 20.0  # longest over shortest time, from which on the axis is logarithmic
+_WIDE = 20.0  # ratio of the longest to the shortest time above which the axis is logarithmic
 
 
 def draw_plan(
@@ -25,20 +25,20 @@ def draw_plan(
     trials: Sequence[Trial] = (),
     goal: tuple[str, float] | None = None,
 ) -> list[Path]:
-    """Draw a plan: `tradeoff`, the residual against the time per step, beside the time to the target.
+    """Draw a plan as the figure `tradeoff`: residual against time per step, next to the time to the target.
 
     Arguments:
-        plan: to be drawn.
-        folder: where to put the files; made if it is not there.
-        formats: among `"png"`, `"svg"` and `"pdf"`.
-        trials: of its settings on data, if any: their times to the target are then shown instead of the predicted.
+        plan: the plan.
+        folder: folder for the files, created if it does not exist.
+        formats: file formats, among `"png"`, `"svg"` and `"pdf"`.
+        trials: trials of its settings on data, if any; their times to the target replace the predicted ones.
         goal: metric and value that the trials were to reach.
 
     Returns:
         The files written.
 
     Raises:
-        InvalidArgument: if a format is not known, or the folder cannot be made.
+        InvalidArgument: if a format is not known, or the folder cannot be created.
         MissingExtra: if matplotlib is not installed.
     """
     formats = canvas.check_formats(formats)
@@ -57,7 +57,12 @@ def draw_plan(
 
 
 def draw_tradeoff(axes: Axes, plan: Plan) -> None:
-    """Draw the residual against the time per step; a line joins the settings that no other beats in both."""
+    """Draw the residual against the time per step, with a line through the Pareto front.
+
+    Arguments:
+        axes: where to draw.
+        plan: the plan.
+    """
     shown = [item for item in plan.ranked if math.isfinite(item.seconds_per_step)]
     unit = time_unit([item.seconds_per_step for item in shown])
     for kind in dict.fromkeys(map(_kind, shown)):
@@ -85,7 +90,12 @@ def draw_tradeoff(axes: Axes, plan: Plan) -> None:
 
 
 def draw_ranking(axes: Axes, plan: Plan) -> None:
-    """Draw the predicted time to the target of the first settings, and of uncoded and the current one."""
+    """Draw the predicted time to the target of the first settings, of uncoded, and of the current setting.
+
+    Arguments:
+        axes: where to draw.
+        plan: the plan.
+    """
     chosen = _first(plan)
     unit = time_unit([item.seconds_to_target for item in chosen])
     _bars(axes, [(item.setting, item.seconds_to_target, item.band) for item in chosen], unit, plan.best.setting)
@@ -95,7 +105,14 @@ def draw_ranking(axes: Axes, plan: Plan) -> None:
 
 
 def draw_trials(axes: Axes, plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> None:
-    """Draw the time to the target of settings that were tried on data."""
+    """Draw the time to the target of settings that were tried on data.
+
+    Arguments:
+        axes: where to draw.
+        plan: the plan.
+        trials: the trials, in the order in which to draw them.
+        goal: metric and value that the trials were to reach.
+    """
     shown = [trial for trial in trials if not trial.given_up][:_BARS]
     unit = time_unit([trial.median for trial in shown])
     _bars(axes, [(trial.setting, trial.median, trial.band) for trial in shown], unit, plan.best.setting)
@@ -104,7 +121,7 @@ def draw_trials(axes: Axes, plan: Plan, trials: Sequence[Trial], goal: tuple[str
 
 
 def _bars(axes: Axes, bars: Sequence[tuple[str, float, tuple[float, float]]], unit: Unit, best: str) -> None:
-    """Draw times with their bands, one below the other; dots where a bar would hide how the short ones differ."""
+    """Draw times with their bands, one below the other; as dots if bars would hide how the short times differ."""
     times = [middle for _, middle, _ in bars if 0.0 < middle < math.inf]
     ends = [end for _, _, band in bars for end in band if math.isfinite(end)]
     wide = bool(times) and max(times) > _WIDE * min(times)
@@ -120,7 +137,7 @@ def _bars(axes: Axes, bars: Sequence[tuple[str, float, tuple[float, float]]], un
             axes.plot(middle / unit.size, place, style.marker, color=style.colour, markersize=9, alpha=strength)
         else:
             axes.barh(place, middle / unit.size, color=style.colour, alpha=strength, height=0.7)
-        band = max(low, low_end) / unit.size, min(high, 1.3 * end) / unit.size  # bands without an end leave the picture
+        band = max(low, low_end) / unit.size, min(high, 1.3 * end) / unit.size  # unbounded bands are cut
         axes.plot(band, [place, place], color=INK, linewidth=1.4)
     axes.set_yticks(range(len(bars)), [_short(name) for name, _, _ in bars], fontsize=9)
     axes.set_ylim(len(bars) - 0.4, -0.6)
@@ -135,7 +152,7 @@ def _bars(axes: Axes, bars: Sequence[tuple[str, float, tuple[float, float]]], un
 
 
 def _name(axes: Axes, plan: Plan, size: float) -> None:
-    """Write beside the points which are the best, uncoded and the current setting."""
+    """Label the points of the best setting, of uncoded and of the current setting."""
     named = {"best": plan.best, "uncoded": plan.uncoded} | ({} if plan.current is None else {"current": plan.current})
     texts: dict[str, list[str]] = {}
     for label, item in named.items():

@@ -1,4 +1,4 @@
-"""Which code, how much redundancy, how long to wait, and what will it buy: settings simulated and ranked."""
+"""Simulation and ranking of settings: which code, how much redundancy and how long to wait, and what that gains."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from erasurehead.planning.accuracy import Accuracy
 from erasurehead.planning.forecasts import Forecast, Target, forecast, mean_error
 from erasurehead.planning.settings import default_settings
 
-_LOOKED_AT = 256  # steps that are looked at for any delay at all
+_LOOKED_AT = 256  # steps that are checked for any delay greater than 0
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Settings, best first.
+    """A plan: settings with their forecasts, best first.
 
     Attributes:
-        n_workers: how many workers.
+        n_workers: number of workers.
         delays: how slow they are.
         seconds_per_task: computing time of a task.
-        late: what a worker does that is busy when the next order is out.
-        target: what is to be reached; None if times are relative.
-        ranked: every setting with its forecast, by time to the target, then by time per step.
-        uncoded: the forecast of `uncoded()`.
-        current: the forecast of the setting in use now; None if none was named.
-        accuracy: what is to be reached, and what the data are taken to be like, where there is no target.
+        late: what a worker does with old work when the next order is given.
+        target: error to reach, with constants of the objective; None if times are relative.
+        ranked: forecasts of all settings, by time to the target, then by time per step.
+        uncoded: forecast of `uncoded()`.
+        current: forecast of the setting in use now; None if none was named.
+        accuracy: target and assumptions on the data if `target` is None.
     """
 
     n_workers: int
@@ -45,12 +45,12 @@ class Plan:
 
     @property
     def best(self) -> Forecast:
-        """The first of the ranking."""
+        """Forecast of the first setting of the ranking."""
         return self.ranked[0]
 
     @property
     def front(self) -> tuple[Forecast, ...]:
-        """The Pareto front: settings such that none loses less of the gradient in less time, fastest first."""
+        """The Pareto front: settings that no other beats in both time and lost gradient, fastest first."""
         front: list[Forecast] = []
         for item in sorted(self.ranked, key=lambda item: (item.seconds_per_step, item.missing)):
             if math.isfinite(item.seconds_per_step) and (not front or item.missing < front[-1].missing - 1e-12):
@@ -59,7 +59,7 @@ class Plan:
 
     @property
     def distinct(self) -> tuple[Forecast, ...]:
-        """The ranking without settings that did in every simulated step what one before them does with its load."""
+        """The ranking without settings that behave in every simulated step like an earlier one of the same load."""
         seen: dict[tuple[int, float, float, bytes], Forecast] = {}
         for item in self.ranked:
             seen.setdefault((item.load, item.missing, item.steps, item.scores.tobytes()), item)
@@ -71,15 +71,19 @@ class Plan:
         return math.isfinite(self.best.seconds_to_target)
 
     def for_accuracy(self, accuracy: Accuracy) -> Plan:
-        """Return the plan for another target, or other data: the same steps, of which other numbers are needed."""
+        """Return the plan for another target or other data, with the same simulated steps.
+
+        Arguments:
+            accuracy: the new target, and assumptions on the data.
+        """
         known = {item.setting: item.asked(accuracy) for item in self.ranked}
         return replace(self, accuracy=accuracy, target=None).of(known)
 
     def of(self, known: Mapping[str, Forecast]) -> Plan:
-        """Return the plan with other forecasts of its settings, ranked anew.
+        """Return the plan with other forecasts of its settings, ranked again.
 
         Arguments:
-            known: by setting, all of them.
+            known: forecasts of all settings, by setting.
         """
         return replace(
             self,
@@ -89,26 +93,46 @@ class Plan:
         )
 
     def with_order(self, ranked: Sequence[Forecast]) -> Plan:
-        """Return the plan with its settings in another order."""
+        """Return the plan with its settings in another order.
+
+        Arguments:
+            ranked: forecasts in the new order.
+        """
         return replace(self, ranked=tuple(ranked))
 
     def speed_up(self, item: Forecast, over: Forecast | None = None) -> float:
-        """Return how many times sooner a setting reaches the target than another, by default than uncoded."""
+        """Return the speed-up of a setting: the time to the target of another one over its own.
+
+        Arguments:
+            item: forecast of the setting.
+            over: forecast to compare with; by default uncoded.
+
+        Returns:
+            The ratio of times; 0 if the setting does not reach the target, inf if only the other does not.
+        """
         other = (self.uncoded if over is None else over).seconds_to_target
         if item.seconds_to_target == 0.0:
             return 1.0 if other == 0.0 else math.inf
         return other / item.seconds_to_target if math.isfinite(item.seconds_to_target) else 0.0
 
     def steps_of(self, item: Forecast) -> float:
-        """Return how many steps a setting takes to the target: not in the unit of `Forecast.steps`, if that is another.
+        """Return the number of steps that a setting needs to reach the target, also where `Forecast.steps` is relative.
 
-        Where there are neither constants nor trials on data, exact descent is taken to go at the pace of `accuracy`.
+        Without constants and trials on data, exact descent is assumed to have the pace of `accuracy`.
+
+        Arguments:
+            item: forecast of the setting.
         """
         relative = self.target is None and item.exact_steps == 1.0
         return item.steps * self.accuracy.exact_steps if relative else item.steps
 
     def distinguishable(self, one: Forecast, other: Forecast) -> bool:
-        """Whether the delays tell two settings apart with 95% certainty, both having met the same delays."""
+        """Whether the times of two settings, simulated with the same delays, differ significantly at the 5% level.
+
+        Arguments:
+            one: forecast of a setting.
+            other: forecast of another.
+        """
         if math.isinf(one.seconds_to_target) or math.isinf(other.seconds_to_target):
             return one.seconds_to_target != other.seconds_to_target
         n = min(len(one.scores), len(other.scores))
@@ -116,15 +140,15 @@ class Plan:
         return abs(float(difference.mean())) > 1.96 * mean_error(difference, self.delays, self.late)
 
     def as_good(self) -> tuple[Forecast, ...]:
-        """Return the distinct settings that the delays cannot tell from the best, the best among them."""
+        """Return the distinct settings whose times do not differ significantly from the best, including the best."""
         return tuple(item for item in self.distinct if item is self.best or not self.distinguishable(self.best, item))
 
     def run_file(self, item: Forecast | None = None, **sections: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what `erasurehead train` takes as a run file; `erasurehead.runs.config.toml.to_toml` writes it.
+        """Return a run file for `erasurehead train` as plain data; `erasurehead.runs.config.toml.to_toml` formats it.
 
         Arguments:
-            item: the setting; by default the best.
-            sections: further sections, or keys that go over the planned ones, such as `run={"steps": 200}`.
+            item: forecast of the setting; by default the best.
+            sections: further sections, or keys that override planned ones, such as `run={"steps": 200}`.
         """
         planned: dict[str, dict[str, Any]] = {
             "delays": {"model": str(self.delays), "late": self.late},
@@ -148,26 +172,26 @@ def plan(
     accuracy: Accuracy | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Plan:
-    """Try settings on simulated delays, the same for all of them, and rank them.
+    """Simulate settings, all with the same delays, and rank them.
 
     Arguments:
-        delays: how slow the workers are: a model, or `delays.Bootstrap` of a trace.
-        n_workers: how many, at least 2.
-        seconds_per_task: computing time of a task, with one task a worker in uncoded training; where the delays are a
-            trace of whole step times, what another task would add.
-        settings: schemes as run files write them; by default `default_settings`.
-        target: an error to reach, with the constants of the objective.
+        delays: how slow the workers are: a delay model, or `delays.Bootstrap` of a trace.
+        n_workers: number of workers, at least 2.
+        seconds_per_task: computing time of a task, with one task per worker in uncoded training; if the delays are a
+            trace of whole step times, the time that a further task adds.
+        settings: schemes, written as in run files; by default `default_settings`.
+        target: error to reach, with the constants of the objective.
         current: the setting in use now, to compare with.
-        max_load: of the default settings.
-        steps: simulated for each setting; by default as `forecast` has it.
-        late: what a worker does that is busy when the next order is out: `"preempt"` drops the old work, and is
-            simulated at full speed; `"carry"` finishes it first, `"drop(3)"` unless it is more than three rounds old.
-        accuracy: what is to be reached where there is no target, and what the data are like; times are then relative
-            to one step of exact descent. By default `Accuracy()`.
-        progress: called after each setting with how many are done, and of how many.
+        max_load: largest load of the default settings, at least 1.
+        steps: number of steps simulated for each setting; by default as in `forecast`.
+        late: what a worker does with old work when the next order is given: `"preempt"` drops it, which is the fastest
+            to simulate; `"carry"` finishes it first, `"drop(3)"` unless it is more than three rounds old.
+        accuracy: target and assumptions on the data if there is no `target`; times are then relative to one step of
+            exact descent. By default `Accuracy()`.
+        progress: called after each setting with the number of settings done and their total.
 
     Raises:
-        InvalidArgument: fewer than two workers, a setting that is none, or a trace of fewer workers.
+        InvalidArgument: if there are fewer than two workers, a setting is not valid, or the trace has fewer workers.
 
     >>> from erasurehead import delays
     >>> found = plan(delays.Exponential(0.5, seed=0), n_workers=30, seconds_per_task=0.01)
@@ -190,7 +214,7 @@ def plan(
         if text is not None and text not in texts:
             texts.append(text)
     if not seconds_per_task and not delays.rows(0, _LOOKED_AT, n_workers).any():
-        raise _timeless(delays)  # before all messages of all settings tie
+        raise _timeless(delays)  # checked first, as otherwise all messages would tie
     accuracy = accuracy or Accuracy()
     known: dict[str, Forecast] = {}
     for text in texts:
@@ -220,10 +244,13 @@ def _timeless(delays: Delays) -> InvalidArgument:
 
 
 def rank(items: Iterable[Forecast]) -> tuple[Forecast, ...]:
-    """Return forecasts by time to the target, then by time per step and load.
+    """Sort forecasts by time to the target, then by time per step and load.
 
-    Settings that wait for workers which did not answer come behind those that never do: how long that takes, nobody
-    has seen.
+    Settings that wait for workers without an answer in the trace come after those that never do, as their true times
+    are not known.
+
+    Arguments:
+        items: the forecasts, in any order.
     """
     return tuple(
         sorted(

@@ -1,4 +1,4 @@
-"""The race of a plan's settings on data: successive halving, and the plan in the steps that came of it."""
+"""Selection among a plan's settings by successive halving on data, and the plan with the steps measured there."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from erasurehead.planning.trials import Runs, Trial, how_far, took
 from erasurehead.problems.base import Problem
 from erasurehead.schemes.text import is_adaptive
 
-_ENTRANTS = 24  # settings of the Pareto front that are raced at most
-_SLOWER = 1.5  # a run ends when its clock has passed so many times the best time
+_ENTRANTS = 24  # most settings of the Pareto front that are tried
+_SLOWER = 1.5  # a run is ended after this multiple of the best time
 
 
 def race(
@@ -28,28 +28,27 @@ def race(
     progress: Callable[[int, int], None] | None = None,
     solver: Callable[[], Optimizer] | None = None,
 ) -> tuple[Trial, ...]:
-    """Train with the settings that could be the best, on the virtual clock, and continue with the quicker half of them.
+    """Train on the virtual clock with the settings that could be the best, and select by successive halving.
 
-    They are the plan's Pareto front, its first settings, the first that loses nothing of the gradient, the one that is
-    in use, and uncoded. All are trained once; then, again and again, the slower half is left out (successive halving)
-    and the others are trained more often, the last ones twice as often as `repeats` says, and once more. A run ends
-    when it has taken half as long again as the quickest one: what it could still reach does not matter. What a setting
-    needs is its mean steps (`Trial.expected_steps`) times the seconds per step of its forecast, which many more steps
-    have gone into.
+    These settings are the plan's Pareto front, the first settings of its ranking, the first one that loses nothing of
+    the gradient, the one in use now, and uncoded. All are trained once. Then the slower half is dropped repeatedly, and
+    the others are trained more often, the last ones `2 * repeats + 1` times. A run is ended once it has taken 1.5 times
+    as long as the quickest one. The time of a setting is its mean number of steps (`Trial.expected_steps`) times the
+    seconds per step of its forecast, which is based on many more steps.
 
-    Settings of the plan that are `adaptive` run beside the race, with the optimizer that goes with them, and end no run
-    of another optimizer. Where late workers drop their work, they begin with short steps from few arrivals, as a run
-    does: each counts as the part of a whole step that it takes, and so does the order that asks for curvatures (see
-    `Trial.steps`). Else all their steps are whole gradients, so that one run tells the steps of all of them; what their
-    first order computes beside the gradient is then not counted: at most another computation of a worker's tasks.
+    `adaptive` settings of the plan are tried separately with `solver`, and do not end runs of the other optimizer. If
+    late work is dropped, they begin with early steps, as a run does; each of these, and the order that asks for
+    curvatures, counts as the share or multiple of a whole step that it takes (see `Trial.steps`). Otherwise all their
+    steps are whole gradients, so that one run gives the number of steps of all of them; the curvatures that their first
+    order computes with the gradient, which take at most as long as a worker's tasks once more, are then not counted.
 
     Arguments:
-        plan: whose settings, delays, computing times and kind of late work are taken.
-        problem, optimizer, goal, max_steps: as of `try_settings`.
-        repeats: runs of a setting after which it is compared with others closely, at least 1.
-        progress: called after each setting with how many are done, and of how many.
-        solver: makes a new optimizer at its initial model for settings that are `adaptive`; by default theirs is
-            `optimizer`, and they are raced like all others.
+        plan: the plan, with settings, delays, computing times and kind of late work.
+        problem, optimizer, goal, max_steps: as in `try_settings`.
+        repeats: number of runs of a setting before it is compared closely with others, at least 1.
+        progress: called after each setting with the number of settings done and their total.
+        solver: makes a new optimizer at its initial model for `adaptive` settings; by default they use `optimizer`,
+            and are tried like all others.
 
     Returns:
         The trials, the quickest first.
@@ -79,12 +78,12 @@ def race(
         if number < len(rounds) - 1:
             left = in_order[: max(2, len(in_order) // 2)]
     for setting in sorted(trials, key=lambda name: trials[name].ended_at * known[name].seconds_per_step):
-        # One lucky run may have ended others that are better than it is in the median.
+        # A single lucky run may have ended runs of other settings that are better on the median.
         if 0.0 < trials[setting].ended_at * known[setting].seconds_per_step < best:
             trials[setting] = runs.trial(setting, rounds[-1], _SLOWER * best, known[setting].seconds_per_step)
             best = min(best, took(known[setting], trials[setting]))
     trials |= {item.setting: runs.trial(item.setting, 1, math.inf, item.seconds_per_step) for item in beside}
-    for _ in beside:  # one lucky run, of short steps, may have put another one first
+    for _ in beside:  # a single lucky run with early steps may have put the wrong setting first
         first = min(beside, key=lambda item: took(item, trials[item.setting]))
         if len(trials[first.setting].steps) >= rounds[-1]:
             break
@@ -107,13 +106,14 @@ def _entrants(plan: Plan, beside: Sequence[Forecast]) -> list[str]:
 
 
 def after(plan: Plan, trials: Sequence[Trial]) -> Plan:
-    """Return a plan in which steps are those of trials on data; settings that were not tried come behind.
+    """Return a plan with the numbers of steps measured in trials on data; settings that were not tried come last.
 
-    Of these, forecasts tell how many times the steps of exact descent they take, and the trials how many those are.
+    For settings that were not tried, the forecast gives the steps relative to those of exact descent, and the trials
+    give the number of the latter.
 
     Arguments:
-        plan: which the trials were made for.
-        trials: as `race` returns them. If none reached the target, the ranking stays as it is.
+        plan: the plan for which the trials were made.
+        trials: trials returned by `race`. If none reached the target, the plan is returned unchanged.
     """
     steps: Mapping[str, float] = {trial.setting: trial.expected_steps for trial in trials}
     if not any(map(math.isfinite, steps.values())):
@@ -124,12 +124,12 @@ def after(plan: Plan, trials: Sequence[Trial]) -> Plan:
 
     def known_of(item: Forecast) -> Forecast:
         taken = steps[item.setting]
-        of = taken if is_adaptive(item.setting) else exact  # whose optimizer may be another
+        of = taken if is_adaptive(item.setting) else exact  # adaptive settings may use another optimizer
         return item.with_steps(taken, of if math.isfinite(of) else item.exact_steps)
 
     known = {item.setting: known_of(item) for item in tried}
     for item in plan.ranked:
-        if item.setting not in known:  # if exact descent does not get there, nobody knows who would
+        if item.setting not in known:  # if exact descent misses the target, nothing is known of the others
             scale = exact / item.exact_steps if math.isfinite(exact) else math.inf
             known[item.setting] = item.with_steps(scale * item.steps, scale * item.exact_steps)
     again = plan.of(known)

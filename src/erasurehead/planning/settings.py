@@ -1,4 +1,4 @@
-"""Which settings a plan tries: schemes as they are written in run files."""
+"""The settings that a plan tries: schemes, written as in run files."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from erasurehead.schemes.named import adaptive
 
 _LOADS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20)
 _SHARES = (0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
-_CYCLIC_WORKERS = 100  # up to so many workers cyclic codes are decoded quickly enough to be tried
+_CYCLIC_WORKERS = 100  # largest number of workers for which decoding cyclic codes is fast enough to try them
 
 
 def default_settings(n_workers: int, max_load: int = 10) -> tuple[str, ...]:
-    """Return the schemes worth trying for so many workers, uncoded first; about 150 for 30 workers and load 10.
+    """Return the schemes worth trying for a number of workers, uncoded first; about 150 for 30 workers and load 10.
 
-    Uncoded, with and without ignoring stragglers; exact repetition codes, and cyclic ones up to 100 workers; and
-    ErasureHead, rescaled by coverage, with every load and share of workers of a grid.
+    They are uncoded training, with and without ignoring stragglers; exact repetition codes, and cyclic ones for up to
+    100 workers; and ErasureHead, rescaled by coverage, over a grid of loads and shares of workers to wait for.
 
     Arguments:
-        n_workers: how many, at least 1.
-        max_load: most tasks a worker may hold, at least 1: memory and data transfer grow with it.
+        n_workers: number of workers, at least 1.
+        max_load: most tasks that a worker may hold, at least 1; memory and data transfer grow with it.
     """
     check_count("n_workers", n_workers)
     check_count("max_load", max_load)
@@ -36,13 +36,13 @@ def default_settings(n_workers: int, max_load: int = 10) -> tuple[str, ...]:
 
 
 def adaptive_settings(n_workers: int, max_load: int = 10) -> tuple[str, ...]:
-    """Return `adaptive`, what `erasurehead train` does where nothing is said, with every load worth trying.
+    """Return `adaptive`, the default of `erasurehead train`, with every load worth trying.
 
-    Loads that come to the same groups of workers, as 6 and 8 of 12 workers do, are one setting. They bring an optimizer
-    of their own, whose steps only data can tell: `race` takes them with it.
+    Loads that give the same groups of workers, such as 6 and 8 with 12 workers, are listed once. These settings use
+    their own optimizer, and how many steps it needs can only be measured on data: `race` does so.
 
     Arguments:
-        n_workers, max_load: as of `default_settings`.
+        n_workers, max_load: as in `default_settings`.
     """
     check_count("n_workers", n_workers)
     check_count("max_load", max_load)
@@ -54,10 +54,10 @@ def adaptive_settings(n_workers: int, max_load: int = 10) -> tuple[str, ...]:
 
 
 def usual_setting(n_workers: int) -> str:
-    """Return what `erasurehead train` does where nothing is said, written as `adaptive_settings` writes it.
+    """Return the default setting of `erasurehead train`, written as `adaptive_settings` writes it.
 
     Arguments:
-        n_workers: how many, at least 1.
+        n_workers: number of workers, at least 1.
     """
     return _adaptive(adaptive(n_workers).code.load)
 
@@ -67,5 +67,5 @@ def _adaptive(load: int) -> str:
 
 
 def _useful(waits: Iterable[int], n_workers: int, load: int) -> list[int]:
-    # Whoever waits for all but load - 1 workers has the full gradient: the exact code does the same.
+    # Waiting for all but load - 1 workers gives the full gradient, which is what the exact code does.
     return [wait for wait in waits if wait <= n_workers - load]

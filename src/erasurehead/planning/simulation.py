@@ -1,4 +1,4 @@
-"""What a scheme's steps would cost, without a gradient: millions of worker-steps a second, in bounded memory."""
+"""Simulation of step times and residuals without gradients: millions of worker-steps a second, in bounded memory."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from erasurehead.schemes.wait_rules.counts import finish_times, participants
 from erasurehead.schemes.wait_rules.replica_groups import replica_groups
 
 Watch: TypeAlias = Callable[[Array, Array, Array], None]
-"""What is shown the steps that are simulated: when each message arrives, when waiting stops, and the residual then."""
+"""Called with simulated steps: arrival times, shape (rounds, n_messages); stop times and residuals, shape (rounds,)."""
 
-_BLOCK = 1 << 16  # arrival times held at once, so that they stay in cache, unless one step alone has more
-_WHOLE = 1024  # steps of the tiles in which few workers are drawn: blocks that can be are multiples of it
+_BLOCK = 1 << 16  # arrival times held at once, such that they fit into the cache; more if a single step has more
+_WHOLE = 1024  # steps of the tiles in which delays of few workers are drawn: blocks are multiples of it if possible
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +31,11 @@ class Simulation:
     """Simulated steps.
 
     Attributes:
-        seconds: when waiting stopped, since the order, shape (steps,); inf where the rule was never met.
-        residual: of optimal decoding at that moment, in tasks, shape (steps,); NaN where it was not computed.
-        arrived: workers whose messages were all in by then, shape (steps,).
-        messages: messages that were in by then, shape (steps,).
+        seconds: time at which waiting stopped, in seconds since the order, shape (steps,); inf if the rule was never
+            met.
+        residual: residual of optimal decoding at that time, in tasks, shape (steps,); NaN if it was not computed.
+        arrived: number of workers whose messages had all arrived by then, shape (steps,).
+        messages: number of messages that had arrived by then, shape (steps,).
     """
 
     seconds: Array
@@ -49,12 +50,12 @@ class Simulation:
 
     @property
     def seconds_per_step(self) -> float:
-        """Mean over the steps; inf if the rule was not met in some step."""
+        """Mean seconds per step; inf if the rule was not met in some step."""
         return float(self.seconds.mean())
 
     @property
     def error(self) -> float:
-        """Standard error of `seconds_per_step`, for independent steps; NaN for a single step, inf if some never end."""
+        """Standard error of `seconds_per_step` for independent steps; NaN for a single step, inf if any never ends."""
         if self.met < 1.0:
             return math.inf
         return float(self.seconds.std(ddof=1) / math.sqrt(len(self.seconds))) if len(self.seconds) > 1 else math.nan
@@ -72,28 +73,29 @@ def simulate(
     seed: int = 0,
     watch: Watch | None = None,
 ) -> Simulation:
-    """Simulate steps that do not remember each other: at each order every worker is idle (`preempt`).
+    """Simulate independent steps, in which every worker is idle when the order is given (`preempt`).
 
-    The delays are those that the engines would draw for the same steps, so that a real run stops at the same times.
+    The delays are those that the engines draw for the same steps, so that a real run stops at the same times.
 
     Arguments:
-        decoder: of the code.
-        rule: when to stop.
+        decoder: decoder of the code.
+        rule: wait rule.
         delays: how slow the workers are.
-        steps: how many, at least 1.
+        steps: number of steps, at least 1.
         seconds_per_task: computing time of a task, at least 0.
-        first_step: the step of the first.
-        block: steps held in memory at once; the outcome does not depend on it. By default about as many as fill
-            half a megabyte.
-        residuals: whether to decode at each stop. It is quick for codes of replicas and costs a least-squares
-            problem a step for others.
-        seed: of the order of messages that arrive at the same moment; with that of the virtual engine, what is in when
-            a step stops is what is in there.
-        watch: shown the steps of each block, in order; needs `residuals`.
+        first_step: number of the first step.
+        block: number of steps held in memory at once, which does not change the result; by default about as many as
+            fill half a megabyte.
+        residuals: whether to decode when each step stops. Decoding is fast for codes made of replicas, and takes a
+            least-squares problem per step for others.
+        seed: seed that breaks ties between messages that arrive at the same moment; with the seed of the virtual
+            engine, the same messages count as there.
+        watch: called with the steps of each block, in order; needs `residuals`.
 
     Raises:
-        InvalidArgument: the rule can never be met with this code; or it learns from earlier steps or reads what is
-            late, or the delays follow the clock, so that steps depend on each other: see `simulate_with_memory`.
+        InvalidArgument: if the rule can never be met with this code; or if steps depend on each other, as the rule
+            learns from earlier steps or uses late messages, or the delays follow the clock: see
+            `simulate_with_memory`.
     """
     check_count("steps", steps)
     rule.check(decoder)
@@ -137,24 +139,24 @@ def stop_times(
     first_step: int = 0,
     block: int | None = None,
 ) -> Array:
-    """Return only when each step stops, as `simulate` does, shape (steps,).
+    """Simulate like `simulate`, but return only the seconds at which each step stops, shape (steps,).
 
     Arguments:
-        decoder, rule, delays, steps, seconds_per_task, first_step, block: as of `simulate`.
+        decoder, rule, delays, steps, seconds_per_task, first_step, block: as in `simulate`.
     """
     return simulate(decoder, rule, delays, steps, seconds_per_task, first_step, block, residuals=False).seconds
 
 
 def residuals_at(decoder: Decoder, times: Array, stop: Array) -> Array:
-    """Return the residual of optimal decoding of what has arrived at given moments.
+    """Return the residual of optimal decoding of the messages that have arrived at given times.
 
     Arguments:
-        decoder: of the code.
-        times: when each message arrives, shape (rounds, n_messages).
-        stop: one moment a round, shape (rounds,); inf takes all that ever arrives.
+        decoder: decoder of the code.
+        times: arrival time of each message, in seconds, shape (rounds, n_messages); inf for one that never arrives.
+        stop: one time per round, in seconds, shape (rounds,); inf for all messages that ever arrive.
 
     Returns:
-        In tasks, shape (rounds,).
+        Residuals in tasks, shape (rounds,).
     """
     code = decoder.code
     if code.replicas:
@@ -166,9 +168,9 @@ def residuals_at(decoder: Decoder, times: Array, stop: Array) -> Array:
     open_rounds = np.arange(len(times))
     if code.tolerance is not None:
         finished = np.count_nonzero(finish_times(np.where(inside, 0.0, np.inf), code) == 0.0, axis=1)
-        # So few stragglers are tolerated, whoever they are: there is nothing to decode.
+        # Rounds whose stragglers are within the tolerance have a residual of 0: they need not be decoded.
         open_rounds = np.flatnonzero(finished < participants(code) - code.tolerance)
-    # Rounds with the same arrivals have the same residual; few workers leave few different sets.
+    # Rounds with the same arrivals have the same residual, and few workers give few different sets.
     sets, which = np.unique(np.packbits(inside[open_rounds], axis=1), axis=0, return_inverse=True)
     n = code.n_messages
     by_set = [decoder.residual(np.flatnonzero(np.unpackbits(packed, count=n)).tolist()) for packed in sets]
@@ -186,7 +188,7 @@ def _blocks(arrivals: Arrivals, first_step: int, steps: int, block: int | None) 
 
 
 def _rows(n_messages: int) -> int:
-    # Delays are drawn in tiles (`erasurehead.delays.draws`): blocks of whole tiles are drawn quickest.
+    # Delays are drawn in tiles (`erasurehead.delays.draws`), so that blocks of whole tiles are drawn fastest.
     rows = max(1, _BLOCK // n_messages)
     if rows >= _WHOLE:
         return rows - rows % _WHOLE

@@ -1,4 +1,4 @@
-"""How many times sooner a run is over with one setting than with another: the range that one run is likely to be in."""
+"""The range in which the speed-up of one setting over another is likely to be in a single run."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from erasurehead.planning.forecasts import Forecast, mean_error
 from erasurehead.planning.planner import Plan
 from erasurehead.planning.trials import Trial
 
-_RUNS = 400  # that are drawn from simulated steps
-_LONGEST = 500  # steps of a run that are drawn: the mean of more settles as the root of their number says
-_SURE = (5.0, 95.0)  # percent
+_RUNS = 400  # runs that are drawn from simulated steps
+_LONGEST = 500  # most steps drawn for a run: the error of the mean of more falls with the root of their number
+_SURE = (5.0, 95.0)  # percentiles at the ends of the range
 
 
 def speed_up_range(
@@ -23,18 +23,20 @@ def speed_up_range(
 ) -> tuple[float, float]:
     """Return the range in which 90% of runs are expected to have the speed-up that `Plan.speed_up` expects.
 
-    Runs of both settings are drawn from their simulated steps, each as long as it takes to the target; how many steps
-    that is differs as it did between the trials of a setting; and how well the delays are known differs with the trace.
-    A few slow rounds of delays with long tails may thus make it wide, and a speed-up of hundreds be one of tens.
+    Runs of both settings are drawn from their simulated steps, each as long as it takes to reach the target. The number
+    of steps varies as it did between the trials of a setting, and the uncertainty of delays from a trace is added.
+    If delays have long tails, a few slow rounds may make the range wide, so that a speed-up of hundreds may turn out
+    to be one of tens.
 
     Arguments:
-        plan: with both settings.
-        item: the setting.
-        over: what it is compared with; by default uncoded.
-        trials: of the plan's settings on data, if any.
+        plan: the plan that contains both settings.
+        item: forecast of the setting.
+        over: forecast of the setting that it is compared with; by default uncoded.
+        trials: trials of the plan's settings on data, if any.
 
     Returns:
-        The lowest and the highest; both 0 where the setting does not reach the target, and inf where only it does.
+        The lowest and the highest speed-up, as ratios of times; both are 0 if the setting does not reach the target,
+        and inf if only the other does not.
     """
     other = plan.uncoded if over is None else over
     middle = plan.speed_up(item, other)
@@ -44,7 +46,7 @@ def speed_up_range(
     ratios = _totals(plan, other, trials, random) / _totals(plan, item, trials, random)
     n = min(len(item.scores), len(other.scores))
     if np.isfinite(item.scores[:n]).all() and np.isfinite(other.scores[:n]).all():
-        # Both met the same delays: what these had too much or too little of concerns both.
+        # Both were simulated with the same delays, so that errors of the delays affect both alike.
         difference = item.scores[:n] / item.scores[:n].mean() - other.scores[:n] / other.scores[:n].mean()
         error = mean_error(difference, plan.delays, plan.late)
         ratios = ratios * np.exp(min(error, 1.0) * random.standard_normal(_RUNS))
@@ -53,7 +55,7 @@ def speed_up_range(
 
 
 def _totals(plan: Plan, item: Forecast, trials: Sequence[Trial], random: np.random.Generator) -> Array:
-    """Return the seconds that runs of a setting take, shape (_RUNS,)."""
+    """Return the total seconds of runs of a setting, shape (_RUNS,)."""
     found = next((trial.steps for trial in trials if trial.setting == item.setting), ())
     finite = [steps for steps in found if math.isfinite(steps)]
     steps = random.choice(finite, _RUNS) if finite else np.full(_RUNS, plan.steps_of(item))

@@ -1,4 +1,4 @@
-"""How long the gradients of tasks take on this machine: what computing costs on the virtual clock."""
+"""Measured times of the gradients of tasks on this machine, used as computing times on the virtual clock."""
 
 from __future__ import annotations
 
@@ -16,49 +16,55 @@ from erasurehead.errors import check_count
 from erasurehead.problems import kernels
 from erasurehead.problems.base import Problem, split_samples
 
-_SECONDS = 0.5  # that a measurement may take
-_ROUNDS = (5, 60)  # at least, at most
-_FEW, _BRIEFLY, _MOST = 5, 0.2, 10_000  # tasks that a plan measures, the seconds for it, and times at most
+_SECONDS = 0.5  # time limit of a measurement
+_ROUNDS = (5, 60)  # least and largest number of rounds
+_FEW, _BRIEFLY, _MOST = 5, 0.2, 10_000  # for a plan: tasks that are timed, seconds for it, and most measured times
 
 
 @dataclass(frozen=True, eq=False)
 class TaskTimes:
-    """Measured times of every task's gradient, one after the other in one process.
+    """Measured times of every task's gradient, computed one after the other in one process.
 
-    They are processor times: what other programs of this machine take away meanwhile is not part of them, as it would
-    make whoever waits for all workers look many times slower on a busy machine.
+    They are processor times, so that other programs on this machine do not affect them; otherwise schemes that wait for
+    all workers would look many times slower on a busy machine.
 
     Arguments:
-        table: seconds, shape (rounds, n_tasks).
+        table: processor seconds, shape (rounds, n_tasks).
     """
 
     table: Array
 
     @property
     def typical(self) -> float:
-        """The median, in seconds."""
+        """The median time, in seconds."""
         return float(np.median(self.table))
 
     @property
     def fastest(self) -> float:
-        """The smallest, in seconds."""
+        """The smallest time, in seconds."""
         return float(self.table.min())
 
     def jitter(self, seed: int) -> Bootstrap:
-        """Return what was measured beyond the fastest time as a delay model: each message draws one such excess.
+        """Return the excess of the measured times over the fastest as a delay model, with one draw per message.
 
-        It is all there is where no delays are injected, and decides who is among the first to arrive; without it
-        that would always be the workers of the lowest numbers, and the others' samples would never be seen.
+        Where no delays are injected, this jitter alone decides which messages arrive first. Without it, these would
+        always be those of the workers with the lowest numbers, and the other workers' samples would never be used.
+
+        Arguments:
+            seed: seed of the draws, at least 0.
         """
         return Bootstrap(self.table - self.fastest, keep="pooled", seed=seed)
 
 
 def measure_tasks(problem: Problem, n_tasks: int) -> TaskTimes:
-    """Time the gradient of each task as a worker computes it, with one thread, several rounds of all tasks.
+    """Measure the time of each task's gradient as a worker computes it, with one thread, in several rounds.
 
     Arguments:
-        problem: whose samples are cut into tasks.
-        n_tasks: how many.
+        problem: the problem whose samples are split into tasks.
+        n_tasks: number of tasks.
+
+    Returns:
+        Processor times of every task in each round.
     """
     kernels.load_with(problem.preload)
     with threadpool_limits(limits=1):
@@ -67,7 +73,7 @@ def measure_tasks(problem: Problem, n_tasks: int) -> TaskTimes:
         def once() -> list[float]:
             return [clock() for clock in clocks]
 
-        once()  # compiles, and brings the data into memory
+        once()  # compiles, and loads the data into memory
         least, most = _ROUNDS
         rounds = [once()]
         while len(rounds) < least or (len(rounds) < most and sum(map(sum, rounds)) < _SECONDS):
@@ -76,15 +82,15 @@ def measure_tasks(problem: Problem, n_tasks: int) -> TaskTimes:
 
 
 def measure_task(problem: Problem, n_tasks: int) -> float:
-    """Return what the gradient of one task takes, measured in less than half a second: what a plan goes by.
+    """Measure the time of one task's gradient in less than half a second, as the computing time of a plan.
 
-    A few tasks, spread over all samples, are timed again and again, as a worker computes them; the median counts, to
-    one significant digit, so that plans made one after the other are for the same time. Tasks so large that few of them
-    can be timed are timed at least once.
+    A few tasks, spread over all samples, are timed repeatedly, as a worker computes them. The result is their median,
+    rounded to one significant digit, so that plans made one after the other assume the same time. If tasks are so large
+    that the time does not suffice for several, at least one of them is timed.
 
     Arguments:
-        problem: whose samples are cut into tasks.
-        n_tasks: how many: one for each worker, where a task is what an uncoded worker has.
+        problem: the problem whose samples are split into tasks.
+        n_tasks: number of tasks, at least 1: that of workers, if a task is what an uncoded worker computes.
 
     Returns:
         Seconds of processor time.
@@ -100,7 +106,7 @@ def measure_task(problem: Problem, n_tasks: int) -> float:
             if found and spent >= _BRIEFLY:
                 break
             clocks.append(_clock(problem, samples))
-            first = clocks[-1]()  # compiles, and brings the data into memory
+            first = clocks[-1]()  # compiles, and loads the data into memory
             found.append(clocks[-1]())
             spent += found[-1] + (first if len(clocks) > 1 else 0.0)
         while spent < _BRIEFLY and len(found) < _MOST:
@@ -110,7 +116,7 @@ def measure_task(problem: Problem, n_tasks: int) -> float:
 
 
 def _clock(problem: Problem, samples: slice) -> Callable[[], float]:
-    """Return what computes a task's gradient at the problem's first model, and returns what that took."""
+    """Return a function that computes a task's gradient at the initial model, and returns the processor seconds."""
     shard = problem.shard([samples])
     model = shard.take(problem.initial())
     room, one = np.empty(len(model)), np.ones(1)

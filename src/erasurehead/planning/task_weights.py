@@ -1,4 +1,4 @@
-"""How much each task's gradient counts in a step, with the aggregation that is really used: bias and variance."""
+"""How much each task's gradient counts in a step under a scheme's aggregation: weights, their bias and variance."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from erasurehead.engines.base import Order
 from erasurehead.schemes.aggregation import Aggregation, ByCoverage, ByExpectation, ByPresence, Plain
 from erasurehead.schemes.wait_rules.replica_groups import replica_groups
 
-_LAGS = 32  # steps after which nothing is looked for any more of what was missing
+_LAGS = 32  # largest lag in steps at which the autocovariance of weights is computed
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """What the estimates of a setting's steps make of the tasks' gradients.
+    """Statistics of the weights of the tasks' gradients in the estimates of a setting.
 
-    An estimate is `sum_j w_j g_j`, where `g_j` is the gradient of task j, and `w_j = 1` for all j is the gradient.
+    An estimate is `sum_j w_j g_j`, where `g_j` is the gradient of task j; `w_j = 1` for all j gives the full gradient.
 
     Attributes:
-        mean: the mean weight of a task over all tasks and steps: 1 for an estimate that is not too short.
-        covariances: `E[sum_j v_j(t) v_j(t + k)] / n^2`, with v_j what a weight is beyond its mean and the sum over n
-            tasks, for k = 0, 1, ... steps. The first, the variance, is about 1 for the gradient of one random task, and
-            0 where nothing is ever missing. Workers that are busy, or slow, for more than a step are missing in the
-            next ones, too.
-        bias: `sum_j (E[w_j] / mean - 1)^2 / n^2`: above 0 where some tasks are counted less than others in the long
-            run, without what so few steps leave to chance.
-        shares: of the steps in which each task is counted, shape (n_tasks,).
-        rounds: how many independent steps this is known from.
+        mean: mean weight over all tasks and steps: 1 for an estimate that is not too short.
+        covariances: `E[sum_j v_j(t) v_j(t + k)] / n^2` for lags k = 0, 1, ... steps, where v_j is the deviation of a
+            weight from its mean, and the sum is over n tasks. The first, the variance, is about 1 for the gradient of
+            one random task, and 0 if nothing is ever missing. The others are not 0 if workers are busy, or slow, for
+            more than one step.
+        bias: `sum_j (E[w_j] / mean - 1)^2 / n^2`, less what is expected by chance in so few steps: above 0 if some
+            tasks are counted less than others in the long run.
+        shares: share of the steps in which each task is counted, from 0 to 1, shape (n_tasks,).
+        rounds: number of independent steps on which these statistics are based.
     """
 
     mean: float
@@ -44,17 +44,16 @@ class Counted:
 
     @property
     def variance(self) -> float:
-        """Of the estimate of one step."""
+        """Variance of the estimate of one step."""
         return float(self.covariances[0])
 
     def noise(self, fading: float) -> float:
-        """Return the variance that independent steps would need to leave a run hovering as high.
+        """Return the variance of independent steps that would keep a run equally far from the minimum.
 
-        Descent forgets an error by a factor a step, so that errors which are alike add up until they are forgotten:
-        `c_0 + 2 sum_k fading^k c_k`.
+        As an error fades by a constant factor per step, correlated errors add up to `c_0 + 2 sum_k fading^k c_k`.
 
         Arguments:
-            fading: what a step leaves of an earlier error, from 0 to 1.
+            fading: factor by which a step reduces an earlier error, from 0 to 1.
         """
         lags = np.arange(1, len(self.covariances))
         return max(0.0, self.variance + 2.0 * float((fading**lags * self.covariances[1:]).sum()))
@@ -62,13 +61,14 @@ class Counted:
 
 @dataclass(eq=False)
 class CountedSum:
-    """Adds up how much tasks count in the steps that it is shown.
+    """Accumulates statistics of the tasks' weights over simulated steps; called as a `simulation.Watch`.
 
     Arguments:
-        decoder: of the code.
-        aggregation: what the optimizer sees.
-        rounds: how many independent steps the delays rest on, if fewer than are shown.
-        runs: how many runs the steps are of that are shown, one step of each after the other.
+        decoder: decoder of the code.
+        aggregation: aggregation that makes the estimate.
+        rounds: number of independent steps on which the delays are based, if smaller than that of simulated steps.
+        runs: number of runs that are simulated side by side; their steps are interleaved, one of each run in turn.
+        steps: number of steps so far.
     """
 
     decoder: Decoder
@@ -87,7 +87,7 @@ class CountedSum:
         self._lagged, self._pairs = np.zeros(_LAGS + 1), np.zeros(_LAGS + 1)
 
     def __call__(self, times: Array, stop: Array, residual: Array) -> None:
-        """Add steps: see `erasurehead.planning.simulation.Watch`."""
+        """Add simulated steps, with arguments as in `erasurehead.planning.simulation.Watch`."""
         lossy = np.flatnonzero(residual > EXACT * self.decoder.code.n_tasks)
         whole = len(times) - len(lossy)
         self.steps += len(times)
@@ -102,21 +102,21 @@ class CountedSum:
                 self._correlate(weights, lossy, len(times))
 
     def _correlate(self, weights: Array, lossy: IntArray, count: int) -> None:
-        """Add products of what is missing in steps and in later ones, of each run by itself."""
+        """Add products of weight deviations at all lags, separately for each run."""
         whole = np.ones((count, weights.shape[1]))
         whole[lossy] = weights
         whole -= whole.mean(axis=0)
         series = whole.reshape(count // self.runs, self.runs, -1)
         length = len(series)
         lags = min(_LAGS, length - 1)
-        # Autocovariances by the power spectrum, padded so that the end does not meet the beginning.
+        # Autocovariances from the power spectrum, padded so that the series does not wrap around.
         spectrum = np.fft.rfft(series, 2 * length, axis=0)
         power = (spectrum.real**2 + spectrum.imag**2).sum(axis=(1, 2))
         self._lagged[: lags + 1] += np.fft.irfft(power, 2 * length)[: lags + 1]
         self._pairs[: lags + 1] += self.runs * (length - np.arange(lags + 1))
 
     def result(self) -> Counted:
-        """Return what they come to."""
+        """Return the statistics of all steps so far."""
         steps, n_tasks = max(1, self.steps), self.decoder.code.n_tasks
         means = self._first / steps
         spreads = np.maximum(self._second / steps - means**2, 0.0)
@@ -131,16 +131,16 @@ class CountedSum:
 
 
 def task_weights(decoder: Decoder, aggregation: Aggregation, times: Array, stop: Array) -> Array:
-    """Return how much each task counts in the estimate of each step, shape (rounds, n_tasks).
+    """Return the weight of each task in the estimate of each step.
 
     Arguments:
-        decoder: of the code.
-        aggregation: what the optimizer sees.
-        times: when each message arrives, shape (rounds, n_messages).
-        stop: when waiting stops, shape (rounds,).
+        decoder: decoder of the code.
+        aggregation: aggregation that makes the estimate.
+        times: arrival time of each message, in seconds, shape (rounds, n_messages).
+        stop: time at which waiting stops, in seconds, shape (rounds,).
 
     Returns:
-        0 for all tasks of a step without an estimate.
+        Shape (rounds, n_tasks); 0 for all tasks of a step without an estimate.
     """
     code = decoder.code
     known = isinstance(aggregation, Plain | ByCoverage | ByExpectation | ByPresence)
@@ -179,7 +179,7 @@ def _of_groups(code: GradientCode, aggregation: Aggregation, times: Array, stop:
 
 
 def _of_messages(decoder: Decoder, aggregation: Aggregation, messages: list[int]) -> Array:
-    """Aggregate as a run would, with tasks whose gradients are unit vectors: what comes out are their weights."""
+    """Aggregate as in a run, with unit vectors as the tasks' gradients, such that the estimate is the weights."""
     code = decoder.code
     if not messages:
         return np.zeros(code.n_tasks)

@@ -1,4 +1,4 @@
-"""What a plan takes the delays of a trace to be: draws from its rounds, or a distribution that was fitted to it."""
+"""The delay model that a plan derives from a trace: draws from its rounds, or a distribution fitted to it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from erasurehead.delays.stationarity import block_length, drift
 from erasurehead.errors import DataError
 
 Warn: TypeAlias = Callable[[str], None]
-"""Takes a sentence for people on what is odd about a trace."""
+"""Receives a sentence for the user about an anomaly of a trace."""
 
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """What the delays of a trace are taken to be.
+    """The delay model that was derived from a trace.
 
     Attributes:
-        delays: the model.
-        said: what it is, for people.
-        trace: what is drawn from; None where a distribution was fitted to it.
-        block: so many successive rounds are drawn at a time.
+        delays: the delay model.
+        said: description of the model for the user.
+        trace: the trace whose rounds are drawn; None if a distribution was fitted to it.
+        block: number of successive rounds that are drawn together.
     """
 
     delays: Delays
@@ -44,17 +44,19 @@ def drawn_from(
     warn: Warn,
     source: str = "",
 ) -> Drawn:
-    """Return what a plan takes the delays of a trace to be.
+    """Return the delay model that a plan derives from a trace.
+
+    Rounds before a drift are left out; if delays are censored, a distribution is fitted where one fits.
 
     Arguments:
-        trace: with at least two workers, unless they are pooled.
-        n_workers: how many the plan is for.
-        keep: what stays together: see `Bootstrap.from_trace`.
-        absent: what became of workers that a round has no row of.
-        seconds_per_task: computing time of a task, which is taken out of measured times; 0 for none.
-        scale_with_load: whether delays grow with the tasks of a message.
-        warn: told what a person should know: who is slow, who has gone, drift, censored delays.
-        source: where the model says that it draws from.
+        trace: the trace, of at least two workers unless they are pooled.
+        n_workers: number of workers of the plan.
+        keep: what is drawn together: see `Bootstrap.from_trace`.
+        absent: how workers are treated that are absent from a round.
+        seconds_per_task: computing time of a task, which is subtracted from measured times; 0 to subtract nothing.
+        scale_with_load: whether delays grow with the number of tasks in a message.
+        warn: called with sentences for the user: on slow workers, workers that have gone, drift, censored delays.
+        source: text that names the source of the draws in the model; by default that of `Bootstrap.from_trace`.
     """
     trace = _without_computing(trace, seconds_per_task, warn)
     _name_the_slow(trace, warn)
@@ -83,22 +85,22 @@ def drawn_from(
 
 
 def shorter_than_computing(trace: Trace, seconds_per_task: float) -> float:
-    """Return the share of a trace's times that are shorter than computing their tasks takes.
+    """Return the share of a trace's times that are shorter than the computing time of their tasks, from 0 to 1.
 
     Arguments:
-        trace: with whole step times, and the load that each worker had.
-        seconds_per_task: what computing a task takes.
+        trace: a trace of whole step times, with the load of each worker.
+        seconds_per_task: computing time of a task.
     """
     return float((trace.seconds < (1.0 - 1e-9) * seconds_per_task * trace.load).mean())
 
 
 def _without_computing(trace: Trace, seconds_per_task: float, warn: Warn) -> Trace:
-    """Return a trace without the time that its workers computed, which a plan adds for the load of each setting.
+    """Return a trace without computing times, which a plan adds again for the load of each setting.
 
     Arguments:
-        trace: with whole step times, and the load that each worker had.
-        seconds_per_task: what computing a task takes.
-        warn: told what a person should know.
+        trace: a trace of whole step times, with the load of each worker.
+        seconds_per_task: computing time of a task; 0 returns the trace unchanged.
+        warn: called with sentences for the user.
     """
     if not seconds_per_task:
         return trace
@@ -120,14 +122,14 @@ def _name_the_slow(trace: Trace, warn: Warn) -> None:
 
 
 def _fitted(trace: Trace, scale_with_load: bool, warn: Warn) -> Delays | None:
-    """Return what is fitted to a trace with censored delays; None if nothing fits, so that it is drawn from itself."""
+    """Return a distribution fitted to a trace with censored delays; None if none fits, so that rounds are drawn."""
     hidden, total = int(trace.censored.sum()), len(trace.seconds)
     begin = f"{hidden:,} of {total:,} delays are censored: how slow those workers were is not known."
     try:
         fits = fit_trace(trace, scale_with_load=scale_with_load)
     except DataError:
         return None
-    # What was not waited for is extrapolated: of families that fit as well (AIC within 2), the simplest errs the least.
+    # Censored delays are extrapolated: of families that fit equally well (AIC within 2), the simplest is the safest.
     best = min((item for item in fits if item.aic - fits[0].aic < 2.0), key=lambda item: len(item.parameters))
     if best.bad:
         warn(

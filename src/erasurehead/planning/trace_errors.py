@@ -1,4 +1,4 @@
-"""How well a trace tells the mean time of a step: the standard error that its own rounds, in their order, speak for."""
+"""The standard error of the mean step time that is estimated from a trace, from the rounds of the trace in order."""
 
 from __future__ import annotations
 
@@ -14,30 +14,33 @@ from erasurehead.delays.bootstrap import Bootstrap
 from erasurehead.planning.simulation import stop_times
 from erasurehead.schemes.named import Scheme
 
-_BLOCKS = (2, 4)  # of the trace, that a stretch is made of
-_FEWEST = 4  # stretches that a variance is told from
+_BLOCKS = (2, 4)  # blocks of the trace in a stretch
+_FEWEST = 4  # least number of stretches to estimate a variance from
 _SURE = 0.975
-_RECOMBINED = 800  # rounds that those of a trace are put together anew to
+_RECOMBINED = 800  # approximate number of rounds made by recombining those of a trace
 
 
 def trace_error(scheme: Scheme, delays: Delays, seconds_per_task: float) -> float | None:
-    """Return the standard error of the mean step that a trace leaves, as a part of that mean.
+    """Return the relative standard error of the mean step time that is due to the limited length of a trace.
 
-    The trace is gone through once, in its own order. Rounds that are alike for a while make means of stretches of them
-    differ more than those of single rounds would let them: the largest of these errors is taken, each widened by
-    Student's t, as few stretches know little of their own spread. And one round of all may be of a kind that was not
-    seen so far. Where rounds do not remember each other, what workers did in different rounds might have come
-    together: such rounds, put together anew, show what is rare, and a step of an unseen kind takes as long as the
-    longest that was seen. Where rounds are alike for a while, too few stretches were seen to tell what comes together:
-    there it takes as long as waiting for everybody does.
+    The rounds of the trace are simulated once, in order. If successive rounds are correlated, the means of stretches of
+    rounds vary more than independent rounds would. The error is estimated from stretches of several lengths, each
+    widened by Student's t, as their number is small, and the largest of these errors is taken.
+
+    A further term stands for a kind of round that the trace does not contain, which is expected to occur once in as
+    many rounds as the trace has. If rounds are independent, what workers did in different rounds could have coincided:
+    recombined rounds show such rare coincidences, and a step of an unseen kind is taken to be as long as the longest
+    one seen. If rounds are correlated, there are too few stretches to recombine, and a step of an unseen kind is taken
+    to be as long as waiting for all workers takes.
 
     Arguments:
-        scheme: of which a step is simulated, with all workers idle at each order.
-        delays: of which nothing is said unless they are drawn from a trace by whole rounds.
+        scheme: the scheme whose steps are simulated, with all workers idle at each order.
+        delays: the delays; only those drawn from a trace by whole rounds have such an error.
         seconds_per_task: computing time of a task.
 
     Returns:
-        None where there is nothing to go by: another kind of delays, fewer than eight rounds, or steps without end.
+        The standard error divided by the mean; None if it cannot be estimated: for another kind of delays, fewer than
+        eight rounds, or steps that never end.
     """
     if not isinstance(delays, Bootstrap) or delays.keep != "rounds" or scheme.rule.remembers:
         return None
@@ -48,7 +51,7 @@ def trace_error(scheme: Scheme, delays: Delays, seconds_per_task: float) -> floa
     mean = float(seconds.mean())
     if not math.isfinite(mean) or mean <= 0.0:
         return None
-    blocks = _BLOCKS if delays.block > 1 else _BLOCKS[:1]  # what lasts, lasts longer than so short a trace can show
+    blocks = _BLOCKS if delays.block > 1 else _BLOCKS[:1]  # correlations may last longer than the estimated block
     lengths = {1, *(min(count * delays.block, rounds // _FEWEST) for count in blocks)}
     known = max(_of_stretches(seconds, length) for length in lengths)
     if delays.block == 1:
@@ -62,16 +65,16 @@ def trace_error(scheme: Scheme, delays: Delays, seconds_per_task: float) -> floa
 
 
 def _in_order(scheme: Scheme, delays: Bootstrap, table: Array, seconds_per_task: float) -> Array:
-    """Return the steps of the rounds of a table, each once."""
+    """Return the step times of the rounds of a table, each used once, in order."""
     drawn = Bootstrap(table, block=len(table), seed=delays.seed, scale_with_load=delays.scale_with_load)
     return stop_times(scheme.decoder, scheme.rule, drawn, len(table), seconds_per_task)
 
 
 def _of_what_might_come(scheme: Scheme, delays: Bootstrap, seconds_per_task: float, lengths: Iterable[int]) -> float:
-    """Return the largest error of the mean that stretches of rounds speak for that are put together anew.
+    """Return the largest error of the mean, estimated from stretches of recombined rounds.
 
-    Each worker's rounds stay in their order, and begin anywhere (the trace is taken as a circle). 0 where some such
-    step has no end: how often that happens is not told by so few.
+    Each worker's rounds stay in order, but begin at a random one (cyclically). 0 if some recombined step never ends, as
+    so few rounds do not show how often that happens.
     """
     rounds, workers = delays.table.shape
     random = np.random.default_rng(delays.seed)
@@ -84,13 +87,13 @@ def _of_what_might_come(scheme: Scheme, delays: Bootstrap, seconds_per_task: flo
 
 
 def _variance(seconds: Array, length: int) -> float:
-    """Return the variance of the mean that stretches speak for."""
+    """Return the variance of the mean, estimated from stretches of `length` steps."""
     count = len(seconds) // length
     means = seconds[: count * length].reshape(count, length).mean(axis=1)
     return float(means.var(ddof=1)) / count
 
 
 def _of_stretches(seconds: Array, length: int) -> float:
-    """Return the error of the mean that stretches speak for, such that 1.96 times it holds as Student's t does."""
+    """Return the error of the mean, estimated from stretches, scaled so that 1.96 times it is Student's 95% bound."""
     student = float(special.stdtrit(len(seconds) // length - 1, _SURE)) / float(special.ndtri(_SURE))
     return student * math.sqrt(_variance(seconds, length))

@@ -1,4 +1,4 @@
-"""Training without workers: given weights of the tasks in each step, to a goal, as a run would."""
+"""Training to a goal without workers, with given weights of the tasks in each step."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from erasurehead.planning.early_rounds import EarlyRounds
 from erasurehead.problems.base import CURVATURE, EARLY, Problem, Shard, split_samples
 from erasurehead.training.result import LOWER_IS_BETTER
 
-_Said: TypeAlias = tuple[tuple[int, ...], float, Shard, Array, float]  # of a message: its tasks, and what they are
+_Said: TypeAlias = tuple[tuple[int, ...], float, Shard, Array, float]  # a message's content
 
 GAP = "gap"
-"""The metric of a target that is a part of the first gap of the objective."""
+"""Name of the metric for targets that are a fraction of the initial gap of the objective."""
 
-_ENOUGH = 300  # steps of L-BFGS, after which the objective is far closer to its minimum than a target is
+_ENOUGH = 300  # steps of L-BFGS, after which the objective is much closer to its minimum than any target
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What a trial is to reach.
+    """The goal of a trial.
 
     Arguments:
         metric: `"gap"`, or a metric of the problem.
-        value: of the metric; of a gap, the part of the first gap of the objective that may remain.
-        first: the objective at the first model.
-        lowest: the smallest that it can be.
+        value: value of the metric to reach; for `"gap"`, the fraction of the initial gap that may remain, in (0, 1).
+        first: objective of the initial model; only for `"gap"`.
+        lowest: minimum of the objective; only for `"gap"`.
     """
 
     metric: str
@@ -46,7 +46,15 @@ class Goal:
     lowest: float = math.nan
 
     def measure(self, problem: Problem, x: Array) -> float:
-        """Return the metric of a model."""
+        """Return the metric of a model.
+
+        Arguments:
+            problem: the problem.
+            x: the model, shape (n_parameters,).
+
+        Raises:
+            InvalidArgument: if the problem has no such metric.
+        """
         if self.metric == GAP:
             return (problem.objective(x) - self.lowest) / (self.first - self.lowest)
         found = problem.metrics(x)
@@ -56,19 +64,19 @@ class Goal:
         return found[self.metric]
 
     def met(self, measured: float) -> bool:
-        """Whether a value of the metric is good enough."""
+        """Whether a value of the metric meets the goal."""
         lower = self.metric == GAP or self.metric in LOWER_IS_BETTER
         return measured <= self.value if lower else measured >= self.value
 
 
 class Trainer:
-    """Trains with given weights of the tasks, step by step: what a run does, without its workers.
+    """Trains step by step as a run does, but without workers, with given weights of the tasks.
 
     Arguments:
-        problem: the user's data, or a sample of them.
-        optimizer: makes a new optimizer at its initial model, for each run.
+        problem: the problem, with the user's data or a sample of them.
+        optimizer: makes a new optimizer at its initial model for each run.
         goal: metric and value to reach: `("gap", 0.01)`, or a metric of the problem such as `("auc", 0.84)`.
-        max_steps: steps after which a run gives up, at least 1.
+        max_steps: number of steps after which a run is given up, at least 1.
     """
 
     def __init__(
@@ -89,12 +97,15 @@ class Trainer:
             self.goal = Goal(metric, value)
 
     def run(self, weights: Array | None, n_tasks: int) -> tuple[float, float]:
-        """Train until the goal is met, and return the steps (inf if it is not) and the metric at the end.
+        """Train until the goal is met, and return the number of steps and the metric at the end.
 
         Arguments:
-            weights: how much each task counts in each step, shape (steps, n_tasks); None for the exact gradient in
-                as many steps as are allowed.
-            n_tasks: of the code.
+            weights: weight of each task in each step, shape (steps, n_tasks); None for the exact gradient in up to
+                `max_steps` steps.
+            n_tasks: number of tasks of the code.
+
+        Returns:
+            The number of steps, inf if the goal was not met; and the metric after the last step.
         """
         measured = math.nan
         for step, measured in enumerate(self.measures(weights, n_tasks), start=1):
@@ -103,10 +114,13 @@ class Trainer:
         return math.inf, measured
 
     def run_early(self, rounds: EarlyRounds) -> tuple[float, float]:
-        """Train as a run does that begins with few arrivals, and return what `run` does; early steps count, too.
+        """Train as in a run that begins with early orders, and return what `run` returns.
 
         Arguments:
-            rounds: of the run, in which nothing has been asked yet.
+            rounds: new rounds of the run, without any order yet.
+
+        Returns:
+            The number of steps including early ones, inf if the goal was not met; and the metric after the last step.
         """
         measured = math.nan
         for step, measured in enumerate(self.measures(None, rounds.scheme.code.n_tasks, rounds), start=1):
@@ -116,19 +130,19 @@ class Trainer:
 
     @cached_property
     def asks_early(self) -> bool:
-        """Whether the optimizer begins with orders that a few arrivals answer, if it may."""
+        """Whether the optimizer begins with early orders if it is allowed to."""
         optimizer = self._optimizer()
         optimizer.early = True
         optimizer.begin(self.problem)
         return optimizer.ask().kind == EARLY
 
     def measures(self, weights: Array | None, n_tasks: int, rounds: EarlyRounds | None = None) -> Iterator[float]:
-        """Train, and yield the metric after each step; NaN, and no more, once the model is no number any more.
+        """Train, and yield the metric after each step; if the model is no longer finite, yield NaN and end.
 
         Arguments:
-            weights, n_tasks: as of `run`.
-            rounds: which say who has answered each order, of whatever kind; training ends when they do. Only with them
-                does the optimizer ask for early orders.
+            weights, n_tasks: as in `run`.
+            rounds: simulated rounds, which give the decoding of each order; training ends when they do. The optimizer
+                gives early orders only if this is not None.
         """
         problem, optimizer = self.problem, self._optimizer()
         optimizer.early = rounds is not None
@@ -163,7 +177,7 @@ class Trainer:
                 return
 
     def _estimate(self, shard: Shard, order: Order, weights: Array) -> tuple[Array, float | None]:
-        """Return what an optimizer is told, and the value that comes with it."""
+        """Return the gradient estimate for the optimizer, and the objective estimate; None for several points."""
         problem, step = self.problem, order.step
         gradient, value = np.zeros(problem.n_parameters), 0.0
         for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
@@ -173,9 +187,9 @@ class Trainer:
         return gradient, None if order.coefficients else value
 
     def _tell_early(self, optimizer: Optimizer, order: Order, found: Decoding) -> None:
-        """Tell an optimizer what few arrivals say, each by itself, and the estimate that they come to together."""
+        """Give an optimizer the partial gradients of few arrivals, and the estimate made from all of them."""
         problem, point = self.problem, order.points[0]
-        if self._said is None or self._said[0] is not found.code:  # shards of one code only: each holds all data
+        if self._said is None or self._said[0] is not found.code:  # keep only one code's shards
             self._said = found.code, {}
         said, ranges = self._said[1], list(split_samples(problem.n_samples, found.code.n_tasks))
         parts: list[PartialGradient] = []
@@ -206,12 +220,12 @@ class Trainer:
 
     @cached_property
     def exact(self) -> tuple[float, float]:
-        """Steps of the exact gradient to the goal, and the metric at the end."""
+        """Number of steps to the goal with the exact gradient, and the metric at the end: see `run`."""
         return self.run(None, 1)
 
 
 def _combined(shard: Shard, point: Array, combine: Callable[[Array, Array], float]) -> tuple[Array, float]:
-    """Return a sum over tasks as a vector of all parameters, and the number that came with it."""
+    """Return a sum over tasks as a vector of all parameters, and the number that `combine` returns with it."""
     local = shard.take(point)
     out = np.empty(len(local))
     value = combine(local, out)

@@ -1,4 +1,4 @@
-"""Settings tried on one's own data: steps to a target by training for real, with arrivals of the virtual clock."""
+"""Trials of settings on data: steps to a target, measured by training with simulated arrivals."""
 
 from __future__ import annotations
 
@@ -25,23 +25,24 @@ from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import is_adaptive, parse_scheme
 from erasurehead.training.result import LOWER_IS_BETTER
 
-_FEW = 5  # steps of exact training to a target below which luck decides
+_FEW = 5  # targets that are met in fewer steps than this are decided by chance
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What training with one setting came to.
+    """The results of training with one setting.
 
     Attributes:
-        setting: the scheme, as a run file writes it.
-        seconds: of each repetition, until the target was reached, on the virtual clock; inf where it was not.
-        final: the metric at the end of each repetition; NaN where the model was no number any more.
-        steps: of each repetition, until the target was reached; inf where it was not. Steps are those of whole rounds:
-            one that few arrivals answer, or that asks for curvatures, too, counts as the part or the multiple of such a
-            round that it takes.
-        ended_at: the step at which a repetition was ended because another setting was far quicker; 0 if none was.
-        given: steps that each repetition was given at most; by default those that the longest one took.
-        begins_early: whether the first steps of a run are such as few arrivals answer.
+        setting: the scheme, written as in a run file.
+        seconds: time of each repetition until the target was reached, in seconds on the virtual clock; inf if it was
+            not.
+        final: metric at the end of each repetition; NaN if the model was no longer finite.
+        steps: steps of each repetition until the target was reached; inf if it was not. The unit is a step with the
+            whole gradient: early steps, and those with curvatures, count as the share or multiple of its time that they
+            take.
+        ended_at: step at which a repetition was ended because another setting was much faster; 0 if none was.
+        given: largest number of steps allowed in each repetition; by default those of the longest one.
+        begins_early: whether runs begin with early steps.
     """
 
     setting: str
@@ -54,35 +55,35 @@ class Trial:
 
     @property
     def given_up(self) -> bool:
-        """Whether some repetition was ended because another setting was far quicker."""
+        """Whether any repetition was ended because another setting was much faster."""
         return self.ended_at > 0
 
     @property
     def unfinished(self) -> bool:
-        """Whether so many repetitions were ended that nobody knows how long the setting takes."""
+        """Whether so many repetitions were ended that the setting's time is not known."""
         return self.given_up and math.isinf(self.median_steps)
 
     @property
     def reached(self) -> float:
-        """Share of the repetitions that reached the target."""
+        """Share of the repetitions that reached the target, from 0 to 1."""
         return float(np.isfinite(self.seconds).mean())
 
     @property
     def median(self) -> float:
-        """Median of the seconds; inf if half of the repetitions did not reach the target."""
+        """Median of the seconds; inf if at least half of the repetitions did not reach the target."""
         return _median(self.seconds)
 
     @property
     def median_steps(self) -> float:
-        """Median of the steps; inf if half of the repetitions did not reach the target."""
+        """Median of the steps; inf if at least half of the repetitions did not reach the target."""
         return _median(self.steps)
 
     @property
     def expected_steps(self) -> float:
-        """Mean of the steps, where a repetition that missed the target counts as many as it was given.
+        """Mean of the steps, where a repetition that missed the target counts with the steps that it was given.
 
-        inf if half of the repetitions missed it. The median would not tell a setting that always gets there from one
-        that sometimes hovers above the target for long.
+        inf if at least half of the repetitions missed it. The median would not distinguish a setting that always
+        reaches the target from one that sometimes hovers above it for a long time.
         """
         if math.isinf(self.median_steps):
             return math.inf
@@ -92,11 +93,18 @@ class Trial:
 
     @property
     def band(self) -> tuple[float, float]:
-        """The quickest and the slowest repetition: all that so few of them tell."""
+        """Seconds of the fastest and the slowest repetition."""
         return min(self.seconds), max(self.seconds)
 
     def contradicts(self, item: Forecast) -> bool:
-        """Whether its seconds per step are far from the forecast's: twice as long or as short, or more than chance."""
+        """Whether the seconds per step contradict the forecast's.
+
+        They do if they differ by more than a factor of 2, or by more than both 3 standard errors and a quarter of the
+        forecast.
+
+        Arguments:
+            item: forecast of the setting.
+        """
         known = [(total, steps) for total, steps in zip(self.seconds, self.steps, strict=True) if math.isfinite(total)]
         if not known or math.isinf(item.seconds_per_step):
             return bool(known)
@@ -116,18 +124,23 @@ def _median(values: Sequence[float]) -> float:
 
 
 def took(item: Forecast, trial: Trial) -> float:
-    """Return the seconds to the target: the steps of trials times the forecast's seconds per step."""
+    """Return the seconds to the target: the expected steps of a trial times the forecast's seconds per step.
+
+    Arguments:
+        item: forecast of the setting.
+        trial: trial of the setting.
+    """
     steps = trial.expected_steps
     return steps * item.seconds_per_step if math.isfinite(steps) else math.inf
 
 
 def decided_by_luck(trials: Sequence[Trial]) -> bool:
-    """Whether the target is so near that the quickest setting met it within five steps."""
+    """Whether the target is so easy that a setting, `adaptive` ones excepted, reached it in fewer than five steps."""
     return any(trial.median_steps < _FEW for trial in trials if not is_adaptive(trial.setting))
 
 
 class StepWeights:
-    """The weights of simulated steps, one after the other."""
+    """Collects the tasks' weights of simulated steps; called as a `simulation.Watch`."""
 
     def __init__(self, scheme: Scheme) -> None:
         self._scheme = scheme
@@ -149,7 +162,7 @@ class StepWeights:
 def arrivals_of(
     scheme: Scheme, delays: Delays, seconds_per_task: float, late: LateWork, first: int, steps: int
 ) -> tuple[Array, Array]:
-    """Return seconds and weights of successive steps; fewer where the rule is not met any more."""
+    """Return the seconds and the tasks' weights of successive steps; fewer if the rule can no longer be met."""
     kept = StepWeights(scheme)
     if late != "preempt":
         done = simulate_with_memory(
@@ -177,19 +190,19 @@ def try_settings(
     """Train with each setting on the virtual clock, from the same model and with the same delays, and rank them.
 
     Arguments:
-        settings: schemes, as run files write them.
-        problem: the user's data, or a sample of them, with test samples if the goal is a metric of them.
-        optimizer: makes a new optimizer at its initial model, for each run.
-        delays: how slow the workers are. Each repetition takes other steps of them.
-        n_workers: how many.
+        settings: schemes, written as in run files.
+        problem: the problem, with the user's data or a sample of them, and with test samples if the goal needs them.
+        optimizer: makes a new optimizer at its initial model for each run.
+        delays: how slow the workers are; each repetition uses different steps of them.
+        n_workers: number of workers.
         goal: `("gap", 0.01)`, or a metric of the problem and the value to reach, such as `("auc", 0.84)`.
-        max_steps: steps after which a run gives up, at least 1.
-        repeats: runs of each setting, at least 1; the band is as wide as they differ.
+        max_steps: number of steps after which a run is given up, at least 1.
+        repeats: number of runs of each setting, at least 1; the band is their range.
         seconds_per_task: computing time of a task.
-        late: what a worker does that is busy when the next order is out.
+        late: what a worker does with old work when the next order is given.
 
     Returns:
-        The trials, by median time; those that did not reach the goal by the metric at the end.
+        The trials, sorted by median time; those that did not reach the goal, by the metric at the end.
     """
     check_count("repeats", repeats)
     trainer = Trainer(problem, optimizer, goal, max_steps)
@@ -199,7 +212,7 @@ def try_settings(
 
 
 class Runs:
-    """Runs of settings, each repetition once; settings that lose nothing share the steps of exact training."""
+    """Runs of settings, which are kept for later trials; settings without loss share the steps of exact training."""
 
     def __init__(
         self,
@@ -217,14 +230,15 @@ class Runs:
         self._done: dict[str, list[tuple[float, float, float, int]]] = {}
 
     def trial(self, setting: str, repeats: int, most: float, seconds_per_step: float = math.nan) -> Trial:
-        """Train so often with a setting.
+        """Train with a setting until a number of repetitions have been made, and return all of them.
 
         Arguments:
-            setting: the scheme.
-            repeats: in all, those that were made before included.
-            most: seconds after which a run is ended.
-            seconds_per_step: of the setting, to tell how many steps that is, and how much of one an early step is;
-                where it is not known, the latter is told by the mean of the steps that are drawn.
+            setting: the scheme, written as in a run file.
+            repeats: total number of repetitions, including earlier ones.
+            most: time in seconds after which a run is ended; inf for no limit.
+            seconds_per_step: time of the setting's steps, which converts `most` and the times of early steps into
+                numbers of steps; if NaN, there is no limit, and early steps are converted by the mean of the steps of
+                the run.
         """
         scheme = parse_scheme(setting, self._n_workers)
         rows = self._done.setdefault(setting, [])
@@ -232,7 +246,7 @@ class Runs:
         allowed = trainer.max_steps
         if math.isfinite(most) and seconds_per_step > 0.0:
             allowed = min(allowed, max(1, math.ceil(most / seconds_per_step)))
-        # What was ended because others seemed far quicker is made again once they turn out not to be.
+        # Runs that were ended because others seemed much faster are repeated if the limit is now higher.
         rows[:] = [row for row in rows if math.isfinite(row[2]) or row[3] >= allowed]
         early = begins_early(scheme, self._delays, self._late) and trainer.asks_early
         while len(rows) < repeats:
@@ -256,7 +270,7 @@ class Runs:
     def _early(
         self, trainer: Trainer, scheme: Scheme, first: int, allowed: int, seconds_per_step: float
     ) -> tuple[float, float, float]:
-        """Return seconds, the metric at the end, and steps of a run that begins with few arrivals."""
+        """Return seconds, the metric at the end, and steps of a run that begins with early orders."""
         rounds = EarlyRounds(scheme, self._delays, self._seconds_per_task, first, allowed)
         steps, final = trainer.run_early(rounds)
         if math.isinf(steps):
@@ -268,7 +282,12 @@ class Runs:
 
 
 def how_far(trial: Trial, metric: str) -> float:
-    """Return the metric at the end of the median repetition, turned so that less is better; inf if there is none."""
+    """Return the median metric at the end, with its sign such that less is better; inf if none is finite.
+
+    Arguments:
+        trial: the trial.
+        metric: name of the metric.
+    """
     sign = 1.0 if metric in (GAP, *LOWER_IS_BETTER) else -1.0
     known = [value for value in trial.final if math.isfinite(value)]
     return sign * float(np.median(known)) if known else math.inf

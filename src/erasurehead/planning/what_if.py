@@ -1,4 +1,4 @@
-"""What the advice would be worth in other conditions: worse delays, other accuracies, a longer trace."""
+"""How a plan's advice holds in other conditions: worse delays, other accuracies, a longer trace."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from erasurehead.planning.accuracy import NOISE, SORTED_NOISE, Accuracy
 from erasurehead.planning.forecasts import GUESS, Forecast, forecast, mean_error, trace_rounds
 from erasurehead.planning.planner import Plan
 
-_LOOKED_AT = 200  # steps from which the usual delay is taken
-_MATTERS = 0.05  # a difference in time below which it does not matter which of two settings is taken
-_AGAIN = 8  # settings that are forecast anew
+_LOOKED_AT = 200  # steps from which the median delay is taken
+_MATTERS = 0.05  # relative difference in time below which it does not matter which of two settings is used
+_AGAIN = 8  # number of settings of the ranking, and about that of the Pareto front, that are forecast again
 
 CASES: tuple[tuple[str, float], ...] = (("rows in no order", NOISE), ("rows sorted by label", SORTED_NOISE))
-"""What data may be like, with how much tasks differ then: see `Accuracy`."""
+"""Kinds of data, each with its noise, the measure of how much tasks differ: see `Accuracy`."""
 
 GAPS = (0.1, 0.01, 0.001)
-"""How deep targets may be: parts of the first gap of the objective."""
+"""Targets, as fractions of the initial gap of the objective."""
 
 
 @final
 @dataclass(frozen=True)
 class Worse(Delays):
-    """Delays of which the part beyond the usual is so many times as long.
+    """Delays whose excess over the median is multiplied by a factor.
 
     Arguments:
-        model: the delays.
+        model: the original delays.
         usual: their median, in seconds.
-        factor: of what is beyond it, at least 1.
+        factor: multiple of the excess, at least 1.
     """
 
     model: Delays
@@ -56,12 +56,12 @@ class Worse(Delays):
 
 @dataclass(frozen=True)
 class WhatIf:
-    """What the advice would cost in worse conditions.
+    """The cost of following a plan's advice under worse delays.
 
     Attributes:
-        advised: the forecast of the advised setting there.
-        best: that of the setting that would be the best there, of the first of the ranking and the Pareto front.
-        factor: how many times as long the excess of the delays is.
+        advised: forecast of the advised setting under worse delays.
+        best: forecast of the best setting under worse delays, among the first of the ranking and the Pareto front.
+        factor: factor by which the excess of the delays over their median is multiplied.
     """
 
     advised: Forecast
@@ -70,18 +70,18 @@ class WhatIf:
 
     @property
     def regret(self) -> float:
-        """How many times as long the advised setting takes to the target there as the best; at least 1."""
+        """Time to the target of the advised setting over that of the best under worse delays; at least 1."""
         if math.isinf(self.best.seconds_to_target) or self.best.seconds_to_target == 0.0:
             return 1.0
         return self.advised.seconds_to_target / self.best.seconds_to_target
 
 
 def if_worse(plan: Plan, factor: float = 2.0) -> WhatIf:
-    """Return what a plan's advice costs if what exceeds the usual delay becomes so many times as long.
+    """Return what a plan's advice costs if the excess of delays over their median is multiplied by a factor.
 
     Arguments:
         plan: the plan.
-        factor: at least 1.
+        factor: multiple of the excess, at least 1.
     """
     sample = plan.delays.rows(0, _LOOKED_AT, plan.n_workers)
     finite = sample[np.isfinite(sample)]
@@ -103,11 +103,14 @@ def if_worse(plan: Plan, factor: float = 2.0) -> WhatIf:
 
 
 def nothing_said(plan: Plan) -> tuple[Forecast, float]:
-    """Return what is known without data of `adaptive`, which `erasurehead train` takes where nothing is said.
+    """Return what is known without data about `adaptive`, the default of `erasurehead train`.
+
+    Arguments:
+        plan: the plan.
 
     Returns:
-        Its forecast, with the steps of exact descent; and the share of these steps that its own optimizer may need
-        for it to be as quick as the plan's first setting, 0 if no share is small enough.
+        Its forecast, with the steps of exact descent; and the ratio to these steps at which its own optimizer would be
+        as quick as the plan's first setting, 0 if none is small enough.
     """
     steps = len(plan.best.scores)
     item = forecast(
@@ -118,10 +121,13 @@ def nothing_said(plan: Plan) -> tuple[Forecast, float]:
 
 
 def by_case(plan: Plan) -> tuple[tuple[str, Accuracy, Forecast], ...]:
-    """Return the best setting for each kind of data and each depth of the target that a plan may be for.
+    """Return the best setting of a plan for each kind of data in `CASES` and each target in `GAPS`.
+
+    Arguments:
+        plan: the plan.
 
     Returns:
-        What the data are like, what is to be reached, and the forecast of the best setting; its steps are relative to
+        For each case, the kind of data, the accuracy, and the forecast of the best setting, with steps relative to
         those of exact descent.
     """
     found: list[tuple[str, Accuracy, Forecast]] = []
@@ -133,11 +139,16 @@ def by_case(plan: Plan) -> tuple[tuple[str, Accuracy, Forecast], ...]:
 
 
 def rounds_to_settle(plan: Plan) -> float | None:
-    """Return how many rounds a trace needs to tell the best setting from all that would take over 5% longer, or less.
+    """Return how many rounds a trace needs to distinguish the best setting from its rivals.
+
+    Differences in time of 5% and less need not be resolved.
+
+    Arguments:
+        plan: the plan.
 
     Returns:
-        In all, those that are there included, and no fewer than advice can go by (`forecasts.GUESS`); None where the
-        trace settles it already, or there is no trace.
+        The total number of independent rounds, including those of the trace, at least `forecasts.GUESS`; None if the
+        trace is already long enough, or there is no trace.
     """
     rounds = trace_rounds(plan.delays)
     best = plan.best
