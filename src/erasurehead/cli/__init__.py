@@ -1,4 +1,4 @@
-"""The command line: thin, one file a command; each parses, calls the library, and prints."""
+"""The command line, with one module per command, which parses arguments, calls the library and prints the result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line: what the console script `erasurehead` calls."""
+    """Run the command line; the entry point of the console script `erasurehead`."""
     try:
         from erasurehead.cli import streams
 
@@ -17,5 +17,5 @@ def main() -> None:
             build()()
         finally:
             streams.finish()
-    except KeyboardInterrupt:  # while it was still loading; `app` takes care of all that comes after
+    except KeyboardInterrupt:  # while modules are loaded; later ones are handled in `app`
         sys.exit(130)

@@ -1,4 +1,4 @@
-"""The command line as a whole: every command is registered here, and errors become sentences and exit codes here."""
+"""The command-line application: registers all commands, and turns errors into sentences and exit codes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from erasurehead.cli.grouping import with_groups
 from erasurehead.cli.wording import Command
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
-"""Exit codes: the user's input cannot be used; something went wrong on the way; Ctrl-C, SIGTERM, SIGHUP or SIGUSR1."""
+"""Exit codes: invalid input; failure of the command; ended by Ctrl-C, SIGTERM, SIGHUP or SIGUSR1."""
 
 _COMMANDS = {
     "train": train,
@@ -46,8 +46,8 @@ _COMMANDS = {
     "reproduce": reproduce,
     "decompile": decompile,
 }
-"""Each module says what the command does in `HELP`, and does it in `run`, whose dataclass parameters are groups of
-options. A command with commands of its own is a `typer.Typer` in its module, added in `build` with `add_typer`."""
+"""Modules of the commands, each with its help text in `HELP` and the command in `run`, whose dataclass parameters are
+groups of options. A command with subcommands is a `typer.Typer` in its module, added in `build` with `add_typer`."""
 
 _HELP = """
 Train on many workers without waiting for the slow ones.
@@ -71,10 +71,10 @@ Then train on data of your own, and use what was learned:
 
 
 class _Group(TyperGroup):
-    """Turns errors into one sentence on stderr and an exit code; a traceback is for what nobody has foreseen."""
+    """Turns errors into a sentence on stderr and an exit code; only unexpected errors have a traceback."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take the words apart; where they ask for help or the version, that is written here."""
+        """Parse the arguments; help and version are printed here, so that errors in writing them are handled."""
         try:
             return super().parse_args(ctx, args)
         except OSError as error:
@@ -90,7 +90,7 @@ class _Group(TyperGroup):
         from erasurehead.training.signals import stopped_by, terminable
 
         try:
-            with terminable():  # what a command has started ends with it, whatever ends it
+            with terminable():  # ends what a command has started, whatever ends the command
                 return super().invoke(ctx)
         except (InvalidArgument, DataError, MissingExtra) as error:
             raise _exit(str(error), BAD_INPUT) from None
@@ -109,11 +109,11 @@ class _Group(TyperGroup):
 
 
 _OF_NAMES = (errno.ENAMETOOLONG, errno.ELOOP)
-"""What the operating system says of names that no file can have."""
+"""Errors of the operating system about names that no file can have."""
 
 
 def _of_system(error: OSError) -> str:
-    """Return what the operating system refuses, and what may be done about it."""
+    """Return a sentence on an error of the operating system, and on what to do about it."""
     from erasurehead._internal.user_files import printable
 
     what = printable(str(error.filename)) if error.filename else "A file or a connection"
@@ -128,7 +128,7 @@ def _of_system(error: OSError) -> str:
 
 
 def _unwritten(error: OSError) -> typer.Exit:
-    """Return how a command ends whose output cannot be written: well, if whoever read it has gone."""
+    """Return the exit of a command whose output cannot be written: code 0 if the reader has gone."""
     streams.lead_nowhere()
     if isinstance(error, BrokenPipeError):
         return typer.Exit(0)

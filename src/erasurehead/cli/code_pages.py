@@ -1,4 +1,4 @@
-"""What `erasurehead codes` shows of the catalogue: the list of all families, and the facts of one code."""
+"""Pages of `erasurehead codes`: the catalogue of all families, and the facts about one code."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from erasurehead.codes.families import Family
     from erasurehead.decoding import Analysis
 
-_WIDE = 120  # columns of a terminal from which on four columns of text are readable
+_WIDE = 120  # least width of a terminal at which four columns of text are readable
 
 
 @dataclass(frozen=True)
 class CatalogueTable:
-    """The catalogue as a table, a row for each family; in a narrow terminal the last columns share one.
+    """The catalogue as a table with a row for each family; in a narrow terminal the last two columns are merged.
 
     Arguments:
-        families: in the order to show.
+        families: the families, in the order of the rows.
     """
 
     families: Sequence[Family]
@@ -38,10 +38,10 @@ class CatalogueTable:
 
 
 def facts(found: Analysis) -> dict[str, object]:
-    """Return what is to be said about a built code, as plain data.
+    """Return the facts about a code as plain data.
 
     Arguments:
-        found: of the code, for any stragglers.
+        found: analysis of the code, for any numbers of stragglers.
     """
     code, cost, rounding = found.code, found.cost, found.conditioning
     said: dict[str, object] = {
@@ -71,7 +71,11 @@ def facts(found: Analysis) -> dict[str, object]:
 
 
 def facts_table(found: Analysis) -> Table:
-    """Return the facts of a built code as a table of two columns."""
+    """Return the facts about a code as a table of two columns.
+
+    Arguments:
+        found: analysis of the code.
+    """
     from erasurehead.reports.code_tables import times
 
     said, code, rounding = facts(found), found.code, found.conditioning
@@ -127,7 +131,7 @@ def _plain(*headers: str) -> Table:
 
 
 def plain_text(value: str) -> Text:
-    """Return a text as it is: brackets in it are no markup."""
+    """Return a text to print verbatim, in which brackets are not markup."""
     from rich.text import Text
 
     return Text(value)

@@ -1,4 +1,4 @@
-"""`erasurehead codes`: the catalogue of gradient codes, one code, and several side by side."""
+"""`erasurehead codes`: list the catalogue of gradient codes, show one code, compare several."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ Random straggler sets and the searching adversary are drawn from --seed.
 """
 
 _ANALYSIS = "Stragglers"
-_POINTS = 26  # of a curve, and about as many of a straight line as the eye needs
+_POINTS = 26  # points of a curve, enough to look smooth
 
 
 def build() -> typer.Typer:
-    """Return the commands."""
+    """Return the application with the subcommands."""
     app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=HELP)
     app.command("list", cls=Command, help=_LIST)(with_groups(list_codes))
     app.command("show", cls=Command, help=_SHOW)(with_groups(show))
@@ -157,7 +157,7 @@ def compare(
     screen = Screen(output)
     built = {text.strip(): _built(text) for text in codes}
     numbers = {name: _numbers(stragglers, code.n_workers, curves=out is not None) for name, code in built.items()}
-    if out is not None:  # found out before anything takes time
+    if out is not None:  # checked before anything takes time
         with canvas.drawing():
             check_writable(Path(out).expanduser(), "The folder")
     given = {"samples": samples, "effort": effort, "seed": seed}
@@ -177,7 +177,7 @@ def compare(
 
 
 def _built(text: str) -> GradientCode:
-    """Return the code of a call, or raise with an example of the family if only its name came."""
+    """Return the code of a call; raise an error with an example of the family if only its name was given."""
     from erasurehead import codes
     from erasurehead.codes.text import parse_code
     from erasurehead.errors import invalid
@@ -190,7 +190,7 @@ def _built(text: str) -> GradientCode:
 
 
 def _call(name: str, parameters: Sequence[str]) -> str:
-    """Return the call of a name and `key=value` parameters; a bare word as a value is a text, as shells eat quotes."""
+    """Return a call from a name and `key=value` parameters; bare words become strings, as shells remove quotes."""
     from erasurehead.errors import invalid
 
     if not parameters:
@@ -209,7 +209,7 @@ def _call(name: str, parameters: Sequence[str]) -> str:
 
 
 def _numbers(text: str | None, n_workers: int, curves: bool) -> IntArray:
-    """Return the numbers of stragglers to look at: those asked for, else those of the table and of smooth curves."""
+    """Return the numbers of stragglers to analyse: the requested ones, or those of the table and of smooth curves."""
     import numpy as np
 
     from erasurehead.reports.code_tables import SHARES
@@ -222,7 +222,7 @@ def _numbers(text: str | None, n_workers: int, curves: bool) -> IntArray:
 
 
 def _item(item: str, text: str, n_workers: int) -> Sequence[int]:
-    """Return the numbers that one item of `--stragglers` stands for."""
+    """Return the numbers of stragglers in one item of `--stragglers`, such as `3`, `1-10` or `25%`."""
     from erasurehead.errors import invalid
 
     if match := re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", item):

@@ -1,4 +1,4 @@
-"""`erasurehead compare`: several schemes on the same delays and first model."""
+"""`erasurehead compare`: compare several schemes with the same delays and initial model."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def run(
     ] = True,
     output: OutputOptions,
 ) -> None:
-    """Race several schemes against each other."""
+    """Compare several schemes."""
     from erasurehead.errors import invalid
 
     given = named or []
@@ -133,7 +133,7 @@ def _compare_finished(
     folders: list[str], scheme: list[str] | None, target: str | None, options: RunOptions, figures: bool,
     output: OutputOptions,
 ) -> None:  # fmt: skip
-    """Put finished runs beside each other."""
+    """Compare finished runs, without training."""
     from erasurehead._internal.atomic_files import write_whole
     from erasurehead.consensus.finished import compare_finished
     from erasurehead.errors import InvalidArgument, MissingExtra

@@ -1,4 +1,4 @@
-"""`erasurehead config`: what a run file may say, for editors and for people."""
+"""`erasurehead config`: the keys of run files, as a JSON schema for editors and as a table."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ List the keys of a run file: option, values, default, and what each means.
 
 
 def build() -> typer.Typer:
-    """Return the commands."""
+    """Return the application with the subcommands."""
     app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=HELP)
     app.command("schema", cls=Command, help=_SCHEMA)(with_groups(schema))
     app.command("keys", cls=Command, help=_KEYS)(with_groups(list_keys))

@@ -1,4 +1,4 @@
-"""`erasurehead consensus`: training without a coordinator."""
+"""`erasurehead consensus`: train without a coordinator."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _OUTPUT = "Output"
 
 @options_of(ConsensusConfig)
 class ConsensusOptions(FileOptions):
-    """What a run file of this command can say."""
+    """The keys of this command's run files."""
 
 
 def run(
@@ -135,7 +135,7 @@ def _lines(screen: Screen) -> Any:
     from erasurehead.consensus.watcher import Watcher
 
     class Lines(Watcher):
-        """Says now and then how far it is."""
+        """Prints the progress every few seconds."""
 
         said = time.monotonic()
 
@@ -155,7 +155,7 @@ def _lines(screen: Screen) -> Any:
 
 
 def _full(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun) -> ConsensusRun | None:
-    """Return what full waiting does in as many steps on the same delays; None if that is what was done."""
+    """Run full waiting with the same delays and steps; return None if it was the policy, or the run ended early."""
     from dataclasses import replace
 
     from erasurehead.consensus.conduct import Conduct

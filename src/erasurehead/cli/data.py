@@ -1,4 +1,4 @@
-"""`erasurehead data`: which data are there, and where they were looked for."""
+"""`erasurehead data`: which data sets are available, and where they were looked for."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def run(
     categorical: Annotated[bool | None, shared("data.categorical", off=False)] = None,
     output: OutputOptions,
 ) -> None:
-    """Say which data are there."""
+    """Show which data are available."""
     from erasurehead.cli.options import RunOptions
     from erasurehead.errors import InvalidArgument
     from erasurehead.runs.config import parts
@@ -122,7 +122,7 @@ def _read(section: DataSection) -> tuple[dict[str, Any], tuple[ColumnUse, ...]]:
 
 
 def _table(uses: tuple[ColumnUse, ...]) -> Table:
-    """Return what becomes of each column, for a terminal."""
+    """Return a table of how each column is encoded."""
     from rich import box
     from rich.table import Table
     from rich.text import Text

@@ -1,4 +1,4 @@
-"""`erasurehead decompile`: a JAX function as Python source."""
+"""`erasurehead decompile`: print a JAX function as Python source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `erasurehead delays` prints: traces, fits and summaries as plain data, tables and sentences."""
+"""Pages of `erasurehead delays`: traces, fits and summaries as plain data, tables and sentences."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _TIMES = ("mean", "scale", "median", "shift", "minimum")
-_LISTED = 10  # slow workers
+_LISTED = 10  # largest number of slow workers to list
 
 
 def trace_facts(trace: Trace) -> dict[str, Any]:
-    """Return what a trace is, as plain data."""
+    """Return the description of a trace as plain data."""
     return {
         "source": trace.source,
         "workers": trace.n_workers,
@@ -31,7 +31,7 @@ def trace_facts(trace: Trace) -> dict[str, Any]:
 
 
 def title(trace: Trace) -> str:
-    """Return what a trace is, in a line."""
+    """Return the description of a trace in one line."""
     n_censored = int(trace.censored.sum())
     hidden = f", {n_censored:,} of them censored" if n_censored else ""
     return (
@@ -41,7 +41,12 @@ def title(trace: Trace) -> str:
 
 
 def fit_facts(item: Fit, best: Fit) -> dict[str, Any]:
-    """Return a fit as plain data."""
+    """Return a fit as plain data.
+
+    Arguments:
+        item: the fit.
+        best: the best fit of the ranking, with which its AIC is compared.
+    """
     return {
         "family": item.family,
         "parameters": dict(item.parameters),
@@ -58,12 +63,12 @@ def fit_facts(item: Fit, best: Fit) -> dict[str, Any]:
 
 
 def chance(item: Fit) -> float:
-    """Return the gap that 19 of 20 samples of the fitted distribution itself stay below."""
+    """Return the P-P gap that 95% of samples from the fitted distribution itself would not exceed."""
     return 1.36 / math.sqrt(max(1, item.n - item.n_censored))
 
 
 def fits_table(fits: Sequence[Fit]) -> Table:
-    """Return the ranking of the families."""
+    """Return the ranking of the families as a table."""
     table = _table(("Family", "left"), ("AIC", "right"), ("above best", "right"), ("P-P gap", "right"),
                    ("Parameters, with 95% intervals", "left"))  # fmt: skip
     for item in fits:
@@ -73,7 +78,7 @@ def fits_table(fits: Sequence[Fit]) -> Table:
 
 
 def fit_notes(fits: Sequence[Fit]) -> list[str]:
-    """Return what is to be said of a ranking: how good the best is, who is as good, and how to use it."""
+    """Return sentences on a ranking: how good the best fit is, which others are as good, and how to use it."""
     best, limit = fits[0], chance(fits[0])
     close = [item.family for item in fits[1:] if item.aic - best.aic < 2.0]
     said = [f"Best: {best.short}"]
@@ -108,7 +113,12 @@ def slow_lines(slow: Sequence[SlowWorker]) -> list[str]:
 
 
 def workers_table(best: Fit, workers: Mapping[str, Fit]) -> Table:
-    """Return the fits of single workers."""
+    """Return the fits of single workers as a table.
+
+    Arguments:
+        best: the best fit to all workers together.
+        workers: fits of the same family to single workers, by name.
+    """
     table = _table(("Worker", "right"), ("Delays", "right"), ("P-P gap", "right"),
                    (f"{best.family}, with 95% intervals", "left"))  # fmt: skip
     for name, item in workers.items():
@@ -119,7 +129,13 @@ def workers_table(best: Fit, workers: Mapping[str, Fit]) -> Table:
 
 
 def workers_note(best: Fit, workers: Mapping[str, Fit], trace: Trace) -> str:
-    """Return whether workers differ, by the AIC of fitting them apart."""
+    """Return a sentence on whether workers differ, judged by the AIC of separate fits.
+
+    Arguments:
+        best: the best fit to all workers together.
+        workers: fits of the same family to single workers, by name.
+        trace: the trace.
+    """
     if len(workers) < trace.n_workers:
         missing = trace.n_workers - len(workers)
         return f"{_count(missing, 'worker')} had too few delays to be fitted alone."
@@ -145,7 +161,7 @@ def summary_facts(said: Summary) -> dict[str, Any]:
 def summary_table(said: Summary) -> Table:
     """Return a summary as a table."""
     usual = [value for share, value in said.quantiles.items() if share <= 0.5]
-    # Where most workers are not late at all, the unit is that of those that are: of zeros alone it would hide them.
+    # If most delays are 0, the unit is chosen from those that are not, as they would otherwise be rounded away.
     unit = time_unit(usual if any(usual) else [said.mean, *(v for v in said.quantiles.values() if v > 0.0)])
     table = _table(("Delay", "left"), (f"({unit.name})", "right"))
     names = {0.0: "shortest", 0.5: "median", 1.0: "longest"}

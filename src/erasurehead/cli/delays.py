@@ -1,4 +1,4 @@
-"""`erasurehead delays`: what a trace says, which distribution fits it, and traces from one format to another."""
+"""`erasurehead delays`: describe traces, fit distributions to them, and convert them between formats."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _ENDINGS = (".csv", ".csv.gz", ".csv.bz2", ".parquet")
 
 
 def build() -> typer.Typer:
-    """Return the commands."""
+    """Return the application with the subcommands."""
     app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=HELP)
     app.command("fit", cls=Command, help=_FIT)(with_groups(fit))
     app.command("show", cls=Command, help=_SHOW)(with_groups(show))
@@ -207,7 +207,7 @@ def convert(
     ] = False,
     output: OutputOptions,
 ) -> None:
-    """Write a trace in our own columns."""
+    """Write a trace with this library's column names."""
     from erasurehead.cli import delay_pages as pages
     from erasurehead.delays import write_trace
     from erasurehead.errors import invalid

@@ -1,4 +1,4 @@
-"""`erasurehead drill`: a fault schedule against a run, and what was noticed of it."""
+"""`erasurehead drill`: inject scheduled faults into a run, and report how it coped."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _FAULTS, _RUN = "Fault schedule", "Workers and steps"
 
 @dataclass(frozen=True)
 class FaultOptions:
-    """The faults that are injected."""
+    """Options on the faults that are injected."""
 
     lives: Annotated[
         int | None,
@@ -85,7 +85,7 @@ class FaultOptions:
 
 @dataclass(frozen=True)
 class SubjectOptions:
-    """The run that they are injected into."""
+    """Options on the run into which faults are injected."""
 
     engine: Annotated[str, shared("run.engine", text="virtual, processes, mpi or ray.", default=True)] = "virtual"
     workers: Annotated[int, shared("run.workers", text="Number of workers.", default=True)] = 30
@@ -158,7 +158,7 @@ class SubjectOptions:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What is kept of the drill."""
+    """Options on the files of the drill."""
 
     out: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""`erasurehead evaluate`: how good a trained model is on labelled rows."""
+"""`erasurehead evaluate`: measure a trained model on labelled rows."""
 
 from __future__ import annotations
 

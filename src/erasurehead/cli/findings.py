@@ -1,4 +1,4 @@
-"""What a finished run says of its own model: how good it is, and what speaks against it."""
+"""Sentences on the model of a finished run: how good it is, and why it may not be."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from erasurehead.training.result import FinalModel, Run
 
 CONVERGED = 0.01
-"""A gradient of at most this share of its first length has fallen enough, if the columns are of like scales."""
+"""Gradient norm, as a fraction of the initial one, at which training has converged if columns have similar scales."""
 
 
 def loss_text(done: Run) -> str:
-    """Return the objective of the final model, or the best that is known of it; empty where nothing is."""
+    """Return the objective of the final model, or else the last loss estimate, as text; empty if neither is known."""
     if done.final is not None:
         part = "" if done.final.share >= 1.0 else f" of {done.final.share:.1%} of the data"
         return f"training objective {done.final.objective:.5g} (exact{part})"
@@ -27,7 +27,7 @@ def loss_text(done: Run) -> str:
 
 
 def warn(screen: Screen, experiment: Experiment, done: Run) -> None:
-    """Say on stderr what speaks against the model."""
+    """Print on stderr why the model may not be good: a rising loss, or no convergence."""
     rise, final = done.rise, done.final
     if rise is not None:
         screen.warn(
@@ -42,13 +42,13 @@ def warn(screen: Screen, experiment: Experiment, done: Run) -> None:
 
 def _why_risen(experiment: Experiment) -> str:
     rate = experiment.config.optimizer.rate
-    if rate is None:  # its steps with the whole gradient never lead uphill
+    if rate is None:  # with the whole gradient, this optimizer's steps never increase the loss
         return f": its steps were taken with parts of the gradient ({experiment.config.scheme}); adaptive waits for all"
     return f": the step size (--rate) may be too large; it is {rate}"
 
 
 def ended_text(experiment: Experiment, done: Run) -> str:
-    """Return what ended a run before its last step without anything having gone wrong; empty if nothing did."""
+    """Return why a run ended regularly before its last step; empty if it did not."""
     section, steps = experiment.config.run, len(done.steps)
     if done.ended == "until":
         return f"ended because {section.until} is reached, after {steps} of {section.steps} steps"
@@ -62,7 +62,7 @@ def ended_text(experiment: Experiment, done: Run) -> str:
 
 
 def measured_text(done: Run) -> str:
-    """Return what measuring the target took, apart from training; empty if nothing was measured, or it took no time."""
+    """Return the time spent on measuring the target, as text; empty if it was not measured, or on a virtual clock."""
     from erasurehead.reports.units import seconds_text
 
     parts = [
@@ -74,13 +74,13 @@ def measured_text(done: Run) -> str:
 
 
 def converged(final: FinalModel) -> bool:
-    """Return whether the gradient has fallen enough, also along the columns of the smallest numbers."""
+    """Whether the gradient is small enough, also along the columns with the smallest scale."""
     low, high = final.column_scales or (1.0, 1.0)
     return final.gradient_left <= CONVERGED and final.gradient_left * high / low <= 1.0
 
 
 def not_converged(final: FinalModel, steps: int) -> str:
-    """Return how far training has come, and what may be in its way, as a sentence."""
+    """Return a sentence on how far training has converged, and what may hinder it."""
     said = (
         f"training has not converged: after {steps} steps the gradient has fallen to {final.gradient_left:.2g} of its "
         "first length"

@@ -1,4 +1,4 @@
-"""Options in groups: a command takes a dataclass, and the command line gets one option for each of its fields."""
+"""Groups of options: a command takes a dataclass, and the command line gets one option for each of its fields."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any, get_type_hints
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command for typer in whose place of each dataclass parameter stand the fields of the dataclass.
+    """Return a command for typer in which each dataclass parameter is replaced by the fields of the dataclass.
 
     Arguments:
-        command: whose parameters are annotated, those of groups with a dataclass of annotated fields with defaults.
+        command: a function with annotated parameters; a group is annotated with a dataclass whose fields are annotated
+            and have defaults.
     """
     groups: dict[str, type[Any]] = {}
     parameters: list[inspect.Parameter] = []
@@ -32,7 +33,7 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**arguments, **values)
 
-    del grouped.__wrapped__  # typer would look through it, at the parameters that are grouped
+    del grouped.__wrapped__  # otherwise typer would see the grouped parameters
     signature: Any = inspect.Signature(parameters)
     grouped.__dict__["__signature__"] = signature
     grouped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -1,4 +1,4 @@
-"""The options that commands share: those of a run file, as its keys describe them, and how a command speaks."""
+"""Options that commands share: those made from the keys of run files, and those on output."""
 
 from __future__ import annotations
 
@@ -16,30 +16,37 @@ from erasurehead.runs.config.sections import Config
 
 
 def option(*names: str, text: str, panel: str, metavar: str | None = None) -> Any:
-    """Return a typer option without a default of its own: what is not given is left to the run file."""
+    """Return a typer option whose help shows no default.
+
+    Arguments:
+        *names: spellings of the option, such as `"--steps"` and `"-n"`.
+        text: help text.
+        panel: panel of the help in which the option is listed.
+        metavar: name of the value in the help.
+    """
     return typer.Option(*names, help=text, rich_help_panel=panel, metavar=metavar, show_default=False)
 
 
 def _with_options(of: type[BaseModel]) -> Mapping[str, Key]:
-    """Return the keys that have an option, by the names of the fields of groups of options."""
+    """Return the keys of a run file that have an option, by the field names of groups of options."""
     return {key.option.removeprefix("--").replace("-", "_"): key for key in keys(of) if key.options}
 
 
 _KEYS: Mapping[str, Key] = _with_options(Config)
 
 KEYS: Mapping[str, str] = {name: key.path for name, key in _KEYS.items()}
-"""Option, as the field of `RunOptions` is called -> section and key."""
+"""For each option, by its field in `RunOptions`, its section and key."""
 
 
 def shared(path: str, *, text: str = "", panel: str = "", default: bool = False, off: bool = True) -> Any:
-    """Return the option of a key of a run file, for a command of another kind than those that take all of them.
+    """Return the option of a single key of a run file, for commands that do not take all of them.
 
     Arguments:
-        path: of the key, such as `"run.workers"`.
-        text: help, if it means something else here.
-        panel: of the help, if not that of the key.
-        default: whether the help shows the default that the command has.
-        off: whether a switch can be switched off, if the key's own option can.
+        path: path of the key, such as `"run.workers"`.
+        text: help text, if not that of the key.
+        panel: panel of the help, if not that of the key.
+        default: whether the help shows the command's default.
+        off: whether a switch has a form that turns it off, if the key's option has one.
     """
     key = next(key for key in keys() if key.path == path)
     return _typer_option(key, key.options if off else (key.option, *key.options[1:]), text, panel, default)
@@ -53,7 +60,12 @@ def _typer_option(key: Key, names: Sequence[str] = (), text: str = "", panel: st
 
 
 def value_of(option: str, given: Any) -> Any:
-    """Return what a run file would have in place of what was given as an option."""
+    """Convert the value of an option to the corresponding value in a run file.
+
+    Arguments:
+        option: name of the option, as the field of `RunOptions`.
+        given: value of the option.
+    """
     key = _KEYS.get(option)
     return given if key is None else _value(key, given)
 
@@ -72,18 +84,18 @@ def _number(text: str) -> str | float:
 
 
 def _names(text: str) -> str | list[str]:
-    """Return names with commas between them; one that has a comma itself is quoted."""
+    """Split names at commas; a name that contains a comma must be quoted."""
     read = [name for line in csv.reader([text], skipinitialspace=True) for name in line]
     return [name.strip() for name in read if name.strip()]
 
 
 _READ: Mapping[str, Callable[[str], Any]] = {"texts": _names, "number or text": _number}
-"""How options that are texts become the values of a run file, by the kind of the key."""
+"""Functions that convert texts of options to values of a run file, by the kind of the key."""
 
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """How a command speaks."""
+    """Options on the output of a command."""
 
     as_json: Annotated[
         bool,
@@ -105,7 +117,7 @@ class OutputOptions:
 
 
 class FileOptions:
-    """What a run file can say, as options; None is what was not given."""
+    """The keys of a run file as options; None for those that were not given."""
 
     known: ClassVar[Mapping[str, Key]]
 
@@ -116,7 +128,7 @@ class FileOptions:
         def __getattr__(self, name: str) -> Any: ...
 
     def tables(self) -> dict[str, Any]:
-        """Return what was given, as a run file would have it."""
+        """Return the options that were given, as tables of a run file."""
         tables: dict[str, Any] = {}
         for name, key in self.known.items():
             value = getattr(self, name)
@@ -125,7 +137,7 @@ class FileOptions:
         return tables
 
     def spelled(self) -> Mapping[str, str]:
-        """Return key -> option, for those that were given."""
+        """Return the names of the options that were given, by the path of their key."""
         return {key.path: key.option for name, key in self.known.items() if getattr(self, name) is not None}
 
 
@@ -133,10 +145,10 @@ Options = TypeVar("Options", bound=FileOptions)
 
 
 def options_of(file: type[BaseModel]) -> Callable[[type[Options]], type[Options]]:
-    """Give a class a field for each option of a kind of run files, None by default, and make a dataclass of it.
+    """Return a decorator that makes a class a dataclass with a field for each option of a run file, None by default.
 
     Arguments:
-        file: all that such a run file may say.
+        file: model of the run file.
     """
 
     def fill(group: type[Options]) -> type[Options]:
@@ -153,14 +165,19 @@ def options_of(file: type[BaseModel]) -> Callable[[type[Options]], type[Options]
 
 @options_of(Config)
 class RunOptions(FileOptions):
-    """What a run file of training with a coordinator can say."""
+    """The keys of run files for training with a coordinator."""
 
     def config(self, run_file: str | None, **more: Any) -> Config:
-        """Return the configuration: the options, before the run file, before the defaults.
+        """Return the configuration; options take precedence over the run file, and the run file over the defaults.
+
+        If the engine is MPI, this does not return on ranks other than the coordinator's.
 
         Arguments:
             run_file: path of a TOML file, if any.
             **more: top-level keys that were given as options.
+
+        Raises:
+            InvalidArgument: if a value is not valid, or the run file is for training without a coordinator.
         """
         from erasurehead.errors import InvalidArgument
         from erasurehead.runs.config import build_config, merged, overridden, read_tables

@@ -1,4 +1,4 @@
-"""`erasurehead plan`: which code, how much redundancy, how long to wait, and what it will buy."""
+"""`erasurehead plan`: which code, how much redundancy and how long to wait, and what that gains."""
 
 from __future__ import annotations
 
@@ -97,14 +97,22 @@ def run(
 
 
 def _asked(goal: Goal | None, search: SearchOptions) -> bool:
-    """Return whether the user said what is to be reached, and what the data are like."""
+    """Whether the user gave both a target and the task noise of the data."""
     return search.task_noise is not None and goal is not None
 
 
 def goal_accuracy(
     goal: Goal | None, search: SearchOptions, tried: Tried | None, n_workers: int, screen: Screen
 ) -> Accuracy:
-    """Return what the forecast of steps is made for: as the user said, as measured on the data, or the defaults."""
+    """Return target, noise and pace for the forecast of steps: from options, measured on the data, or by default.
+
+    Arguments:
+        goal: the target; None for the default.
+        search: options of the command.
+        tried: the user's data, if any.
+        n_workers: number of workers of the plan.
+        screen: prints what was measured.
+    """
     from erasurehead.planning import Accuracy
 
     noise, accuracy = search.task_noise, Accuracy()
@@ -125,7 +133,7 @@ def _searched(
     solved: bool,
     screen: Screen,
 ) -> Plan:
-    """Return the plan; with the settings that bring an optimizer of their own if there are data to tell its steps."""
+    """Return the plan, including `adaptive` settings if there are data on which to measure their optimizer's steps."""
     from erasurehead.cli.plan_costs import FREE
     from erasurehead.planning import adaptive_settings, default_settings, plan
 

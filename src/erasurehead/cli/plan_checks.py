@@ -1,4 +1,4 @@
-"""What can be refused of a plan's options before a file is read."""
+"""Checks of a plan's options that need no file."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from erasurehead.cli.traces import TraceOptions
 
 _OF_ITS_ENGINE = ("out", "overwrite", "address", "start_patience", "start_limit")
-"""Keys of `[run]` that say nothing of a trial, which takes a virtual clock and leaves no folder."""
+"""Keys of `[run]` that do not apply to trials, which run on the virtual clock and write no folder."""
 
 
 def check_options(source: SourceOptions, reading: TraceOptions, search: SearchOptions, options: RunOptions) -> None:
-    """Check what the options of a plan say, each by itself and with the others.
+    """Check the options of a plan, one by one and in combination.
 
     Arguments:
-        source, reading, search, options: of the command.
+        source, reading, search, options: options of the command.
 
     Raises:
-        InvalidArgument: naming the option.
+        InvalidArgument: if an option is not valid; the error names it.
     """
     _check_source(source, reading, options)
     spelled = options.spelled()
@@ -47,14 +47,14 @@ def check_options(source: SourceOptions, reading: TraceOptions, search: SearchOp
 
 
 def check_schemes(search: SearchOptions, n_workers: int) -> None:
-    """Check the settings that are to be tried, and the one in use.
+    """Check the settings to try, and the one in use.
 
     Arguments:
-        search: of the command.
-        n_workers: that the plan is for.
+        search: options of the command.
+        n_workers: number of workers of the plan.
 
     Raises:
-        InvalidArgument: if a text stands for no scheme of so many workers.
+        InvalidArgument: if a text is not a scheme for this number of workers.
     """
     for text in search.scheme or ():
         parse_scheme(text, n_workers)
@@ -67,14 +67,14 @@ def check_schemes(search: SearchOptions, n_workers: int) -> None:
 
 
 def check_metric(metric: str, options: RunOptions) -> None:
-    """Check that trials can measure what they are to reach.
+    """Check that trials can measure the metric of the target.
 
     Arguments:
-        metric: of the target.
-        options: of the command, with data.
+        metric: name of the metric.
+        options: options of the command, with data.
 
     Raises:
-        InvalidArgument: naming the metrics that can be.
+        InvalidArgument: if they cannot; the error names the metrics that they can measure.
     """
     check_metric_name("target", metric, _config(options), (GAP,), "must name a metric of the problem")
 
@@ -83,8 +83,8 @@ def trial_config(options: RunOptions, n_workers: int) -> Config:
     """Return the configuration of trials on the user's data: uncoded, without delays, on a virtual clock.
 
     Arguments:
-        options: of the command.
-        n_workers: that the plan is for.
+        options: options of the command.
+        n_workers: number of workers of the plan.
     """
     return _config(options, _OF_ITS_ENGINE, workers=n_workers, engine="virtual")
 
@@ -122,7 +122,7 @@ def _check_choice(option: str, value: str | None, choices: Sequence[str]) -> Non
 
 
 def _come_with(other: str, value: object, given: Mapping[str, Any]) -> None:
-    """Raise if options were given that say nothing without another one, which was not."""
+    """Raise if options were given without another one that they require."""
     for option, said in given.items() if value is None else ():
         if said is not None:
             shown = UNSAID if isinstance(said, bool) else _typed(said)
@@ -130,5 +130,5 @@ def _come_with(other: str, value: object, given: Mapping[str, Any]) -> None:
 
 
 def _typed(value: Any) -> Any:
-    """Return a value of an option that may be repeated as a person would write it."""
+    """Return the value of an option as the user would write it; several are joined by commas."""
     return ",".join(map(str, cast("Sequence[object]", value))) if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""What computing a further task costs the workers that are planned with, and how that is known."""
+"""The computing time of a task in a plan, and the source of this number."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from erasurehead.runs.config import Config
 
 FREE = 3
-"""Most tasks a worker in the settings that are tried where nobody knows what a further task costs."""
+"""Largest load of the settings that are tried if the cost of a further task is not known."""
 
 _SHORT = 0.01  # share of a trace's times that may be shorter than computing, as clocks are not exact
-_MATTERS = 0.1  # of a step: computing beside each other is worth a word
+_MATTERS = 0.1  # share of a step from which the effect of shared cores is mentioned
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What computing a task takes, where a task is what an uncoded worker has.
+    """The computing time of a task, where a task is the data of an uncoded worker.
 
     Arguments:
-        seconds: that each task of a worker's load adds.
-        known_from: who says so: the user (`"option"`), the run that the trace is of (`"run"`), delays that grow with
-            the load (`"delays"`), or a measurement on this machine (`"measured"`); None if nobody does.
-        in_trace: the part of a trace's times that computing a task was.
+        seconds: seconds that each task of a worker's load adds.
+        known_from: source of this number: the user (`"option"`), the run that recorded the trace (`"run"`), delays that
+            grow with the load (`"delays"`), or a measurement on this machine (`"measured"`); None if it is not known.
+        in_trace: seconds of computing per task that are included in a trace's times.
     """
 
     seconds: float = 0.0
@@ -43,33 +43,34 @@ class Cost:
 
 
 def known_cost(given: float | None, scale_with_load: bool, config: Config | None, n_workers: int) -> Cost | None:
-    """Return what is known of a task's cost before anything is measured; None if nothing is.
+    """Return the cost of a task if it is known without a measurement, and None otherwise.
 
     Arguments:
-        given: by the user.
-        scale_with_load: whether measured times grow with the load, the computing that is part of them included.
-        config: of the run that the trace is of, if it is one.
-        n_workers: that the plan is for.
+        given: seconds given by the user, if any.
+        scale_with_load: whether measured times, including computing, grow with the load.
+        config: configuration of the run that recorded the trace, if there is one.
+        n_workers: number of workers of the plan.
     """
     if given is not None:
         return Cost(given, "option", given)
     if config is not None and config.run.engine == "virtual" and config.run.seconds_per_task > 0.0:
         took = config.run.seconds_per_task
-        return Cost(took * config.run.workers / n_workers, "run", took)  # of as many samples as a worker has here
+        return Cost(took * config.run.workers / n_workers, "run", took)  # for as many samples as a worker has here
     return Cost(known_from="delays") if scale_with_load else None
 
 
 def measured_cost(
     problem: Problem, n_workers: int, trace: Trace | None, config: Config | None, screen: Screen
 ) -> Cost | None:
-    """Return what a task takes on this machine, or None, having said so, where a trace contradicts it.
+    """Measure the cost of a task on this machine; if a trace contradicts it, warn and return None.
 
     Arguments:
-        problem: of all the user's data.
-        n_workers: that the plan is for.
-        trace: that the delays are drawn from, if it is one; with whole step times, computing included.
-        config: of the run that the trace is of, if it is one: on the virtual clock computing took it no time.
-        screen: to print on.
+        problem: the problem with all of the user's data.
+        n_workers: number of workers of the plan.
+        trace: trace from which delays are drawn, if there is one; its times include computing.
+        config: configuration of the run that recorded the trace, if there is one; if it ran on the virtual clock, the
+            times do not include computing.
+        screen: prints the warning.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         seconds = measure_task(problem, n_workers)
@@ -86,12 +87,12 @@ def measured_cost(
 
 
 def about_cost(cost: Cost, with_data: bool, limited: bool) -> tuple[str, ...]:
-    """Return what a person should know of the cost that was planned with, as sentences.
+    """Return sentences on what a user should know about the cost that the plan assumes.
 
     Arguments:
-        cost: of a task.
+        cost: cost of a task.
         with_data: whether there were data to measure it on.
-        limited: whether larger loads would have been tried, had it been known.
+        limited: whether larger loads would have been tried if the cost had been known.
     """
     if cost.known_from == "measured":
         said = f"A task takes {seconds_text(cost.seconds)} on this machine"
@@ -106,7 +107,11 @@ def about_cost(cost: Cost, with_data: bool, limited: bool) -> tuple[str, ...]:
 
 
 def on_shared_cores(plan: Plan) -> tuple[str, ...]:
-    """Return a sentence if computing takes processes that share this machine's cores much longer than was planned."""
+    """Return a sentence if computing takes much longer than planned when processes share this machine's cores.
+
+    Arguments:
+        plan: the plan.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     alone = plan.seconds_per_task * plan.best.load
     together = alone * plan.n_workers / cores

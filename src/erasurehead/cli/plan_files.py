@@ -1,4 +1,4 @@
-"""What a plan leaves in its folder: the run file, the trace that it draws from, the ranking, the picture."""
+"""The files of a plan: the run file, the trace from which delays are drawn, the ranking, and the picture."""
 
 from __future__ import annotations
 
@@ -22,12 +22,20 @@ if TYPE_CHECKING:
 
 RUN, PLAN = "run.toml", "plan.json"
 PROCESSES = 64
-"""Workers up to which a run file names processes; more of them on one machine get into each other's way."""
+"""Largest number of workers for which a run file uses processes; more would slow each other down on one machine."""
 _STAND_IN = {"source": "amazon", "synthetic": "always", "rows": 6000}
 
 
 def folder(out: str | None, overwrite: bool) -> Path:
-    """Return the folder to be, checked before anything takes time."""
+    """Return the folder for the files, and check it early, before anything takes time.
+
+    Arguments:
+        out: path of the folder; None for a new one in `runs`.
+        overwrite: whether an earlier plan in the folder may be replaced.
+
+    Raises:
+        InvalidArgument: if it holds an earlier plan, or cannot be written to.
+    """
     if out is None:
         return next_free(RUNS, "plan")
     place = Path(out).expanduser()
@@ -40,10 +48,20 @@ def folder(out: str | None, overwrite: bool) -> Path:
 def write(
     place: Path, page: Page, facts: dict[str, Any], found: Planned, options: RunOptions, figures: bool, screen: Screen
 ) -> list[Path]:
-    """Write everything, the page's facts as plain data among it, and return the files."""
+    """Write all files of a plan, and return their paths.
+
+    Arguments:
+        place: the folder.
+        page: the plan, with trials if there were any.
+        facts: the page as plain data.
+        found: the delays and workers of the plan.
+        options: options of the command for the run file.
+        figures: whether to draw the picture.
+        screen: prints a warning if there is no picture.
+    """
     made_folder(place, "private")
     tables = run_tables(page, options)
-    build_config(tables)  # a run file that cannot be read would be no answer
+    build_config(tables)  # checks that the run file will be valid
     head = f"# Made by erasurehead plan. To run it: erasurehead train {place / RUN}\n"
     if options.data is None:
         head += (
@@ -62,7 +80,14 @@ def write(
 
 
 def last_words(files: list[Path], place: Path, page: Page, options: RunOptions) -> str:
-    """Return what was written, how to run it, and what may then differ from the prediction."""
+    """Return sentences on what was written, how to run it, and how the run may differ from the prediction.
+
+    Arguments:
+        files: the files written.
+        place: their folder.
+        page: the plan.
+        options: options of the command.
+    """
     said = [f"{', '.join(path.name for path in files)} in {place}"]
     if options.data is None:
         said.append(
@@ -82,7 +107,12 @@ def last_words(files: list[Path], place: Path, page: Page, options: RunOptions) 
 
 
 def run_tables(page: Page, options: RunOptions) -> dict[str, Any]:
-    """Return the run file of the best setting: the plan's delays and workers, and what the user said of the rest."""
+    """Return the run file of the best setting as plain data: the plan's delays and workers, and the user's options.
+
+    Arguments:
+        page: the plan.
+        options: options of the command.
+    """
     given = options.tables()
     kept = ("problem", "optimizer", "checkpoints", "faults")
     sections: dict[str, Mapping[str, Any]] = {key: given[key] for key in kept if key in given}

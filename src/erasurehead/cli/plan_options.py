@@ -1,4 +1,4 @@
-"""What is planned with, what is searched, and what is shown of it."""
+"""Options of `erasurehead plan`: the source of the delays, the search, and the output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DELAYS, _SEARCH, _OUTPUT = "Delays", "Search", "Output"
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """Where the delays come from, besides `--delays`."""
+    """Options on the source of the delays, other than `--delays`."""
 
     trace: Annotated[
         str | None,
@@ -72,7 +72,7 @@ class SourceOptions:
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What is searched, and for what."""
+    """Options on the settings to try, and on the target."""
 
     scheme: Annotated[
         list[str] | None,
@@ -129,7 +129,7 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class PageOptions:
-    """How much is printed and drawn."""
+    """Options on what is printed and drawn."""
 
     explain: Annotated[
         bool, typer.Option("--explain", help="Explain the advice in words.", rich_help_panel=_OUTPUT)

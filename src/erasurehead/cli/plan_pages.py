@@ -1,4 +1,4 @@
-"""What `erasurehead plan` prints: a plan as plain data, as a table, and what limits each of its settings."""
+"""Pages of `erasurehead plan`: a plan as plain data, as a table and as sentences."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Page:
-    """A plan with what was learned from data, if there were any.
+    """A plan with the results of trials on data, if there were any.
 
     Arguments:
-        plan: ranked; where there were trials, after them.
-        trials: of its settings on the data.
+        plan: the plan; if there were trials, ranked by them.
+        trials: trials of its settings on the data.
         goal: metric and value that the trials were to reach.
-        bytes_of_data: of all training samples, as a worker holds them; None without data.
-        n_parameters: of the model; None without data.
-        rows: rows that were trained on, and rows of the training data; None without data.
-        asked: whether it was said what is to be reached, and what the data are like.
-        known_from: who says what computing a task costs, as `Cost` has it.
-        costs: what a person should know of that, as sentences.
+        bytes_of_data: size of all training samples in a worker's memory, in bytes; None without data.
+        n_parameters: number of parameters of the model; None without data.
+        rows: number of rows in the sample for trials, and in the training data; None without data.
+        asked: whether the user gave both a target and the task noise of the data.
+        known_from: source of the cost of a task: see `Cost`.
+        costs: sentences on what a user should know about that cost.
     """
 
     plan: Plan
@@ -56,24 +56,33 @@ class Page:
 
     @property
     def reached(self) -> bool:
-        """Whether there is anything to advise."""
+        """Whether any setting reaches the target, so that one can be advised."""
         if self.trials:
             return math.isfinite(self.trials[0].median_steps)
         return self.plan.reached
 
     def trial(self, item: Forecast) -> Trial | None:
-        """Return what a setting came to on the data; None if it was not tried."""
+        """Return the trial of a setting; None if it was not tried."""
         return next((trial for trial in self.trials if trial.setting == item.setting), None)
 
     def speed_up(self, item: Forecast, over: Forecast) -> float:
-        """Return how many times sooner a setting reaches the target; NaN where one was not tried to the end."""
+        """Return the speed-up of a setting over another; NaN if either was not tried, or its own trials were ended.
+
+        Arguments:
+            item: forecast of the setting.
+            over: forecast of the setting to compare with.
+        """
         one, other = self.trial(item), self.trial(over)
         if self.trials and (one is None or other is None or one.unfinished):
             return math.nan
         return self.plan.speed_up(item, over)
 
     def listed(self, top: int) -> tuple[Forecast, ...]:
-        """Return the first distinct settings, and further down those that were tried, uncoded and the current one."""
+        """Return the first distinct settings, followed by those that were tried, uncoded and the current one.
+
+        Arguments:
+            top: number of the first settings.
+        """
         plan = self.plan
         first = {item.setting for item in plan.distinct[:top]}
         differ = {item.setting for item in plan.distinct}
@@ -150,7 +159,12 @@ def _row(page: Page, place: int, item: Forecast, on_front: bool) -> dict[str, An
 
 
 def table(page: Page, top: int) -> Table:
-    """Return the ranking as a table: the first settings, uncoded and the current one, and those tried."""
+    """Return the ranking as a table: the first settings, those that were tried, uncoded and the current one.
+
+    Arguments:
+        page: the plan.
+        top: number of the first settings.
+    """
     from rich import box
     from rich.table import Table
 
@@ -209,7 +223,12 @@ def _sizes(page: Page, items: Sequence[Forecast]) -> list[tuple[str, list[str]]]
 
 
 def why(page: Page, top: int) -> str:
-    """Return what limits each setting of the table, a line each."""
+    """Return what limits each setting of the table, one line per setting.
+
+    Arguments:
+        page: the plan.
+        top: number of the first settings, as in `table`.
+    """
     plan = page.plan
     items = page.listed(top)
     places = _places(plan, items)
@@ -225,12 +244,12 @@ def _limits(page: Page, item: Forecast) -> str:
 
 
 def caveats(page: Page) -> tuple[str, ...]:
-    """Return what a user should know before relying on the plan."""
+    """Return sentences on what a user should know before relying on the plan."""
     return remarks(page.plan, page.trials, page.goal)
 
 
 def beyond(page: Page) -> tuple[str, ...]:
-    """Return what computing was taken to cost, and what the rest of the data, and worse delays, may change."""
+    """Return sentences on the assumed computing cost, and on what the rest of the data or worse delays may change."""
     said = list(page.costs)
     if page.rows is not None and page.rows[0] < page.rows[1] and page.trials:
         said.append(
@@ -255,7 +274,7 @@ def beyond(page: Page) -> tuple[str, ...]:
 
 
 def nothing(page: Page) -> tuple[str, ...]:
-    """Return why nothing is advised, how far the best setting comes, and what would reach the target."""
+    """Return sentences on why nothing is advised, how close the best setting gets, and what would reach the target."""
     sample = ""
     if page.rows is not None and page.rows[0] < page.rows[1]:
         sample = f" Trials were made on a sample of {page.rows[0]:,} of {page.rows[1]:,} rows (--sample)."
@@ -264,7 +283,7 @@ def nothing(page: Page) -> tuple[str, ...]:
 
 
 def three_sentences(page: Page) -> tuple[str, ...]:
-    """Return why this choice, what would change it, and what the plan does not know."""
+    """Return sentences on why the best setting is chosen, what would change that, and what the plan does not know."""
     return "", *in_short(page.plan, page.trials, page.goal)
 
 
@@ -273,7 +292,7 @@ def _by_case(page: Page) -> bool:
 
 
 def cases(page: Page) -> tuple[str, ...]:
-    """Return one piece of advice for each depth of the target and kind of data; nothing where both were said."""
+    """Return the best setting for several targets and kinds of data, as lines; empty if the user gave both."""
     if not _by_case(page):
         return ()
     lines = ["", "What it would be for other targets and data (--target gap=..., --task-noise ...):"]
@@ -292,7 +311,7 @@ def _range(item: Forecast, trial: Trial) -> tuple[float, float]:
 
 
 def _places(plan: Plan, items: Sequence[Forecast]) -> list[int]:
-    """Return places among settings that differ, without gaps; one that does what another does has its place."""
+    """Return places among distinct settings, without gaps; settings that behave alike share a place."""
     place: dict[str, int] = {}
     ahead = 0
     alike = {(item.load, item.missing, item.steps, item.scores.tobytes()): item for item in reversed(plan.ranked)}

@@ -1,4 +1,4 @@
-"""Settings of a plan tried on a sample of the user's data: what the time to a target is there."""
+"""Trials of a plan's settings on a sample of the user's data, to measure the time to a target."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _CONSTANTS = ("mu", "beta", "sigma", "gap")
 
 @dataclass(frozen=True)
 class Goal:
-    """What `--target` asks for.
+    """The target of `--target`.
 
     Arguments:
-        metric: of the problem, or `error`: f - f*.
-        value: of it.
-        constants: of the objective, for an error without data.
+        metric: a metric of the problem, `"gap"`, or `"error"` for f - f*.
+        value: value of the metric to reach.
+        constants: constants of the objective, for an error without data.
     """
 
     metric: str
@@ -57,16 +57,21 @@ class Goal:
 
     @property
     def measured(self) -> tuple[str, float] | None:
-        """The goal of trials; None if the target is one of theory."""
+        """The goal of trials, as metric and value; None for an error, which theory predicts."""
         return None if self.metric == _ERROR else (self.metric, self.value)
 
     @property
     def gap(self) -> float | None:
-        """The part of the first gap of the objective that is to be reached; None if something else is."""
+        """The fraction of the initial gap of the objective that may remain; None for other targets."""
         return self.value if self.metric == GAP else None
 
     def target(self, tried: Tried | None, n_workers: int) -> Target | None:
-        """Return the target of theory; None if it is one to be measured."""
+        """Return the error to reach with the constants of the objective; None for targets that trials measure.
+
+        Arguments:
+            tried: the user's data, from which constants are estimated if none were given.
+            n_workers: number of workers of the plan.
+        """
         if self.metric != _ERROR:
             return None
         if self.constants is not None:
@@ -76,10 +81,13 @@ class Goal:
 
 
 def check_target(search: SearchOptions, options: RunOptions) -> Goal | None:
-    """Return what is to be reached, or None if nothing was named.
+    """Return the target that the options name; None if they name none.
+
+    Arguments:
+        search, options: options of the command.
 
     Raises:
-        InvalidArgument: the target is not valid, or needs what is not given.
+        InvalidArgument: if the target is not valid, or requires an option that was not given.
     """
     if search.target is None:
         if search.constants is not None:
@@ -117,12 +125,12 @@ def _constants(text: str) -> Constants:
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """The user's data, and what is trained on.
+    """The user's data, and a problem with a sample of them for trials.
 
     Arguments:
-        experiment: of all data, uncoded and without delays.
-        data: all of it.
-        problem: of a sample.
+        experiment: experiment with all data, uncoded and without delays.
+        data: all data.
+        problem: problem with a sample of the data.
     """
 
     experiment: Experiment
@@ -131,13 +139,16 @@ class Tried:
 
     @classmethod
     def load(cls, options: RunOptions, n_workers: int, sample: int | None, screen: Screen) -> Tried:
-        """Read the data that options name, and take a sample of them.
+        """Read the data that the options name, and draw a sample of them.
 
         Arguments:
-            options: of the command.
-            n_workers: at least this many rows are taken.
-            sample: rows of the training data, and as many of the test data.
-            screen: to print on.
+            options: options of the command.
+            n_workers: number of workers of the plan, which is the least number of rows.
+            sample: number of rows of the training data, and of the test data; by default 5,000.
+            screen: prints which data are read.
+
+        Raises:
+            InvalidArgument: if the data are sharded.
         """
         rows, config = max(n_workers, _SAMPLE if sample is None else sample), trial_config(options, n_workers)
         experiment = Experiment.from_config(config, screen.reading)
@@ -148,7 +159,7 @@ class Tried:
 
     @property
     def solver(self) -> Callable[[], Optimizer] | None:
-        """Return what makes the optimizer of `adaptive`, as a run would have it; None if another one was asked for."""
+        """Function that makes the optimizer of `adaptive` as in a run; None if the user chose another optimizer."""
         asked = self.experiment.asked
         if asked is None or chosen_optimizer(asked, "adaptive()").name != "quasi_newton":
             return None
@@ -156,13 +167,19 @@ class Tried:
 
     @property
     def bytes_of_data(self) -> int:
-        """Of all training samples."""
+        """Size in memory of all training samples, in bytes."""
         X = self.data.X_train
         arrays = [X] if isinstance(X, np.ndarray) else [X.data, X.indices, X.indptr]
         return sum(int(array.nbytes) for array in arrays)
 
     def accuracy(self, n_workers: int, gap: float, screen: Screen) -> Accuracy:
-        """Return how much the tasks of the data differ, and what that does to training; say both."""
+        """Measure how much the tasks of the data differ, and how that affects training, and print both.
+
+        Arguments:
+            n_workers: number of workers of the plan.
+            gap: fraction of the initial gap to reach, in (0, 1).
+            screen: prints what was measured.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             found = task_noise(self.problem, n_workers)
             steps = self.experiment.config.run.steps
@@ -176,14 +193,14 @@ class Tried:
     def page(
         self, page: Page, goal: tuple[str, float] | None, trying: bool, repeats: int | None, screen: Screen
     ) -> Page:
-        """Race the settings of a plan that could be the best, and return it ranked by what came of that.
+        """Try the settings of a plan that could be the best on the data, and return the plan ranked by the results.
 
         Arguments:
-            page: of the plan.
-            goal: metric and value; None for a gap that exact training reaches in the steps that it has.
-            trying: whether to try, or only to say how large things are.
-            repeats: trials of each setting.
-            screen: to print on.
+            page: the plan.
+            goal: metric and value to reach; None for a gap that exact training reaches in the given number of steps.
+            trying: whether to make trials; otherwise, only sizes of data and model are added.
+            repeats: number of trials of each setting; by default 3.
+            screen: prints the progress.
         """
         rows = self.problem.n_samples, self.experiment.data.n_train
         page = replace(
@@ -193,7 +210,7 @@ class Tried:
             return page
         steps, plan = self.experiment.config.run.steps, page.plan
         count = 3 if repeats is None else repeats
-        with np.errstate(over="ignore", invalid="ignore"):  # trials that diverge have not reached the target
+        with np.errstate(over="ignore", invalid="ignore"):  # trials that diverge count as not having reached the target
             chosen = goal or self._goal(steps, screen)
             screen.say(
                 f"racing settings to {chosen[0]} {chosen[1]:g} on {rows[0]:,} of {rows[1]:,} rows, up to {steps} "
@@ -206,7 +223,7 @@ class Tried:
         return replace(page, plan=after(plan, trials), trials=trials, goal=chosen)
 
     def _goal(self, steps: int, screen: Screen) -> tuple[str, float]:
-        """Return the usual gap, or the smallest that exact training reaches, if no optimizer gets there."""
+        """Return the default gap or, if no optimizer reaches it, about the smallest gap that exact training reaches."""
         usual = Accuracy().gap
         needed, gap = Trainer(self.problem, self.experiment.optimizer, (GAP, usual), steps).exact
         if np.isfinite(needed) or not 0.0 < gap < 1.0:

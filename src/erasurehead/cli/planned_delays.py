@@ -1,4 +1,4 @@
-"""The delays that a plan is made for: a model, or draws from a trace, or what was fitted to one."""
+"""The delays of a plan: a delay model, draws from a trace, or a distribution fitted to a trace."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ if TYPE_CHECKING:
     from erasurehead.runs.config import Config
 
 TRACE = "trace.csv"
-"""The trace beside the run file, that the run draws from."""
+"""Name of the trace file next to the run file, from which the run draws its delays."""
 
 
 @dataclass(frozen=True, eq=False)
 class Planned:
-    """What a plan is made for.
+    """The delays, workers and computing times of a plan.
 
     Arguments:
         delays: how slow the workers are.
         n_workers: number of workers.
-        said: what the delays are, for people.
-        cost: what computing a task takes.
-        trace: what is drawn from, if it is a trace.
-        current: the setting of the run that the trace is of, if it is one.
+        said: description of the delays for the user.
+        cost: cost of computing a task.
+        trace: trace from which delays are drawn, if there is one.
+        current: setting in use: the one that the user named, or that of the run that recorded the trace; None if there
+            is neither.
     """
 
     delays: Delays
@@ -49,14 +50,14 @@ class Planned:
 
 @dataclass(frozen=True, eq=False)
 class Named:
-    """What the options name, read and checked, before anything is drawn from it.
+    """The delay model or trace that the options name, read and checked, but not yet used.
 
     Arguments:
         n_workers: number of workers.
-        delays: the model; None if there is a trace.
-        trace: the trace; None if there is a model.
-        config: of the run that the trace is of, if it is one.
-        cost: what is known of what computing a task takes; None if nothing is.
+        delays: the delay model; None if there is a trace.
+        trace: the trace; None if there is a delay model.
+        config: configuration of the run that recorded the trace, if there is one.
+        cost: cost of computing a task; None if it is not known yet.
     """
 
     n_workers: int
@@ -67,15 +68,15 @@ class Named:
 
 
 def named(source: SourceOptions, reading: TraceOptions, options: RunOptions, screen: Screen) -> Named:
-    """Return what the options name.
+    """Read and check the delay model or trace that the options name.
 
     Arguments:
-        source, reading, options: of the command, checked by `check_options`.
-        screen: to print on what is odd.
+        source, reading, options: options of the command, checked by `check_options`.
+        screen: prints warnings.
 
     Raises:
-        DataError: nothing can be drawn from the trace.
-        InvalidArgument: it has too few workers, or the model is none.
+        DataError: if nothing can be drawn from the trace.
+        InvalidArgument: if the trace has too few workers, or the model is not valid.
     """
     if source.trace is None:
         model, n_workers = read_model(options.delays, screen), options.workers
@@ -83,7 +84,7 @@ def named(source: SourceOptions, reading: TraceOptions, options: RunOptions, scr
     trace = reading.read(source.trace, screen)
     n_workers = trace.n_workers if options.workers is None else options.workers
     _check_workers(trace, n_workers, source.keep or "rounds")
-    completed(trace, cast("Absent", source.absent or "censored"))  # which refuses what nothing can be drawn from
+    completed(trace, cast("Absent", source.absent or "censored"))  # raises if nothing can be drawn from it
     config = _config(Path(source.trace).expanduser())
     cost = known_cost(source.seconds_per_task, source.scale_with_load, config, n_workers)
     return Named(n_workers, None, trace, config, cost)
@@ -92,15 +93,15 @@ def named(source: SourceOptions, reading: TraceOptions, options: RunOptions, scr
 def planned(
     given: Named, source: SourceOptions, cost: Cost, current: str | None, folder: Path, screen: Screen
 ) -> Planned:
-    """Return what a plan is made for.
+    """Return the delays of a plan.
 
     Arguments:
-        given: as the options name it.
-        source: of the command.
-        cost: what computing a task takes.
-        current: setting in use that the user named.
-        folder: that the trace will be written to.
-        screen: to print on what is odd.
+        given: the delay model or trace.
+        source: options of the command.
+        cost: cost of computing a task.
+        current: setting in use that the user named, if any.
+        folder: folder in which the trace will be written.
+        screen: prints warnings.
     """
     workers = f"{given.n_workers:,} workers"
     if given.trace is None:
@@ -121,7 +122,7 @@ def planned(
 
 
 def _check_workers(trace: Trace, n_workers: int, keep: str) -> None:
-    """Raise if the delays of a trace cannot be drawn for so many workers."""
+    """Raise if the delays of a trace cannot be drawn for this number of workers."""
     if trace.n_workers == 1 and n_workers > 1 and keep != "pooled":
         raise invalid("--workers", "must be 1, as in the trace", n_workers, "--keep pooled draws for any number")
     if n_workers < 2:
@@ -137,7 +138,7 @@ def _check_workers(trace: Trace, n_workers: int, keep: str) -> None:
 
 
 def _config(place: Path) -> Config | None:
-    """Return the configuration of the run that a trace is of, if it is one."""
+    """Return the configuration of the run that recorded a trace; None if it is not that of a run."""
     from erasurehead.runs.config import read_config
 
     file = (place if place.is_dir() else place.parent) / CONFIG

@@ -1,4 +1,4 @@
-"""`erasurehead predict`: what a trained model says of new rows."""
+"""`erasurehead predict`: apply a trained model to new rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress: a bar on a terminal, a line now and then in a file: step, loss, who is late, time left."""
+"""Progress of runs, with step, loss, late workers and time left: a bar on a terminal, regular lines in a log file."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from erasurehead.training.notices import Notice
 from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
 
-_PAUSE = 0.2  # seconds between two drawings: they run on the coordinator, and their time counts
+_PAUSE = 0.2  # least seconds between updates, as they take time on the coordinator
 _MOST_LATE = 5
 _MOST_NOTICES = 10
 
 
 class ProgressBar(Callback):
-    """Draws one bar a run, below those before it; use it as a context manager around all of them.
+    """Shows a progress bar for each run, one below the other; use it as a context manager around all runs.
 
     Arguments:
-        console: where to draw.
+        console: console to draw on.
     """
 
     def __init__(self, console: Console) -> None:
@@ -76,7 +76,7 @@ class ProgressBar(Callback):
 
     def on_step_end(self, row: StepRow, x: Array) -> None:
         self._progress.update(self._task, completed=row.step + 1)
-        if not row.rejected:  # else it is no loss of the model
+        if not row.rejected:  # otherwise, the loss is not that of the model
             loss = "" if row.loss is None else f"loss {row.loss:.4g}{estimated(row.coverage)}"
             self._progress.update(self._task, loss=loss)
         if self._is_time():
@@ -103,12 +103,12 @@ class ProgressBar(Callback):
 
 
 class ProgressLines(Callback):
-    """Prints a line now and then, for those who read along in a file: the log of a batch job, say.
+    """Prints a line at regular intervals, for log files such as those of batch jobs.
 
     Arguments:
-        console: where to print.
-        every: seconds from one line to the next, at least; a run that is shorter has none.
-        clock: returns seconds.
+        console: console to print on.
+        every: least number of seconds between lines; a shorter run prints none.
+        clock: returns the current time in seconds.
     """
 
     def __init__(self, console: Console, every: float = 30.0, clock: Callable[[], float] = time.monotonic) -> None:
@@ -131,7 +131,7 @@ class ProgressLines(Callback):
 
     def on_step_end(self, row: StepRow, x: Array) -> None:
         if self._done == 0:
-            self._first = row.step  # not the first of all when a run goes on
+            self._first = row.step  # greater than 0 if the run was resumed
         self._done = row.step + 1
         if not self._is_time():
             return
@@ -154,10 +154,10 @@ class ProgressLines(Callback):
 
 
 class Notices(Callback):
-    """Prints what a person should know, such as deaths; after the first few of a run only their number.
+    """Prints notices about a run, such as deaths of workers; after the first ten, only the number of the others.
 
     Arguments:
-        console: where to print.
+        console: console to print on.
     """
 
     def __init__(self, console: Console) -> None:
@@ -181,7 +181,10 @@ class Notices(Callback):
 
 
 def estimated(coverage: float) -> str:
-    """Return from how much of the data a loss is estimated, in brackets; empty if from all.
+    """Return the share of the data from which a loss is estimated, in brackets; empty if it is all.
+
+    Arguments:
+        coverage: share of the gradient that was counted.
 
     >>> estimated(0.64), estimated(1.0)
     (' (estimated from 64% of the data)', '')
@@ -191,7 +194,10 @@ def estimated(coverage: float) -> str:
 
 
 def late_workers(missing: Sequence[int]) -> str:
-    """Return who is late in a few words.
+    """Return a short text that lists late workers.
+
+    Arguments:
+        missing: numbers of the late workers.
 
     >>> late_workers([3, 7, 12])
     'late: 3, 7, 12'

@@ -1,4 +1,4 @@
-"""Ranks of an MPI job: all of them are started with one command line, and only the first one reads it."""
+"""Ranks of an MPI job: all are started with the same command line, and only the coordinator's rank carries it out."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, cast
 import typer
 
 _PLACES = (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"))
-"""Where Open MPI, and MPICH and its kin, say which rank a process is, and of how many."""
+"""Environment variables for rank and number of ranks, of Open MPI, and of MPICH and its derivatives."""
 
 
 def stand_by(*tables: Mapping[str, Any]) -> None:
-    """Serve as a worker, and never return, if the engine is MPI and this is not the coordinator's rank.
+    """Serve as a worker, without returning, if the engine is MPI and this is not the coordinator's rank.
 
-    To be called before anything is said or read that only the coordinator needs.
+    Call it before printing or reading anything that only the coordinator needs.
 
     Arguments:
-        *tables: settings as run files have them; earlier ones go before later ones.
+        *tables: tables of settings as in run files; earlier ones take precedence.
     """
     engine = _first("engine", tables)
     if engine != "mpi":
@@ -34,23 +34,23 @@ def stand_by(*tables: Mapping[str, Any]) -> None:
         given = {key: _first(f"start_{key}", tables) for key in ("patience", "limit")}
         start = Start(**{key: value for key, value in given.items() if isinstance(value, float | int) and value > 0})
         place = launched()
-        if place is not None and place.number:  # it has nothing to put in order
+        if place is not None and place.number:  # a worker has nothing to clean up
             end_at_once()
-        before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # launchers pass it on to all; it is the coordinator's
+        before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # sent to all ranks, meant for the coordinator
         serve_unless_coordinator(start=start)
         signal.signal(signal.SIGUSR1, before)
         check_place(world(None))
 
 
 def _first(key: str, tables: Sequence[Mapping[str, Any]]) -> Any:
-    """Return what the first of some tables that says it says of a key of `[run]`."""
-    sections = (table.get("run") for table in tables)  # as they were read: what they hold is checked later
+    """Return the value of a key of `[run]` in the first table that has it; None if none has."""
+    sections = (table.get("run") for table in tables)  # not validated yet
     named = (cast("Mapping[str, Any]", section).get(key) for section in sections if isinstance(section, Mapping))
     return next((value for value in named if value is not None), None)
 
 
 def _warn_of_many(engine: str) -> None:
-    """Say that each rank makes a run of its own: under `mpiexec`, but without the engine MPI."""
+    """Warn that each rank makes a separate run, if started by `mpiexec` with an engine other than MPI."""
     for rank, size in _PLACES:
         ranks = os.environ.get(size, "1")
         if os.environ.get(rank) == "0" and ranks != "1":

@@ -1,4 +1,4 @@
-"""`erasurehead reproduce`: the figures and tables of a published paper."""
+"""`erasurehead reproduce`: reproduce the figures and tables of a published paper."""
 
 from __future__ import annotations
 
@@ -120,5 +120,5 @@ def _settings(callbacks: Sequence[Callback], given: dict[str, Any]) -> Settings:
 
 
 def _watching(screen: Screen, engine: str | None) -> contextlib.AbstractContextManager[Sequence[Callback]]:
-    """Return what watches runs: on the virtual clock they are over before a bar could be read."""
+    """Return callbacks for runs; none for the virtual clock, where runs are too short for a progress bar."""
     return screen.watching() if engine == "processes" else contextlib.nullcontext(())

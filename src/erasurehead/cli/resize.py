@@ -1,4 +1,4 @@
-"""`erasurehead resize`: more or fewer workers for a run that is going on."""
+"""`erasurehead resize`: change the number of workers of a run in progress."""
 
 from __future__ import annotations
 

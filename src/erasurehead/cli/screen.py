@@ -1,4 +1,4 @@
-"""How commands speak: results on stdout, all else on stderr, and with --json nothing but JSON on stdout."""
+"""Output of commands: results on stdout, everything else on stderr; with --json, stdout contains only JSON."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _WIDE = 200  # columns of a table that goes into a file or a pipe
 
 
 class _Results(Console):
-    """A console that leaves it to us what becomes of a result that nobody reads any more."""
+    """A console that raises an error, instead of exiting, if the reader of stdout has gone."""
 
     def on_broken_pipe(self) -> None:
         raise
 
 
 class Screen:
-    """What a command prints on.
+    """The terminal or files to which a command prints.
 
     Arguments:
-        options: how.
+        options: options of the command on output.
     """
 
     def __init__(self, options: OutputOptions) -> None:
@@ -38,20 +38,25 @@ class Screen:
         self._aside = Console(stderr=True, highlight=False)
 
     def say(self, text: str) -> None:
-        """Print what explains, on stderr; not with --quiet."""
+        """Print an explanation on stderr, unless --quiet is given."""
         if not self._options.quiet:
             self._aside.print(escape(text), soft_wrap=True)
 
     def reading(self, source: str) -> None:
-        """Say which data are read, which may take a while; not with --quiet."""
+        """Print which data are being read, as this may take a while, unless --quiet is given."""
         self.say(f"reading {source} ...")
 
     def warn(self, text: str) -> None:
-        """Print what must not be missed, on stderr."""
+        """Print a warning on stderr, also with --quiet."""
         self._aside.print(escape(text), style="yellow", soft_wrap=True)
 
     def result(self, data: Any, *shown: RenderableType) -> None:
-        """Print the result on stdout: the data with --json, or else what is for people."""
+        """Print the result on stdout.
+
+        Arguments:
+            data: the result as plain data, printed with --json.
+            *shown: the result as texts and tables, printed without --json.
+        """
         if self._options.as_json:
             from erasurehead.runs.jsonl import to_text
 
@@ -60,11 +65,11 @@ class Screen:
         with results():
             console = _Results(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
             for item in shown:
-                # Texts are printed as they are: what stands in brackets, as in "[exact]", is no markup.
+                # Texts are printed verbatim: brackets in them, as in "[exact]", are not markup.
                 console.print(item, soft_wrap=isinstance(item, str), markup=not isinstance(item, str))
 
     def lines(self, lines: Iterable[str]) -> None:
-        """Print plain lines on stdout, as they are."""
+        """Print plain lines on stdout verbatim."""
         self._write(f"{line}\n" for line in lines)
 
     @staticmethod
@@ -74,11 +79,11 @@ class Screen:
 
     @contextlib.contextmanager
     def counting(self, what: str, after: float = 2.0) -> Generator[Callable[[int, int], None]]:
-        """Return what is told how many of so many are done: a bar for what takes longer than a while.
+        """Yield a function that shows progress as a bar, given the number of items done and their total.
 
         Arguments:
-            what: is counted, in the plural.
-            after: seconds before there is anything to see.
+            what: name of the items, in the plural.
+            after: seconds after which the bar appears.
         """
         import time
 
@@ -107,7 +112,7 @@ class Screen:
 
     @contextlib.contextmanager
     def watching(self) -> Generator[Sequence[Callback]]:
-        """Return what watches runs: notices always, a bar where somebody sees it, else lines for a log."""
+        """Yield callbacks for runs: notices always; a progress bar on a terminal, or lines for a log otherwise."""
         from erasurehead.cli.progress import Notices, ProgressBar, ProgressLines
 
         notices = Notices(self._aside)

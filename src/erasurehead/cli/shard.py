@@ -1,4 +1,4 @@
-"""`erasurehead shard`: a file, however large, becomes a folder from which each worker reads its own tasks."""
+"""`erasurehead shard`: split a file of any size into a folder from which each worker reads its own tasks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _DATA, _SHARDS = "Data", "Shards"
 
 @dataclass(frozen=True)
 class EncodingOptions:
-    """How the rows of the file become rows of numbers."""
+    """Options on how the rows of the file are encoded as numbers."""
 
     label: Annotated[str | None, shared("data.target")] = None
     drop: Annotated[str | None, shared("data.drop")] = None

@@ -1,7 +1,7 @@
-"""Standard output and standard error as they may be: closed, full, cut off by their reader, or in ASCII.
+"""Robust standard streams, which may be closed, full, cut off by their reader, or limited to ASCII.
 
-What explains and warns goes to standard error, and is never required: where it cannot be written, it is left out. A
-result that cannot be written is an error, unless whoever read it has gone, or nobody wanted it.
+Explanations and warnings go to standard error; if they cannot be written, they are left out. A result that cannot be
+written is an error, unless its reader has gone, or standard output is closed.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from erasurehead.errors import ErasureHeadError
 
 
 class _Optional(io.RawIOBase):
-    """A file that takes everything, and writes what can be written.
+    """A file that accepts everything, writes what it can, and ignores errors.
 
     Arguments:
-        descriptor: of the file.
+        descriptor: descriptor of the file.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -47,7 +47,7 @@ class _Optional(io.RawIOBase):
 
 
 class _Cut(_Optional):
-    """A pipe or connection that takes everything, too, once its reader has gone: they have what they wanted."""
+    """A pipe or connection that accepts and discards everything once its reader has gone."""
 
     def write(self, data: Any) -> int:
         left = memoryview(data).cast("B")
@@ -59,16 +59,16 @@ class _Cut(_Optional):
 
 
 def prepare() -> None:
-    """Make the standard streams such that no text and no state of theirs ends a command.
+    """Replace or configure the standard streams such that neither their state nor any text ends a command.
 
-    A descriptor that is closed leads nowhere from then on, instead of to the next file that is opened; letters that an
-    encoding does not have are written as escapes.
+    A closed descriptor is connected to the null device, so that the next file opened does not get it; characters that
+    an encoding does not have are written as escapes.
     """
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDONLY if descriptor == 0 else os.O_WRONLY)  # takes the lowest one that is free
+            os.open(os.devnull, os.O_RDONLY if descriptor == 0 else os.O_WRONLY)  # opens the lowest free descriptor
     stdin, stdout, stderr = cast("tuple[object, object, object]", (sys.stdin, sys.stdout, sys.stderr))
     if stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
@@ -91,7 +91,7 @@ def _text(stream: io.BufferedWriter, encoding: str, buffered: bool) -> io.TextIO
 
 @contextlib.contextmanager
 def results() -> Generator[IO[str]]:
-    """Write a result on standard output, to the last byte.
+    """Yield standard output for a result, and flush it at the end.
 
     Raises:
         OutputError: if it cannot be written.
@@ -99,7 +99,7 @@ def results() -> Generator[IO[str]]:
     try:
         yield sys.stdout
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read it has what they wanted
+    except BrokenPipeError:  # the reader does not want any more
         lead_nowhere()
     except OSError as error:
         lead_nowhere()
@@ -114,7 +114,7 @@ class OutputError(ErasureHeadError, OSError):
 
 
 def finish() -> None:
-    """Write what is left in standard output; nothing more can go wrong when the interpreter does."""
+    """Flush standard output, so that this cannot fail when the interpreter exits."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
@@ -122,7 +122,7 @@ def finish() -> None:
 
 
 def lead_nowhere() -> None:
-    """Have what is still to be written to standard output vanish."""
+    """Connect standard output to the null device, so that what is still to be written is discarded."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Traces as users name them: a file of theirs and what its columns mean, or the folder of a run."""
+"""Options and functions to read the traces that users name: a file with column names, or the folder of a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TRACE = "Trace"
 
 @dataclass(frozen=True)
 class TraceOptions:
-    """How a trace file is to be read."""
+    """Options for reading a trace file."""
 
     column: Annotated[
         list[str] | None,
@@ -47,11 +47,14 @@ class TraceOptions:
     ] = None
 
     def read(self, place: str, screen: Screen) -> Trace:
-        """Read a trace, and print what is odd about it.
+        """Read a trace, and print warnings about it.
 
         Arguments:
-            place: a file, or the folder of a run.
-            screen: to print on.
+            place: path of a file, or of the folder of a run.
+            screen: prints the warnings.
+
+        Raises:
+            DataError: if it is a folder without a trace, or the file cannot be read as a trace.
         """
         from erasurehead.delays import read_trace
         from erasurehead.errors import DataError
@@ -68,11 +71,14 @@ class TraceOptions:
 
 
 def pairs(name: str, texts: Sequence[str]) -> dict[str, str]:
-    """Return what `KEY=VALUE` options say.
+    """Parse `KEY=VALUE` options.
 
     Arguments:
-        name: of the option, for errors.
-        texts: its values.
+        name: name of the option, for error messages.
+        texts: values of the option.
+
+    Raises:
+        InvalidArgument: if a value is not written `KEY=VALUE`.
     """
     from erasurehead.errors import invalid
 
@@ -86,7 +92,12 @@ def pairs(name: str, texts: Sequence[str]) -> dict[str, str]:
 
 
 def read_model(text: str, screen: Screen) -> Delays:
-    """Return the delay model that a text stands for, and print what it warns of, such as an infinite mean."""
+    """Parse a delay model, and print its warnings, such as one about an infinite mean.
+
+    Arguments:
+        text: the delay model, written as in a run file.
+        screen: prints the warnings.
+    """
     from erasurehead.runs.config.parts import build_delays
 
     with warned(screen):
@@ -95,7 +106,7 @@ def read_model(text: str, screen: Screen) -> Delays:
 
 @contextlib.contextmanager
 def warned(screen: Screen) -> Generator[None]:
-    """Print warnings as sentences, each once."""
+    """Print the warnings raised in this block as sentences, each of them once."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", UserWarning)
         yield

@@ -1,4 +1,4 @@
-"""`erasurehead train`: one run."""
+"""`erasurehead train`: train one model."""
 
 from __future__ import annotations
 
@@ -117,9 +117,9 @@ def run(
         screen.say(f"The run's folder is {experiment.out}.{_way_on(experiment)}")
         raise
     except ErasureHeadError as error:
-        taken = isinstance(error, InvalidArgument)  # another run has the folder, and what is in it is not ours
+        taken = isinstance(error, InvalidArgument)  # another run uses the folder, and its records are not ours
         if not taken and experiment.out is not None and has_steps(experiment.out):
-            # What a run could not go on from, it cannot go on from the next time either; nor from before it diverged.
+            # It makes no sense to resume again from the checkpoints that just failed, or if training diverged.
             hopeless = isinstance(error, Diverged) or (tried and _checkpoints(experiment) == tried)
             way_on = "" if hopeless else _way_on(experiment)
             screen.say(f"The records so far are in {experiment.out}.{way_on}")
@@ -167,7 +167,7 @@ def _resumed(screen: Screen, folder: str, run_file: str | None, scheme: str | No
 
 
 def _way_on(experiment: Experiment) -> str:
-    """Say how to resume a run that ended early, if it can be."""
+    """Return a sentence on how to resume a run that ended early; empty if it cannot be resumed."""
     from erasurehead.runs.names import CONFIG, has_steps
     from erasurehead.runs.resuming import can_be_resumed
 
@@ -192,14 +192,19 @@ def _checkpoints(experiment: Experiment) -> set[str]:
 
 
 def introduce(screen: Screen, experiment: Experiment) -> None:
-    """Say what is learned from, on how many workers, with what delays."""
+    """Print the data, the problem, the optimizer, the number of workers and the delays of an experiment.
+
+    Arguments:
+        screen: prints the text.
+        experiment: the experiment.
+    """
     from erasurehead.runs.summaries import describe
 
     data, config = experiment.data, experiment.config
     stands_in = config.data.synthetic == "fallback" and data.name != config.data.source
     if stands_in:
         screen.warn(f"The data set {config.data.source} is not available here: synthetic data of its shape stand in.")
-    source = "" if stands_in else f" ({data.source})"  # which was said
+    source = "" if stands_in else f" ({data.source})"  # the warning has already said so
     screen.say(
         f"{data.name}: {data.n_train:,} x {data.n_columns:,} for training, {data.n_test:,} rows for testing{source}"
     )
@@ -223,13 +228,13 @@ def _optimizer(experiment: Experiment) -> str:
 
 
 def _further(experiment: Experiment) -> str:
-    """Say what else there is beside l2."""
+    """Return settings of the problem in addition to l2, as text."""
     section = experiment.config.problem
     return (f", l1 {section.l1:.4g}" if section.l1 else "") + (", classes balanced" if section.class_weight else "")
 
 
 def _intercept(experiment: Experiment) -> str:
-    """Say what the penalty does to the intercept, where there are both."""
+    """Return whether the penalty applies to the intercept, as text; empty if there is no penalty or intercept."""
     if not (experiment.data.encoding.constant and (experiment.problem.l2 or experiment.config.problem.l1)):
         return ""
     return " on all but the intercept" if len(experiment.problem.unpenalized) else " on the intercept, too"
@@ -273,6 +278,6 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: tuple[str
 
 
 def workers_text(done: Run) -> str:
-    """Return how many workers there were, from the fewest to the most."""
+    """Return the number of workers as text; if it changed, the fewest and the most."""
     numbers = sorted({row.workers for row in done.steps})
     return " to ".join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))

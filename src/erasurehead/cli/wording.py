@@ -1,4 +1,4 @@
-"""Errors in the user's words: the library names arguments and keys of run files, where the user typed an option."""
+"""Errors in terms of the command line: arguments named by the library are replaced by the options that users type."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ _WORDS: Mapping[str, str] = {
     "settings": "--scheme",
     "task": "--loss",
 }
-"""The subject of an error -> the option that it is about, where that is not of the same name."""
+"""For subjects of errors, the option that they are about, if its name is different."""
 
 _PLACES: Mapping[str, str] = {"delays.model": "what", "model": "what", "name": "code", "data.source": "names"}
-"""The subject of an error -> the argument of the command that it is about, where that is not of the same name."""
+"""For subjects of errors, the argument of the command that they are about, if its name is different."""
 
 _SECTIONS = frozenset(key.section for key in keys() if key.options)
-"""Of a run file, some of which are called as an option is."""
+"""Sections of run files; some of them have the same name as an option."""
 
 _OTHER_SECTIONS = frozenset({"consensus", "run"})
-"""Sections with keys that only run files of other commands have, where options are called as keys are."""
+"""Sections with keys that occur only in run files of other commands, where options have the names of the keys."""
 
 _MAY_BE_EMPTY = frozenset({"address"})
-"""Options whose own check says more of an empty text."""
+"""Options whose own check has a better message for an empty text."""
 
 _SPELLED: Mapping[str, str] = {key.path: key.option for key in keys() if key.options}
 
 
 class Command(TyperCommand):
-    """A command whose errors name what the user typed."""
+    """A command whose errors name options and values as the user typed them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         from erasurehead.errors import InvalidArgument
@@ -59,7 +59,7 @@ class Command(TyperCommand):
                 raise
             name, value = _as_given(parameter, typed, ctx)
             raise InvalidArgument(name, _rule(error.message), value) from None
-        except Exception as error:  # of typer, which has click built in, or of click itself
+        except Exception as error:  # raised by typer, which may include a copy of click, or by click
             unknown = getattr(error, "option_name", None) == "--target"
             if unknown and any("--label" in parameter.opts for parameter in self.params):
                 said = "There is no option --target here: it is the METRIC=VALUE of train, compare and plan."
@@ -79,17 +79,17 @@ class Command(TyperCommand):
 
 
 def _rule(message: str) -> str:
-    """Return as a rule what typer says of a value that is of the wrong type, or out of range."""
+    """Convert typer's message about a value of the wrong type or out of range to a rule, such as "must be a number"."""
     if "range" not in message and "integer" in message:
         return "must be a whole number"
-    if message.startswith("Input should "):  # as pydantic says it, with which newer versions of typer check
+    if message.startswith("Input should "):  # a message of pydantic, which newer versions of typer use
         rule = f"must {message.removeprefix('Input should ').partition(', unable')[0].removesuffix('.')}"
         return rule.replace("a valid number", "a number").replace("greater than or equal to", "at least")
     return "must be a number" if "float" in message else f"must be valid: {message.removesuffix('.')}"
 
 
 def _as_given(parameter: Any, typed: list[str], ctx: Any) -> tuple[str, str | None]:
-    """Return how an option, or an argument, was written, and the text that was given for it."""
+    """Return the name of an option or argument, and the text that was given for it; None if it is not found."""
     if parameter.param_type_name == "argument":
         name = str(parameter.metavar or parameter.name).strip("[].")
         place = [item for item in ctx.command.params if item.param_type_name == "argument"].index(parameter)
@@ -107,7 +107,7 @@ def _as_given(parameter: Any, typed: list[str], ctx: Any) -> tuple[str, str | No
 
 
 def _refuse_empty(ctx: Any) -> None:
-    """Raise if an empty text was given: whoever takes it for nothing would silently take the default."""
+    """Raise if an empty text was given, which would otherwise silently be replaced by the default."""
     from erasurehead.errors import InvalidArgument
 
     for parameter in ctx.command.params:
@@ -119,14 +119,14 @@ def _refuse_empty(ctx: Any) -> None:
 
 
 def in_users_words(error: InvalidArgument, ctx: Any) -> InvalidArgument:
-    """Return an error with the option in place of the argument that it is about, and the value as it was typed.
+    """Return an error that names the option instead of the library's argument, and shows the value as it was typed.
 
-    What stands in a run file keeps the key of the run file, and the error says on which line it stands there. The
-    subject is left alone where the command knows neither.
+    If the value is from a run file, the error names the key and its line in the run file. If it is neither from an
+    option nor from a run file, the subject is unchanged.
 
     Arguments:
-        error: as the library raised it.
-        ctx: of the command, with what the user typed.
+        error: error raised by the library.
+        ctx: click context of the command, with the user's arguments.
     """
     subject = error.subject
     if error.option:
@@ -152,7 +152,7 @@ def _option(subject: str) -> str:
 
 
 def _parameter(subject: str, ctx: Any) -> Any:
-    """Return the option or the argument of a command that an error is about; None if there is none."""
+    """Return the option or the argument of a command that an error is about; None if it is about neither."""
     for parameter in ctx.command.params if subject else ():
         if _option(subject) in parameter.opts:
             return parameter
@@ -169,7 +169,7 @@ def _typed(parameter: Any, ctx: Any) -> bool:
 
 
 def _as_typed(error: InvalidArgument, parameter: Any, ctx: Any) -> InvalidArgument:
-    """Return an error that shows the text that was typed where its value is made of that, or a part of it."""
+    """Return an error that shows the typed text if its value was converted from that text, or is a part of it."""
     from erasurehead.errors import UNSAID
 
     given = ctx.params.get(parameter.name)
@@ -184,7 +184,7 @@ def _as_typed(error: InvalidArgument, parameter: Any, ctx: Any) -> InvalidArgume
 
 
 def _in_file(error: InvalidArgument, key: str, ctx: Any) -> InvalidArgument:
-    """Return an error with the line of the run file on which its key stands, if it stands in one."""
+    """Return an error with the line of its key in the run file, if the key is from one."""
     from erasurehead.runs.config.toml import located
 
     file = _file(ctx)
@@ -192,7 +192,7 @@ def _in_file(error: InvalidArgument, key: str, ctx: Any) -> InvalidArgument:
 
 
 def _file(ctx: Any) -> Path | None:
-    """Return the run file of a command: what was not typed may stand in it, or in the folder of a run that goes on."""
+    """Return the run file of a command, which is that of the run if it is resumed; None if there is none."""
     if ctx.params.get("run_file") is not None:
         return Path(ctx.params["run_file"]).expanduser()
     if ctx.params.get("resume") is not None:
@@ -201,7 +201,7 @@ def _file(ctx: Any) -> Path | None:
 
 
 def _key(options: list[str], subject: str) -> str:
-    """Return how a run file calls what an option is about."""
+    """Return the key of a run file for the spellings of an option, or the subject if there is none."""
     return next((key for key, spelled in _SPELLED.items() if spelled in options), subject)
 
 
