@@ -132,11 +132,11 @@ def compare(
     ] = None,
     samples: Annotated[
         int | None,
-        option("--samples", panel=_ANALYSIS, metavar="N", text="Random orders behind each mean without closed form."),
+        option("--samples", panel=_ANALYSIS, metavar="N", text="Random orders for each mean without a closed form."),
     ] = None,
     effort: Annotated[
         int | None,
-        option("--effort", panel=_ANALYSIS, metavar="N", text="Sets that the adversary may try, for each number."),
+        option("--effort", panel=_ANALYSIS, metavar="N", text="Sets that the adversary may try for each number."),
     ] = None,
     seed: Annotated[
         int | None, option("--seed", panel=_ANALYSIS, metavar="N", text="Seed of the random sets (0).")

@@ -32,9 +32,9 @@ Race several schemes: same data, same delays, same first model.
   Runs that are finished, with a coordinator or without one, on the same data:
   nothing is trained. Speed-ups are over the first.
 
-It prints a table, and how long each took to come how near to the minimum of
-the objective. The folder keeps the tables, figures (PNG and SVG), and one run
-folder for each scheme.
+It prints a table, and how long each scheme took to come within given
+distances of the minimum of the objective. The folder keeps the tables,
+figures (PNG and SVG), and one run folder for each scheme.
 """
 
 _PANEL = "Schemes"
@@ -77,8 +77,8 @@ def run(
         bool,
         typer.Option(
             "--alone/--no-alone",
-            help="Also time the same problem on one core, without workers and delays; this takes no longer "
-            "than the comparison did.",
+            help="Also measure the time for the same problem on one core, without workers and delays; this takes at "
+            "most as long as the comparison.",
             rich_help_panel="Output",
         ),
     ] = True,

@@ -13,7 +13,7 @@ from erasurehead.cli.wording import Command
 
 HELP = """What a run file may say.
 
-Its keys, and a JSON schema that editors complete and check them by.
+Its keys, and a JSON schema with which editors complete and check them.
 """
 
 _SCHEMA = """

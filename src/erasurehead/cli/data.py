@@ -33,9 +33,9 @@ Show which data sets of the paper are available, and what is in a file.
   Read one, and print its shape.
 
 [bold]erasurehead data houses.csv --label price --categorical --drop address[/bold]
-  A file of your own: can it be read, and what becomes of its columns? Each is
-  the label, a number, one-hot with so many levels, or left out; columns whose
-  values hardly ever come twice are warned of.
+  A file of your own: can it be read, and how are its columns encoded? Each is
+  the label, a number, one-hot with so many levels, or left out; columns in
+  which hardly any value occurs twice are reported in warnings.
 {_WAYS}"""
 
 
@@ -45,7 +45,7 @@ def run(
         list[str] | None,
         typer.Argument(
             metavar="NAME|FILE...",
-            help="Data sets or files to read; none to only look which are there.",
+            help="Data sets or files to read; by default, only list which data sets are available.",
             show_default=False,
         ),
     ] = None,

@@ -22,8 +22,8 @@ Print a JAX function, or its gradient, as Python to read, edit and run.
   as in def loss(w: "float32[3]", x: "float32[100,3]").
 
 The source is compared with the function on the examples and on fresh inputs
-before it is printed. What cannot be written is an error that says what and
-where. The file is run, as Python runs it.
+before it is printed. If something cannot be translated, the error says what
+and where. FILE.py is executed, as when Python runs it.
 """
 
 
@@ -58,10 +58,10 @@ def run(
         ),
     ] = None,
     keep_calls: Annotated[
-        bool, typer.Option("--keep-calls", help="Keep jitted functions as functions of their own.")
+        bool, typer.Option("--keep-calls", help="Keep jitted functions as separate functions.")
     ] = False,
     comments: Annotated[
-        bool, typer.Option("--comments", help="Comment on which of your lines each line comes from.")
+        bool, typer.Option("--comments", help="Add comments on which of your lines each line comes from.")
     ] = False,
     effects: Annotated[
         str, typer.Option("--effects", metavar="WHAT", help="error, or comment to keep debug.print as comments.")

@@ -46,10 +46,10 @@ Fit distributions to a trace, and rank them.
 [bold]erasurehead delays fit latencies.csv --unit ms --family weibull \\
     --family lognormal --out fits[/bold]
 
-Maximum likelihood, with censored samples as what they are; ranked by Akaike's
-criterion (AIC), of which differences below 2 say nothing. The gap is the
-largest distance of the P-P plot from the diagonal, beside what chance alone
-leaves.
+Fits are by maximum likelihood, which takes censoring into account, and ranked
+by Akaike's criterion (AIC), where differences below 2 mean nothing. The gap
+is the largest distance of the P-P plot from the diagonal, shown with the gap
+that chance alone leaves.
 """
 
 _SHOW = """
@@ -61,7 +61,7 @@ Describe a trace or a delay model.
 """
 
 _CONVERT = """
-Write a trace in our own columns, as CSV or Parquet by the file's ending.
+Write a trace with our column names, as CSV or Parquet by the file's ending.
 
 [bold]erasurehead delays convert runs/houses delays.parquet[/bold]
 

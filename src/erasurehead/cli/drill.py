@@ -94,7 +94,7 @@ class SubjectOptions:
         typer.Option(
             "--seconds",
             metavar="SECONDS",
-            help="How long the baseline run takes, by the engine's clock; the number of steps follows from it.",
+            help="Length of the baseline run on the engine's clock, which determines the number of steps.",
             rich_help_panel=_RUN,
         ),
     ] = 600.0
@@ -149,8 +149,8 @@ class SubjectOptions:
         str,
         shared(
             "run.records",
-            text="What a full disk does: training ends and is resumed (required), or continues without records "
-            "(optional).",
+            text="What happens if the disk is full: training ends and is resumed (required), or continues without "
+            "records (optional).",
             default=True,
         ),
     ] = "required"

@@ -29,13 +29,13 @@ Plan a run before it is made: which code, what redundancy, how long to wait.
 [bold]erasurehead plan --trace runs/houses --data houses.csv --label price \\
     --target gap=0.001 --explain[/bold]
   From the delays of an earlier run; the settings that could be the best are
-  raced on a sample of your data, so that times are times to a target.
+  tried on a sample of your data, so that times are times to a target.
 
 [bold]erasurehead plan --delays 'exponential(mean=0.5)' --workers 30 \\
     --seconds-per-task 0.02 --current 'exact(load=3)'[/bold]
-  From a hunch, and compared with what is in use.
+  From assumed delays, and compared with the setting in use.
 
-Options of [italic]train[/italic] that say how the run is to be made go into the run file.
+Options of [italic]train[/italic] on how to train are written to the run file.
 """
 
 

@@ -40,7 +40,7 @@ class SourceOptions:
         bool,
         typer.Option(
             "--scale-with-load",
-            help="The trace's delays grow with the load, instead of staying what they are.",
+            help="The trace's delays grow with the load; by default they do not.",
             rich_help_panel=_DELAYS,
         ),
     ] = False
@@ -49,10 +49,10 @@ class SourceOptions:
         typer.Option(
             "--seconds-per-task",
             metavar="SECONDS",
-            help="What computing one task takes your workers, where a task is what an uncoded worker has; it is part "
-            "of a trace's times, and taken out of them. The folder of a run on the virtual clock tells it; else, with "
-            "--data, it is measured on this machine. Where nobody knows it, no setting with more than 3 tasks a worker "
-            "is tried, unless --max-load asks for it.",
+            help="Time in which a worker computes one task, where a task is the data of an uncoded worker; a trace's "
+            "times include it, and it is subtracted from them. By default it is read from the run folder, if that is "
+            "of a run on the virtual clock, or measured on this machine with --data. If it is not known, no setting "
+            "with more than 3 tasks per worker is tried, unless --max-load asks for it.",
             rich_help_panel=_DELAYS,
         ),
     ] = None
@@ -62,10 +62,10 @@ class SourceOptions:
             "--absent",
             panel=_DELAYS,
             metavar="WHAT",
-            text="What became of workers that a round of the trace has no row of: dead (they never answered), late "
-            "(they did, after all others), or censored (the default: only longer than the round's latest answer is "
-            "known; who is missing to the end is gone). Write a worker that did not answer by leaving its row out, "
-            "or with the time that it was waited for and censored=1; never as inf.",
+            text="How to treat workers without a row in a round of the trace: dead (they never answered), late "
+            "(they answered after all others), or censored (the default: only known to be slower than the "
+            "round's slowest; those missing to the end are gone). For a worker that did not answer, leave its row "
+            "out, or give the time that it was waited for with censored=1; never write inf.",
         ),
     ] = None
 
@@ -86,13 +86,13 @@ class SearchOptions:
             "--max-load",
             panel=_SEARCH,
             metavar="N",
-            text="Most tasks that a worker may hold: its memory (10; 3 where nobody knows what a task costs).",
+            text="Most tasks that a worker may hold in memory (10; 3 if the cost of a task is not known).",
         ),
     ] = None
     current: Annotated[
         str | None,
         option("--current", panel=_SEARCH, metavar="SCHEME",
-               text="The setting in use now; by default, that of the run whose folder is the trace."),
+               text="The setting in use now; by default, that of the run that recorded the trace."),
     ] = None  # fmt: skip
     target: Annotated[
         str | None,
@@ -100,30 +100,30 @@ class SearchOptions:
             "--target",
             panel=_SEARCH,
             metavar="METRIC=VALUE",
-            text="Target to reach: gap=0.01, the part of the first gap of the objective that may remain (the default), "
-            "or a metric with --data, such as auc=0.84. Or error=VALUE, above the minimum of the objective, with "
-            "--data or --constants.",
+            text="Target to reach: gap=0.01, the fraction of the objective's initial gap that may remain (the "
+            "default); with --data a metric, such as auc=0.84; or error=VALUE, the distance of the objective from its "
+            "minimum, with --data or --constants.",
         ),
     ] = None
     constants: Annotated[
         str | None,
         option("--constants", panel=_SEARCH, metavar="mu=A,beta=B,sigma=C,gap=D",
-               text="Of the objective, for --target error=VALUE without data."),
+               text="Constants of the objective, for --target error=VALUE without data."),
     ] = None  # fmt: skip
     task_noise: Annotated[
         float | None,
         option("--task-noise", panel=_SEARCH, metavar="SHARE",
-               text="How much tasks differ, without --data: the part of the first gap around which a run hovers that "
-               "sees one random task a step (0.01, as rows in no order; 0.3 is like rows sorted by their label). With "
-               "--data it is measured."),
+               text="How much tasks differ: the fraction of the initial gap around which a run hovers if each step "
+               "sees one random task (0.01, as for rows in no order; 0.3 for rows sorted by label). With --data it is "
+               "measured."),
     ] = None  # fmt: skip
     sample: Annotated[
         int | None,
-        option("--sample", panel=_SEARCH, metavar="ROWS", text="Of the data, to try settings on (5000)."),
+        option("--sample", panel=_SEARCH, metavar="ROWS", text="Rows of the data for trials of settings (5000)."),
     ] = None
     repeats: Annotated[
         int | None,
-        option("--repeats", panel=_SEARCH, metavar="N", text="Trials of a setting before it is compared closely (3)."),
+        option("--repeats", panel=_SEARCH, metavar="N", text="Trials per setting before a close comparison (3)."),
     ] = None
 
 

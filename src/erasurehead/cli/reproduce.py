@@ -33,7 +33,7 @@ Reproduce a published paper: figures, tables, theory, with their numbers.
   The setting of cb-DyBW (Xiong, Yan, Singh, Li, 2021), without a coordinator:
   MNIST and CIFAR-10, lrm and 2nn, 6 and 10 workers; figures are ours.
 
-Real data are used where they are, synthetic stand-ins elsewhere, and every
+Real data are used if available, and synthetic stand-ins otherwise; every
 picture says which. The folder has a picture (PNG, SVG) and the numbers (CSV,
 Parquet) of each, and a page, reproduction.md, that shows everything.
 """

@@ -16,9 +16,9 @@ Add workers to a run that is going on, or take some away.
 [bold]erasurehead resize runs/houses 20[/bold]
   From its next step on, the run in that folder has 20 workers.
 
-The code is resized for them; data go only to those who need other data
-than they hold, and no step is lost. The run says what it did, and from then
-on every record names the number of workers.
+The code is resized for them; data are sent only to workers that need other
+data than they hold, and no step is lost. The run reports what it did, and
+from then on every record contains the number of workers.
 """
 
 
