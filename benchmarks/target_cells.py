@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -242,10 +242,11 @@ def timed(data: str, late: str, model: delays.Delays, scheme: str, optimizer: op
     return watch.found
 
 
-def of_adaptive(data: str, late: str, model: delays.Delays, scheme: str = "adaptive()", own: bool = False) -> Reached:
+def of_adaptive(data: str, late: str, model: delays.Delays, scheme: str = "adaptive()", own: bool = False,
+                levels: Iterable[str] = tuple(LEVELS)) -> Reached:  # fmt: skip
     """Return what the solver comes to with nothing set; or its optimizer with another scheme."""
     x = problem_of(data).initial()
-    return timed(data, late, model, scheme, optimizers.QuasiNewton(x), dict.fromkeys(LEVELS, MOST_SECONDS), own)
+    return timed(data, late, model, scheme, optimizers.QuasiNewton(x), dict.fromkeys(levels, MOST_SECONDS), own)
 
 
 def of_paper(data: str, late: str, model: delays.Delays, most: float = MOST_SECONDS / 4, own: bool = False) -> Reached:

@@ -20,10 +20,13 @@ It needs the real data: set ERASUREHEAD_DATA to their folder.
 from __future__ import annotations
 
 import argparse
+import itertools
+import os
 import secrets
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
 
 from common import report
 from erasurehead._internal.arrays import Array
@@ -42,7 +45,7 @@ from target_cells import (
     task_seconds,
 )
 from target_methods import KINDS, of_setting
-from target_search import Best, Cell, best_of, cells, done_of, measure, search, search_again
+from target_search import TUNED, Best, Cell, best_of, cells, done_of, measure, search, search_again
 
 _WAITING = {"uncoded": "uncoded()", "exact": "exact(load=3)"}  # with the solver's optimizer
 _AGAIN = 4.0  # times what a winner took on the search's seed, after which it is given up on another
@@ -56,37 +59,42 @@ _TARGETS = {
 """Of medians over the laws of the delays."""
 
 
-def compared(cell: Cell, seeds: range) -> dict[tuple[str, str], float]:
-    """Print a cell, and return how many times sooner `adaptive` was, by column and level: medians over the seeds."""
+def compared(cell: Cell, seeds: range) -> tuple[list[str], dict[tuple[str, str], float]]:
+    """Return what is printed of a cell, and how many times sooner `adaptive` was, by column and level.
+
+    The latter are medians over the seeds.
+    """
     ours = [of_adaptive(cell.data, cell.late, law(cell.law, seed), own=True) for seed in seeds]
-    print(f"{cell.name}: adaptive, {statistics.median(one.own for one in ours) * 1e3:.1f} ms of its own a step")
+    said = [f"{cell.name}: adaptive, {statistics.median(one.own for one in ours) * 1e3:.1f} ms of its own a step"]
     ratios: dict[tuple[str, str], float] = {}
     tuned = {kind: best_of(cell, kind) for kind in KINDS}
     paper = [of_paper(cell.data, cell.late, law(cell.law, seed), own=True) for seed in seeds]
     waiting = {
-        name: [of_adaptive(cell.data, cell.late, law(cell.law, seed), scheme, own=True) for seed in seeds]
+        name: [of_adaptive(cell.data, cell.late, law(cell.law, seed), scheme, own=True, levels=TUNED) for seed in seeds]
         for name, scheme in _WAITING.items()
     }
     for level in LEVELS:
         mine = [one.times[level] for one in ours if level in one.times]
         if len(mine) < len(ours):
-            print(f"  {level}: reached by adaptive on {len(mine)} of {len(ours)} seeds")
+            said.append(f"  {level}: reached by adaptive on {len(mine)} of {len(ours)} seeds")
             continue
-        print(f"  {level}: adaptive {_range(mine)}")
-        columns = {"paper": (PAPER, paper)} if level != "1e-6" else {}
-        columns |= {name: (f"{_WAITING[name]}, the same optimizer", runs) for name, runs in waiting.items()}
+        said.append(f"  {level}: adaptive {_range(mine)}")
+        columns: dict[str, tuple[str, list[Reached]]] = {}
+        if level in TUNED:
+            columns["paper"] = PAPER, paper
+            columns |= {name: (f"{_WAITING[name]}, the same optimizer", runs) for name, runs in waiting.items()}
         for kind, best in tuned.items():
             if level in best:
                 columns[_COLUMNS[kind]] = (best[level].setting.label, _again(cell, best[level], level, seeds))
         for column, (label, runs) in columns.items():
             there = [one.times[level] for one in runs if level in one.times]
             few = f", on {len(there)} of {len(runs)} seeds" if len(there) < len(runs) else ""
-            print(f"    {column}: {_range(there)}{few} ({label})")
+            said.append(f"    {column}: {_range(there)}{few} ({label})")
             if any(level in one.times or not one.stalled for one in runs):
                 spent = [one.times.get(level, one.seconds) for one in runs]
                 bound = ", at least" if len(there) < len(runs) else ""
                 ratios[column, level + bound] = statistics.median(a / b for a, b in zip(spent, mine, strict=True))
-    return ratios
+    return said, ratios
 
 
 def _again(cell: Cell, best: Best, level: str, seeds: range) -> list[Reached]:
@@ -179,12 +187,16 @@ def main() -> None:
     for cell in wanted:
         counts = ", ".join(f"{len(done_of(cell, kind))} methods tuned for {name}" for kind, name in _COLUMNS.items())
         print(f"{cell.name}: {counts}")
-    ratios = {(cell, *where): value for cell in wanted for where, value in compared(cell, seeds).items()}
+    ratios: dict[tuple[Cell, str, str], float] = {}
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for cell, (said, found) in zip(wanted, pool.map(compared, wanted, itertools.repeat(seeds)), strict=True):
+            print("\n".join(said), flush=True)
+            ratios |= {(cell, *where): value for where, value in found.items()}
     drawn = secrets.randbelow(10_000) if chosen.draw is None else chosen.draw
     print(f"to search the same cell again: --draw {drawn}")
     differ = search_again(drawn, chosen.again)
-    found, targets = over_laws(ratios)
-    report("time_to_target", found, targets)
+    reported, targets = over_laws(ratios)
+    report("time_to_target", reported, targets)
     if differ:
         raise SystemExit("the search comes out otherwise than in the table:\n" + "\n".join(differ))
 
