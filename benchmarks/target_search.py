@@ -24,7 +24,7 @@ from target_methods import KINDS, Method, Setting, at_rate, methods, of_setting
 
 TUNED = ("1e-1", "1e-2", "1e-3")
 SEED = 1000
-_BEHIND = 20.0  # times that `adaptive` took: what takes longer to a level is not tuned any further for it
+BEHIND = 20.0  # times that `adaptive` took: what takes longer to a level is not tuned any further for it
 _COARSE = (-4.0, -1.0, 2.0)  # powers of two, of the rate
 _ENDS = (-10.0, 12.0)
 _SAME = 1e-6  # of a time: rounding of other machines' sums
@@ -142,7 +142,7 @@ def tune(cell: Cell, method: Method, best: Mapping[str, Best]) -> dict[str, Best
 
     def limit(level: str) -> float:
         fastest = found.get(level) or best.get(level)
-        return fastest.seconds if fastest else _BEHIND * ours[level]
+        return fastest.seconds if fastest else BEHIND * ours[level]
 
     def tried(power: float) -> None:
         if power in known or not _ENDS[0] <= power <= _ENDS[1]:

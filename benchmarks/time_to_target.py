@@ -45,7 +45,7 @@ from target_cells import (
     task_seconds,
 )
 from target_methods import KINDS, of_setting
-from target_search import TUNED, Best, Cell, best_of, cells, done_of, measure, search, search_again
+from target_search import BEHIND, TUNED, Best, Cell, best_of, cells, done_of, measure, search, search_again
 
 _WAITING = {"uncoded": "uncoded()", "exact": "exact(load=3)"}  # with the solver's optimizer
 _AGAIN = 4.0  # times what a winner took on the search's seed, after which it is given up on another
@@ -86,6 +86,9 @@ def compared(cell: Cell, seeds: range) -> tuple[list[str], dict[tuple[str, str],
         for kind, best in tuned.items():
             if level in best:
                 columns[_COLUMNS[kind]] = (best[level].setting.label, _again(cell, best[level], level, seeds))
+            elif level in TUNED and done_of(cell, kind):
+                said.append(f"    {_COLUMNS[kind]}: nothing that was tuned came to it in {BEHIND:g} times as long")
+                ratios[_COLUMNS[kind], f"{level}, at least"] = BEHIND
         for column, (label, runs) in columns.items():
             there = [one.times[level] for one in runs if level in one.times]
             few = f", on {len(there)} of {len(runs)} seeds" if len(there) < len(runs) else ""
