@@ -55,9 +55,9 @@ class Best:
         return {"seconds": self.seconds, "scheme": one.scheme, "optimizer": one.optimizer, "rate": one.rate}
 
 
-def cells(laws: tuple[str, ...] = LAWS) -> Iterator[Cell]:
+def cells() -> Iterator[Cell]:
     """Yield all cells, those of the headline first."""
-    for late, name, data in itertools.product(LATE, laws, DATA):
+    for late, name, data in itertools.product(LATE, LAWS, DATA):
         yield Cell(data, name, late)
 
 
