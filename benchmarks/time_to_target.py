@@ -116,13 +116,16 @@ def over_laws(ratios: Mapping[tuple[Cell, str, str], float]) -> tuple[dict[str, 
             targets[key] = ">= 0.9"
     for (column, level, late), by_data in _TARGETS.items():
         for data, target in by_data.items():
-            values = [
-                value for (cell, *which), value in ratios.items()
-                if [which[0], _level(which[1])] == [column, level] and cell.data == data and cell.late == late
-            ]  # fmt: skip
-            if values:
-                key = f"{data}, {late}, median of {len(values)} laws: {column} {level}"
-                found[key], targets[key] = statistics.median(values), target
+            there = [
+                (value, said != level)
+                for (cell, which, said), value in ratios.items()
+                if (which, _level(said), cell.data, cell.late) == (column, level, data, late)
+            ]
+            if there:
+                bounds = sum(bound for _, bound in there)
+                laws = f"{len(there)} laws" + (f", {bounds} bounds" if bounds else "")
+                key = f"{data}, {late}, median of {laws}: {column} {level}"
+                found[key], targets[key] = statistics.median(value for value, _ in there), target
     near = [value for (_, column, level), value in ratios.items() if column == "tuned" and _level(level) == "1e-1"]
     if near:
         found["all rows, median: tuned 1e-1"] = statistics.median(near)
