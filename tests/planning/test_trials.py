@@ -238,20 +238,38 @@ def test_a_target_that_the_first_steps_meet_is_said_to_be_luck() -> None:
     assert "so that luck decides" in explain(after(found, trials), trials, ("auc", 0.8))
 
 
+def _at(trials: tuple[Trial, ...], setting: str, seconds: float) -> tuple[Trial, ...]:
+    """The trials, as if each step of a setting had taken so many seconds."""
+    return tuple(
+        replace(trial, seconds=tuple(seconds * steps for steps in trial.steps)) if trial.setting == setting else trial
+        for trial in trials
+    )
+
+
 def test_a_trial_does_not_override_a_forecast_of_time_and_contradictions_are_said() -> None:
-    """One worker of a hundred is stuck for 100 s: three short trials may never meet it, the forecast did."""
+    """A step of the usual setting takes 1.5 s: no twenty in a row take 0.3 s each."""
+    found = plan(EXPONENTIAL, 12, settings=("exact(load=2)",))
+    trials = race(found, PROBLEM, descent, ("gap", 0.05), 60, 1)
+    assert "contradict" not in explain(after(found, trials), trials, ("gap", 0.05))
+    quick = _at(trials, "uncoded()", 0.3)
+    again = after(found, quick)
+    assert again.best.setting == "exact(load=2)"
+    assert "Trials contradict the forecast of uncoded(): 0.3 s a step" in explain(again, quick, ("gap", 0.05))
+
+
+def test_the_seconds_per_step_of_a_trial_are_of_the_repetitions_that_reached_the_target() -> None:
+    assert Trial("uncoded()", (3.0, math.inf, 5.0), (0.05, 0.2, 0.05), (10.0, math.inf, 10.0)).seconds_per_step == 0.4
+    assert math.isnan(Trial("uncoded()", (math.inf,), (0.2,), (math.inf,)).seconds_per_step)
+
+
+def test_a_few_steps_without_a_rare_stall_do_not_contradict_a_forecast() -> None:
+    """Each worker is stuck in a hundredth of the steps, for 100 s: that of ten steps none stalls is no wonder."""
     stuck = delays.Bimodal(0.01, delays.Exponential(0.1, seed=2), delays.Fixed(((100.0,) * 12,)), seed=7)
     found = plan(stuck, 12, settings=("exact(load=2)",))
     assert found.uncoded.seconds_per_step > 5.0 * found.best.seconds_per_step
-    trials = race(found, PROBLEM, descent, ("gap", 0.05), 60, 1)
-    quick = tuple(
-        replace(trial, seconds=tuple(0.3 * steps for steps in trial.steps)) if trial.setting == "uncoded()" else trial
-        for trial in trials
-    )
-    again = after(found, quick)
-    assert again.best.setting == "exact(load=2)"
-    said = explain(again, quick, ("gap", 0.05))
-    assert "Trials contradict the forecast of uncoded(): 0.3 s a step" in said
+    quick = Trial("uncoded()", (3.0,), (0.05,), (10.0,))
+    assert not quick.contradicts(found.uncoded)
+    assert replace(quick, seconds=(300.0,), steps=(1000.0,)).contradicts(found.uncoded)
 
 
 def test_a_target_that_is_not_reached_is_inf_and_says_how_far_it_came() -> None:

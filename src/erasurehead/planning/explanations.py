@@ -276,9 +276,8 @@ def _tried(plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> list
     off = [trial for trial in trials if trial.contradicts(known[trial.setting])]
     if off:
         here = known[off[0].setting]
-        measured = sum(off[0].seconds) / sum(off[0].steps)
         said.append(
-            f"Trials contradict the forecast of {off[0].setting}: {measured:.4g} s a step, where "
+            f"Trials contradict the forecast of {off[0].setting}: {off[0].seconds_per_step:.4g} s a step, where "
             f"{here.seconds_per_step:.4g} s are expected of many more steps; the ranking goes by the latter."
         )
     if decided_by_luck(trials):

@@ -96,26 +96,40 @@ class Trial:
         """Seconds of the fastest and the slowest repetition."""
         return min(self.seconds), max(self.seconds)
 
+    @property
+    def seconds_per_step(self) -> float:
+        """Mean seconds of a step, over the repetitions that reached the target; NaN if none did."""
+        known = [(total, steps) for total, steps in zip(self.seconds, self.steps, strict=True) if math.isfinite(total)]
+        if not known:
+            return math.nan
+        seconds, steps = (math.fsum(values) for values in zip(*known, strict=True))
+        return seconds / steps
+
     def contradicts(self, item: Forecast) -> bool:
         """Whether the seconds per step contradict the forecast's.
 
-        They do if they differ by more than a factor of 2, or by more than both 3 standard errors and a quarter of the
-        forecast.
+        They do if they are off by more than a quarter of the forecast, and by more than chance explains: no stretch of
+        as many successive simulated steps is as fast, or as slow, give or take 3 standard errors of the forecast.
 
         Arguments:
             item: forecast of the setting.
         """
-        known = [(total, steps) for total, steps in zip(self.seconds, self.steps, strict=True) if math.isfinite(total)]
-        if not known or math.isinf(item.seconds_per_step):
-            return bool(known)
-        seconds, steps = (float(sum(values)) for values in zip(*known, strict=True))
-        took = seconds / steps
-        spread = float(item.scores.std()) / math.sqrt(steps)
-        error = math.hypot(spread, item.error) if math.isfinite(item.error) else math.inf
-        expected = item.seconds_per_step
-        if not 0.5 * expected <= took <= 2.0 * expected:
-            return True
-        return abs(took - expected) > max(3.0 * error, 0.25 * expected)
+        took, expected = self.seconds_per_step, item.seconds_per_step
+        if math.isnan(took) or math.isinf(expected):
+            return not math.isnan(took)
+        if abs(took - expected) <= 0.25 * expected:
+            return False
+        low, high = _extremes(item.scores, max(1, round(sum(filter(math.isfinite, self.steps)))))
+        chance = 3.0 * item.error if math.isfinite(item.error) else expected
+        return not low - chance <= took <= high + chance
+
+
+def _extremes(scores: Array, steps: int) -> tuple[float, float]:
+    """Return the least and the greatest mean of stretches of successive scores."""
+    steps = min(steps, len(scores))
+    sums = np.concatenate([[0.0], np.cumsum(scores)])
+    means = (sums[steps:] - sums[:-steps]) / steps
+    return float(means.min()), float(means.max())
 
 
 def _median(values: Sequence[float]) -> float:
