@@ -21,7 +21,7 @@ from erasurehead.engines.base import PRECISE, Engine, MessageLost, Order
 from erasurehead.engines.wires import parse_wire
 from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import Optimizer
-from erasurehead.optimizers.first_order import Nesterov
+from erasurehead.optimizers.first_order import GradientDescent, Nesterov
 from erasurehead.problems import LeastSquares
 from erasurehead.runs import Experiment
 from erasurehead.testing import Quadratic
@@ -100,6 +100,20 @@ def test_an_order_may_ask_for_all_digits_and_each_curvature_keeps_its_own(
     assert found is not None
     assert found[0] == pytest.approx(wanted[0], rel=2.0**-8)
     assert run.steps[2].received == 2 * 6 * 8
+
+
+def test_no_run_has_converged_by_what_a_wire_has_left_out() -> None:
+    """Two columns of four cross, so that the others are never learned, and the gradient that is heard of vanishes."""
+    X = np.kron(np.eye(4), np.ones((3, 1)))
+    one = LeastSquares(X, X @ np.array([100.0, 1.0, 10.0, 1.0]), l2=1e4)
+    optimizer = GradientDescent(one.initial(), rate=0.9 / (2 * 1e4))
+    run = train(one, schemes.uncoded(2), optimizer, VirtualEngine(), 200, evaluate_every=0, wire=TopK(0.25))
+    assert run.steps[-1].gradient_norm == pytest.approx(0.0, abs=1e-12 * (run.steps[0].gradient_norm or 0.0))
+    assert run.final is not None
+    assert run.final.gradient_left > 1e-4
+    assert run.ended == "steps"
+    whole = train(one, schemes.uncoded(2), GradientDescent(one.initial(), 0.9 / 2e4), VirtualEngine(), 200)
+    assert whole.ended == "converged"
 
 
 @pytest.mark.parametrize("wire", WIRES, ids=str)

@@ -117,7 +117,8 @@ class StepRunner:
             for arrival in result.rows:
                 callback.on_arrival(arrival)
             callback.on_step_end(row, model)
-        if exact and row.gradient_norm is not None and order.note.get(PRECISE, True):  # else it may be rounded to 0
+        whole = order.note.get(PRECISE, not self._optimizer.lossy)
+        if exact and row.gradient_norm is not None and whole:  # else it may be rounded to 0
             self._stopping.converged(row.gradient_norm)
         self._rounds.learn(row, [*result.late_rows, *result.rows])
         self._log.step = self._optimizer.step
