@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from erasurehead.datasets.readers import files, svmlight
+from erasurehead.datasets.readers.arrays import read_arrays
 from erasurehead.datasets.readers.svmlight import looks_like_svmlight, matrix, read_svmlight, zero_based
 from erasurehead.errors import DataError
 
@@ -81,6 +82,14 @@ def test_wrong_lines_are_named(tmp_path: Path, line: str, said: str) -> None:
 def test_a_file_without_rows_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has no rows of data"):
         read_svmlight(_file(tmp_path, "# nothing\n\n"))
+
+
+@pytest.mark.parametrize("text", ["1\n-1\n" * 5, "1\n", "1 # 1:2\n-1\n"])
+def test_a_file_of_labels_only_is_refused(tmp_path: Path, text: str) -> None:
+    path = _file(tmp_path, text)
+    with pytest.raises(DataError, match="has labels only: no row has an entry; each is a label, then pairs"):
+        read_arrays(path)
+    assert read_arrays(path, n_columns=3, base=1).X.shape[1] == 3  # rows to predict may be empty
 
 
 def test_entries_beyond_the_columns_are_left_out_and_their_rows_counted(tmp_path: Path) -> None:

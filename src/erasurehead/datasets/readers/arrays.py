@@ -147,7 +147,9 @@ def read_arrays(path: Path, n_columns: int | None = None, base: int | None = Non
     if base is None:
         base = 0 if zero_based(rows) else 1
     if n_columns is None:
-        n_columns = int(rows.indices.max()) + 1 - base if len(rows.indices) else 0
+        if not len(rows.indices):
+            raise DataError(f"{path} has labels only: no row has an entry; each is a label, then pairs of index:value.")
+        n_columns = int(rows.indices.max()) + 1 - base
         line = rows.lines[np.searchsorted(np.cumsum(rows.counts), int(rows.indices.argmax()), side="right")]
         said = f"{path}, line {line}: a model of {n_columns:,} columns, as the index {n_columns - 1 + base} asks for,"
         check_memory(said, _VECTORS * 8 * n_columns)
