@@ -33,6 +33,18 @@ def test_the_table_says_who_never_came_so_far() -> None:
         descent_markdown([])
 
 
+def test_until_its_first_step_ends_a_run_is_drawn_at_its_first_model() -> None:
+    pytest.importorskip("matplotlib")
+    with drawing():
+        axes = new_figure(7.5, 5.0).subplots()
+        draw_descents(axes, [fell("quick", 1.0, 0.4, 1e-3, step=0.001), fell("slow", 1.0, 0.1, 0.01, step=10.0)])
+        assert axes.get_xscale() == "log"
+        left = axes.get_xlim()[0]
+        for line in axes.get_lines():
+            times, gaps = line.get_data()
+            assert (times[0], gaps[0]) == (pytest.approx(left), 1.0)  # at 0 s it would be drawn where the second is
+
+
 @pytest.mark.slow
 def test_the_picture_goes_down_to_the_floors_whatever_the_runs_are(runs: list[Run], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")

@@ -81,10 +81,22 @@ def test_no_rows() -> None:
 def test_a_target_that_is_reached_at_once_is_said_to_tell_little(runs: list[Run]) -> None:
     rows = comparison_table(runs, ("auc", 0.8))
     said = "AUC 0.8 was reached within two steps: a harder target tells more."
-    late = [replace(row, seconds_to_target=2.5 * row.seconds_per_step) for row in rows]
+    late = [replace(row, steps_to_target=3) for row in rows]
     assert said not in notes(late)
-    assert said in notes([*late[:2], replace(late[2], seconds_to_target=1.5 * late[2].seconds_per_step)])
-    assert said not in notes([replace(row, seconds_to_target=None) for row in rows])
+    assert said in notes([*late[:2], replace(late[2], steps_to_target=2)])
+    assert said not in notes([replace(row, seconds_to_target=None, steps_to_target=None) for row in rows])
+    quick = [
+        replace(row, seconds_to_target=0.1 * row.seconds_per_step) for row in late
+    ]  # first steps from few arrivals
+    assert said not in notes(quick)
+
+
+def test_the_steps_to_a_target_are_those_of_the_evaluation_that_reached_it(runs: list[Run]) -> None:
+    for run, row in zip(runs, comparison_table(runs, ("auc", 0.8)), strict=True):
+        found = run.first_at("auc", 0.8)
+        assert found is not None
+        assert (row.steps_to_target, row.seconds_to_target) == (found.step, found.time)
+        assert all(one.metrics["auc"] < 0.8 for one in run.evaluations[: run.evaluations.index(found)])
 
 
 @pytest.mark.parametrize(

@@ -93,17 +93,26 @@ def draw_descents(axes: Axes, descents: Sequence[Descent]) -> None:
     """
     lasts = [float(one.times[-1]) for one in descents]
     unit = time_unit(lasts)
+    firsts = [float(one.times[1]) for one in descents if len(one.times) > 1 and one.times[1] > 0.0]
+    logarithmic = bool(firsts) and measures.is_wide([min(firsts), max(lasts)])
+    begin = 0.7 * min(firsts) if logarithmic else 0.0  # where a logarithmic axis begins, first models are drawn
     for index, (one, style) in enumerate(zip(descents, scheme_looks([one.scheme for one in descents]), strict=True)):
         drawn = np.where(one.gaps < measures.HIGHEST, np.maximum(one.gaps, _LEAST), np.nan)
-        canvas.curve(axes, one.times / unit.size, drawn, style, measures.cut(one.scheme, measures.LEGEND), index)
+        canvas.curve(
+            axes,
+            np.maximum(one.times, begin) / unit.size,
+            drawn,
+            style,
+            measures.cut(one.scheme, measures.LEGEND),
+            index,
+        )
     low = max(_LEAST, min(_least(one) for one in descents))
     axes.set_ylim(low / 3.0, 3.0)
     axes.set_yscale("log")
     canvas.plain_ticks(axes.yaxis)
-    firsts = [float(one.times[1]) for one in descents if len(one.times) > 1 and one.times[1] > 0.0]
-    if firsts and measures.is_wide([min(firsts), max(lasts)]):
+    if logarithmic:
         axes.set_xscale("log")
-        axes.set_xlim(0.7 * min(firsts) / unit.size, 1.1 * max(lasts) / unit.size)
+        axes.set_xlim(begin / unit.size, 1.1 * max(lasts) / unit.size)
         canvas.plain_ticks(axes.xaxis)
     else:
         axes.set_xlim(0.0, 1.02 * max(lasts) / unit.size or 1.0)

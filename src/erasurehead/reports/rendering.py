@@ -103,8 +103,8 @@ def notes(rows: Sequence[ComparisonRow]) -> list[str]:
 
 
 def _at_once(row: ComparisonRow) -> bool:
-    """Return whether a run reached the target in the time of two mean steps, so that the speed-up is chance."""
-    return row.seconds_to_target is not None and row.seconds_to_target < 2.0 * row.seconds_per_step
+    """Return whether a run reached the target so soon that the speed-up is chance."""
+    return row.steps_to_target is not None and row.steps_to_target <= 2
 
 
 def _workers(rows: Sequence[ComparisonRow]) -> str:

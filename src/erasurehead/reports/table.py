@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from erasurehead.reports import measures
-from erasurehead.training.result import Run
+from erasurehead.training.result import Evaluation, Run
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class ComparisonRow:
         scheme: its name; numbered where several runs have the same.
         seconds_per_step: mean wall time of a step, all waiting included; NaN if there was none.
         seconds_to_target: seconds of training until the target was reached; None if it was not, or there is none.
+        steps_to_target: steps until then, as far as the model was evaluated; None likewise.
         speed_up: how many times faster than the baseline, by `basis`; NaN if it cannot be said.
         residual: mean over the steps of the decoding's residual, in tasks.
         left_out: mean share of the gradient that was not counted, in [0, 1]: `1 - coverage`. With a decoder that
@@ -56,6 +57,7 @@ class ComparisonRow:
     scheme: str
     seconds_per_step: float
     seconds_to_target: float | None
+    steps_to_target: int | None
     speed_up: float
     residual: float
     left_out: float
@@ -84,22 +86,23 @@ def comparison_table(runs: Sequence[Run], target: tuple[str, float] | None = Non
     """
     measures.check_runs(runs)
     measures.check_target(target, runs)
-    times = [None if target is None else run.time_to(*target) for run in runs]
+    reached = [None if target is None else run.first_at(*target) for run in runs]
     names, first = measures.scheme_names(runs), measures.baseline_of(runs)
     metric = measures.metric_of(runs) if target is None else target[0]
-    basis = Basis(names[first], target, all(time is not None and time > 0 for time in times), metric)
-    return [_row(run, name, time, runs[first], basis) for run, name, time in zip(runs, names, times, strict=True)]
+    basis = Basis(names[first], target, all(one is not None and one.time > 0 for one in reached), metric)
+    return [_row(run, name, one, runs[first], basis) for run, name, one in zip(runs, names, reached, strict=True)]
 
 
-def _row(run: Run, name: str, seconds_to_target: float | None, baseline: Run, basis: Basis) -> ComparisonRow:
+def _row(run: Run, name: str, reached: Evaluation | None, baseline: Run, basis: Basis) -> ComparisonRow:
     ours, theirs = run.seconds_per_step, baseline.seconds_per_step
-    if basis.by_target and basis.target is not None and seconds_to_target is not None:
-        ours, theirs = seconds_to_target, baseline.time_to(*basis.target) or float("nan")
+    if basis.by_target and basis.target is not None and reached is not None:
+        ours, theirs = reached.time, baseline.time_to(*basis.target) or float("nan")
     dead = measures.died(run)
     return ComparisonRow(
         scheme=name,
         seconds_per_step=run.seconds_per_step,
-        seconds_to_target=seconds_to_target,
+        seconds_to_target=None if reached is None else reached.time,
+        steps_to_target=None if reached is None else reached.step,
         speed_up=theirs / ours if ours > 0 else float("nan"),
         residual=measures.mean_over_steps(run, lambda row: row.residual),
         left_out=measures.mean_over_steps(run, lambda row: max(0.0, 1.0 - row.coverage)),

@@ -201,11 +201,16 @@ class Run:
 
         Losses and errors (`loss`, `mse`, `log_loss`) must fall to the target, all others must rise to it.
         """
+        found = self.first_at(metric, target)
+        return None if found is None else found.time
+
+    def first_at(self, metric: str, target: float) -> Evaluation | None:
+        """Return the first evaluation at which a metric had reached a target, as for `time_to`; None if none had."""
         falling = metric in LOWER_IS_BETTER
         for evaluation in self.evaluations:
             value = evaluation.metrics[metric]
             if value <= target if falling else value >= target:
-                return evaluation.time
+                return evaluation
         return None
 
 
