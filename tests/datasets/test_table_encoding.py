@@ -201,6 +201,18 @@ def test_a_column_without_values_is_named(name: str) -> None:
         _fit(rows)
 
 
+def test_numbers_too_small_to_be_squared_are_standardized_all_the_same() -> None:
+    plain, small = (
+        _fit([{**row, "age": factor * value} for row, value in zip(ROWS, (30, 20, 50, 40), strict=True)])
+        for factor in (1.0, 1e-200)
+    )
+    (one,), (other,) = (
+        [feature for feature in made.features if isinstance(feature, Numeric) and feature.column == "age"]
+        for made in (plain, small)
+    )
+    assert (other.mean, other.scale) == (pytest.approx(1e-200 * one.mean), pytest.approx(1e-200 * one.scale))
+
+
 def test_numbers_too_large_to_standardize_are_refused() -> None:
     rows = [{**row, "age": value} for row, value in zip(ROWS, (1e308, -1e308, 1e308, 0), strict=True)]
     with pytest.raises(DataError, match="the numbers of column 'age' are too large to square"):

@@ -55,6 +55,14 @@ def test_softmax_regression_counts_classes_unless_told() -> None:
     assert SoftmaxRegression(X, [0, 2, 1, 0], n_classes=5).n_parameters == 5 * 2
 
 
+def test_least_squares_refuses_targets_whose_squares_are_lost() -> None:
+    with pytest.raises(InvalidArgument, match="y must have a value that is large enough to be squared in float64"):
+        LeastSquares(X, [1e-200, 0, -3e-190, 0])
+    small = LeastSquares(X, [1e-140, 0, 0, 0])
+    assert small.loss(small.initial()) == pytest.approx(1e-280 / 4)
+    assert LeastSquares(X, [0, 0, 0, 0]).loss(small.initial()) == 0.0
+
+
 def test_least_squares_takes_any_finite_target() -> None:
     problem = LeastSquares(X, [1e9, -3, 0, 0.5])
     assert problem.loss(problem.initial()) == pytest.approx((1e18 + 9 + 0.25) / 4)

@@ -89,6 +89,21 @@ def check_squares(values: Array, argument: str) -> None:
         )  # fmt: skip
 
 
+def check_not_lost(values: Array, argument: str) -> None:
+    """Raise if the squares of finite numbers are lost to rounding: every loss would be 0.
+
+    Raises:
+        InvalidArgument: if there are numbers other than 0, and all are that small; the error names the largest one.
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    limits = np.finfo(np.float64)
+    if 0.0 < largest < np.sqrt(limits.tiny / limits.eps):
+        raise invalid(
+            argument, "must have a value that is large enough to be squared in float64", largest,
+            "multiply by a unit such as 1e100, or divide by the standard deviation",
+        )  # fmt: skip
+
+
 def _array(given: Any, argument: str) -> NDArray[Any]:
     place = masked_place(given)
     if place is not None:

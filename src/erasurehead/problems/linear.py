@@ -13,7 +13,7 @@ from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.errors import UNSAID, invalid
 from erasurehead.problems import kernels
 from erasurehead.problems.base import Exact, Problem
-from erasurehead.problems.checks import check_design, check_squares, check_target, intercept_parameters
+from erasurehead.problems.checks import check_design, check_not_lost, check_squares, check_target, intercept_parameters
 from erasurehead.problems.losses import Labels, LogisticLoss, SampleLoss, SoftmaxLoss, SquaredLoss
 from erasurehead.problems.models import LinearModel, check_samples
 from erasurehead.problems.penalties import Penalty, as_penalty
@@ -186,6 +186,7 @@ class LeastSquares(LinearProblem):
 
     def _choose_loss(self, values: Array) -> SampleLoss:
         check_squares(values, "y")
+        check_not_lost(values, "y")
         return SquaredLoss()
 
 

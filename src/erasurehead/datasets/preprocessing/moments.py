@@ -51,9 +51,12 @@ class Moments:
         """The standard deviation of the population (not of a sample); inf if the variance is beyond float64."""
         variance = Fraction(self.count * self._squares - self._sum**2, self.count**2)
         try:
-            return math.sqrt(_rounded(variance, 2 * _LEAST))
+            _rounded(variance, 2 * _LEAST)
         except OverflowError:
             return math.inf
+        # The root of the variance over a power of four: squares of small numbers would be 0 in float64.
+        half = (variance.numerator.bit_length() - variance.denominator.bit_length()) // 2
+        return math.ldexp(math.sqrt(variance / Fraction(4) ** half), half + _LEAST)
 
     def _add(self, values: Array) -> None:
         self.count += len(values)
