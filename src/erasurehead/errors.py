@@ -196,6 +196,16 @@ def listed(numbers: Iterable[int], most: int = 12) -> str:
     return f"{text}, ... ({len(every)} in all)" if len(every) > most else text or "none"
 
 
+def counted(what: str, count: int) -> str:
+    """Return a number of things as people write it, as in `1 step` and `1,000 steps`.
+
+    Arguments:
+        what: the name of one, whose plural ends in s.
+        count: how many there are.
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def numbered(what: str, numbers: Iterable[int]) -> str:
     """Return a noun, in the singular or the plural, followed by its numbers.
 

@@ -47,6 +47,27 @@ def test_what_ends_a_run_early_is_said(typed: Typed, shop: Path) -> None:
     assert (bad.code, "--until must be a metric" in bad.sentence) == (2, True)
 
 
+def test_a_run_that_has_made_the_model_worse_says_so_however_short_it_was(typed: Typed, shop: Path) -> None:
+    given = ("--data", shop, "--categorical", "--engine", "virtual", "-w", 3, "-s", "exact(load=3)")
+    done = typed("train", *given, "--optimizer", "gradient_descent", "--rate", 1e6, "--steps", 1)
+    assert done.code == 0
+    assert "erasurehead: " not in done.sentence
+    assert "training has not made the model better: the objective is " in done.err
+    assert " after 1 step, and it was 0.69315 at the first model" in done.err
+    assert "the step size (--rate) may be too large; it is 1000000.0" in done.err
+    assert "exact: 1 step in " in done.out
+    for wrong in ("fallen", "more steps", "1 steps"):
+        assert wrong not in done.err + done.out
+
+
+def test_few_rows_are_counted_as_people_do(typed: Typed) -> None:
+    Path("few.csv").write_text(
+        "a,b,y\n" + "".join(f"{a},{b},{a + 2 * b}.5\n" for a, b in ((1, 2), (2, 2), (3, 4), (4, 1)))
+    )
+    done = typed("train", "--data", "few.csv", "--engine", "virtual", "-w", 2)
+    assert "few: 3 x 3 for training, 1 row for testing" in done.err
+
+
 def test_quiet_is_quiet(typed: Typed, shop: Path) -> None:
     done = typed("train", "--data", shop, *SMALL, "--quiet", "--json")
     assert done.err == ""

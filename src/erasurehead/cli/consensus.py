@@ -110,12 +110,16 @@ def run(
 
 
 def _introduce(screen: Screen, experiment: ConsensusExperiment) -> None:
+    from erasurehead.errors import counted
+
     data, made, config = experiment.data, experiment.plan, experiment.config
     if data.name.endswith("-synthetic") and config.data.synthetic == "fallback":
         screen.warn(
             f"The files of {config.data.source} are not available here: synthetic images of its shape stand in."
         )
-    screen.say(f"{data.name}: {data.n_train:,} x {data.n_columns:,} for training, {data.n_test:,} rows for testing")
+    screen.say(
+        f"{data.name}: {data.n_train:,} x {data.n_columns:,} for training, {counted('row', data.n_test)} for testing"
+    )
     for note in data.notes:
         screen.say(f"  {note}")
     graph, clock = made.graph, "virtual clock" if config.run.engine == "virtual" else config.run.engine

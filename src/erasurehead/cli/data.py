@@ -153,7 +153,11 @@ def _places(found: list[dict[str, Any]]) -> Table:
 
 
 def _described(facts: dict[str, Any]) -> str:
-    shape = f"{facts['train_rows']:,} x {facts['columns']:,} for training, {facts['test_rows']:,} rows for testing"
+    from erasurehead.errors import counted
+
+    shape = (
+        f"{facts['train_rows']:,} x {facts['columns']:,} for training, {counted('row', facts['test_rows'])} for testing"
+    )
     return "\n".join(
         [f"{facts['name']}: {facts['task']}, {shape} ({facts['source']})", *(f"  {note}" for note in facts["notes"])]
     )

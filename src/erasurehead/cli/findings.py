@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from erasurehead.errors import counted
+
 if TYPE_CHECKING:
     from erasurehead.cli.screen import Screen
     from erasurehead.runs.experiment import Experiment
     from erasurehead.training.result import FinalModel, Run
+
+_WHOLE = 1e-9
+"""Share of the gradient that may be missing, for rounding, where it counts as whole."""
 
 CONVERGED = 0.01
 """Gradient norm, as a fraction of the initial one, at which training has converged if columns have similar scales."""
@@ -32,7 +37,13 @@ def warn(screen: Screen, experiment: Experiment, done: Run) -> None:
     if rise is not None:
         screen.warn(
             f"the training loss has risen, from {rise.best:.5g} around step {rise.step + 1} to {rise.last:.5g}"
-            + _why_risen(experiment)
+            + _why_risen(experiment, done)
+        )
+    elif final is not None and final.objective > final.first_objective:
+        screen.warn(
+            f"training has not made the model better: the objective is {final.objective:.5g} after "
+            f"{counted('step', len(done.steps))}, and it was {final.first_objective:.5g} at the first model"
+            + _why_risen(experiment, done)
         )
     elif final is not None and done.ended in (None, "steps", "max_seconds"):
         ends_by_itself = experiment.config.optimizer.name == "quasi_newton"
@@ -40,24 +51,28 @@ def warn(screen: Screen, experiment: Experiment, done: Run) -> None:
             screen.say(not_converged(final, len(done.steps)))
 
 
-def _why_risen(experiment: Experiment) -> str:
-    rate = experiment.config.optimizer.rate
-    if rate is None:  # with the whole gradient, this optimizer's steps never increase the loss
-        return f": its steps were taken with parts of the gradient ({experiment.config.scheme}); adaptive waits for all"
-    return f": the step size (--rate) may be too large; it is {rate}"
+def _why_risen(experiment: Experiment, done: Run) -> str:
+    config = experiment.config
+    if config.optimizer.rate is not None:
+        return f": the step size (--rate) may be too large; it is {config.optimizer.rate}"
+    if any(row.coverage < 1.0 - _WHOLE for row in done.steps):
+        return f": its steps were taken with parts of the gradient ({config.scheme}); adaptive waits for all"
+    return f": messages lost digits on their way (--wire {config.run.wire})" if config.run.wire else ""
 
 
 def ended_text(experiment: Experiment, done: Run) -> str:
     """Return why a run ended regularly before its last step; empty if it did not."""
     section, steps = experiment.config.run, len(done.steps)
     if done.ended == "until":
-        return f"ended because {section.until} is reached, after {steps} of {section.steps} steps"
+        return f"ended because {section.until} is reached, after {steps} of {counted('step', section.steps)}"
     if done.ended == "patience":
-        return f"ended because nothing improved in {section.patience} steps, after {steps} of {section.steps}"
+        return (
+            f"ended because nothing improved in {counted('step', section.patience or 0)}, after {steps} of {section.steps}"
+        )
     if done.ended == "max_seconds":
-        return f"ended after {section.max_seconds:g} s of training, and {steps} of {section.steps} steps"
+        return f"ended after {section.max_seconds:g} s of training, and {steps} of {counted('step', section.steps)}"
     if done.ended == "converged":
-        return f"ended because it has converged, after {steps} of {section.steps} steps"
+        return f"ended because it has converged, after {steps} of {counted('step', section.steps)}"
     return ""
 
 
@@ -82,8 +97,8 @@ def converged(final: FinalModel) -> bool:
 def not_converged(final: FinalModel, steps: int) -> str:
     """Return a sentence on how far training has converged, and what may hinder it."""
     said = (
-        f"training has not converged: after {steps} steps the gradient has fallen to {final.gradient_left:.2g} of its "
-        "first length"
+        f"training has not converged: after {counted('step', steps)} the gradient has "
+        f"{'fallen' if final.gradient_left <= 1.0 else 'grown'} to {final.gradient_left:.2g} of its first length"
     )
     scales = final.column_scales
     if scales is not None and scales[1] > 10.0 * scales[0]:

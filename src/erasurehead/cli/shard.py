@@ -174,6 +174,8 @@ def _facts(folder: ShardFolder) -> dict[str, Any]:
 
 
 def _described(folder: ShardFolder) -> str:
+    from erasurehead.errors import counted
+
     manifest = folder.manifest
     sizes = [file.rows for file in manifest.tasks]
     rows = f"{min(sizes):,}" if min(sizes) == max(sizes) else f"{min(sizes):,} to {max(sizes):,}"
@@ -182,7 +184,7 @@ def _described(folder: ShardFolder) -> str:
     return "\n".join(
         [
             f"{manifest.name}: {manifest.task}, {manifest.n_train:,} x {manifest.columns:,} for training, "
-            f"{manifest.n_test:,} rows for testing ({manifest.origin.file})",
+            f"{counted('row', manifest.n_test)} for testing ({manifest.origin.file})",
             *(f"  {note}" for note in manifest.notes),
             f"{manifest.n_tasks} shards of {rows} rows, {manifest.form}, {shown} in {folder.path}",
         ]

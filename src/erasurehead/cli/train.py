@@ -198,6 +198,7 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
         screen: prints the text.
         experiment: the experiment.
     """
+    from erasurehead.errors import counted
     from erasurehead.runs.summaries import describe
 
     data, config = experiment.data, experiment.config
@@ -206,7 +207,8 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
         screen.warn(f"The data set {config.data.source} is not available here: synthetic data of its shape stand in.")
     source = "" if stands_in else f" ({data.source})"  # the warning has already said so
     screen.say(
-        f"{data.name}: {data.n_train:,} x {data.n_columns:,} for training, {data.n_test:,} rows for testing{source}"
+        f"{data.name}: {data.n_train:,} x {data.n_columns:,} for training, "
+        f"{counted('row', data.n_test)} for testing{source}"
     )
     for note in data.notes:
         screen.say(f"  {note}")
@@ -241,10 +243,11 @@ def _intercept(experiment: Experiment) -> str:
 
 
 def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: tuple[str, float] | None) -> None:
+    from erasurehead.errors import counted
     from erasurehead.reports.units import seconds_text
 
     summary = done.summary
-    lines = [f"{done.scheme}: {len(done.steps)} steps in {seconds_text(done.seconds)}"]
+    lines = [f"{done.scheme}: {counted('step', len(done.steps))} in {seconds_text(done.seconds)}"]
     if done.steps:
         lines[0] += (
             f", {seconds_text(done.seconds_per_step)} a step; waited for {summary['workers_waited_for']:.1f} of "
@@ -253,7 +256,7 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: tuple[str
     if summary["resumed"]:
         lines[0] += f"; resumed after step {', '.join(map(str, summary['resumed']))}"
     if done.stopped:
-        lines.append(f"{done.stopped} after {len(done.steps)} of {summary['steps_planned']} steps")
+        lines.append(f"{done.stopped} after {len(done.steps)} of {counted('step', summary['steps_planned'])}")
     if said := ended_text(experiment, done):
         lines.append(said)
     if said := measured_text(done):

@@ -9,7 +9,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.datasets.encoded import Labels, Task
-from erasurehead.errors import DataError, check_count, invalid, real
+from erasurehead.errors import DataError, check_count, counted, invalid, real
 
 if TYPE_CHECKING:
     from erasurehead.datasets.matrices import Matrix
@@ -82,7 +82,7 @@ class Dataset:
     def __repr__(self) -> str:
         return (
             f"Dataset({self.name!r}: {self.task}, {self.n_train:,} x {self.n_columns:,} for training,"
-            f" {self.n_test:,} rows for testing, from {self.source})"
+            f" {counted('row', self.n_test)} for testing, from {self.source})"
         )
 
     @property
