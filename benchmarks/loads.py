@@ -1,7 +1,8 @@
 """How much load? `adaptive` with 1, 2, 3, 5 and 10 tasks a worker, by how delays and computing grow with it.
 
-Thirty workers on the virtual clock, whose delays have a mean of 0.5 s a step whatever they hold, or of 0.5 s a task; a
-task takes what it was measured to take, or as many milliseconds as `--dear` says. Times are medians over the seeds. It
+Thirty workers on the virtual clock, whose delays have a mean of 0.5 s a step whatever they hold, or of 0.5 s a task, or
+are those that were recorded on AWS Lambda, one after the other; a task takes what it was measured to take, or as many
+milliseconds as `--dear` says. Times are medians over the seeds. It
 needs the real data: set ERASUREHEAD_DATA to their folder.
 
     python benchmarks/loads.py                   ten seeds, about a minute and a half
@@ -48,6 +49,7 @@ KINDS = (
     Kind("cheap tasks", "exponential", False),
     Kind("dear tasks", "exponential", True),
     Kind("delays that grow with the load", "by load", False),
+    Kind("recorded delays", "trace desktop", False),
 )
 
 
