@@ -27,7 +27,7 @@ from erasurehead.engines.base import (
     rounds_kept,
 )
 from erasurehead.engines.engine_around import EngineAround
-from erasurehead.engines.wires import WiredProgram
+from erasurehead.engines.wired_engine import WiredProgram
 from erasurehead.errors import EngineError
 
 Told: TypeAlias = Callable[[dict[str, Any]], None]

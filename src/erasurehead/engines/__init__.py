@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from erasurehead.engines.processes import ProcessEngine as ProcessEngine
     from erasurehead.engines.ray import RayEngine as RayEngine
     from erasurehead.engines.virtual import VirtualEngine as VirtualEngine
+    from erasurehead.engines.wired_engine import WiredEngine as WiredEngine
     from erasurehead.engines.wires import Cast as Cast
     from erasurehead.engines.wires import Dithered as Dithered
     from erasurehead.engines.wires import TopK as TopK
     from erasurehead.engines.wires import Wire as Wire
-    from erasurehead.engines.wires import WiredEngine as WiredEngine
 
 # A worker belongs to one engine, and imports none of the others.
 __getattr__, __dir__ = lazy_names(
@@ -45,6 +45,7 @@ __getattr__, __dir__ = lazy_names(
         "ProcessEngine": "processes",
         "RayEngine": "ray",
         "VirtualEngine": "virtual",
-        **dict.fromkeys(("Cast", "Dithered", "TopK", "Wire", "WiredEngine"), "wires"),
+        **dict.fromkeys(("Cast", "Dithered", "TopK", "Wire"), "wires"),
+        "WiredEngine": "wired_engine",
     },
 )

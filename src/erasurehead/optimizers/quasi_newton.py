@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, product, squared_norm
+from erasurehead._internal.arrays import Array, product
 from erasurehead.engines.base import PRECISE, Order
 from erasurehead.errors import invalid
 from erasurehead.optimizers.base import Optimizer, as_model
 from erasurehead.optimizers.few_arrivals import FewArrivals
-from erasurehead.optimizers.scaling import POWERS, penalty_curvature, scalings, spreads
+from erasurehead.optimizers.lbfgs_memory import LBFGSMemory
+from erasurehead.optimizers.scaling import penalty_curvature
 from erasurehead.problems.base import CURVATURE, EARLY, Problem
 
-_MOST_PAIRS = 100
-_MOST_NUMBERS = 2**22  # of all steps that are kept: 32 MiB, and as much for the changes of the gradient
 _DECREASE = 1e-4  # of what the slope promises, that a step must bring (Armijo)
 _SLOPE = 0.9  # of the slope at its beginning, up to which it may rise at the end of a step that is judged by slopes
 _ROUNDING = 1e-13  # of the objective: decreases below it drown in the rounding of its sum
@@ -89,14 +88,8 @@ class QuasiNewton(Optimizer):
 
     def _know_nothing(self) -> None:
         self._asks_curvature = False
-        self._bound: tuple[Array, float] | None = None  # on the curvature, and a sample's entries, as they were summed
-        self._diagonals: list[Array] = []  # what the inverse of the first matrix may be, the safest first
-        self._chosen = 0
+        self._memory = LBFGSMemory()
         self._few: FewArrivals | None = None  # the steps before the first whole gradient, as long as they are taken
-        self._first_scale = 1.0  # of the first matrix, before any pair tells one
-        self._steps: list[Array] = []
-        self._changes: list[Array] = []
-        self._bent: list[float] = []  # products of the two
         self._base: tuple[Array, float, Array] | None = None  # model, objective and gradient at which a search begins
         self._direction: Array | None = None
         self._slope = 0.0  # of the objective along the direction, at the base
@@ -129,7 +122,7 @@ class QuasiNewton(Optimizer):
         steps) and no nearer or farther point along it has been rejected; otherwise it is the last model at which a
         search began. Nearly all such points turn out to be lower, although the run has not yet been told so.
         """
-        informed = bool(self._steps or self._diagonals) and self._length == 1.0
+        informed = self._memory.informed and self._length == 1.0
         return self.x if self._base is None or (informed and not self.rejected) else self._base[0]
 
     @property
@@ -186,7 +179,8 @@ class QuasiNewton(Optimizer):
         estimate = estimate.astype(np.float64)  # it is float32 for such a model, but the state is kept in float64
         asked, self._asks_curvature = self._asks_curvature, False
         if asked and self.curvature is not None:
-            self._scale((self.curvature[0].astype(np.float64), self.curvature[1] or 1.0))
+            bound = self.curvature[0].astype(np.float64), self.curvature[1] or 1.0
+            self._memory.scale(bound, penalty_curvature(self.penalty, len(self.x)))
         if not self.exact or self._stochastic or self.value is None:
             self._drift(estimate)
         elif self._base is None:
@@ -209,10 +203,10 @@ class QuasiNewton(Optimizer):
         self.x = few.move(self.x, self.parts, slope).astype(self.x.dtype, copy=False)
         self._decision = few.decision
         if few.why:
-            self._few, self._chosen, self._first_scale = None, few.chosen, few.scale
+            self._few, self._memory.chosen, self._memory.first_scale = None, few.chosen, few.scale
             if few.bound is not None:
                 self._asks_curvature = False
-                self._scale(few.bound)
+                self._memory.scale(few.bound, penalty_curvature(self.penalty, len(self.x)))
         return True
 
     def _judge(self, value: float, gradient: Array) -> None:
@@ -226,7 +220,7 @@ class QuasiNewton(Optimizer):
             lower = product(gradient, self._direction) <= _SLOPE * abs(self._slope)  # not far beyond the least
         if lower and np.isfinite(gradient).all():
             self._poor = 0 if before - value >= -_POOR * promised else self._poor + 1
-            self._remember((self.x - x).astype(np.float64), gradient - gradient_before)
+            self._memory.remember((self.x - x).astype(np.float64), gradient - gradient_before)
             self._accept(value, gradient)
             return
         rise = value - before - promised
@@ -250,25 +244,23 @@ class QuasiNewton(Optimizer):
         self._base = self.x, value, gradient
         self._aim(gradient)
         if not self._slope < 0.0:  # rounding has spoilt the memory
-            self._forget()
+            self._memory.forget()
             self._aim(gradient)
         self._calm = self._calm + 1 if -self._slope <= _NOTHING * abs(value) else 0
         if self._coarse and (self._calm or self._poor >= _MOST_POOR):
             self._ask_precisely()
             return
-        self._length = (
-            1.0 if self._steps or self._diagonals else min(1.0, 1.0 / max(float(np.abs(gradient).sum()), 1e-300))
-        )
-        self._decision = {"act": "accept", "promise": -self._slope, "pairs": len(self._steps)}
-        if self._diagonals:
-            self._decision["scaling"] = POWERS[self._chosen]
+        self._length = 1.0 if self._memory.informed else min(1.0, 1.0 / max(float(np.abs(gradient).sum()), 1e-300))
+        self._decision = {"act": "accept", "promise": -self._slope, "pairs": len(self._memory)}
+        if self._memory.power is not None:
+            self._decision["scaling"] = self._memory.power
         if not self._move():
             self._give_up()
 
     def _aim(self, gradient: Array) -> None:
         """Choose the direction of the next search, beginning at the current model."""
         uphill = self._uphill(self.x, gradient)
-        direction = self._downhill(uphill)
+        direction = self._memory.downhill(uphill)
         if self._sharp:
             direction[direction * uphill >= 0.0] = 0.0  # else the step might leave its orthant at once
         self._direction, self._slope = direction, product(uphill, direction)
@@ -315,10 +307,10 @@ class QuasiNewton(Optimizer):
         if self._coarse:
             self._ask_precisely()
             return
-        if not self._steps:
+        if not len(self._memory):
             self._stuck, self._decision = True, {"act": "stop"}
             return
-        self._forget()
+        self._memory.forget()
         self._accept(value, gradient)
         if not self._stuck:
             self._decision["act"] = "restart"
@@ -339,69 +331,21 @@ class QuasiNewton(Optimizer):
         """Take a step that needs no objective: along the scaled gradient, as far as the curvature bound allows."""
         if self._base is not None and not (self.value is not None and self.value <= self._base[1]):
             self.x, gradient, self.rejected = self._base[0], self._base[2], True
-        self._forget()
+        self._memory.forget()
         self._base, self._direction, self._calm = None, None, 0
         self._decision = {"act": "drift"}
         uphill = self._uphill(self.x, gradient)
-        move = uphill / self._diagonals[0] if self._diagonals else uphill
+        diagonals = self._memory.diagonals
+        move = uphill / diagonals[0] if diagonals else uphill
         length = product(uphill, move)
         first, last, rises = self._lengths or (length, length, 0.0)
         first = first or length  # 0 while there was nothing to gain
         rises += max(0.0, length - last)
         self._lengths = first, length, rises
         step = self.share / math.sqrt(1.0 + rises / first) if first else 0.0
-        if not self._diagonals and first:
+        if not diagonals and first:
             step /= math.sqrt(first)  # the first one is of length 1
         self.x = self._within_orthant(self.x, uphill, self.x - step * move).astype(self.x.dtype, copy=False)
-
-    # --- the matrix -------------------------------------------------------------------------------------------------
-
-    def _scale(self, bound: tuple[Array, float] | None) -> None:
-        """Compute the diagonals to choose from, given a bound on the curvature as it was summed."""
-        self._bound = bound
-        self._diagonals = [] if bound is None else scalings(*bound, penalty_curvature(self.penalty, len(self.x)))
-
-    def _remember(self, step: Array, change: Array) -> None:
-        """Keep a pair, and choose the diagonal that suits it best."""
-        bent = product(step, change)
-        if not bent > 1e-12 * squared_norm(step) ** 0.5 * squared_norm(change) ** 0.5:
-            return
-        self._steps.append(step)
-        self._changes.append(change)
-        self._bent.append(bent)
-        most = max(3, min(_MOST_PAIRS, _MOST_NUMBERS // max(1, len(step))))
-        del self._steps[:-most], self._changes[:-most], self._bent[:-most]
-        if self._diagonals:
-            apart = [one * other for one, other in zip(*spreads(step, change, self._diagonals), strict=True)]
-            self._chosen = int(np.argmin(apart))  # where it is least, the cosine between both is greatest
-
-    def _forget(self) -> None:
-        self._first_scale = 1.0
-        self._steps.clear()
-        self._bent.clear()
-        self._changes.clear()
-        self._chosen = 0
-
-    def _downhill(self, gradient: Array) -> Array:
-        """Return minus the inverse of the matrix times the gradient, by the two loops of Nocedal (1980)."""
-        found = -gradient
-        factors: list[float] = []
-        for step, change, bent in zip(*map(reversed, (self._steps, self._changes, self._bent)), strict=True):
-            factor = product(step, found) / bent
-            found -= factor * change
-            factors.append(factor)
-        diagonal = self._diagonals[self._chosen] if self._diagonals else None
-        scale = 1.0 if diagonal is None else self._first_scale
-        if self._steps:
-            change = self._changes[-1]
-            scaled = change if diagonal is None else change / diagonal
-            scale = self._bent[-1] / product(change, scaled)
-        found *= scale
-        if diagonal is not None:
-            found /= diagonal
-        for step, change, bent, factor in zip(self._steps, self._changes, self._bent, reversed(factors), strict=True):
-            found += step * (factor - product(change, found) / bent)
-        return found
 
     # --- its state --------------------------------------------------------------------------------------------------
 
@@ -409,11 +353,8 @@ class QuasiNewton(Optimizer):
         base = None if self._base is None else list(self._base)
         return {
             **super().state(),
+            **self._memory.state(),
             "asks_curvature": self._asks_curvature,
-            "bound": None if self._bound is None else list(self._bound),
-            "chosen": self._chosen,
-            "steps": list(self._steps),
-            "changes": list(self._changes),
             "base": base,
             "direction": self._direction,
             "slope": self._slope,
@@ -424,20 +365,14 @@ class QuasiNewton(Optimizer):
             "stuck": self._stuck,
             "rejected": self.rejected,
             "few": None if self._few is None else self._few.state(),
-            "first_scale": self._first_scale,
             "lengths": None if self._lengths is None else list(self._lengths),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         super().restore(state)
         self._asks_curvature = bool(state["asks_curvature"])
-        bound = state["bound"]
-        self._scale(None if bound is None else (np.asarray(bound[0], dtype=np.float64), float(bound[1])))
+        self._memory.restore(state, penalty_curvature(self.penalty, len(self.x)))
         self._few = None if state["few"] is None else FewArrivals.restored(state["few"])
-        self._first_scale = float(state["first_scale"])
-        self._steps, self._changes = _vectors(state["steps"]), _vectors(state["changes"])
-        self._bent = [product(step, change) for step, change in zip(self._steps, self._changes, strict=True)]
-        self._chosen = int(state["chosen"])
         base = state["base"]
         self._base = None if base is None else (as_model(base[0]), float(base[1]), np.asarray(base[2]))
         self._direction = None if state["direction"] is None else np.asarray(state["direction"])
@@ -447,7 +382,3 @@ class QuasiNewton(Optimizer):
         self.rejected = bool(state["rejected"])  # it decides which model is the best
         lengths = state["lengths"]
         self._lengths = None if lengths is None else (float(lengths[0]), float(lengths[1]), float(lengths[2]))
-
-
-def _vectors(saved: Sequence[Any]) -> list[Array]:
-    return [np.asarray(one, dtype=np.float64) for one in saved]

@@ -6,7 +6,8 @@ from erasurehead import engines
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.rounding import check_rounding
 from erasurehead.engines.base import Engine
-from erasurehead.engines.wires import Wire, WiredEngine, parse_wire
+from erasurehead.engines.wired_engine import WiredEngine
+from erasurehead.engines.wires import Wire, parse_wire
 from erasurehead.errors import invalid
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import Problem

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from erasurehead._internal.arrays import Array, Tree
 from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import Engine
-from erasurehead.engines.wires import Wire, WiredEngine
+from erasurehead.engines.wired_engine import WiredEngine
+from erasurehead.engines.wires import Wire
 from erasurehead.errors import (
     DataError,
     Diverged,

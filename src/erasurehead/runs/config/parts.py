@@ -19,7 +19,8 @@ from erasurehead.decoding.rounding import check_rounding
 from erasurehead.delays.base import Delays, check_rows
 from erasurehead.delays.fixed import Recorded
 from erasurehead.engines.base import Engine, rounds_kept
-from erasurehead.engines.wires import Wire, WiredEngine, parse_wire
+from erasurehead.engines.wired_engine import WiredEngine
+from erasurehead.engines.wires import Wire, parse_wire
 from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.linear import LinearProblem

@@ -1,0 +1,143 @@
+"""The memory of L-BFGS: the last steps, how the gradient changed along each, and the matrix that follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, product, squared_norm
+from erasurehead.optimizers.scaling import POWERS, scalings, spreads
+
+_MOST_PAIRS = 100
+_MOST_NUMBERS = 2**22  # of all steps that are kept: 32 MiB, and as much for the changes of the gradient
+
+
+@final
+class LBFGSMemory:
+    """Approximates the inverse of the Hessian by a diagonal, and the newest steps with their changes of the gradient.
+
+    This is the method of Nocedal ("Updating quasi-Newton matrices with limited storage", 1980) with up to 100 pairs, or
+    as many as fit into 64 MiB. The diagonal that it begins with is a power of a bound on the curvature along each
+    parameter, if there is one: with every new pair, the power is chosen under which the step and the change of the
+    gradient point most nearly in the same direction. Without a bound it is a multiple of the identity matrix.
+
+    Attributes:
+        diagonals: the diagonals to choose from, the safest first; empty without a bound.
+        chosen: index of the chosen one, and of its power in `scaling.POWERS`.
+        first_scale: what the inverse of the diagonal is multiplied by as long as there are no pairs.
+    """
+
+    def __init__(self) -> None:
+        self._bound: tuple[Array, float] | None = None
+        self.diagonals: list[Array] = []
+        self.chosen = 0
+        self.first_scale = 1.0
+        self._steps: list[Array] = []
+        self._changes: list[Array] = []
+        self._bent: list[float] = []  # products of the two
+
+    def __len__(self) -> int:
+        """Return the number of pairs."""
+        return len(self._steps)
+
+    @property
+    def informed(self) -> bool:
+        """Whether it knows of any curvature, that of the data or of earlier steps."""
+        return bool(self._steps or self.diagonals)
+
+    @property
+    def power(self) -> float | None:
+        """The power of the curvatures that the diagonal is; None without a bound on them."""
+        return POWERS[self.chosen] if self.diagonals else None
+
+    def scale(self, bound: tuple[Array, float] | None, penalty: Array) -> None:
+        """Compute the diagonals to choose from.
+
+        Arguments:
+            bound: on the curvature along each parameter, without the penalty, shape (n_parameters,), and the mean
+                number of entries in a sample that are not 0; None if there is none.
+            penalty: curvature of the penalty along each parameter, shape (n_parameters,).
+        """
+        self._bound = bound
+        self.diagonals = [] if bound is None else scalings(*bound, penalty)
+
+    def remember(self, step: Array, change: Array) -> None:
+        """Keep a pair and choose the diagonal that suits it best, unless the objective is not convex along the step.
+
+        Arguments:
+            step: between two models, shape (n_parameters,).
+            change: of the gradient, shape (n_parameters,).
+        """
+        bent = product(step, change)
+        if not bent > 1e-12 * squared_norm(step) ** 0.5 * squared_norm(change) ** 0.5:
+            return
+        self._steps.append(step)
+        self._changes.append(change)
+        self._bent.append(bent)
+        most = max(3, min(_MOST_PAIRS, _MOST_NUMBERS // max(1, len(step))))
+        del self._steps[:-most], self._changes[:-most], self._bent[:-most]
+        if self.diagonals:
+            apart = [one * other for one, other in zip(*spreads(step, change, self.diagonals), strict=True)]
+            self.chosen = int(np.argmin(apart))  # where it is least, the cosine between both is greatest
+
+    def forget(self) -> None:
+        """Drop all pairs, and what was chosen by them; the diagonals remain."""
+        self.first_scale = 1.0
+        self._steps.clear()
+        self._bent.clear()
+        self._changes.clear()
+        self.chosen = 0
+
+    def downhill(self, gradient: Array) -> Array:
+        """Return minus the inverse of the matrix times the gradient, by the two loops of Nocedal (1980).
+
+        Arguments:
+            gradient: shape (n_parameters,).
+        """
+        found = -gradient
+        factors: list[float] = []
+        for step, change, bent in zip(*map(reversed, (self._steps, self._changes, self._bent)), strict=True):
+            factor = product(step, found) / bent
+            found -= factor * change
+            factors.append(factor)
+        diagonal = self.diagonals[self.chosen] if self.diagonals else None
+        scale = 1.0 if diagonal is None else self.first_scale
+        if self._steps:
+            change = self._changes[-1]
+            scaled = change if diagonal is None else change / diagonal
+            scale = self._bent[-1] / product(change, scaled)
+        found *= scale
+        if diagonal is not None:
+            found /= diagonal
+        for step, change, bent, factor in zip(self._steps, self._changes, self._bent, reversed(factors), strict=True):
+            found += step * (factor - product(change, found) / bent)
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that `restore` needs to continue bit for bit."""
+        return {
+            "bound": None if self._bound is None else list(self._bound),
+            "chosen": self.chosen,
+            "steps": list(self._steps),
+            "changes": list(self._changes),
+            "first_scale": self.first_scale,
+        }
+
+    def restore(self, state: Mapping[str, Any], penalty: Array) -> None:
+        """Take over what `state` returned.
+
+        Arguments:
+            state: what it returned; other entries are ignored.
+            penalty: curvature of the penalty along each parameter, shape (n_parameters,).
+        """
+        bound = state["bound"]
+        self.scale(None if bound is None else (np.asarray(bound[0], dtype=np.float64), float(bound[1])), penalty)
+        self._steps, self._changes = _vectors(state["steps"]), _vectors(state["changes"])
+        self._bent = [product(step, change) for step, change in zip(self._steps, self._changes, strict=True)]
+        self.chosen, self.first_scale = int(state["chosen"]), float(state["first_scale"])
+
+
+def _vectors(saved: Sequence[Any]) -> list[Array]:
+    return [np.asarray(one, dtype=np.float64) for one in saved]
