@@ -21,7 +21,7 @@ def test_it_says_what_is_there_and_where_it_looked(typed: Typed, monkeypatch: py
     assert found["covertype"]["looked"] == ["sets (ERASUREHEAD_DATA)"]
     shown = typed("data").out
     assert "sets/amazon/train.csv" in shown
-    assert "not there (--synthetic makes one)" in shown
+    assert "not found (--synthetic makes a stand-in)" in shown
 
 
 def test_it_describes_a_file(typed: Typed, shop: Path) -> None:

@@ -86,7 +86,7 @@ def test_a_run_file_of_peers_names_the_command_that_takes_it(typed: Typed, comma
 def test_ranks_that_each_make_a_run_of_their_own_are_warned_of(
     typed: Typed, shop: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
 ) -> None:
-    said = "Each of the 3 ranks of this job makes a run of its own, as the engine is virtual"
+    said = "Each of the 3 ranks of this job makes a run of its own, because the engine is virtual"
     for rank, size, warned in (("0", "3", True), ("1", "3", False), ("0", "1", False)):
         monkeypatch.setenv(names[0], rank)
         monkeypatch.setenv(names[1], size)

@@ -60,11 +60,11 @@ class TestNewcomer:
         write_rows(exponential())
         done = typed("plan", "--trace", "latencies.csv", "--no-figures", *SHORT, "--current", "exact(load=2)")
         assert done.code == 0
-        for heading in ("Per step", "lost (%)", "95% band", "× un-", "× cur-", "Data a", "Sends"):
+        for heading in ("Per step", "lost (%)", "95% band", "× un-", "× cur-", "Data per", "Sent per"):
             assert heading in done.out
         for setting in ("uncoded()", "exact(load=2)", "erasurehead(load=3, wait_for=5)"):
             assert setting in done.out
-        assert "it waits for 12.0 of 12 workers, so that the slowest decide." in done.out
+        assert "it waits for 12.0 of 12 workers, so the slowest workers set the pace." in done.out
         assert "Use " in done.out
         assert not list(Path("runs/plan-1").glob("*.png"))
 
@@ -111,7 +111,7 @@ class TestHonesty:
         done = typed("plan", "--trace", "latencies.csv", *settings)
         assert done.code == 0
         assert "The trace of one round is too short to tell" in done.out
-        assert "This is a guess: the trace has but one round, and 20 are the least to go by." in done.out
+        assert "This is a guess: the trace has only one round, and a plan needs at least 20." in done.out
         assert "one step only" in done.err
 
     def test_an_infinite_mean_is_allowed_and_said(self, typed: Typed) -> None:
@@ -150,7 +150,7 @@ class TestHonesty:
         assert done.json["best"].startswith("exact")
         rows = {row["setting"]: row for row in done.json["settings"]}
         assert rows["uncoded()"]["seconds_per_step"] is None or rows["uncoded()"]["unanswered"] > 0.9
-        assert "Stopped answering for good: 7" in done.err
+        assert "These workers stopped answering for good: 7" in done.err
         late = typed("plan", "--trace", "latencies.csv", *SHORT, "--absent", "late", "--no-figures", "--json")
         assert "gone" not in late.err
         assert all(row["seconds_per_step"] < 2.0 for row in late.json["settings"])
@@ -214,7 +214,7 @@ class TestHonesty:
     def test_nothing_but_none_is_a_sentence(self, typed: Typed) -> None:
         done = typed("plan", "--delays", "none()", "--workers", 12)
         assert done.code == 2
-        assert "--delays must take some time, or computing must, got 'none()'" in done.sentence
+        assert "--delays must take some time if computing takes none, got 'none()'" in done.sentence
         assert not Path("runs").exists()
 
     @pytest.mark.slow
@@ -239,10 +239,10 @@ class TestHonesty:
 
     def test_it_is_said_what_worse_delays_would_do_and_explained_in_three_sentences(self, typed: Typed) -> None:
         done = typed("plan", *MODEL, *SHORT, "--no-figures", "--explain")
-        assert "If what delays have beyond the usual gets twice as long, the advice takes" in done.out
+        assert "If delays exceeded their median by twice as much, the recommended setting would take" in done.out
         for begin in ("\nWhy: ", "\nWhat would change it: ", "\nWhat it does not know: "):
             assert done.out.count(begin) == 1
-        assert "Where nothing is said, train takes adaptive(), " in done.out
+        assert "By default, train uses adaptive() (" in done.out
 
     @pytest.mark.slow
     def test_constant_delays_leave_nothing_to_gain(self, typed: Typed) -> None:
@@ -277,7 +277,7 @@ class TestData:
         for row in tried:
             assert row["bytes_of_data"] > 0
             assert row["bytes_sent"] == 8 * 6  # age, income, three towns and the constant
-        assert any("Of those tried on the data" in line for line in found["advice"])
+        assert any("Of the settings tried on the data" in line for line in found["advice"])
         tables = tomllib.loads(Path("p/run.toml").read_text())
         assert tables["optimizer"] == {"rate": 2.0}
         assert tables["data"]["source"] == str(Path("shop.csv").absolute())
@@ -297,9 +297,7 @@ class TestData:
         assert done.json["best"] == min(own, key=lambda row: row["trial"]["seconds"])["setting"]
         low, high = rows[done.json["best"]]["speed_up_over_uncoded_range"]
         assert low < rows[done.json["best"]]["speed_up_over_uncoded"] < high
-        assert any(
-            line.startswith("With the optimizer that train takes where nothing is") for line in done.json["advice"]
-        )
+        assert any(line.startswith("With the optimizer that train uses by default, ") for line in done.json["advice"])
         tables = tomllib.loads(Path("p/run.toml").read_text())
         assert "optimizer" not in tables
         run = typed("train", "p/run.toml", "--engine", "virtual", "--out", "r", "--json")
@@ -319,10 +317,10 @@ class TestData:
         options = (*SHOP, "--steps", 10, "--repeats", 1, "--target", "auc=0.9999", "--no-figures")
         done = typed("plan", *MODEL, *SHORT, *options)
         assert done.code == 1
-        assert "Nothing is advised, and no run file is written." in done.out
+        assert "No setting is recommended, and no run file is written." in done.out
         assert "No setting that was tried on the data reached auc 0.9999: the best, " in done.out
-        assert "came to 0." in done.out
-        assert "more steps (--steps)" in done.out
+        assert ", reached 0." in done.out
+        assert "More steps (--steps)" in done.out
         assert "A task takes " in done.out
         assert not Path("runs").exists()
 
@@ -389,7 +387,7 @@ class TestWhatATaskTakes:
         measured(0.02)
         done = typed("plan", *MODEL, *SHOP, *self.QUICK, *SHORT, "--out", "p")
         assert done.code == 0, done.err
-        assert "A task takes 20 ms on this machine (--seconds-per-task 0.02; say it if your workers are" in done.out
+        assert "A task takes 20 ms on this machine (--seconds-per-task 0.02; give another value if your" in done.out
         again = typed("plan", *MODEL, *SHOP, *self.QUICK, *SHORT, "--seconds-per-task", 0.02, "--out", "q")
         assert "on this machine (" not in again.out
         assert Path("p/run.toml").read_text().replace("p/run", "q/run") == Path("q/run.toml").read_text()
@@ -457,11 +455,14 @@ class TestWhatATaskTakes:
 
     def test_without_data_it_is_said_that_larger_loads_were_not_tried(self, typed: Typed) -> None:
         sentence = (
-            "No setting with more than 3 tasks a worker was tried, as nobody said what computing a further one takes"
+            "No setting with more than 3 tasks a worker was tried, because the computing time of a task is not known"
         )
         workers = ("--delays", "exponential(mean=0.5)", "--workers", 6, "--no-figures")
         done = typed("plan", *workers)
-        assert f"{sentence}: --seconds-per-task says it, --data has it measured, and --max-load has them" in done.out
+        assert (
+            f"{sentence}: give it with --seconds-per-task, have it measured with --data, or try larger loads anyway"
+            in done.out
+        )
         for more in (("--seconds-per-task", 0.01), ("--max-load", 2), ("-s", "exact(load=3)")):
             assert sentence not in typed("plan", *workers, *more).out
 
@@ -480,11 +481,11 @@ def test_an_error_as_the_target_with_constants_of_ones_own(typed: Typed) -> None
     constants = ("--constants", "mu=0.01,beta=1,sigma=5,gap=1")
     done = typed("plan", *MODEL, *SHORT, "--target", "error=1e-6", *constants, "--no-figures")
     assert done.code == 0
-    assert "its noise keeps the error above" in done.out
+    assert "the noise of its gradients keeps the error above" in done.out
     deaf = ("--delays", "exponential(mean=0.5) + late([0,1,2,3])", "--workers", 12)
     settings = ("-s", "ignore_stragglers(wait_for=6)")
-    assert "Theorem 1 promises this error within" in done.out
-    assert "an upper bound, beside a forecast of" in done.out
+    assert "Theorem 1 guarantees this error within" in done.out
+    assert "This is an upper bound; the forecast is" in done.out
     none = typed("plan", *deaf, *settings, "--target", "error=1e-6", *constants, "--no-figures", "--out", "q")
     assert none.code == 1
     assert "Every setting waits for workers that never answer, or never counts some task." in none.out
@@ -508,7 +509,7 @@ def test_an_error_as_the_target_with_constants_of_ones_own(typed: Typed) -> None
         (("--trace", "forever.csv"), "leave the row out (--absent says what is taken of it)"),
         (("--trace", "latencies.csv", "--absent", "gone"), "--absent must be censored, dead or late, but it is 'gone'"),
         ((*MODEL, "--absent", "dead"), "--absent must come with --trace"),
-        ((*MODEL, "--target", "gap=1.5"), "--target must be a gap between 0 and 1"),
+        ((*MODEL, "--target", "gap=1.5"), "--target must be a fraction of the initial gap, between 0 and 1"),
         ((*MODEL, "--task-noise", -1), "--task-noise must be finite and at least 0"),
         (("--trace", "twice.csv"), "several samples of worker 0 in step 0"),
         (("--trace", "latencies.csv", "--column", "seconds=ms"), "no column 'ms' for 'seconds'; it has worker, step"),
@@ -560,7 +561,7 @@ def test_an_earlier_plan_is_not_overwritten_by_default(typed: Typed) -> None:
     assert typed("plan", *MODEL, *SHORT, "--no-figures", "--out", "p").code == 0
     again = typed("plan", *MODEL, *SHORT, "--no-figures", "--out", "p")
     assert again.code == 2
-    assert "--out must not hold an earlier plan, got 'p'; say --overwrite" in again.sentence
+    assert "--out must not hold an earlier plan, got 'p'; add --overwrite" in again.sentence
     assert typed("plan", *MODEL, *SHORT, "--no-figures", "--out", "p", "--overwrite").code == 0
 
 

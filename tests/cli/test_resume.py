@@ -164,7 +164,7 @@ def test_a_run_that_is_ended_before_its_first_step_says_how_to_begin_it_and_can_
     _, said = ended.communicate(timeout=PATIENCE)
     assert ended.returncode == (-signal.SIGKILL if name == "SIGKILL" else 130)
     if name != "SIGKILL":
-        assert "It had not begun; to start it: erasurehead train --resume run" in said
+        assert "It had not begun yet; to start it: erasurehead train --resume run" in said
     assert typed("train", "--resume", "run", "--quiet").code == 0
     typed("train", "--data", shop, *SMALL, "--out", "whole", "--quiet")
     assert content("run") == content("whole")

@@ -40,7 +40,7 @@ def test_json_is_all_that_is_on_stdout(typed: Typed, shop: Path) -> None:
 def test_what_ends_a_run_early_is_said(typed: Typed, shop: Path) -> None:
     done = typed("train", "--data", shop, *SMALL, "--until", "gap < 0.9", "--out", "x")
     assert done.code == 0
-    assert "ended because gap < 0.9 is reached, after " in done.out
+    assert "ended because gap < 0.9 was reached, after " in done.out
     assert "has not converged" not in done.err
     assert RunFolder.open("x").summary["ended"] == "until"
     bad = typed("train", "--data", shop, *SMALL, "--until", "gap")
@@ -152,7 +152,7 @@ def test_a_stand_in_is_announced(typed: Typed, monkeypatch: pytest.MonkeyPatch) 
     options = ("--engine", "virtual", "--steps", 1, "--evaluate-every", 0)
     done = typed("train", *options, "--synthetic", "fallback", "--quiet")
     assert done.code == 0
-    assert "The data set amazon is not available here: synthetic data of its shape stand in." in done.err
+    assert "The data set amazon is not available here: synthetic data of the same shape are used." in done.err
     refused = typed("train", *options)
     assert refused.code == 2
     assert "There is no amazon data" in refused.sentence

@@ -77,7 +77,7 @@ def test_bounds_are_not_below_what_is_simulated() -> None:
 def test_the_slips_of_the_paper_are_listed_with_functions_that_are_there() -> None:
     import erasurehead.planning as planning
 
-    section = PAGE.read_text(encoding="utf-8").split("## Slips of the paper")[1].split("\n## ")[0]
+    section = PAGE.read_text(encoding="utf-8").split("## Errors in the paper")[1].split("\n## ")[0]
     named = set(re.findall(r"`(\w+)", section)) - {"exact_as_printed"}
     assert named >= {"lemma8", "theorem3", "scaled", "Erasures"}
     for name in named:

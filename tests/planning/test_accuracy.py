@@ -136,7 +136,7 @@ class TestCoverage:
         assert ignoring.neglected == (5,)
         assert math.isinf(ignoring.seconds_to_target)
         assert found.best.setting == "exact(load=2)"
-        assert "ruled out as it never counts task 5" in explain(found)
+        assert "ruled out because it never counts task 5" in explain(found)
 
     def test_what_is_counted_less_than_the_rest_is_a_bias(self) -> None:
         rows = self.ROWS.copy()

@@ -115,7 +115,7 @@ class TestAdvice:
         text = explain(small)
         assert f"Use {small.best.setting}: each worker holds 10.0% of the data (3 tasks)." in text
         assert "times as fast as uncoded (" in text
-        assert "waits for 30.0 of 30 workers, so that the slowest decide" in limits(small, small.uncoded)
+        assert "waits for 30.0 of 30 workers, so the slowest workers set the pace" in limits(small, small.uncoded)
 
     def test_what_limits_is_said(self) -> None:
         slow = plan(EXPONENTIAL, 12, 1.0, ["exact(load=4)", "erasurehead(load=2, wait_for=3)"])
@@ -123,7 +123,7 @@ class TestAdvice:
         assert "computing 4 tasks takes 9" in by_name["exact(load=4)"]
         assert "of the gradient is missing on average, which costs" in by_name["erasurehead(load=2, wait_for=3)"]
         dead = plan(EXPONENTIAL + delays.Late((0,)), 6, settings=["ignore_stragglers(wait_for=5)"])
-        assert "the rule is never met" in limits(dead, dead.uncoded)
+        assert "the wait rule is never met" in limits(dead, dead.uncoded)
         assert dead.best.setting == "ignore_stragglers(wait_for=5)"
         assert math.isinf(dead.uncoded.seconds_to_target)
 
@@ -133,11 +133,13 @@ class TestAdvice:
         by_name = {item.setting: item for item in found.ranked}
         assert math.isinf(by_name["erasurehead(load=3, wait_for=6)"].seconds_to_target)
         assert math.isfinite(by_name["uncoded()"].seconds_to_target)
-        assert "noise keeps the error above" in limits(found, by_name["erasurehead(load=3, wait_for=6)"])
+        assert "the noise of its gradients keeps the error above" in limits(
+            found, by_name["erasurehead(load=3, wait_for=6)"]
+        )
         alone = replace(found, ranked=found.ranked[-1:])
-        assert "No setting reaches an error of 1e-06; the lowest" in explain(alone)
+        assert "No setting is expected to reach an error of 1e-06; " in explain(alone)
         dead = plan(EXPONENTIAL + delays.Late((0, 1, 2)), 30, settings=["ignore_stragglers(wait_for=20)"], target=noisy)
-        assert "nothing is advised" in explain(dead)
+        assert "no setting is recommended" in explain(dead)
         assert "Every setting waits for workers that never answer, or never counts some task." in explain(dead)
 
     def test_a_target_above_the_floor_is_reached_soonest_by_waiting_less(self) -> None:
@@ -256,8 +258,8 @@ def test_counts_of_one_are_said_as_such_and_what_never_ends_as_that() -> None:
     trace = delays.Trace.from_table(table)
     found = plan(delays.Bootstrap.from_trace(trace), 12, settings=("uncoded()", "exact(load=3)"))
     said = explain(found)
-    assert "uncoded() waits for workers that did not answer in the trace: how long that takes nobody has seen, " in said
-    assert "so that it comes last" in said
+    assert "uncoded() waits for workers that did not answer in the trace: nobody knows how long that takes, " in said
+    assert "so it is ranked last" in said
     assert "(uncoded: never ends)" in said
     assert "inf s" not in said
 
@@ -268,4 +270,4 @@ def test_no_fewer_rounds_settle_it_than_advice_can_go_by() -> None:
     wanted = rounds_to_settle(found)
     assert wanted is not None
     assert wanted >= 20
-    assert f"; about {math.ceil(wanted - 6):,} more would settle what matters (5%)" in explain(found)
+    assert f"; about {math.ceil(wanted - 6):,} more would settle every difference that matters (5%)" in explain(found)

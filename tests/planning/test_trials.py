@@ -130,7 +130,7 @@ def test_what_train_does_with_nothing_said_runs_beside_the_race_with_its_own_opt
     assert ranked.uncoded.steps == ranked.uncoded.exact_steps == trials["uncoded()"].median_steps
     said = explain(ranked, tuple(sorted(trials.values(), key=lambda one: took(
         next(item for item in ranked.ranked if item.setting == one.setting), one))), ("gap", 0.01))  # fmt: skip
-    assert f"With the optimizer that train takes where nothing is said, {ranked.best.setting} takes" in said
+    assert f"With the optimizer that train uses by default, {ranked.best.setting} takes" in said
     assert "times as fast as the best of the others" in said
 
 
@@ -150,7 +150,7 @@ def test_the_default_of_train_is_named_as_such_for_any_number_of_workers(workers
     trials = race(found, PROBLEM, descent, ("gap", 0.05), 60, 1, solver=solver)
     said = explain(after(found, trials), trials, ("gap", 0.05))
     assert (f"({usual}, the default:" in said) == (trials[0].setting != usual)
-    assert f"With the optimizer that train takes where nothing is said, {trials[0].setting} takes" in said
+    assert f"With the optimizer that train uses by default, {trials[0].setting} takes" in said
 
 
 def test_settings_that_were_not_tried_are_told_in_the_steps_of_those_that_were() -> None:
@@ -212,8 +212,8 @@ def test_noise_that_keeps_the_first_of_a_plan_from_the_target_puts_it_behind_tho
     assert again.best.setting == "exact(load=3)"
     said = explain(again, trials, ("gap", 1e-4))
     assert (
-        f"Of those tried on the data, exact(load=3) reaches gap 0.0001 soonest, in {again.best.seconds_to_target:.4g}"
-        in said
+        "Of the settings tried on the data, exact(load=3) reaches gap 0.0001 soonest, in "
+        f"{again.best.seconds_to_target:.4g}" in said
     )
     assert "--task-noise" not in said
 
@@ -226,16 +226,16 @@ def test_a_target_that_no_trial_reaches_leaves_the_plan_and_is_said() -> None:
     assert trials[0].final[0] == came
     (said,) = [line for line in remarks(found, trials, ("auc", 0.9999)) if "reached" in line]
     assert said.startswith(
-        f"No setting that was tried on the data reached auc 0.9999: the best, {trials[0].setting}, came to {came:.4g}"
+        f"No setting that was tried on the data reached auc 0.9999: the best, {trials[0].setting}, reached {came:.4g}"
     )
-    assert "more steps (--steps)" in said
+    assert "More steps (--steps)" in said
 
 
 def test_a_target_that_the_first_steps_meet_is_said_to_be_luck() -> None:
     found = plan(EXPONENTIAL, 12, settings=SETTINGS)
     trials = race(found, PROBLEM, lambda: descent(1.0), ("auc", 0.8), 60, 1)
     assert trials[0].median_steps < 5
-    assert "so that luck decides" in explain(after(found, trials), trials, ("auc", 0.8))
+    assert "so luck decides" in explain(after(found, trials), trials, ("auc", 0.8))
 
 
 def _at(trials: tuple[Trial, ...], setting: str, seconds: float) -> tuple[Trial, ...]:
@@ -254,7 +254,9 @@ def test_a_trial_does_not_override_a_forecast_of_time_and_contradictions_are_sai
     quick = _at(trials, "uncoded()", 0.3)
     again = after(found, quick)
     assert again.best.setting == "exact(load=2)"
-    assert "Trials contradict the forecast of uncoded(): 0.3 s a step" in explain(again, quick, ("gap", 0.05))
+    assert "Trials contradict the forecast for uncoded(): they took 0.3 s a step" in explain(
+        again, quick, ("gap", 0.05)
+    )
 
 
 def test_the_seconds_per_step_of_a_trial_are_of_the_repetitions_that_reached_the_target() -> None:
@@ -327,6 +329,6 @@ def test_a_setting_that_sometimes_misses_the_target_takes_longer_than_its_median
 def test_wrong_counts_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="repeats must be at least 1"):
         try_settings(SETTINGS, PROBLEM, descent, EXPONENTIAL, 12, ("auc", 0.9), repeats=0)
-    with pytest.raises(InvalidArgument, match="goal must be a gap between 0 and 1"):
+    with pytest.raises(InvalidArgument, match="goal must be a fraction of the initial gap, between 0 and 1"):
         Trainer(PROBLEM, descent, ("gap", 1.5), 10)
     assert Trial("uncoded()", (math.inf,), (0.5,), (math.inf,)).median == math.inf

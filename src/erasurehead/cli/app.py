@@ -57,11 +57,11 @@ training, on 30 processes of this machine:
 
   [bold]erasurehead compare[/bold]
 
-or in no time at all, on a virtual clock and synthetic data:
+or, without any waiting, on a virtual clock and synthetic data:
 
   [bold]erasurehead compare --engine virtual --synthetic always[/bold]
 
-Then train on data of your own, and use what was learned:
+Then train on data of your own, and predict with the model:
 
   [bold]erasurehead train --data houses.csv --label price --categorical \\
       --out runs/houses[/bold]

@@ -97,7 +97,11 @@ def facts_table(found: Analysis) -> Table:
         rows.append(("spectral gap", f"{spectrum.gap:.4g} ({spectrum.largest:.4g} - {spectrum.second:.4g}), "
                      f"x = (s2 / s1)^2 = {spectrum.ratio:.4g}"))  # fmt: skip
     names = {"rounded": "rounded", "expected_residual": "fixed weights", "corrupted": "corrupted"}
-    units = {"rounded": "{}", "expected_residual": "mean residual {:.4g} tasks", "corrupted": "{} workers may lie"}
+    units = {
+        "rounded": "{}",
+        "expected_residual": "mean residual {:.4g} tasks",
+        "corrupted": "tolerates {} lying workers",
+    }
     rows += [(names[key], units[key].format(said[key])) for key in names if key in said]
     table = _plain()
     for name, value in rows:
@@ -115,9 +119,9 @@ def _size(n_pieces: int) -> str:
 
 def _tolerance(tolerance: int | None) -> str:
     if tolerance is None:
-        return "nothing is guaranteed, not even with all workers"
+        return "no exact gradient is guaranteed, not even with all workers"
     if not tolerance:
-        return "no straggler; exact only when all workers answer"
+        return "no stragglers; exact only when all workers answer"
     return f"any {tolerance} straggler{'s' if tolerance > 1 else ''}, exactly"
 
 

@@ -27,7 +27,7 @@ Look up gradient codes: list all, show one, compare several.
   Every code: what it guarantees, and when to choose it.
 
 [bold]erasurehead codes show cyclic_mds n_workers=30 stragglers=5[/bold]
-  One code: parameters, guarantee, source; and built, what it costs.
+  One code: parameters, guarantee and source; given its parameters, also its cost.
 
 [bold]erasurehead codes compare 'fractional_repetition(30, load=5)' \\
     'regular(30, load=5)' 'projective_plane(5)' --out runs/codes[/bold]
@@ -48,13 +48,13 @@ _SHOW = """
 Show one code: what it is, its parameters, guarantee and source.
 
 [bold]erasurehead codes show fractional_repetition[/bold]
-  The family, with the figures of a small example.
+  The family, with figures for a small example.
 
 [bold]erasurehead codes show fractional_repetition n_workers=30 load=3[/bold]
   The code of these parameters.
 
 [bold]erasurehead codes show 'refine(cyclic_mds(30, stragglers=5), n_tasks=90)'[/bold]
-  The same, written as a call.
+  A code written as a call.
 """
 
 _COMPARE = """
@@ -94,7 +94,12 @@ def list_codes(*, output: OutputOptions) -> None:
 
 def show(
     *,
-    code: Annotated[str, typer.Argument(metavar="CODE", help="A name, or a call.", show_default=False)],
+    code: Annotated[
+        str,
+        typer.Argument(
+            metavar="CODE", help="A name or a call, such as 'cyclic_mds(30, stragglers=5)'.", show_default=False
+        ),
+    ],
     parameters: Annotated[
         list[str] | None,
         typer.Argument(metavar="[KEY=VALUE]...", help="Parameters, if CODE is a name.", show_default=False),
@@ -120,7 +125,9 @@ def show(
 
 def compare(
     *,
-    codes: Annotated[list[str], typer.Argument(metavar="CODE...", help="Calls.", show_default=False)],
+    codes: Annotated[
+        list[str], typer.Argument(metavar="CODE...", help="Codes, each written as a call.", show_default=False)
+    ],
     stragglers: Annotated[
         str | None,
         option(
@@ -136,7 +143,9 @@ def compare(
     ] = None,
     effort: Annotated[
         int | None,
-        option("--effort", panel=_ANALYSIS, metavar="N", text="Sets that the adversary may try for each number."),
+        option(
+            "--effort", panel=_ANALYSIS, metavar="N", text="Straggler sets that the adversary may try for each number."
+        ),
     ] = None,
     seed: Annotated[
         int | None, option("--seed", panel=_ANALYSIS, metavar="N", text="Seed of the random sets (0).")
@@ -185,7 +194,9 @@ def _built(text: str) -> GradientCode:
     if re.fullmatch(r"\s*\w+\s*", text):
         chosen = codes.family(text.strip())
         example = f"{chosen.example_code!r}"
-        raise invalid("code", f"must have its parameters, as in '{example}'", text, f"they are {chosen.signature}")
+        raise invalid(
+            "code", f"must be given with its parameters, as in '{example}'", text, f"they are {chosen.signature}"
+        )
     return parse_code(text)
 
 
@@ -196,7 +207,7 @@ def _call(name: str, parameters: Sequence[str]) -> str:
     if not parameters:
         return name
     if "(" in name:
-        raise invalid("code", "must be a name where parameters follow it", name, "put them into the call")
+        raise invalid("code", "must be a name if parameters follow it", name, "put the parameters into the call")
     written: list[str] = []
     for parameter in parameters:
         key, equals, value = parameter.partition("=")

@@ -21,7 +21,7 @@ Race several schemes: same data, same delays, same first model.
   30 processes, exponential delays of mean 0.5 s.
 
 [bold]erasurehead compare --engine virtual --steps 50 --target auc=0.84[/bold]
-  The same on a virtual clock, and how long each takes to an AUC of 0.84.
+  The same on a virtual clock, with the time that each takes to reach an AUC of 0.84.
 
 [bold]erasurehead compare --data houses.csv --label price -w 12 \\
     -s uncoded -s 'exact(load=2)'[/bold]
@@ -29,11 +29,11 @@ Race several schemes: same data, same delays, same first model.
   --delays says otherwise.
 
 [bold]erasurehead compare runs/uncoded-1 runs/mnist-consensus-dynamic-1[/bold]
-  Runs that are finished, with a coordinator or without one, on the same data:
-  nothing is trained. Speed-ups are over the first.
+  Finished runs on the same data, with a coordinator or without one: nothing
+  is trained. Speed-ups are relative to the first.
 
-It prints a table, and how long each scheme took to come within given
-distances of the minimum of the objective. The folder keeps the tables,
+Prints a table, and the time that each scheme took to reach given distances
+from the minimum of the objective. The folder keeps the tables,
 figures (PNG and SVG), and one run folder for each scheme.
 """
 
@@ -77,7 +77,7 @@ def run(
         bool,
         typer.Option(
             "--alone/--no-alone",
-            help="Also measure the time for the same problem on one core, without workers and delays; this takes at "
+            help="Also measure how long the same problem takes on one core, without workers and delays; this takes at "
             "most as long as the comparison.",
             rich_help_panel="Output",
         ),

@@ -11,17 +11,17 @@ from erasurehead.cli.options import OutputOptions
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.wording import Command
 
-HELP = """What a run file may say.
+HELP = """Look up what a run file may contain.
 
-Its keys, and a JSON schema with which editors complete and check them.
+Lists its keys, and prints a JSON schema with which editors complete and check them.
 """
 
 _SCHEMA = """
 Print the JSON schema of run files.
 
 [bold]erasurehead config schema > erasurehead.schema.json[/bold]
-  Editors with TOML support complete keys, explain and check them by it: let
-  the first line of a run file be [italic]#:schema ./erasurehead.schema.json[/italic]
+  Editors with TOML support use it to complete, explain and check keys: make the
+  first line of a run file [italic]#:schema ./erasurehead.schema.json[/italic]
   (Taplo, Even Better TOML). A run file with a section [italic]\\[consensus][/italic]
   is checked as one of erasurehead consensus, any other as one of training
   with a coordinator.
@@ -33,7 +33,7 @@ List the keys of a run file: option, values, default, and what each means.
 [bold]erasurehead config keys[/bold]
 
 [bold]erasurehead config keys faults[/bold]
-  Those of one section.
+  The keys of one section.
 
 [bold]erasurehead config keys --peers[/bold]
   Those of run files of erasurehead consensus.

@@ -23,11 +23,11 @@ Train without a coordinator: peers average with their neighbours, and wait
 only for some of them.
 
 [bold]erasurehead consensus[/bold]
-  Ten peers learn MNIST (or, where its files are not here, a synthetic
-  stand-in) on a virtual clock; one of them is five times slower, and the
+  Ten peers learn MNIST (or a synthetic stand-in if its files are not
+  available) on a virtual clock; one of them is five times slower, and the
   dynamic backup workers of cb-DyBW leave it out where that saves time.
-  Pictures show who was left out when, and what it saved against waiting for
-  everybody.
+  Pictures show who was left out when, and what that saved compared with
+  waiting for everybody.
 
 [bold]erasurehead consensus --graph 'torus()' --peers 16 \\
     --policy 'local(window=8)' --split 'dirichlet(alpha=0.3)' \\
@@ -39,11 +39,11 @@ only for some of them.
 
 [bold]erasurehead consensus --engine processes \\
     --delays 'shifted_exponential(shift=0.05, mean=0.05)'[/bold]
-  Real peers: processes of this machine that sit their delays out. With
-  --engine mpi, ranks: mpiexec -n 11 erasurehead consensus --engine mpi ...
+  Real peers: processes of this machine that wait for their delays. With
+  --engine mpi, peers are ranks: mpiexec -n 11 erasurehead consensus --engine mpi ...
 
 [bold]erasurehead consensus --resume runs/x[/bold]
-  A run that was cut off, from its newest checkpoint, to the bit.
+  Continue a run that was cut off, from its newest checkpoint, to the bit.
 """
 
 _OUTPUT = "Output"
@@ -72,7 +72,7 @@ def run(
         bool,
         typer.Option(
             "--against-full/--no-against-full",
-            help="Also run full waiting on the same delays, to show what was saved.",
+            help="Also run with full waiting on the same delays, to show what was saved.",
             rich_help_panel=_OUTPUT,
         ),
     ] = True,
@@ -115,7 +115,7 @@ def _introduce(screen: Screen, experiment: ConsensusExperiment) -> None:
     data, made, config = experiment.data, experiment.plan, experiment.config
     if data.name.endswith("-synthetic") and config.data.synthetic == "fallback":
         screen.warn(
-            f"The files of {config.data.source} are not available here: synthetic images of its shape stand in."
+            f"The files of {config.data.source} are not available here: synthetic images of the same shape are used."
         )
     screen.say(
         f"{data.name}: {data.n_train:,} x {data.n_columns:,} for training, {counted('row', data.n_test)} for testing"
@@ -126,7 +126,7 @@ def _introduce(screen: Screen, experiment: ConsensusExperiment) -> None:
     screen.say(
         f"{graph.n_peers} peers on {graph}: {len(graph.edges)} links, {min(graph.degrees)} to {max(graph.degrees)} "
         f"neighbours, spectral gap {graph.spectral_gap:.3g}"
-        + (f", falls apart without {', '.join(map(str, sorted(graph.cut_vertices)))}" if graph.cut_vertices else "")
+        + (f", disconnected without {', '.join(map(str, sorted(graph.cut_vertices)))}" if graph.cut_vertices else "")
     )
     screen.say(
         f"{config.problem.loss}, {made.algorithm} at rate {config.consensus.rate}, policy {made.policy}, mixing "

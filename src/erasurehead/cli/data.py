@@ -24,18 +24,18 @@ none of these: --synthetic always, when training.
 """
 
 HELP = f"""
-Show which data sets of the paper are available, and what is in a file.
+Show which data sets of the paper are available, or what a file contains.
 
 [bold]erasurehead data[/bold]
-  All three, without reading them.
+  List all three, without reading them.
 
 [bold]erasurehead data amazon --path ~/downloads[/bold]
   Read one, and print its shape.
 
 [bold]erasurehead data houses.csv --label price --categorical --drop address[/bold]
   A file of your own: can it be read, and how are its columns encoded? Each is
-  the label, a number, one-hot with so many levels, or left out; columns in
-  which hardly any value occurs twice are reported in warnings.
+  the label, a number, one-hot with its number of levels, or left out; a
+  warning names columns in which hardly any value occurs twice.
 {_WAYS}"""
 
 
@@ -147,7 +147,9 @@ def _places(found: list[dict[str, Any]]) -> Table:
         table.add_column(heading, overflow="fold")
     for place in found:
         held = f" ({place['part']})" if place["part"] else ""
-        where = f"{place['file']}{held}" if place["file"] else place["cache"] or "not there (--synthetic makes one)"
+        where = (
+            f"{place['file']}{held}" if place["file"] else place["cache"] or "not found (--synthetic makes a stand-in)"
+        )
         table.add_row(place["name"], where, ", ".join(place["looked"]))
     return table
 

@@ -15,15 +15,15 @@ Print a JAX function, or its gradient, as Python to read, edit and run.
 
 [bold]erasurehead decompile my.py:loss --grad \\
     --example 'float32[3]' --example 'float32[100,3]'[/bold]
-  The gradient by the first argument, for arguments of these types.
+  The gradient with respect to the first argument, for arguments of these types.
 
 [bold]erasurehead decompile my.py:loss --grad --backend numpy --out g.py[/bold]
-  The same to run without JAX; the types are those that my.py annotates,
+  The same, to be run without JAX; the types are those that my.py annotates,
   as in def loss(w: "float32[3]", x: "float32[100,3]").
 
 The source is compared with the function on the examples and on fresh inputs
 before it is printed. If something cannot be translated, the error says what
-and where. FILE.py is executed, as when Python runs it.
+and where. FILE.py is executed, as if Python ran it.
 """
 
 
@@ -42,7 +42,9 @@ def run(
             help="One per argument: 'float32[100,5]', key, a number, a dict or list of these, an .npy or .npz file.",
         ),
     ] = None,
-    grad: Annotated[bool, typer.Option("--grad", help="Decompile the gradient by the first argument.")] = False,
+    grad: Annotated[
+        bool, typer.Option("--grad", help="Decompile the gradient with respect to the first argument.")
+    ] = False,
     backend: Annotated[
         str,
         typer.Option("--backend", metavar="NAME", help="The library that the source uses: jax (the default) or numpy."),

@@ -27,13 +27,13 @@ Fit, show and convert delays.
 
 [bold]erasurehead delays fit aws.csv.gz --column step=round \\
     --column seconds=latency_s --where region=Canada --where load=0.5[/bold]
-  A file with other columns: say which of them is which.
+  A file with other column names: say which of them is which.
 
 [bold]erasurehead delays fit runs/houses[/bold]
-  Every run is a trace: its folder will do.
+  Every run is a trace: give its folder.
 
 A trace has a line for each delay, with the columns worker, step, seconds and,
-if need be, load (tasks computed) and censored (1 if the worker was not waited
+if needed, load (tasks computed) and censored (1 if the worker was not waited
 for, and is known only to be slower). CSV, Parquet, or the arrivals.jsonl of a
 run.
 """
@@ -48,8 +48,8 @@ Fit distributions to a trace, and rank them.
 
 Fits are by maximum likelihood, which takes censoring into account, and ranked
 by Akaike's criterion (AIC), where differences below 2 mean nothing. The gap
-is the largest distance of the P-P plot from the diagonal, shown with the gap
-that chance alone leaves.
+is the largest distance of the P-P plot from the diagonal; beside it stands the
+gap that chance alone would leave.
 """
 
 _SHOW = """
@@ -61,7 +61,7 @@ Describe a trace or a delay model.
 """
 
 _CONVERT = """
-Write a trace with our column names, as CSV or Parquet by the file's ending.
+Write a trace with our column names, as CSV or Parquet depending on the file's ending.
 
 [bold]erasurehead delays convert runs/houses delays.parquet[/bold]
 
@@ -216,7 +216,7 @@ def convert(
     if not path.name.endswith(_ENDINGS):
         raise invalid("OUT", f"must end in {', '.join(_ENDINGS)}", out)
     if path.exists() and not overwrite:
-        raise invalid("OUT", "must not exist yet", out, "say --overwrite to replace it")
+        raise invalid("OUT", "must not exist yet", out, "add --overwrite to replace it")
     if not path.absolute().parent.is_dir():
         raise invalid("OUT", "must be in a folder that exists", out)
     screen = Screen(output)

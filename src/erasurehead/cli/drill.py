@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from erasurehead.drills.verdicts import Findings
 
 HELP = """
-Rehearse what clusters do to a run, and see that it survives.
+Rehearse the faults that clusters inflict on a run, and check that it survives.
 
 [bold]erasurehead drill[/bold]
   30 workers, ten minutes of virtual time: workers are killed, stopped,
@@ -25,26 +25,26 @@ Rehearse what clusters do to a run, and see that it survives.
   killed.
 
 [bold]erasurehead drill --engine processes --seconds 120[/bold]
-  Two minutes with real processes. mpi and ray are drilled likewise: the ranks
-  are started by mpiexec, a cluster is started here.
+  Two minutes with real processes. It works likewise with mpi, whose ranks are
+  started by mpiexec, and with ray, whose cluster is started here.
 
 [bold]erasurehead drill --seed 7 --kinds kill,corrupt[/bold]
-  Another schedule, of these two kinds only. One seed is always one schedule.
+  Another schedule, of these two kinds only. The same seed gives the same schedule.
 
 [bold]erasurehead drill --schedule drills/virtual-7-1/faults.toml[/bold]
-  A fault schedule that was kept, once more.
+  The fault schedule of an earlier drill once more.
 
 [bold]erasurehead drill --peers 'local()' --workers 10 --seconds 60[/bold]
-  Peers without a coordinator, that wait by this policy: one is killed, one
-  is killed and comes back, the network is cut and heals.
+  Peers without a coordinator, under this wait policy: one is killed, one is
+  killed and comes back, and the network is cut and heals.
 
 [bold]erasurehead drill --lives 200 --workers 6[/bold]
-  Two hundred short runs, each killed in another way and continued.
+  Two hundred short runs, each killed in a different way and then resumed.
 
-The same run is made twice: first without faults, the baseline, then with
-them. You see what was injected, when it was noticed and as what, what it cost
-in time and accuracy, and whether each guarantee was kept. The exit code is 1
-if one was not.
+The same run is made twice: first without faults (the baseline), then with
+them. The report says what was injected, when it was noticed and as what, what
+it cost in time and accuracy, and whether each promise was kept. The exit code
+is 1 if any was broken.
 """
 
 _FAULTS, _RUN = "Fault schedule", "Workers and steps"

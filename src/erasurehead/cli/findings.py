@@ -56,7 +56,7 @@ def _why_risen(experiment: Experiment, done: Run) -> str:
     if config.optimizer.rate is not None:
         return f": the step size (--rate) may be too large; it is {config.optimizer.rate}"
     if any(row.coverage < 1.0 - _WHOLE for row in done.steps):
-        return f": its steps were taken with parts of the gradient ({config.scheme}); adaptive waits for all"
+        return f": its steps used only parts of the gradient ({config.scheme}); adaptive waits for all"
     return f": messages lost digits on their way (--wire {config.run.wire})" if config.run.wire else ""
 
 
@@ -64,7 +64,7 @@ def ended_text(experiment: Experiment, done: Run) -> str:
     """Return why a run ended regularly before its last step; empty if it did not."""
     section, steps = experiment.config.run, len(done.steps)
     if done.ended == "until":
-        return f"ended because {section.until} is reached, after {steps} of {counted('step', section.steps)}"
+        return f"ended because {section.until} was reached, after {steps} of {counted('step', section.steps)}"
     if done.ended == "patience":
         return (
             f"ended because nothing improved in {counted('step', section.patience or 0)}, after {steps} of {section.steps}"
@@ -97,15 +97,15 @@ def converged(final: FinalModel) -> bool:
 def not_converged(final: FinalModel, steps: int) -> str:
     """Return a sentence on how far training has converged, and what may hinder it."""
     said = (
-        f"training has not converged: after {counted('step', steps)} the gradient has "
-        f"{'fallen' if final.gradient_left <= 1.0 else 'grown'} to {final.gradient_left:.2g} of its first length"
+        f"training has not converged: after {counted('step', steps)} the gradient is "
+        f"{final.gradient_left:.2g} times as long as at the start"
     )
     scales = final.column_scales
     if scales is not None and scales[1] > 10.0 * scales[0]:
         said += (
-            f", and the columns are of scales from {scales[0]:.2g} to {scales[1]:.2g} (root mean square): what the "
-            "small ones say is learned last; bring them to one scale, or take more steps (--steps)"
+            f", and the scales of the columns range from {scales[0]:.2g} to {scales[1]:.2g} (root mean square); the "
+            "smallest are learned last. Bring them to one scale, or take more steps (--steps)"
         )
     else:
-        said += "; more steps (--steps) bring it closer"
+        said += "; more steps (--steps) would bring it closer"
     return said

@@ -23,13 +23,13 @@ Plan a run before it is made: which code, what redundancy, how long to wait.
   how traces are written). Prints the ranking; the folder has a picture, and a
   run file: [italic]erasurehead train runs/plan-1/run.toml[/italic].
 
-  A worker that did not answer has no row in that step; --absent says what is
-  taken of it.
+  A worker that did not answer has no row in that step; --absent says how to
+  treat it.
 
 [bold]erasurehead plan --trace runs/houses --data houses.csv --label price \\
     --target gap=0.001 --explain[/bold]
   From the delays of an earlier run; the settings that could be the best are
-  tried on a sample of your data, so that times are times to a target.
+  tried on a sample of your data, to measure the times to a target.
 
 [bold]erasurehead plan --delays 'exponential(mean=0.5)' --workers 30 \\
     --seconds-per-task 0.02 --current 'exact(load=3)'[/bold]

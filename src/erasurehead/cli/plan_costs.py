@@ -80,7 +80,7 @@ def measured_cost(
     if short > _SHORT:
         screen.warn(
             f"{short:.1%} of the measured times are shorter than computing their tasks takes on this machine, "
-            f"{seconds_text(seconds)} a task: what it takes those workers is not known (--seconds-per-task)."
+            f"{seconds_text(seconds)} a task: how long those workers compute is not known (--seconds-per-task)."
         )
         return None
     return Cost(seconds, "measured", seconds)
@@ -96,13 +96,13 @@ def about_cost(cost: Cost, with_data: bool, limited: bool) -> tuple[str, ...]:
     """
     if cost.known_from == "measured":
         said = f"A task takes {seconds_text(cost.seconds)} on this machine"
-        return (f"{said} (--seconds-per-task {cost.seconds:g}; say it if your workers are different).",)
+        return (f"{said} (--seconds-per-task {cost.seconds:g}; give another value if your workers differ).",)
     if cost.known_from is not None or not limited:
         return ()
-    measured = "" if with_data else ", --data has it measured"
+    measured = "" if with_data else ", have it measured with --data"
     return (
-        f"No setting with more than {FREE} tasks a worker was tried, as nobody said what computing a further one "
-        f"takes: --seconds-per-task says it{measured}, and --max-load has them tried all the same.",
+        f"No setting with more than {FREE} tasks a worker was tried, because the computing time of a task is not "
+        f"known: give it with --seconds-per-task{measured}, or try larger loads anyway with --max-load.",
     )
 
 
@@ -119,6 +119,6 @@ def on_shared_cores(plan: Plan) -> tuple[str, ...]:
         return ()
     return (
         f"{plan.n_workers} processes of this machine share {cores} core{'' if cores == 1 else 's'}: computing a step "
-        f"takes them {seconds_text(together)} together, where the plan has {seconds_text(alone)} for workers with a "
+        f"takes them {seconds_text(together)} together; the plan assumes {seconds_text(alone)}, as for workers with a "
         "core each.",
     )

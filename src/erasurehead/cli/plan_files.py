@@ -40,7 +40,7 @@ def folder(out: str | None, overwrite: bool) -> Path:
         return next_free(RUNS, "plan")
     place = Path(out).expanduser()
     if (place / RUN).exists() and not overwrite:
-        raise invalid("--out", "must not hold an earlier plan", out, "say --overwrite to replace it")
+        raise invalid("--out", "must not hold an earlier plan", out, "add --overwrite to replace it")
     check_writable(place, "The folder")
     return place
 
@@ -65,7 +65,7 @@ def write(
     head = f"# Made by erasurehead plan. To run it: erasurehead train {place / RUN}\n"
     if options.data is None:
         head += (
-            "# No data were named: synthetic ones like the paper's stand in. To train on yours, replace all of [data] "
+            "# No data were given: synthetic data like the paper's are used. To train on yours, replace all of [data] "
             'by source = "FILE" and target = "COLUMN".\n'
         )
     write_whole(place / RUN, [f"{head}{to_toml(tables)}".encode()])
@@ -96,11 +96,13 @@ def last_words(files: list[Path], place: Path, page: Page, options: RunOptions) 
         )
     engine = run_tables(page, options)["run"]["engine"]
     if options.engine is None and engine == "virtual":
-        said.append(f"It runs on a virtual clock: {page.plan.n_workers:,} processes are many for one machine.")
+        said.append(
+            f"It runs on a virtual clock, because {page.plan.n_workers:,} processes are too many for one machine."
+        )
     if engine == "processes" and page.plan.seconds_per_task > 0.0:
         said.append(
-            f"Processes take the time that computing takes them; --engine virtual takes {page.plan.seconds_per_task:g} "
-            "s a task."
+            "On processes, computing takes as long as it takes; --engine virtual counts "
+            f"{page.plan.seconds_per_task:g} s a task, as the plan does."
         )
         said += on_shared_cores(page.plan)
     return "\n".join([*said, f"erasurehead train {place / RUN}"])

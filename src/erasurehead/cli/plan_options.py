@@ -33,7 +33,7 @@ class SourceOptions:
             panel=_DELAYS,
             metavar="WHAT",
             text="What a draw from the trace keeps together: rounds (the default: workers are slow together as they "
-            "were), workers (each draws its own), or pooled (all alike, for any number of workers).",
+            "were), workers (each draws its own), or pooled (all workers alike, for any number of them).",
         ),
     ] = None
     scale_with_load: Annotated[
@@ -114,8 +114,8 @@ class SearchOptions:
         float | None,
         option("--task-noise", panel=_SEARCH, metavar="SHARE",
                text="How much tasks differ: the fraction of the initial gap around which a run hovers if each step "
-               "sees one random task (0.01, as for rows in no order; 0.3 for rows sorted by label). With --data it is "
-               "measured."),
+               "sees one random task (0.01, as for rows in random order; 0.3 for rows sorted by label). With --data "
+               "it is measured."),
     ] = None  # fmt: skip
     sample: Annotated[
         int | None,

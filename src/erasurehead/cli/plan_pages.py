@@ -181,7 +181,7 @@ def _columns(page: Page, items: Sequence[Forecast]) -> list[tuple[str, list[str]
     plan = page.plan
     step = time_unit([item.seconds_per_step for item in items])
     whole = time_unit([item.seconds_to_target for item in items])
-    what = "To target" if plan.target is not None else "To progress\nof 1 step"
+    what = "To target" if plan.target is not None else "As 1 exact\nstep"
     columns = [
         ("", [f"{place}" for place in _places(plan, items)]),
         ("Setting", [item.setting for item in items]),
@@ -212,13 +212,13 @@ def _columns(page: Page, items: Sequence[Forecast]) -> list[tuple[str, list[str]
 def _sizes(page: Page, items: Sequence[Forecast]) -> list[tuple[str, list[str]]]:
     if page.bytes_of_data is None or page.n_parameters is None:
         sent = [f"{item.messages / item.pieces:.3g} gradient" for item in items]
-        return [("Data a\nworker", [f"{item.share_of_data:.1%}" for item in items]), ("Sends\na step", sent)]
+        return [("Data per\nworker", [f"{item.share_of_data:.1%}" for item in items]), ("Sent per\nstep", sent)]
     held = [item.share_of_data * page.bytes_of_data for item in items]
     sent = [float(item.bytes_per_worker(page.n_parameters)) for item in items]
     memory, network = byte_unit(held), byte_unit(sent)
     return [
-        (f"Data a worker\n({memory.name})", [memory.write(value) for value in held]),
-        (f"Sends a step\n({network.name})", [network.write(value) for value in sent]),
+        (f"Data per worker\n({memory.name})", [memory.write(value) for value in held]),
+        (f"Sent per step\n({network.name})", [network.write(value) for value in sent]),
     ]
 
 
@@ -240,7 +240,7 @@ def _limits(page: Page, item: Forecast) -> str:
     said, trial = limits(page.plan, item), page.trial(item)
     if trial is None or not trial.unfinished:
         return said
-    return f"{said} Its trials were ended, as others were far quicker."
+    return f"{said} Its trials were ended early, because others were far quicker."
 
 
 def caveats(page: Page) -> tuple[str, ...]:
@@ -253,22 +253,28 @@ def beyond(page: Page) -> tuple[str, ...]:
     said = list(page.costs)
     if page.rows is not None and page.rows[0] < page.rows[1] and page.trials:
         said.append(
-            f"Trials were made on a sample of {page.rows[0]:,} of {page.rows[1]:,} rows (--sample); on all of them it "
-            "may take more steps or fewer."
+            f"Trials were made on a sample of {page.rows[0]:,} of {page.rows[1]:,} rows (--sample); training on "
+            "all of them may take more steps or fewer."
         )
     if not page.trials:
         item, share = nothing_said(page.plan)
         if share > 0.0:
             said.append(
-                f"Where nothing is said, train takes {item.setting}, {item.seconds_per_step:.4g} s a step, with an "
-                f"optimizer that finds its steps itself: it is quicker if it needs less than {share:.0%} of the steps "
-                "of exact descent, which --data measures."
+                f"By default, train uses {item.setting} ({item.seconds_per_step:.4g} s a step), whose optimizer "
+                f"chooses its step sizes itself. It is quicker if it needs less than {share:.0%} of the steps of exact "
+                "gradient descent; add --data to measure that."
             )
     worse = if_worse(page.plan)
+    if worse.best.setting == worse.advised.setting:
+        compared = "would still be the best choice"
+    else:
+        compared = (
+            f"would need {worse.regret:.2f} times as long to the target as the best choice in that case, "
+            f"{worse.best.setting}"
+        )
     said.append(
-        f"If what delays have beyond the usual gets twice as long, the advice takes "
-        f"{worse.advised.seconds_per_step:.4g} s a step, and {worse.regret:.2f} times as long to the target as the "
-        f"best choice then, {worse.best.setting}."
+        "If delays exceeded their median by twice as much, the recommended setting would take "
+        f"{worse.advised.seconds_per_step:.4g} s a step, and {compared}."
     )
     return tuple(said)
 
@@ -279,7 +285,7 @@ def nothing(page: Page) -> tuple[str, ...]:
     if page.rows is not None and page.rows[0] < page.rows[1]:
         sample = f" Trials were made on a sample of {page.rows[0]:,} of {page.rows[1]:,} rows (--sample)."
     said = list(remarks(page.plan, page.trials, page.goal))
-    return "Nothing is advised, and no run file is written." + sample, *said, *page.costs
+    return "No setting is recommended, and no run file is written." + sample, *said, *page.costs
 
 
 def three_sentences(page: Page) -> tuple[str, ...]:
@@ -295,7 +301,7 @@ def cases(page: Page) -> tuple[str, ...]:
     """Return the best setting for several targets and kinds of data, as lines; empty if the user gave both."""
     if not _by_case(page):
         return ()
-    lines = ["", "What it would be for other targets and data (--target gap=..., --task-noise ...):"]
+    lines = ["", "The best setting for other targets and data (--target gap=..., --task-noise ...):"]
     for kind, accuracy, item in by_case(page.plan):
         best = item.setting if math.isfinite(item.steps) else "no setting that was tried"
         lines.append(f"  gap={accuracy.gap:<6g} {kind:<22} (--task-noise {accuracy.noise:g}): {best}")

@@ -95,7 +95,7 @@ def check_target(search: SearchOptions, options: RunOptions) -> Goal | None:
         return None
     metric, value = parse_target(search.target)
     if metric == GAP and not 0.0 < value < 1.0:
-        raise invalid("--target", "must be a gap between 0 and 1, a part of the first gap", search.target)
+        raise invalid("--target", "must be a fraction of the initial gap, between 0 and 1", search.target)
     if metric not in (_ERROR, GAP) and options.data is None:
         raise invalid(
             "--target", "must be error=VALUE or gap=VALUE without --data", search.target,
@@ -108,7 +108,7 @@ def check_target(search: SearchOptions, options: RunOptions) -> Goal | None:
     if metric == _ERROR and search.constants is None and options.data is None:
         raise invalid(
             "--target", "must come with --data or --constants", search.target,
-            "--constants mu=0.1,beta=1,sigma=2,gap=5 says what the objective is like",
+            "--constants mu=0.1,beta=1,sigma=2,gap=5 describes the objective",
         )  # fmt: skip
     return Goal(metric, value, None if search.constants is None else _constants(search.constants))
 
@@ -120,7 +120,7 @@ def _constants(text: str) -> Constants:
     try:
         return Constants(**{name: float(value) for name, value in given.items()})
     except ValueError as error:
-        raise invalid("--constants", "must be numbers that go together", text, str(error).rstrip(".")) from None
+        raise invalid("--constants", "must be consistent with each other", text, str(error).rstrip(".")) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,8 +185,8 @@ class Tried:
             steps = self.experiment.config.run.steps
             accuracy = measured_accuracy(self.problem, self.experiment.optimizer, n_workers, gap, steps)
         screen.say(
-            f"tasks differ {found.ratio:.3g} times as much as rows in no order would let them (variance between tasks "
-            f"over that within); with this optimizer that is --task-noise {accuracy.noise:.2g}"
+            f"tasks differ {found.ratio:.3g} times as much as they would with rows in random order (variance between "
+            f"tasks over variance within); with this optimizer that is --task-noise {accuracy.noise:.2g}"
         )
         return accuracy
 
@@ -230,15 +230,15 @@ class Tried:
             return GAP, usual
         if self.solver is not None and np.isfinite(Trainer(self.problem, self.solver, (GAP, usual), steps).exact[0]):
             screen.warn(
-                f"In {steps} steps the exact gradient leaves {gap:.3g} of the first gap of the objective: "
-                f"gap={usual:g} is reached by adaptive, whose optimizer is another. Say more --steps, another --rate, "
-                "or a target that is nearer to compare it with other settings."
+                f"After {steps} steps with the exact gradient, {gap:.3g} of the objective's initial gap remains: only "
+                f"adaptive, which has an optimizer of its own, reaches gap={usual:g}. To compare it with other "
+                "settings, give more --steps, another --rate or an easier --target."
             )
             return GAP, usual
         chosen = float(f"{1.02 * gap:.2g}")
         screen.warn(
-            f"In {steps} steps the exact gradient leaves {gap:.3g} of the first gap of the objective: the target is "
-            f"gap={chosen:g}, instead of {usual:g}. Say more --steps or another --rate for a deeper one."
+            f"After {steps} steps with the exact gradient, {gap:.3g} of the objective's initial gap remains: the "
+            f"target is gap={chosen:g} instead of {usual:g}. For a smaller gap, give more --steps or another --rate."
         )
         return GAP, chosen
 

@@ -55,8 +55,8 @@ def _warn_of_many(engine: str) -> None:
         ranks = os.environ.get(size, "1")
         if os.environ.get(rank) == "0" and ranks != "1":
             typer.echo(
-                f"Each of the {ranks} ranks of this job makes a run of its own, as the engine is {engine}; for one run "
-                "on all of them, add --engine mpi.",
+                f"Each of the {ranks} ranks of this job makes a run of its own, because the engine is {engine}. For "
+                "one run on all of them, add --engine mpi.",
                 err=True,
             )
             return

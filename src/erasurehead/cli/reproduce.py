@@ -31,7 +31,7 @@ Reproduce a published paper: figures, tables, theory, with their numbers.
 
 [bold]erasurehead reproduce dybw --figure mnist-lrm[/bold]
   The setting of cb-DyBW (Xiong, Yan, Singh, Li, 2021), without a coordinator:
-  MNIST and CIFAR-10, lrm and 2nn, 6 and 10 workers; figures are ours.
+  MNIST and CIFAR-10, lrm and 2nn, 6 and 10 workers, in figures of our own.
 
 Real data are used if available, and synthetic stand-ins otherwise; every
 picture says which. The folder has a picture (PNG, SVG) and the numbers (CSV,

@@ -11,14 +11,14 @@ from erasurehead.cli.options import OutputOptions
 from erasurehead.cli.screen import Screen
 
 HELP = """
-Add workers to a run that is going on, or take some away.
+Add workers to a run in progress, or remove some.
 
 [bold]erasurehead resize runs/houses 20[/bold]
   From its next step on, the run in that folder has 20 workers.
 
-The code is resized for them; data are sent only to workers that need other
-data than they hold, and no step is lost. The run reports what it did, and
-from then on every record contains the number of workers.
+The code is resized for them. Only workers that need data which they do not
+hold receive any, and no step is lost. The run reports what it did, and from
+then on every record contains the number of workers.
 """
 
 
@@ -30,7 +30,7 @@ def run(
     ],
     output: OutputOptions,
 ) -> None:
-    """Add workers to a run that is going on, or take some away."""
+    """Add workers to a run in progress, or remove some."""
     from erasurehead.runs.control import ask_for_workers
 
     screen = Screen(output)

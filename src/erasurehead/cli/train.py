@@ -20,26 +20,26 @@ HELP = """
 Train one model, and record the run in a folder.
 
 [bold]erasurehead train[/bold]
-  The paper's Amazon data on 30 processes, to the optimum: nothing to set.
+  The paper's Amazon data on 30 processes, to the optimum, with nothing to set.
 
 [bold]erasurehead train --preset paper[/bold]
   The same data with the paper's scheme, optimizer and step size.
 
 [bold]erasurehead train --data houses.csv --label price --drop address \\
     --scheme 'exact(load=3)'[/bold]
-  A file of your own; exact gradients, whichever two workers are late.
+  A file of your own, with exact gradients whichever two workers are late.
 
 [bold]erasurehead train run.toml --steps 50[/bold]
   A run file. Each run leaves one in its folder: [italic]config.toml[/italic].
 
 [bold]erasurehead train runs/x/config.toml --engine virtual \\
     --delays "recorded('runs/x/arrivals.jsonl', rounds=True)"[/bold]
-  The same run again, on the virtual clock: same arrivals, same model.
+  The same run again, on the virtual clock, with the same arrivals and model.
 
 [bold]erasurehead train --resume runs/x[/bold]
-  A run that was cut off, from its newest checkpoint; a run that is finished
-  goes on where --steps is raised: [italic]--resume runs/x --steps 202[/italic].
-  Ctrl-C, SIGTERM, SIGHUP and SIGUSR1 write one before they end it.
+  Continue a run that was cut off, from its newest checkpoint; Ctrl-C, SIGTERM,
+  SIGHUP and SIGUSR1 write one before they end a run. A finished run continues
+  if --steps is raised: [italic]--resume runs/x --steps 202[/italic].
 
 [bold]erasurehead train --data new.csv --initial runs/x[/bold]
   A new run that begins with the model of another, column by column.
@@ -88,7 +88,7 @@ def run(
             "--target",
             panel="Output",
             metavar="METRIC=VALUE",
-            text="Report when this was reached, such as auc=0.84 or mse=0.05. Training goes on to its last step.",
+            text="Report when this was reached, such as auc=0.84 or mse=0.05. Training continues to its last step.",
         ),
     ] = None,
     options: RunOptions,
@@ -159,7 +159,7 @@ def _resumed(screen: Screen, folder: str, run_file: str | None, scheme: str | No
     from erasurehead.runs.folder import RunFolder
 
     if run_file is not None:
-        raise invalid("RUN_FILE", "must be left out with --resume, as the run has its own", run_file)
+        raise invalid("RUN_FILE", "must be left out with --resume, because the run has its own", run_file)
     changes = options.tables() | ({} if scheme is None else {"scheme": scheme})
     stand_by(changes, RunFolder.open(folder).tables)
     screen.say(f"resuming the run in {folder} ...")
@@ -179,7 +179,7 @@ def _way_on(experiment: Experiment) -> str:
             return ""
         return f" To resume it from its last checkpoint: erasurehead train --resume {shlex.quote(str(out))}"
     begun = has_steps(out)
-    return "" if begun else f" It had not begun; to start it: erasurehead train --resume {shlex.quote(str(out))}"
+    return "" if begun else f" It had not begun yet; to start it: erasurehead train --resume {shlex.quote(str(out))}"
 
 
 def _checkpoints(experiment: Experiment) -> set[str]:
@@ -204,7 +204,9 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
     data, config = experiment.data, experiment.config
     stands_in = config.data.synthetic == "fallback" and data.name != config.data.source
     if stands_in:
-        screen.warn(f"The data set {config.data.source} is not available here: synthetic data of its shape stand in.")
+        screen.warn(
+            f"The data set {config.data.source} is not available here: synthetic data of the same shape are used."
+        )
     source = "" if stands_in else f" ({data.source})"  # the warning has already said so
     screen.say(
         f"{data.name}: {data.n_train:,} x {data.n_columns:,} for training, "

@@ -44,7 +44,7 @@ class Accuracy:
 
     def __post_init__(self) -> None:
         if not 0.0 < real(self.gap) < 1.0:
-            raise invalid("gap", "must be a part of the first gap, between 0 and 1", self.gap)
+            raise invalid("gap", "must be a fraction of the initial gap, between 0 and 1", self.gap)
         if not (math.isfinite(real(self.noise)) and self.noise >= 0.0):
             raise invalid("noise", "must be at least 0 and finite", self.noise)
         if not (math.isfinite(real(self.pace)) and self.pace > 0.0):

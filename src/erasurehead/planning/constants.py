@@ -47,7 +47,7 @@ def estimate_constants(
     lowest = min(lowest, min(losses))
     gaps = np.array(losses) - lowest
     if not gaps[0] > 0.0:
-        raise invalid("x", "must not be the minimum already", float(losses[0]))
+        raise invalid("x", "must not be at the minimum already", float(losses[0]))
     told = gaps > 1e-9 * gaps[0]
     mu = float((np.array(squares)[told] / (2.0 * gaps[told])).min())
     sigma = max(_longest_task(problem, point, n_tasks) for point in (begin, middle, last))
@@ -64,7 +64,7 @@ class TaskNoise:
             random task: `sum_j ||g_j - g||^2 / n / (4 beta gap)` at the minimum, with `g_j` the mean gradient of task
             j and g the gradient.
         ratio: variance of the tasks' mean gradients, divided by the value expected from the variance within tasks:
-            about 1 for rows in no order, and larger the more alike the rows of a task are.
+            about 1 for rows in random order, and larger the more alike the rows of a task are.
     """
 
     noise: float
@@ -142,7 +142,7 @@ def _minimised(problem: Problem, begin: Array, steps: int) -> Array:
     if problem.regularizer.sharp:
         raise invalid(
             "problem", "must have a smooth penalty where its minimum is looked for", str(problem.regularizer),
-            "leave l1 out, or take a metric of the test samples for the goal",
+            "leave l1 out, or choose a metric of the test samples as the target",
         )  # fmt: skip
 
     def both(x: Array) -> tuple[float, Array]:

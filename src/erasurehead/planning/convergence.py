@@ -94,7 +94,7 @@ def theorem1(constants: Constants, erasures: Erasures, n_tasks: int, shortened: 
     """
     p, q = erasures.p, erasures.q
     if p >= 1.0:
-        raise invalid("waited", "must be at least 1", erasures.waited, "with no answers nothing converges")
+        raise invalid("waited", "must be at least 1", erasures.waited, "without any answers, nothing converges")
     noise = (q - p) / erasures.n_groups  # (q - p) c / n
     scale = constants.sigma**2 / (2.0 * (1.0 - p) * constants.mu)
     if shortened:

@@ -67,13 +67,15 @@ def limits(plan: Plan, item: Forecast) -> str:
         item: one of its forecasts.
     """
     if item.met < 1.0:
-        return f"in {1.0 - item.met:.1%} of the steps the rule is never met: too many workers never answer."
+        return (
+            f"in {1.0 - item.met:.1%} of the steps the wait rule is never met, because too many workers never answer."
+        )
     said: list[str] = []
     computing = item.computing / item.seconds_per_step if item.seconds_per_step else 0.0
     if computing > 0.5:
         said.append(f"computing {item.load} tasks takes {computing:.0%} of a step")
     elif item.arrived > 0.9 * plan.n_workers:
-        said.append(f"it waits for {item.arrived:.1f} of {plan.n_workers} workers, so that the slowest decide")
+        said.append(f"it waits for {item.arrived:.1f} of {plan.n_workers} workers, so the slowest workers set the pace")
     else:
         said.append(f"it waits for {item.arrived:.1f} of {plan.n_workers} workers")
     if item.missing > 0.005:
@@ -83,11 +85,11 @@ def limits(plan: Plan, item: Forecast) -> str:
         )
     if item.neglected:
         said.append(
-            f"{numbered('task', item.neglected)} {'are' if len(item.neglected) > 1 else 'is'} as good as never counted"
+            f"{numbered('task', item.neglected)} {'are' if len(item.neglected) > 1 else 'is'} almost never counted"
         )
     elif math.isinf(item.steps) and item.floor >= (plan.accuracy.gap if plan.target is None else plan.target.epsilon):
         unit = "error" if plan.target is not None else "gap"
-        said.append(f"its noise keeps the {unit} above {item.floor:.3g}")
+        said.append(f"the noise of its gradients keeps the {unit} above {item.floor:.3g}")
     if item.unanswered > 0.0:
         said.append(f"in {item.unanswered:.1%} of the steps it waits for a worker that did not answer")
     return ", and ".join(said) + "."
@@ -106,26 +108,31 @@ def remarks(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | 
     if plan.target is None and goal is None:
         accuracy = plan.accuracy
         said.append(
-            f"Times are relative to one step of the exact gradient, for a target gap={accuracy.gap:g} (--target) and "
-            f"data whose tasks differ by {accuracy.noise:g} (--task-noise)."
+            f"Times are for as much progress as one step with the exact gradient makes, for a target of "
+            f"gap={accuracy.gap:g} (--target) and data whose tasks differ by {accuracy.noise:g} (--task-noise)."
         )
     if plan.target is not None and math.isfinite(best.bound):
         said.append(
-            f"Theorem 1 promises this error within {best.bound:.3g} steps of {best.setting}, "
-            f"{best.bound * best.seconds_per_step:.4g} s: an upper bound, beside a forecast of {best.steps:.3g} steps."
+            f"Theorem 1 guarantees this error within {best.bound:.3g} steps of {best.setting}, or "
+            f"{best.bound * best.seconds_per_step:.4g} s. This is an upper bound; the forecast is {best.steps:.3g} "
+            "steps."
         )
     limit = break_even(plan)
     if best.load > 1 and limit is not None and plan.seconds_per_task == 0.0:
         said.append(
-            "A further task is taken to cost a worker no computing time. Redundancy pays as long as a task takes less "
-            f"than about {limit:.3g} s; say what it takes (seconds per task) if you know."
+            "Computing a further task is assumed to cost a worker no time. Redundancy pays as long as a task takes "
+            f"less than about {limit:.3g} s; give the seconds per task if you know them."
         )
     said += _how_sure(plan)
     rounds = trace_rounds(plan.delays)
     rivals = [item for item in plan.as_good() if item is not best] if plan.reached else []
     if math.isfinite(rounds) and rivals:
         wanted = rounds_to_settle(plan)
-        more = "" if wanted is None else f"; about {math.ceil(wanted - rounds):,} more would settle what matters (5%)"
+        more = (
+            ""
+            if wanted is None
+            else f"; about {math.ceil(wanted - rounds):,} more would settle every difference that matters (5%)"
+        )
         said.append(
             f"The trace of {_counted(rounds)} is too short to tell the best setting from "
             f"{len(rivals)} {'other' if len(rivals) == 1 else 'others'}, such as {rivals[0].setting}{more}."
@@ -133,7 +140,9 @@ def remarks(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | 
     if best.load > 1 and plan.reached:
         said += _with_less(plan, {trial.setting for trial in trials})
     if isinstance(plan.delays, Pareto) and plan.delays.exponent <= 1.0:
-        said.append("The delays have an infinite mean: times of settings that wait for all workers do not settle.")
+        said.append(
+            "The delays have an infinite mean: times of settings that wait for all workers do not converge to a value."
+        )
     return tuple(said)
 
 
@@ -142,15 +151,15 @@ def _out_of_reach(plan: Plan) -> list[str]:
     able = [item for item in plan.ranked if item.met == 1.0 and not item.neglected]
     if not able:
         return [
-            "Every setting waits for workers that never answer, or never counts some task. More tasks a worker "
-            "(--max-load), or a plan without those workers, would reach it."
+            "Every setting waits for workers that never answer, or never counts some task. To reach the target, allow "
+            "more tasks per worker (--max-load), or plan without those workers."
         ]
     lowest = min(able, key=lambda item: (item.floor, item.seconds_per_step))
     wanted = plan.target.epsilon if plan.target is not None else plan.accuracy.gap
     unit = "an error" if plan.target is not None else "a gap"
     return [
-        f"No setting reaches {unit} of {wanted:g}; the lowest that one is expected to reach is {lowest.floor:.3g}, by "
-        f"{lowest.setting}. A setting that waits for more workers, or a smaller step size, would reach it."
+        f"No setting is expected to reach {unit} of {wanted:g}; {lowest.setting} comes closest, with "
+        f"{lowest.floor:.3g}. A setting that waits for more workers, or a smaller step size, would reach it."
     ]
 
 
@@ -158,11 +167,11 @@ def _how_sure(plan: Plan) -> list[str]:
     said: list[str] = []
     best, rounds = plan.best, trace_rounds(plan.delays)
     if rounds < GUESS:
-        said.append(f"This is a guess: the trace has but {_counted(rounds)}, and {GUESS} are the least to go by.")
+        said.append(f"This is a guess: the trace has only {_counted(rounds)}, and a plan needs at least {GUESS}.")
     if isinstance(plan.delays, Bootstrap) and plan.delays.tail_index < 2.0:
         said.append(
-            f"The longest delays have a tail of exponent {plan.delays.tail_index:.2g}, so that means hardly settle: "
-            "bands of settings that wait for everybody are not to be relied on."
+            f"The longest delays have a tail of exponent {plan.delays.tail_index:.2g}, so their mean hardly settles: "
+            "do not rely on the bands of settings that wait for everybody."
         )
     open_ones = [item for item in plan.ranked if item.unanswered > 0.0]
     if open_ones:
@@ -171,8 +180,8 @@ def _how_sure(plan: Plan) -> list[str]:
         such = "" if one else f", such as {open_ones[0].setting}"
         said.append(
             f"{named} for workers that did not answer in the trace{such}: "
-            f"how long that takes nobody has seen, so that {'it comes' if one else 'they come'} last; --absent late "
-            "takes those workers for late, --absent dead for lost."
+            f"nobody knows how long that takes, so {'it is' if one else 'they are'} ranked last. --absent late treats "
+            "those workers as late, and --absent dead as lost."
         )
     neglecting = [item for item in plan.ranked if item.neglected]
     if neglecting:
@@ -181,14 +190,14 @@ def _how_sure(plan: Plan) -> list[str]:
         named = f"{neglecting[0].setting} is" if one else f"{len(neglecting)} settings are"
         such = "" if one else f", such as {neglecting[0].setting}"
         said.append(
-            f"{named} ruled out as {'it never counts' if one else 'they never count'} {numbered('task', tasks)}"
+            f"{named} ruled out because {'it never counts' if one else 'they never count'} {numbered('task', tasks)}"
             f"{such}: the workers that hold "
             f"{'it' if len(tasks) == 1 else 'them'} are always too late, or gone."
         )
     if plan.reached and 0.0 < best.least_counted < _SELDOM:
         said.append(
-            f"The task that is counted least is counted in {best.least_counted:.0%} of the steps: where its rows are "
-            "unlike the others, the model learns little of them."
+            f"The task that is counted least often is counted in {best.least_counted:.0%} of the steps: if its rows "
+            "are unlike the others, the model learns little from them."
         )
     return said
 
@@ -201,27 +210,32 @@ def in_short(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] |
     """
     best, second = plan.best, next((item for item in plan.distinct if item is not plan.best), plan.best)
     if trials and goal is not None:
-        why = f"its mean steps to {goal[0]} {goal[1]:g} in {len(trials[0].steps)} trials times its seconds per step"
+        why = f"its mean steps to {goal[0]} {goal[1]:g} in {len(trials[0].steps)} trials, times its seconds per step"
     else:
-        why = f"{best.steps:.3g} times the steps of the exact gradient at {best.seconds_per_step:.4g} s each"
+        why = f"{best.steps:.3g} times the steps of the exact gradient, at {best.seconds_per_step:.4g} s each"
         if plan.target is not None:
-            why = f"{best.steps:.3g} steps at {best.seconds_per_step:.4g} s each"
+            why = f"{best.steps:.3g} steps, at {best.seconds_per_step:.4g} s each"
     longer = second.seconds_to_target / best.seconds_to_target - 1.0 if best.seconds_to_target else 0.0
-    beside = f", {longer:.1%} less than {second.setting}" if math.isfinite(longer) and second is not best else ""
-    one = f"Why: {best.setting} takes {best.seconds_to_target:.4g} s, {why}{beside}."
+    beside = f"; {second.setting} takes {longer:.1%} longer" if math.isfinite(longer) and second is not best else ""
+    one = f"Why: {best.setting} takes {best.seconds_to_target:.4g} s, which is {why}{beside}."
+    limit = break_even(plan)
+    cost = None if limit is None or best.load == 1 else f"a task that takes more than {limit:.3g} s to compute"
     worse = if_worse(plan)
     if worse.best.setting == best.setting:
-        two = "twice the delays beyond the usual would not"
+        changes = [] if cost is None else [cost, "but not delays that exceed their median by twice as much"]
+        two = ", ".join(changes) or "not even delays that exceed their median by twice as much"
     else:
-        two = f"with twice the delays beyond the usual it would cost {worse.regret:.2f} times {worse.best.setting}"
-    limit = break_even(plan)
-    cost = "" if limit is None or best.load == 1 else f", and a task that takes more than {limit:.3g} s would"
-    three = "how long the next rounds take if they are not like those of the trace"
+        two = (
+            "delays that exceed their median by twice as much (it would then take "
+            f"{worse.regret:.2f} times as long as {worse.best.setting})"
+        )
+        two += "" if cost is None else f", or {cost}"
+    three = "how long rounds will take if they are unlike those of the trace"
     if not isinstance(plan.delays, Bootstrap):
-        three = f"whether {plan.delays} is what your workers are like"
+        three = f"whether your workers behave like {plan.delays}"
     if not trials:
-        three += ", and how many steps your data need, of which it knows no more than what was said of them"
-    return one, f"What would change it: {two}{cost}.", f"What it does not know: {three}."
+        three += ", and how many steps your data need, as nothing was tried on them"
+    return one, f"What would change it: {two}.", f"What it does not know: {three}."
 
 
 def _with_less(plan: Plan, tried: Collection[str]) -> list[str]:
@@ -253,9 +267,9 @@ def _tried(plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> list
     first = trials[0]
     if math.isinf(first.median):
         came = np.array(first.final)[np.isfinite(first.final)]
-        how_far = f"the best, {first.setting}, came to {np.median(came):.4g}" if len(came) else "all ended before"
-        more = "more steps (--steps) or another step size (--rate) may reach it"
-        return [f"No setting that was tried on the data reached {metric} {wanted:g}: {how_far}; {more}."]
+        how_far = f"the best, {first.setting}, reached {np.median(came):.4g}" if len(came) else "all ended earlier"
+        more = "More steps (--steps) or another step size (--rate) may help."
+        return [f"No setting that was tried on the data reached {metric} {wanted:g}: {how_far}. {more}"]
     known = {item.setting: item for item in plan.ranked}
     item = known[first.setting]
     low, high = min(first.steps) * item.seconds_per_step, max(first.steps) * item.seconds_per_step
@@ -269,7 +283,7 @@ def _tried(plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> list
             f"({took(plan.uncoded, slow):.4g} s)"
         )
     said = [
-        f"Of those tried on the data, {first.setting} reaches {metric} {wanted:g} soonest, in "
+        f"Of the settings tried on the data, {first.setting} reaches {metric} {wanted:g} soonest, in "
         f"{took(item, first):.4g} s ({low:.4g} to {high:.4g}){beside}."
     ]
     said += _solver(plan, trials)
@@ -277,14 +291,14 @@ def _tried(plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> list
     if off:
         here = known[off[0].setting]
         said.append(
-            f"Trials contradict the forecast of {off[0].setting}: {off[0].seconds_per_step:.4g} s a step, where "
-            f"{here.seconds_per_step:.4g} s are expected of many more steps; the ranking goes by the latter."
+            f"Trials contradict the forecast for {off[0].setting}: they took {off[0].seconds_per_step:.4g} s a step instead "
+            f"of {here.seconds_per_step:.4g} s. The ranking uses the forecast, which is a mean over many more steps."
         )
     if decided_by_luck(trials):
         few = min(trial.median_steps for trial in trials if not is_adaptive(trial.setting))
         said.append(
-            f"The target is met within {few:.0f} steps, so that luck decides: name one that is farther "
-            "off, such as --target gap=0.01."
+            f"The target is reached within {few:.0f} steps, so luck decides: choose one that is harder to reach, "
+            "such as --target gap=0.01."
         )
     return said
 
@@ -309,46 +323,45 @@ def _solver(plan: Plan, trials: Sequence[Trial]) -> list[str]:
         return []
     first = next((trial for trial in reached if trial in own), None)
     if first is None:
-        return [
-            f"{own[0].setting} does not reach the target with the optimizer that train takes where nothing is said."
-        ]
+        return [f"{own[0].setting} does not reach the target with the optimizer that train uses by default."]
     item = by_name[first.setting]
     seconds = took(item, first)
     steps = f"{first.expected_steps:.0f} steps"
     if first.begins_early:
         steps = (
-            f"the time of {first.expected_steps:.3g} steps with the whole gradient, its first ones from few arrivals"
+            f"as long as {first.expected_steps:.3g} steps with the whole gradient (its first steps use few arrivals)"
         )
-    said = f"With the optimizer that train takes where nothing is said, {first.setting} takes {steps}, {seconds:.4g} s"
+    said = f"With the optimizer that train uses by default, {first.setting} takes {steps}, {seconds:.4g} s"
     if usual is not None and usual is not item and math.isfinite(usual.seconds_to_target):
         said += f" ({usual.setting}, the default: {usual.seconds_to_target:.4g} s)"
     if not others:
-        return [f"{said}; no setting with the other optimizer reaches the target."]
+        return [f"{said}. No setting with the other optimizer reaches the target."]
     best = by_name[others[0].setting]
     other = took(best, others[0])
     times = f"{other / seconds:.2f} times as fast as" if seconds < other else f"{seconds / other:.2f} times as long as"
     equal = item.seconds_per_step * other / seconds
     return [
-        f"{said}: {times} the best of the others, {best.setting} ({others[0].expected_steps:.0f} steps, {other:.4g} "
-        f"s), and as fast if a step of it took {equal:.3g} s instead of {item.seconds_per_step:.3g} s."
+        f"{said}. This is {times} the best of the others, {best.setting} ({others[0].expected_steps:.0f} steps, "
+        f"{other:.4g} s). They would be equal if a step of {first.setting} took {equal:.3g} s instead of "
+        f"{item.seconds_per_step:.3g} s."
     ]
 
 
 def _advice(plan: Plan, trials: Sequence[Trial]) -> tuple[str, ...]:
     best, uncoded = plan.best, plan.uncoded
     if not plan.reached:
-        return ("No setting does what is asked: nothing is advised.",)
+        return ("No setting reaches the target, so no setting is recommended.",)
     if best is uncoded or (best.load == 1 and best.missing == 0.0):
-        first = "Redundancy does not pay here: train uncoded, and wait for everybody."
+        first = "Redundancy does not pay here: train uncoded, and wait for all workers."
     elif best.load == 1:
-        first = f"Redundancy does not pay here, but not waiting for the slowest does: {best.setting}."
+        first = f"Redundancy does not pay here, but not waiting for the slowest workers does: {best.setting}."
     else:
         first = f"Use {best.setting}: each worker holds {best.share_of_data:.1%} of the data ({best.load} tasks)."
     if is_adaptive(best.setting):
-        first += f" Its optimizer finds its steps itself; {best.setting} is all that train needs to be told."
+        first += f" Its optimizer chooses its step sizes itself, so train needs no other setting than {best.setting}."
     low, high = best.band
     known = plan.target is not None or trials
-    unit = "s to the target" if known else "s for the progress of one exact step"
+    unit = "s to the target" if known else "s for as much progress as one exact step makes"
     second = (
         f"It takes {best.seconds_per_step:.4g} s a step (uncoded: {_seconds(uncoded.seconds_per_step)}), and "
         f"{best.seconds_to_target:.4g} {unit} ({low:.4g} to {'?' if math.isinf(high) else f'{high:.4g}'}): "

@@ -206,7 +206,7 @@ def plan(
     except InvalidArgument as error:
         raise error.inside("delays", str(delays)) from None
     if n_workers < 2:
-        raise invalid("n_workers", "must be at least 2", n_workers, "one worker has nobody to wait for")
+        raise invalid("n_workers", "must be at least 2", n_workers, "with one worker there is nobody else to wait for")
     texts = list(dict.fromkeys(settings if settings is not None else default_settings(n_workers, max_load)))
     if not texts:
         raise invalid("settings", "must name at least one scheme", texts)
@@ -238,8 +238,8 @@ def plan(
 
 def _timeless(delays: Delays) -> InvalidArgument:
     return invalid(
-        "delays", "must take some time, or computing must", str(delays),
-        "say what a task takes (seconds_per_task, --seconds-per-task)",
+        "delays", "must take some time if computing takes none", str(delays),
+        "give the computing time of a task (seconds_per_task, --seconds-per-task)",
     )  # fmt: skip
 
 

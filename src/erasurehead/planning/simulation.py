@@ -99,11 +99,11 @@ def simulate(
     """
     check_count("steps", steps)
     rule.check(decoder)
-    hint = "simulate_with_memory simulates one step after the other"
+    hint = "use simulate_with_memory, which simulates one step after the other"
     if rule.remembers:
         raise invalid("rule", "must be one for which steps do not depend on each other", str(rule), hint)
     if delays.follows_clock:
-        raise invalid("delays", "must be drawn by the step, not along the clock", str(delays), hint)
+        raise invalid("delays", "must be drawn once a step, not along the clock", str(delays), hint)
     seconds = np.empty(steps)
     residual = np.full(steps, np.nan)
     arrived, messages = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.int64)

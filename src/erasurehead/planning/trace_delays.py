@@ -63,15 +63,15 @@ def drawn_from(
     whole = completed(trace, absent)
     if whole.gone:
         warn(
-            f"Stopped answering for good: {', '.join(trace.names[worker] for worker in whole.gone)}. The plan is made "
-            "for the others alone; --absent late says that they were only late."
+            f"These workers stopped answering for good: {', '.join(trace.names[worker] for worker in whole.gone)}. The "
+            "plan is made without them; if they were only late, add --absent late."
         )
     moved = drift(whole.seconds)
     if moved is not None:
         left = trace.n_steps - moved.since
         warn(
             f"Delays drift: from round {moved.since} on they are {moved.factor:.3g} times as long as before. The plan "
-            f"is made from the last {left:,} rounds; it is as good as they are like the next ones."
+            f"is made from the last {left:,} rounds only, and holds if the next rounds are like them."
         )
         trace = trace.steps(moved.since, trace.n_steps)
     if trace.censored.any():
@@ -108,7 +108,7 @@ def _without_computing(trace: Trace, seconds_per_task: float, warn: Warn) -> Tra
     if short > 0.0:
         warn(
             f"{short:.1%} of the measured times are shorter than computing their tasks takes at "
-            f"{seconds_per_task:g} s a task (--seconds-per-task): those workers are taken to have no delay."
+            f"{seconds_per_task:g} s a task (--seconds-per-task): those workers are assumed to have had no delay."
         )
     return trace.without_computing(seconds_per_task)
 
@@ -118,7 +118,10 @@ def _name_the_slow(trace: Trace, warn: Warn) -> None:
     if slow:
         named = ", ".join(f"{item.name} ({item.factor:.3g} times the others)" for item in slow[:5])
         more = f" and {len(slow) - 5} more" if len(slow) > 5 else ""
-        warn(f"Persistently slow: {named}{more}. What only they hold is missing where nobody waits for them.")
+        warn(
+            f"Persistently slow: {named}{more}. Data that only they hold are missing from the gradient whenever "
+            "nobody waits for them."
+        )
 
 
 def _fitted(trace: Trace, scale_with_load: bool, warn: Warn) -> Delays | None:
@@ -134,13 +137,13 @@ def _fitted(trace: Trace, scale_with_load: bool, warn: Warn) -> Delays | None:
     if best.bad:
         warn(
             f"{begin} No distribution fits (the best, {best.short}, has a P-P gap of {best.gap:.3f}): the plan "
-            "is drawn from the trace itself, with what is censored drawn from what took longer; settings that wait "
-            "for longer than the trace has seen are taken never to end."
+            "draws from the trace itself, and replaces censored delays by longer ones that were measured; settings "
+            "that wait for longer than anything in the trace are assumed never to finish."
         )
         return None
     warn(
         f"{begin} The plan is made for the distribution that fits best, {best.short} (P-P gap {best.gap:.3f}), "
-        "and bands have the uncertainty of its parameters; times of settings that wait for more workers than this "
-        "trace did are extrapolated."
+        "and the bands include the uncertainty of its parameters; times of settings that wait for more workers than "
+        "this trace did are extrapolated."
     )
     return Uncertain(best.model, best.drawn())

@@ -89,7 +89,7 @@ class Trainer:
         metric, value = goal
         if metric == GAP:
             if not 0.0 < value < 1.0:
-                raise invalid("goal", "must be a gap between 0 and 1, a part of the first", value)
+                raise invalid("goal", "must be a fraction of the initial gap, between 0 and 1", value)
             x = optimizer().x
             first = problem.objective(x)
             self.goal = Goal(metric, value, first, min(minimum(problem, x, _ENOUGH), first - 1e-300))

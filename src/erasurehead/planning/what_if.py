@@ -18,7 +18,7 @@ _LOOKED_AT = 200  # steps from which the median delay is taken
 _MATTERS = 0.05  # relative difference in time below which it does not matter which of two settings is used
 _AGAIN = 8  # number of settings of the ranking, and about that of the Pareto front, that are forecast again
 
-CASES: tuple[tuple[str, float], ...] = (("rows in no order", NOISE), ("rows sorted by label", SORTED_NOISE))
+CASES: tuple[tuple[str, float], ...] = (("rows in random order", NOISE), ("rows sorted by label", SORTED_NOISE))
 """Kinds of data, each with its noise, the measure of how much tasks differ: see `Accuracy`."""
 
 GAPS = (0.1, 0.01, 0.001)
@@ -51,7 +51,7 @@ class Worse(Delays):
         self.model.check_workers(n_workers)
 
     def __str__(self) -> str:
-        return f"{self.model}, of which what exceeds {self.usual:g} s is {self.factor:g} times as long"
+        return f"{self.model}, with the excess over {self.usual:g} s multiplied by {self.factor:g}"
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,9 @@ def _objectives(axes: Axes, run: Run, unit: Unit, style: Look) -> None:
     heights = np.array([(row.loss - low) / first for row in known if row.loss is not None and row.loss > low])
     axes.set_ylim(0.3 * float(heights.min(initial=0.1)), 3.0 * float(np.minimum(heights, 10.0).max(initial=1.0)))
     canvas.plain_ticks(axes.yaxis)
-    axes.set_ylabel("objective above\nthe run's minimum,\nover the first gap", rotation=0, ha="right", va="center")
+    axes.set_ylabel(
+        "gap: objective above\nthe run's minimum,\nrelative to the start", rotation=0, ha="right", va="center"
+    )
     axes.legend(loc="lower left" if whole is not known and len(whole) < len(known) else "upper right")
 
 
