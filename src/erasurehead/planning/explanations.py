@@ -291,8 +291,9 @@ def _tried(plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> list
     if off:
         here = known[off[0].setting]
         said.append(
-            f"Trials contradict the forecast for {off[0].setting}: they took {off[0].seconds_per_step:.4g} s a step instead "
-            f"of {here.seconds_per_step:.4g} s. The ranking uses the forecast, which is a mean over many more steps."
+            f"Trials contradict the forecast for {off[0].setting}: they took {off[0].seconds_per_step:.4g} s a step "
+            f"instead of {here.seconds_per_step:.4g} s. The ranking uses the forecast, which is a mean over many more "
+            "steps."
         )
     if decided_by_luck(trials):
         few = min(trial.median_steps for trial in trials if not is_adaptive(trial.setting))
