@@ -93,7 +93,7 @@ def test_a_finished_run_takes_more_steps(rows: Path, tmp_path: Path) -> None:
     ConsensusExperiment.resume(short, {"run": {"steps": 30}}).run()
     assert (RunFolder.open(short).x == RunFolder.open(whole).x).all()
     for steps in (10, 30):
-        with pytest.raises(InvalidArgument, match=r"run\.steps must be more than the 30 of each peer that are done"):
+        with pytest.raises(InvalidArgument, match=r"run\.steps must be more than the 30 steps that each peer has done"):
             ConsensusExperiment.resume(short, {"run": {"steps": steps}})
     with pytest.raises(InvalidArgument, match=r"consensus\.policy must be left out"):
         ConsensusExperiment.resume(short, {"consensus": {"policy": "full()"}})

@@ -63,7 +63,7 @@ def test_the_files_of_a_plan_are_those_of_the_page(tmp_path: Path, monkeypatch: 
     delays.write_trace(delays.Trace.from_table(np.round(rows, 3)), "latencies.csv")
     done = typed("plan", "--trace", "latencies.csv", "--json")
     assert done.code == 0
-    table = PLANNING.read_text(encoding="utf-8").split("| file | what |")[1].split("\n\n")[0]
+    table = PLANNING.read_text(encoding="utf-8").split("| file | content |")[1].split("\n\n")[0]
     named = {text for line in table.splitlines()[2:] for text in re.findall(r"`([\w.]+)`", line.split(" | ")[0])}
     assert {Path(name).name for name in done.json["files"]} == named
     assert {path.name for path in Path("runs/plan-1").iterdir()} == named

@@ -84,7 +84,7 @@ def test_records_may_be_given_up_where_the_disk_is_full(tmp_path: Path, monkeypa
     found = Drill(Settings(workers=6, seconds=12.0, records="optional"), schedule, tmp_path / "drill").run()
     assert found.passed
     assert found.faulty.lives == 1
-    assert found.faults[0].effect == "went on without"
+    assert found.faults[0].effect == "continued without records"
 
 
 @pytest.mark.slow

@@ -99,7 +99,7 @@ def test_what_is_not_there_is_said(analyses: Mapping[str, Analysis]) -> None:
         assert [text.get_text() for text in axes.texts] == ["no spectral bound for this code"]
         axes = new_figure(5, 4).subplots()
         draw_adversary(axes, analyses["projective_plane(3)"])
-        assert [text.get_text() for text in axes.texts] == ["all stragglers are alike: one line"]
+        assert [text.get_text() for text in axes.texts] == ["all sets of stragglers are alike: one line"]
         axes = new_figure(5, 4).subplots()
         draw_one_step(axes, analyse(codes.communication_efficient_groups(12, load=4, n_pieces=2), [0, 2], samples=5))
         assert [text.get_text() for text in axes.texts] == ["no one-step decoding"]

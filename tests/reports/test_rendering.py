@@ -80,7 +80,7 @@ def test_no_rows() -> None:
 
 def test_a_target_that_is_reached_at_once_is_said_to_tell_little(runs: list[Run]) -> None:
     rows = comparison_table(runs, ("auc", 0.8))
-    said = "AUC 0.8 was reached within two steps: a harder target tells more."
+    said = "AUC 0.8 was reached within two steps; a harder target would tell more."
     late = [replace(row, steps_to_target=3) for row in rows]
     assert said not in notes(late)
     assert said in notes([*late[:2], replace(late[2], steps_to_target=2)])

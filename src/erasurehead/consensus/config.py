@@ -73,7 +73,7 @@ class ConsensusSection(Section):
         option="--faults", metavar="FILE",
     )  # fmt: skip
     notice: float = key(
-        1.0, "Seconds until it is noticed that a peer is gone.", option="--notice", metavar="SECONDS", ge=0,
+        1.0, "Seconds until the loss of a peer is noticed.", option="--notice", metavar="SECONDS", ge=0,
         allow_inf_nan=False,
     )  # fmt: skip
 

@@ -242,7 +242,7 @@ def _worth(baseline: ConsensusRun, faulty: ConsensusRun) -> Iterator[Verdict]:
         before = [one.objective for one in faulty.means if one.time <= row.time][-1:]
         after = [one.objective for one in faulty.means if one.time > row.time][:1]
         worst = max([worst, *(now - then for then, now in zip(before, after, strict=False))])
-    text = f"a change set the mean model's objective back by at most {worst:.3g} ({_JUMP * way:.3g} is allowed)"
+    text = f"changes set the mean model's objective back by at most {worst:.3g} ({_JUMP * way:.3g} is allowed)"
     yield Verdict(text, worst <= _JUMP * way)
     apart = faulty.objective - baseline.objective
     text = f"it is {faulty.objective:.4g} at the end, and {baseline.objective:.4g} in the baseline run"

@@ -165,7 +165,7 @@ class ConsensusExperiment:
         steps, told = experiment.config.run.steps, {} if opened.damage(SUMMARY) else opened.summary
         done = int(told.get("steps") or 0) // experiment.plan.graph.n_peers
         if steps < done or (steps == done and told.get("status") == "finished"):
-            raise invalid("run.steps", f"must be more than the {done} of each peer that are done", steps,
+            raise invalid("run.steps", f"must be more than the {done} steps that each peer has done", steps,
                           "there is nothing left to do")  # fmt: skip
         return experiment
 

@@ -49,10 +49,10 @@ def finished_run(folder: str | os.PathLike[str]) -> FinishedRun:
     """
     opened = RunFolder.open(folder)
     if opened.summary.get("status", "running") == "running":
-        raise DataError(f"{os.fspath(folder)!r} is a run that is still going on, or was cut off: there is no summary.")
+        raise DataError(f"{os.fspath(folder)!r} has no summary: the run is still in progress, or was cut off.")
     made = _of_peers(opened) if "consensus" in opened.tables else _with_coordinator(opened)
     if not made.steps:
-        raise DataError(f"{os.fspath(folder)!r} is a run without any steps: there is nothing to compare.")
+        raise DataError(f"{os.fspath(folder)!r} is a run without any steps, so there is nothing to compare.")
     return made
 
 

@@ -44,7 +44,7 @@ class Graph:
 
     def __post_init__(self) -> None:
         if check_count("n_peers", self.n_peers) < 2:
-            raise invalid("n_peers", "must be at least 2, as one peer has nobody to average with", self.n_peers,
+            raise invalid("n_peers", "must be at least 2, because one peer has nobody to average with", self.n_peers,
                           "train alone with `train` on an uncoded scheme")  # fmt: skip
         found: set[tuple[int, int]] = set()
         for edge in self.edges:

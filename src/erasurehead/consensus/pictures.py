@@ -76,7 +76,7 @@ def draw_progress(
             distance.plot(times[1:], [row.distance for row in means[1:]], **style)
         loss.set_title("Loss of the mean model" if best is None else "Gap of the mean model's loss")
         distance.set_title("Peers' distance from their mean")
-        loss.set_ylabel("objective, all training data" if best is None else "objective above the least")
+        loss.set_ylabel("objective, all training data" if best is None else "objective above the minimum found")
         distance.set_ylabel("root mean square distance")
         for axes in (loss, distance):
             axes.set_xlabel("seconds of the clock")

@@ -204,7 +204,7 @@ def _graph(graph: Graph | str, peers: int | None, problem: Problem) -> Graph:
                       "each peer has at least one")  # fmt: skip
     if isinstance(graph, str):
         if peers is None:
-            raise invalid("peers", "must be stated where the graph is a text", peers)
+            raise invalid("peers", "must be given if the graph is a text", peers)
         return parse_graph(graph, peers)
     if peers is not None and peers != graph.n_peers:
         raise invalid("peers", f"must be {graph.n_peers}, as in the graph, or left out", peers)

@@ -80,8 +80,8 @@ class RunRecords:
         if not self._said and self.joint.open_steps > _WINDOW:
             self._said = True
             text = (
-                f"In the last {_WINDOW} steps the links that were realised have not connected all peers: some learn"
-                " nothing of others' data. Wait for more neighbours."
+                f"In the last {_WINDOW} steps, the links in use have not connected all peers: some learn nothing from"
+                " the data of others. Wait for more neighbours."
             )
             self.notice(Notice("not_connected", data={"steps": _WINDOW}, text=text, time=time))
         return row

@@ -58,7 +58,7 @@ class Split:
         numbered = labels is not None and np.asarray(labels).dtype.kind in "iu"
         if classes is None or not (numbered or len(classes) <= max(2, problem.n_samples // 20)):
             raise invalid(
-                "split", "must be even() for a problem without classes", str(self), "there is no label to skew by"
+                "split", "must be even() for a problem without classes", str(self), "there are no labels to skew by"
             )
         assert self.alpha is not None
         parts: list[list[IntArray]] = [[] for _ in range(n_peers)]

@@ -127,7 +127,7 @@ class _OnVirtualClock:
             total = min(conduct.steps * n_peers, math.ceil((self.looks + 1) * conduct.evaluate_every * n_peers))
             going = clock.run(total, until)
             if not going and clock.time < until and math.isinf(until):
-                done.status, done.stopped = "failed", "the run is stuck: every peer waits, or is gone"
+                done.status, done.stopped = "failed", "the run is stuck: every peer is waiting or gone"
             if going:
                 self.looks += 1
             row = self._look()

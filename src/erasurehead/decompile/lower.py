@@ -227,7 +227,7 @@ class Lowering:
         if op == "shard_map":
             mesh = params["mesh"]
             if mesh.size != 1:
-                raise Unsupported(op, self.backend, f"it runs on {mesh.size} devices, and sources run on one", where)
+                raise Unsupported(op, self.backend, f"it runs on {mesh.size} devices, but sources run on one", where)
             self._axes.update(dict(mesh.shape))
         inner = params[CALLS[op]]
         jaxpr, consts = (inner.jaxpr, inner.consts) if hasattr(inner, "consts") else (inner, ())
@@ -266,7 +266,7 @@ class Lowering:
         axes: Sequence[Any] = named if type(named) in (tuple, list) else (named,)
         for axis in axes:
             if self._axes.get(axis) != 1:
-                raise Unsupported(op, self.backend, "it works across several devices, and sources run on one", where)
+                raise Unsupported(op, self.backend, "it works across several devices, but sources run on one", where)
         if op == "axis_index":
             return [literal(0, np.int32)]
         outputs = [Variable(type_of(v.aval, where, self.backend)) for v in equation.outvars]

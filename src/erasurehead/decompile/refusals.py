@@ -4,14 +4,14 @@ from __future__ import annotations
 
 _EFFECT = "it is an effect: the order of the calls would matter"
 _REFERENCE = "it works on a mutable reference, which is an effect"
-_INTERNAL = "it only exists while JAX differentiates or compiles, and not in what a user traces"
+_INTERNAL = "it exists only while JAX differentiates or compiles, not in functions that users trace"
 _MEMORY = "its elements are uninitialised memory"
-_CALLBACK = "it calls back into Python while it runs; compute that outside of the function"
-_FOREIGN = "it is not JAX but a foreign function"
-_DEVICES = "it works across several devices, and sources run on one"
+_CALLBACK = "it calls back into Python while it runs; do that outside of the function"
+_FOREIGN = "it is a foreign function, not one of JAX"
+_DEVICES = "it works across several devices, but sources run on one"
 
 REASONS: dict[str, str] = {
-    "rng_uniform": "its numbers come from a hidden state, so that no two calls agree",
+    "rng_uniform": "its numbers come from a hidden state, so no two calls agree",
     "after_all": _EFFECT, "create_token": _EFFECT, "get": _REFERENCE, "swap": _REFERENCE, "addupdate": _REFERENCE,
     "empty_ref": _REFERENCE, "new_ref": _REFERENCE, "free_ref": _REFERENCE, "freeze": _REFERENCE,
     "accum_grad_in_ref": _REFERENCE, "run_state": _REFERENCE, "box_get": _REFERENCE, "box_set": _REFERENCE,
@@ -30,7 +30,7 @@ NUMPY: dict[str, str] = {
     "approx_top_k": "XLA's approximation has no counterpart in numpy; use top_k",
     "ragged_dot_general": "a product of ragged groups has no counterpart in numpy",
     "symmetric_product": "it fills one triangle only, and leaves the other undefined",
-    "ormqr": "LAPACK's product with reflectors is not known there; use householder_product",
+    "ormqr": "numpy and scipy have no function for LAPACK's product with reflectors; use householder_product",
 }
 
 
@@ -42,5 +42,5 @@ def known_reason(op: str, backend: str) -> str | None:
 def reason(op: str, backend: str) -> str:
     """Return why a primitive is refused, or that it is unknown."""
     return known_reason(op, backend) or (
-        "no rule is known for this primitive: JAX or a library has added it, or it is foreign code"
+        "there is no rule for this primitive: a newer JAX, another library or your own code has added it"
     )

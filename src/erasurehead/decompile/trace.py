@@ -210,7 +210,8 @@ def _traced(function: Callable[..., Any], arguments: Sequence[Any], backend: str
         raise Unsupported(
             title,
             backend,
-            f"JAX cannot trace it ({type(error).__name__}: {first}), as its shapes or its path depend on the data",
+            f"JAX cannot trace it ({type(error).__name__}: {first}), because its shapes or its control flow depend on "
+            "the data",
         ) from error
     except (InvalidArgument, MissingExtra):
         raise

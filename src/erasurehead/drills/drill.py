@@ -124,7 +124,7 @@ class Drill:
         self.out = next_free(DRILLS, f"{settings.engine}-{settings.seed}") if out is None else Path(out).expanduser()
         if self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
             raise invalid(
-                "out", "must be a folder that is empty or not there", str(self.out),
+                "out", "must be an empty folder, or one that does not exist yet", str(self.out),
                 "name another one, or leave it out to have a new one made",
             )  # fmt: skip
         check_writable(self.out, "The drill's folder")
@@ -188,7 +188,7 @@ class Drill:
         """
         settings = self.settings
         say({
-            "baseline": f"the baseline run: {self.steps} steps, about {settings.seconds:g} s by the engine's clock",
+            "baseline": f"the baseline run: {self.steps} steps, about {settings.seconds:g} s on the engine's clock",
             "faulty": f"the faulty run: {len(self.schedule.faults)} faults",
             "unbroken": "the faulty run again, without faults of its coordinator",
         }[role])  # fmt: skip

@@ -123,7 +123,7 @@ class Finder:
         goes_on = [entry for entry in self.event_log.all("unrecorded") if entry.life == begin.life]
         if goes_on:
             after = max(0.0, goes_on[0].time - begin.time)
-            return Finding(number, fault, begin.time, after, goes_on[0].text, "went on without")
+            return Finding(number, fault, begin.time, after, goes_on[0].text, "continued without records")
         if ended is None:
             steps = self.outcome.get("ends", [])
             written = any(begin.time <= time <= fault.until for time in steps)

@@ -223,7 +223,7 @@ def _broken(folder: RunFolder, strike: Strike, settings: Settings, steps: int, e
         yield f"the run did not finish: {summary.get('reason') or summary.get('status')}"
         return
     if [row.step for row in rows] != list(range(steps)) or not all(row.stepped for row in rows):
-        yield f"{len(rows)} of {steps} steps are recorded, but not each once and in order"
+        yield f"{len(rows)} of {steps} steps are recorded, but not each of them once and in order"
     apart = float(np.abs(x - expected).max(initial=0.0)) / max(float(np.abs(expected).max(initial=0.0)), 1e-300)
     if strike.who == "coordinator" and settings.engine == "virtual":
         if not np.array_equal(x, expected):

@@ -59,11 +59,13 @@ class Fault:
             check_count(f"worker of {self.kind}", self.worker, at_least=0)
         elif self.worker is not None:
             raise invalid(
-                f"worker of {self.kind}", "must be left out, as it is the coordinator that is struck", self.worker
+                f"worker of {self.kind}", "must be left out, because this fault strikes the coordinator", self.worker
             )
         if self.lasting is not None:
             if self.kind in ("kill", "coordinator"):
-                raise invalid(f"lasting of {self.kind}", "must be left out, as it takes no time", self.lasting)
+                raise invalid(
+                    f"lasting of {self.kind}", "must be left out, because this fault takes no time", self.lasting
+                )
             _check_seconds("lasting", self.lasting, 0.0)
         elif self.kind in _LASTING:
             raise invalid(f"lasting of {self.kind}", "must be a number of seconds", self.lasting)

@@ -183,7 +183,7 @@ def _untested(found: Findings) -> Iterator[Verdict]:
             why.append(f"{one.fault} (silence that may be slowness)")
     if why:
         of = f"{len(why)} of {len(found.faults)} faults"
-        yield Verdict(f"{of} tested nothing but that training went on: {'; '.join(why)}", None)
+        yield Verdict(f"{of} tested only that training went on: {'; '.join(why)}", None)
 
 
 def _length(one: Finding, found: Findings) -> float:

@@ -80,7 +80,7 @@ def draw_residuals(axes: Axes, analyses: Mapping[str, Analysis], worst: bool) ->
         _line(axes, found, values, style, measures.cut(name, _NAME), markevery=(0.04 + 0.02 * index, 0.15))
         if not worst:
             _band(axes, found, style, label="")
-    axes.set_title("The worst stragglers found" if worst else "Random stragglers: mean, 2 standard errors")
+    axes.set_title("The worst stragglers that were found" if worst else "Random stragglers: mean, 2 standard errors")
 
 
 def draw_one_step(axes: Axes, found: Analysis) -> None:
@@ -109,7 +109,7 @@ def draw_adversary(axes: Axes, found: Analysis) -> None:
                 alpha=0.5, linewidth=0, label="includes the worst",
             )  # fmt: skip
         if np.allclose(curves.mean, curves.bound, atol=1e-6 * tasks):
-            _remark(axes, "all stragglers are alike: one line")
+            _remark(axes, "all sets of stragglers are alike: one line")
     else:
         _remark(axes, "no spectral bound for this code")
     _line(axes, found, curves.worst, _WORST, "the worst found")
@@ -121,7 +121,7 @@ def _side_by_side(analyses: Mapping[str, Analysis]) -> Figure:
     names = [measures.cut(name, _NAME) for name in analyses]
     columns = 2 if max(map(len, names)) <= _HALF else 1
     figure = canvas.new_figure(
-        _WIDTH, 4.6 + 0.24 * -(-len(names) // columns), "What stragglers take away, code by code"
+        _WIDTH, 4.6 + 0.24 * -(-len(names) // columns), "Gradient lost to stragglers, code by code"
     )
     part = figure.subfigures()  # a part of its own: the legend would cover the figure's title
     panels: list[Axes] = list(part.subplots(1, 2, sharey=True))

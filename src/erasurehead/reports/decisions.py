@@ -67,7 +67,7 @@ def _objectives(axes: Axes, run: Run, unit: Unit, style: Look) -> None:
     low = min((row.loss for row in whole if row.loss is not None), default=0.0)
     first = next((row.loss for row in known if row.loss is not None), 1.0) - low or 1.0
     for label, colour, marker, found in (
-        ("estimated from few", INK, ".", [row for row in known if row.rough and whole is not known]),
+        ("estimated from few arrivals", INK, ".", [row for row in known if row.rough and whole is not known]),
         ("taken", style.colour, "o", [row for row in whole if not row.rejected]),
         ("tried, and rejected", _REJECTED, "x", [row for row in known if row.rejected]),
     ):

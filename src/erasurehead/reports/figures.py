@@ -91,7 +91,7 @@ def _figures(comparison: Comparison, heading: str, descents: Sequence[Descent]) 
         figure = canvas.new_figure(_WIDTH, _DECISIONS * len(deciding), heading)
         parts = figure.subfigures(len(deciding), 1, squeeze=False)[:, 0]
         for part, (run, row) in zip(parts, deciding, strict=True):
-            draw_decisions(part, run, f"{measures.cut(row.scheme, 60)}: what was decided, and when")
+            draw_decisions(part, run, f"{measures.cut(row.scheme, 60)}: decisions of the optimizer over time")
         made.append(("decisions", figure))
     return made
 

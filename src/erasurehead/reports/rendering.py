@@ -98,7 +98,7 @@ def notes(rows: Sequence[ComparisonRow]) -> list[str]:
     names = [row.scheme for row in rows]
     said += measures.missed(names, [row.seconds_to_target for row in rows], target)
     if target is not None and basis.by_target and any(_at_once(row) for row in rows):
-        said.append(f"{measures.target_name(target)} was reached within two steps: a harder target tells more.")
+        said.append(f"{measures.target_name(target)} was reached within two steps; a harder target would tell more.")
     return said + measures.ended_early(names, [row.stopped for row in rows])
 
 
