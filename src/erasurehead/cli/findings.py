@@ -66,9 +66,8 @@ def ended_text(experiment: Experiment, done: Run) -> str:
     if done.ended == "until":
         return f"ended because {section.until} was reached, after {steps} of {counted('step', section.steps)}"
     if done.ended == "patience":
-        return (
-            f"ended because nothing improved in {counted('step', section.patience or 0)}, after {steps} of {section.steps}"
-        )
+        patience = counted("step", section.patience or 0)
+        return f"ended because nothing improved in {patience}, after {steps} of {section.steps}"
     if done.ended == "max_seconds":
         return f"ended after {section.max_seconds:g} s of training, and {steps} of {counted('step', section.steps)}"
     if done.ended == "converged":
