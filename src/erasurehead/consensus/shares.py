@@ -138,9 +138,10 @@ class LocalGradients:
     """
 
     def __init__(self, problem: Problem, shares: Shares, batch: int | None = None, seed: int = 0) -> None:
+        sampled = isinstance(problem, Sampled)
         if batch is not None:
             check_count("batch", batch)
-            if not isinstance(problem, Sampled):
+            if not sampled:
                 raise invalid(
                     "batch", f"must be left out, as {type(problem).__name__} gives gradients of whole shares only",
                     batch,
@@ -153,6 +154,7 @@ class LocalGradients:
             raise invalid("penalty", "must have a gradient everywhere for peers, which average models", self._penalty,
                           "take L2")  # fmt: skip
         self.problem, self.batch, self.seed = problem, batch, check_count("seed", seed, at_least=0)
+        self._by_samples = problem if sampled else None  # a look at its methods takes as long as a small gradient
         self.assign(shares)
 
     def assign(self, shares: Shares) -> None:
@@ -179,8 +181,8 @@ class LocalGradients:
             Shape (len(peers), n_parameters), the penalty included.
         """
         who = np.asarray(peers, dtype=np.int64)
-        if isinstance(self.problem, Sampled):
-            found = self._sampled(self.problem, who, models, np.asarray(steps, dtype=np.int64))
+        if self._by_samples is not None:
+            found = self._sampled(self._by_samples, who, models, np.asarray(steps, dtype=np.int64))
         else:
             each = zip(who.tolist(), models, steps, strict=True)
             found = np.stack([self._whole(peer, model, step) for peer, model, step in each])
