@@ -90,12 +90,14 @@ def pytest_collection() -> Generator[None, object, object]:
     """Spare Python to look for garbage among thousands of tests and all that they import, which stay to the end.
 
     Not even once, before they are set aside: that takes two seconds, and what little there is may stay, too.
+    From then on it looks less often than it would: with all that the tests load and make, a look takes long.
     """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(20_000, 10, 10)
         gc.enable()
 
 
