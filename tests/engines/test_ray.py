@@ -154,12 +154,15 @@ def test_messages_are_whole_under_a_burst_of_orders(share: bool) -> None:
     with RayEngine(late="carry", share=share) as engine:
         start(engine, [Echo(worker, (worker,), length=length, n_parameters=length) for worker in range(3)])
         seen: list[int] = []
+        heard: set[int] = set()
         for number in range(60):
             engine.submit(order(number, n_parameters=length))
             while seen.count(59) < 3 and (event := engine.next_event(engine.now() + 0.002 + PATIENCE * (number == 59))):
                 assert isinstance(event, Arrived), event
                 step, worker, message, point = event.read().reshape(-1, 4).T
-                assert isinstance(base_of(event.read()), mmap.mmap) == share
+                if not share or event.worker not in heard:  # one that finds both of its slots still read travels, too
+                    assert isinstance(base_of(event.read()), mmap.mmap) == share
+                heard.add(event.worker)
                 for column, value in ((step, event.step), (worker, event.worker), (message, event.worker)):
                     assert (column == value).all()
                 assert (point == event.order_round).all()
