@@ -1,10 +1,12 @@
 """The engines beside each other: one step of thirty workers against one process that does it all.
 
 The floor: a single process writes the thirty vectors and sums them. It is measured in the process that coordinates,
-between the steps of each engine, so that drifts of the machine meet both. Messages are dense (241,915 float64) or hold
-the support of the Amazon data at load 1. Workers write their vectors and compute nothing, so that only the engine is
-seen. With injected delays of mean 0.5 s and the first 11 of 30, the excess over the ideal order statistic is printed,
-with the floor beside it. And: what thirty idle ranks and their coordinator cost while one of them keeps all waiting.
+between the steps of each engine, so that drifts of the machine meet both. Messages are dense (241,915 float64), or hold
+the support of the Amazon data at load 1. Or they hold a single number, and so does the order: what such an empty step
+takes is waking thirty workers and hearing of them, and what a dense one takes beyond it is moving memory. Workers write
+their vectors and compute nothing, so that only the engine is seen. With injected delays of mean 0.5 s and the first 11
+of 30, the excess over the ideal order statistic is printed, with the floor beside it. And: what thirty idle ranks and
+their coordinator cost while one of them keeps all waiting.
 
 The MPI part runs as a job of 31 ranks that this script starts itself (`mpiexec` beside the interpreter).
 """
@@ -53,11 +55,12 @@ def measure(name: str) -> dict[str, float]:
     make, single = MAKERS[name], Single()
     dense = Layout(D, [None] * N)
     found: dict[str, float] = {}
-    for kind, scheme, layout in (
-        ("dense", schemes.uncoded(N), dense),
-        ("support", all_of(1), supports(1)),
+    for kind, scheme, layout, n_parameters in (
+        ("dense", schemes.uncoded(N), dense, D),
+        ("support", all_of(1), supports(1), D),
+        ("empty", schemes.uncoded(N), Layout(1, [None] * N), 1),
     ):
-        rounds = Rounds(make(None), scheme, layout)
+        rounds = Rounds(make(None), scheme, layout, n_parameters)
         pairs: list[tuple[float, float]] = []
         for repetition in range(REPETITIONS + 1):
             step = statistics.median(rounds.step()[0] for _ in range(STEPS))
@@ -65,9 +68,10 @@ def measure(name: str) -> dict[str, float]:
             if repetition:
                 pairs.append((step, floor))
         rounds.engine.close()
-        found[f"{kind}/floor"] = statistics.median(step / floor for step, floor in pairs)
         found[f"{kind} step, ms"] = 1e3 * statistics.median(step for step, _ in pairs)
-        found[f"floor beside {kind}, ms"] = 1e3 * statistics.median(floor for _, floor in pairs)
+        if kind != "empty":
+            found[f"{kind}/floor"] = statistics.median(step / floor for step, floor in pairs)
+            found[f"floor beside {kind}, ms"] = 1e3 * statistics.median(floor for _, floor in pairs)
     delays = Exponential(mean=0.5, seed=0)
     rounds = Rounds(make(delays), schemes.custom(codes.uncoded(N), "first(11)"), dense)
     excess: list[float] = []

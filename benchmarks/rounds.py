@@ -32,16 +32,23 @@ class Writer(Echo):
 
 
 class Rounds:
-    """Rounds of thirty workers on an engine, which is closed with it."""
+    """Rounds of thirty workers on an engine, which is closed with it.
 
-    def __init__(self, engine: Engine, scheme: schemes.Scheme, layout: Layout) -> None:
+    Arguments:
+        engine: where the workers run.
+        scheme: who answers, and whom a round waits for.
+        layout: of the messages, which tells their lengths.
+        n_parameters: of the model that an order carries.
+    """
+
+    def __init__(self, engine: Engine, scheme: schemes.Scheme, layout: Layout, n_parameters: int = D) -> None:
         self.engine = engine
         lengths = [layout.length(message) for message in range(N)]
-        programs = [Writer(i, (i,), length, D) for i, length in enumerate(lengths)]
+        programs = [Writer(i, (i,), length, n_parameters) for i, length in enumerate(lengths)]
         pool = WorkerPool(self.engine, Assignment.first(scheme, programs, layout))
         self.runner = RoundRunner(pool)
         pool.start()
-        self.x = np.zeros(D)
+        self.x = np.zeros(n_parameters)
         self.round = 0
 
     def step(self) -> tuple[float, float]:
