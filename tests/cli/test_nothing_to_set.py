@@ -15,7 +15,7 @@ from erasurehead.runs import RunFolder
 from erasurehead.runs.config import read_config
 from erasurehead.runs.experiment import Experiment
 
-from .shop import Typed
+from .shop import Typed, write_shop
 
 VIRTUAL = (
     "--engine",
@@ -118,6 +118,41 @@ def test_real_workers_need_nothing_else_either(typed: Typed, shop: Path) -> None
     assert done.code == 0
     assert "ended because it has converged, after " in done.out
     assert "adaptive: " in done.out
+
+
+@pytest.mark.parametrize("rows", [10, 30])
+def test_fewer_rows_than_workers_by_default_are_no_reason_to_say_how_many(
+    typed: Typed, tmp_path: Path, rows: int
+) -> None:
+    write_shop(tmp_path / "shop.csv", n_rows=rows)
+    given = ("--data", "shop.csv", "--label", "bought", "--categorical", "--engine", "virtual")
+    done = typed("train", *given, "--out", "x", "--json")
+    assert (done.code, done.json["ended"], done.json["workers"]) == (0, "converged", rows * 4 // 5)
+    assert read_config("x/config.toml").run.workers == rows * 4 // 5
+    again = typed("train", "x/config.toml", "--out", "y", "--json")
+    assert again.json["objective"] == done.json["objective"]
+    paper = typed("train", *given, "--preset", "paper", "--json")
+    assert (paper.code, paper.json["workers"]) == (0, rows * 4 // 5)
+    raced = typed("compare", *given, "--no-alone", "--steps", 5, "--out", "z")
+    assert (raced.code, f"{rows * 4 // 5} workers" in raced.out) == (0, True)
+    assert typed("train", *given, "--workers", rows).code == 2  # more than there are rows for training
+
+
+def test_a_run_that_begins_at_the_optimum_has_not_become_worse_by_rounding(typed: Typed, shop: Path) -> None:
+    given = ("--data", shop, "--label", "bought", "--categorical", *VIRTUAL)
+    assert typed("train", *given, "--out", "x").code == 0
+    again = typed("train", *given, "--initial", "x")
+    assert again.code == 0
+    assert "ended because it has converged" in again.out
+    assert "has risen" not in again.err
+
+
+def test_what_ended_a_run_too_early_is_named(typed: Typed, shop: Path) -> None:
+    given = ("--data", shop, "--label", "bought", "--categorical", *VIRTUAL, "--delays", "exponential(mean=1)")
+    done = typed("train", *given, "--max-seconds", 1)
+    assert "ended after 1 s of training" in done.out
+    assert "more time (--max-seconds) would bring it closer" in done.err
+    assert "--steps" not in done.err
 
 
 def test_the_paper_s_settings_have_a_name(typed: Typed, shop: Path) -> None:

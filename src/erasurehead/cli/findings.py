@@ -48,7 +48,8 @@ def warn(screen: Screen, experiment: Experiment, done: Run) -> None:
     elif final is not None and done.ended in (None, "steps", "max_seconds"):
         ends_by_itself = experiment.config.optimizer.name == "quasi_newton"
         if ends_by_itself or not converged(final):
-            screen.say(not_converged(final, len(done.steps)))
+            limit = "--max-seconds" if done.ended == "max_seconds" else "--steps"
+            screen.say(not_converged(final, len(done.steps), limit))
 
 
 def _why_risen(experiment: Experiment, done: Run) -> str:
@@ -67,7 +68,7 @@ def ended_text(experiment: Experiment, done: Run) -> str:
         return f"ended because {section.until} was reached, after {steps} of {counted('step', section.steps)}"
     if done.ended == "patience":
         patience = counted("step", section.patience or 0)
-        return f"ended because nothing improved in {patience}, after {steps} of {section.steps}"
+        return f"ended because nothing improved in {patience}, after {steps} of {section.steps:,}"
     if done.ended == "max_seconds":
         return f"ended after {section.max_seconds:g} s of training, and {steps} of {counted('step', section.steps)}"
     if done.ended == "converged":
@@ -93,8 +94,15 @@ def converged(final: FinalModel) -> bool:
     return final.gradient_left <= CONVERGED and final.gradient_left * high / low <= 1.0
 
 
-def not_converged(final: FinalModel, steps: int) -> str:
-    """Return a sentence on how far training has converged, and what may hinder it."""
+def not_converged(final: FinalModel, steps: int, limit: str) -> str:
+    """Return a sentence on how far training has converged, and what may hinder it.
+
+    Arguments:
+        final: the model at the end, in figures.
+        steps: how many steps were taken.
+        limit: the option that ended them.
+    """
+    more = f"more {'time' if limit == '--max-seconds' else 'steps'} ({limit})"
     said = (
         f"training has not converged: after {counted('step', steps)} the gradient is "
         f"{final.gradient_left:.2g} times as long as at the start"
@@ -103,8 +111,8 @@ def not_converged(final: FinalModel, steps: int) -> str:
     if scales is not None and scales[1] > 10.0 * scales[0]:
         said += (
             f", and the scales of the columns range from {scales[0]:.2g} to {scales[1]:.2g} (root mean square); the "
-            "smallest are learned last. Bring them to one scale, or take more steps (--steps)"
+            f"smallest are learned last. Bring them to one scale, or take {more}"
         )
     else:
-        said += "; more steps (--steps) would bring it closer"
+        said += f"; {more} would bring it closer"
     return said

@@ -95,6 +95,9 @@ class Comparison:
         first = Experiment.from_config(configs[0], reading)
         folder = Path(config.run.out) if config.run.out else next_free(RUNS, f"compare-{first.data.name}")
         check_free(folder, config.run.overwrite)
+        if not (schemes or config.scheme) and first.config.run.workers != workers:  # fewer, as there are few samples
+            workers = first.config.run.workers
+            texts = paper_schemes(workers)
         names = _names(texts, workers)
         experiments = [
             first.with_scheme(text, folder / place, name)

@@ -114,6 +114,9 @@ class Experiment:
         minimised = config.problem.model_copy(update={"loss": loss, "l2": l2})
         problem = parts.build_problem(data, minimised, config.data.worker_path)
         initial = None if earlier is None or trained is None else _initial(trained, earlier, data, loss)
+        if (fitted := _fitted(config, problem)) is not config:
+            config, text = fitted, chosen_scheme(fitted)
+            scheme = parse_scheme(text, config.run.workers)
         _check_tasks(scheme, text, problem)
         delays = parts.build_delays(config.delays.model or (PUBLISHED_DELAYS if data.published else "none()"))
         optimizer = _optimizer(config, text, data, minimised, problem.heaviest)
@@ -342,6 +345,14 @@ def _initial(trained: TrainedModel, folder: Path, data: Dataset | ShardedDataset
     except InvalidArgument as error:
         said = f"run.initial ({str(folder)!r}): {error}"
         raise InvalidArgument("run.initial", error.rule, str(folder), sentence=said) from None
+
+
+def _fitted(config: Config, problem: Problem) -> Config:
+    """Return the configuration, with one worker a sample if nobody said how many and there are fewer samples."""
+    said = "workers" in config.run.model_fields_set
+    if said or isinstance(problem, ShardedProblem) or problem.n_samples >= config.run.workers:
+        return config
+    return config.model_copy(update={"run": config.run.model_copy(update={"workers": problem.n_samples})})
 
 
 def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:

@@ -23,6 +23,9 @@ Ctrl-C or a signal, ended by the exception `Unreachable`, `Diverged` or `Records
 _SMOOTHED = 50
 """The largest number of steps over which a loss is smoothed."""
 
+_ROUNDING = 1e-9
+"""Share of a loss by which it may rise through rounding alone."""
+
 _ENOUGH = 5
 """Number of loss estimates from parts of the data that are needed for a meaningful mean."""
 
@@ -153,7 +156,7 @@ class Run:
     def rise(self) -> Rise | None:
         """How far the training loss has risen from its best, smoothed over a tenth of the steps; None if it has not.
 
-        A rise by less than a tenth of its fall does not count, nor does one that noise may account for.
+        A rise by less than a tenth of its fall does not count, nor does one that noise or rounding may account for.
         Points that an optimizer tried and rejected do not count.
         """
         taken = [row for row in self.steps if row.loss is not None and not row.rejected]
@@ -172,7 +175,7 @@ class Run:
         place = int(means.argmin())
         best, last = float(means[place]), float(losses[-width:].mean())
         noise = 2.0 * float(losses[-width:].std()) / width**0.5 if width > 1 else 0.0
-        if last - best <= 0.1 * (float(losses[0]) - best) + noise:
+        if last - best <= 0.1 * (float(losses[0]) - best) + noise + _ROUNDING * abs(best):
             return None
         return Rise(best, taken[place + width - 1].step, last, _all_counted(taken[-width:]))
 

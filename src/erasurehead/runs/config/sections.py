@@ -214,7 +214,13 @@ class RunSection(_Section):
         option="--engine",
         metavar="NAME",
     )
-    workers: int = _key(30, "Number of workers.", option="--workers, -w", metavar="N", ge=1)
+    workers: int = _key(
+        30,
+        "Number of workers; one a row by default, where there are fewer rows for training.",
+        option="--workers, -w",
+        metavar="N",
+        ge=1,
+    )
     steps: int = _key(
         100,
         "Most steps of the optimizer; 1000 for quasi_newton, which ends when it has converged.",
