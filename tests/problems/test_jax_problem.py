@@ -12,8 +12,11 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from erasurehead import codes, problems
+from erasurehead import codes, problems, schemes, train
+from erasurehead.delays import Exponential
+from erasurehead.engines import VirtualEngine
 from erasurehead.errors import InvalidArgument, MissingExtra
+from erasurehead.optimizers import QuasiNewton
 from erasurehead.problems.mini_batches import draw_batch
 from erasurehead.training.programs import build_programs
 
@@ -82,6 +85,20 @@ def test_the_sum_of_the_tasks_is_the_gradient_and_what_remains_is_that_of_the_re
 
 
 @pytest.mark.slow
+def test_the_default_solver_takes_a_loss_on_all_its_data_to_a_minimum() -> None:
+    """Rosenbrock's valley, which a method of gradients goes along for thousands of steps."""
+
+    def valley(x: Any, batch: Any) -> Any:
+        return (batch * ((1.0 - x[0]) ** 2 + 100.0 * (x[1] - x[0] ** 2) ** 2)).mean()
+
+    made = problems.jax(valley, np.array([-1.2, 1.0]), np.ones(24))
+    assert not made.stochastic
+    assert problems.jax(valley, np.array([-1.2, 1.0]), np.ones(24), batch_size=3).stochastic
+    run = train(made, schemes.adaptive(4), QuasiNewton(made.initial()), VirtualEngine(Exponential(0.5, seed=0)), 300)
+    assert run.ended == "converged"
+    np.testing.assert_allclose(run.x, 1.0, rtol=1e-5)
+
+
 def test_mini_batches_come_from_seed_task_and_step_and_replicas_agree() -> None:
     made = problem(batch_size=4, seed=7)
 

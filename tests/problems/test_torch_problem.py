@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead import problems
+from erasurehead import problems, schemes, train
+from erasurehead.delays import Exponential
+from erasurehead.engines import VirtualEngine
 from erasurehead.errors import InvalidArgument, MissingExtra
+from erasurehead.optimizers import QuasiNewton
 
 torch = pytest.importorskip("torch", reason="problems.torch needs PyTorch: pip install 'erasurehead[torch]'")
 nn = torch.nn
@@ -71,6 +74,23 @@ def test_dropout_is_the_same_for_every_replica_other_in_every_step_and_off_in_ev
     assert torch.equal(torch.random.get_rng_state(), state)  # the user's own numbers go on as they were
     assert made.loss(x) == pytest.approx(by_hand(x)[0], rel=1e-13)
     assert module.training
+
+
+def test_only_mini_batches_and_random_numbers_make_a_problem_stochastic() -> None:
+    assert not problems.torch(linear(), (X, Y), MSE).stochastic
+    assert problems.torch(linear(), (X, Y), MSE, batch_size=5).stochastic
+    dropping = nn.Sequential(nn.Dropout(0.01), linear())
+    assert problems.torch(dropping, (X, Y), MSE).stochastic
+    assert not problems.torch(dropping.eval(), (X, Y), MSE).stochastic
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_default_solver_takes_a_module_on_all_its_data_to_the_optimum(dtype: str) -> None:
+    made = problems.torch(linear(getattr(torch, dtype)), (X, Y), MSE)
+    run = train(made, schemes.adaptive(4), QuasiNewton(made.initial()), VirtualEngine(Exponential(0.5, seed=0)), 300)
+    assert run.ended == "converged"
+    least = np.linalg.lstsq(np.c_[X, np.ones(41)], Y[:, 0], rcond=None)[1][0] / 41
+    assert made.objective(run.x) == pytest.approx(least, rel=1e-10 if dtype == "float64" else 1e-5)
 
 
 def test_data_sets_with_a_length_are_read() -> None:

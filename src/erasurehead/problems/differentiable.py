@@ -21,6 +21,9 @@ from erasurehead.problems.trees import Nest, check_data, rows_of
 _MOST_ROWS = 4096
 """Batch size with which the coordinator evaluates a loss over all samples."""
 
+_TRIED_ROWS = 8
+"""Number of samples on which a model shows whether it draws random numbers."""
+
 _PROBE = 8
 """Number of samples on which a loss is first tried."""
 
@@ -51,6 +54,14 @@ class Differentiated(ABC):
     @abstractmethod
     def loss(self, x: Array, batch: Any) -> float:
         """Return the mean loss over a batch, with the model in evaluation mode."""
+
+    def draws(self, batch: Any) -> bool:
+        """Return whether the model draws random numbers in training, such as for dropout.
+
+        Arguments:
+            batch: a batch as returned by `place`.
+        """
+        return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +122,8 @@ class DifferentiableProblem(Problem):
     """The mean of the user's own loss over all samples, plus a penalty; see `jax` and `torch`.
 
     A step's gradient is that of all samples, or of `batch_size` samples of each task, which are drawn from the seed,
-    the task and the step: its expectation is the full gradient, and replicas of a task send the same.
+    the task and the step: its expectation is the full gradient, and replicas of a task send the same. Without
+    `batch_size` the problem is stochastic only if the model draws random numbers of its own.
 
     Arguments:
         model: the loss, as it runs on workers.
@@ -126,7 +138,6 @@ class DifferentiableProblem(Problem):
         measure: function that returns quality measures on the test samples, by name.
     """
 
-    stochastic = True  # of mini-batches, or with noise of the model's own
     convex = False
 
     def __init__(
@@ -140,6 +151,8 @@ class DifferentiableProblem(Problem):
         self.batch_size = None if batch_size is None else check_count("batch_size", batch_size, 1, n_samples)
         self._model, self._whole, self._first, self._data = model, whole, initial, data
         self._test, self._measure = test, measure
+        few = rows_of(data, slice(0, min(n_samples, _TRIED_ROWS)))
+        self.stochastic = self.batch_size is not None or model.draws(model.place(few))
 
     @property
     def regularizer(self) -> Penalty:

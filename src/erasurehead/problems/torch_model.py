@@ -90,6 +90,13 @@ class TorchModel(Differentiated):
         with self._ready(noise), torch_library().no_grad():
             return self.value([one.detach() for _, one in self.named], batch)
 
+    def draws(self, batch: Any) -> bool:
+        torch = torch_library()
+        with self._ready(0), torch.no_grad():
+            before = torch.get_rng_state()
+            self.value([one.detach() for _, one in self.named], batch)
+            return not torch.equal(before, torch.get_rng_state())
+
     def tensors(self, x: Array) -> dict[str, Any]:
         """Return the parameters that a vector holds, by name."""
         return {name: leaf for (name, _), leaf in zip(self.named, self._split(x), strict=True)}
