@@ -12,6 +12,7 @@ from erasurehead import delays
 from erasurehead.delays import Bootstrap, Trace, fit, fit_trace
 from erasurehead.delays.fitting import Uncertain
 from erasurehead.delays.stationarity import block_length
+from erasurehead.engines import LateWork
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import forecast, if_worse, plan, rounds_to_settle
 from erasurehead.planning.forecasts import mean_error
@@ -125,10 +126,18 @@ def test_worse_delays_cost_those_that_wait_for_everybody_most() -> None:
     worse = if_worse(found)
     assert worse.regret >= 1.0
     assert worse.advised.seconds_per_step > found.best.seconds_per_step
-    same = if_worse(found, factor=1.0)
-    assert same.advised.seconds_per_step == pytest.approx(found.best.seconds_per_step, rel=0.1)
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_worse_delays_never_make_a_step_sooner(setting: str, late: LateWork) -> None:
+    """They are forecast with fewer steps than the plan, which must not show."""
+    found = plan(delays.Exponential(0.5, seed=0), 12, 0.1, (setting,), late=late)
+    by_factor = [if_worse(found, factor=factor).advised.seconds_per_step for factor in (1.0, 1.5, 2.0)]
+    assert by_factor[0] == pytest.approx(found.best.seconds_per_step, rel=1e-9)
+    assert by_factor == sorted(by_factor)
 
 
 def test_what_uses_late_messages_is_not_forecast() -> None:
-    with pytest.raises(InvalidArgument, match="must be one that uses no late messages"):
+    with pytest.raises(InvalidArgument, match="must not use late messages"):
         forecast("asynchronous()", 6, delays.Exponential(0.5, seed=0), late="carry")
