@@ -19,7 +19,7 @@ from erasurehead.delays import Exponential, NoDelay, Pareto
 from erasurehead.engines import Cast, Dithered, TopK, VirtualEngine, Wire
 from erasurehead.errors import Diverged, InvalidArgument
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers import QuasiNewton
+from erasurehead.optimizers import Nesterov, Optimizer, QuasiNewton
 from erasurehead.problems import LeastSquares, LinearProblem, LogisticRegression, SoftmaxRegression, TwoLayerNetwork
 from erasurehead.problems.base import Problem, Shard
 from erasurehead.problems.penalties import L1
@@ -239,6 +239,19 @@ def test_a_first_model_at_which_it_overflows_is_one() -> None:
     steep = Steep(factor=2000.0)
     with pytest.raises(Diverged, match=r"not finite.*l2 gives it one"):
         fit(steep, optimizer=QuasiNewton(np.ones(4)), engine=VirtualEngine(NoDelay()))
+
+
+@pytest.mark.parametrize("optimizer", [QuasiNewton, lambda x: Nesterov(x, 0.1)])
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_a_first_model_whose_penalty_alone_overflows_is_one_too(
+    optimizer: Callable[[Array], Optimizer], late: Any
+) -> None:
+    """Gradients are finite there: 2e197 for the penalty, and at most 1 for the loss."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    one = LogisticRegression(X, np.sign(X[:, 0]), l2=1e-3)
+    with pytest.raises(Diverged, match="the objective is not finite"), np.errstate(over="ignore"):
+        train(one, schemes.adaptive(6), optimizer(np.full(3, 1e200)), VirtualEngine(Exponential(0.1, seed=0), late), 50)
 
 
 def test_without_curvature_it_is_plain_lbfgs() -> None:

@@ -170,7 +170,7 @@ class QuasiNewton(Optimizer):
         self._decision, self.rejected = {"act": "wait"}, False
         if self._few is not None and self._early_step(self._few, estimate):
             return
-        if estimate is None:
+        if estimate is None or self.value == math.inf:  # where gradients are finite, their penalty need not be
             if self.value == math.inf and self._asks_curvature:
                 self._asks_curvature, self.rejected = False, True  # squares of large numbers overflow: no bound, then
             elif self.value == math.inf and self._base is not None:

@@ -70,13 +70,15 @@ class StepRunner:
         Raises:
             TimeIsUp: if the run's time is over first.
             Unreachable: if the wait rule can no longer be met.
-            Diverged: if the estimate, or the model that it leads to, is not finite.
+            Diverged: if the estimate, the objective that comes with it, or the model that it leads to is not finite.
         """
         optimizer = self._optimizer
         order, result = self._gather()
         gradient, loss = self._penalised(result, order)
         plain = not (self._problem.stochastic or self._problem.regularizer.sharp)
         exact = plain and not order.coefficients and result.exact
+        if loss is not None and not math.isfinite(loss) and not optimizer.trying:  # gradients may be finite there
+            raise Diverged(DIVERGED.format(step=order.step, what="objective is"))
         neglected = self._count(order, result)
         with uninterrupted():  # once the model has moved, the step must be recorded
             optimizer.share, optimizer.exact = result.share, result.exact

@@ -155,7 +155,12 @@ class Stopping:
             self.optimum = find_optimum(self.problem, self.first)
 
     def converged(self, norm: float) -> bool:
-        """Record the norm of an exact gradient; return whether the run has converged."""
+        """Record the norm of an exact gradient; return whether the run has converged.
+
+        A norm whose square is beyond float64 is infinite, and says nothing.
+        """
+        if not math.isfinite(norm):
+            return self.ended is not None
         if self._first_norm is None:
             self._first_norm = norm
         self._norm = norm
