@@ -80,6 +80,20 @@ def test_texts_are_categories_on_request_only(tmp_path: Path) -> None:
     assert read(path, "sold", one_hot="all").n_columns == 7 + 3 + 4 + 1
 
 
+def test_digits_in_groups_are_a_name_and_no_number_wherever_they_stand(tmp_path: Path) -> None:
+    """Python takes `2020_01` for 202001."""
+    months = "".join(f"2020_{month:02},{month},{month + 0.5}\n" for month in (1, 2, 3, 1, 2, 3, 2, 1))
+    path = _file(tmp_path, "month,a,y\n" + months)
+    with pytest.raises(
+        DataError, match="line 2, column 'month': '2020_01' is not a number; name the column in one_hot"
+    ):
+        read(path, "y")
+    assert read(path, "y", one_hot=["month"]).n_columns == 3 + 1 + 1
+    later = _file(tmp_path, "a,y\n" + "1,0.5\n2,1.5\n" * 4 + "1_000,2.5\n")
+    with pytest.raises(DataError, match="line 10, column 'a': '1_000' is not a number"):
+        read(later, "y")
+
+
 def test_a_column_combined_but_not_encoded_itself_must_hold_numbers_or_be_categorical(tmp_path: Path) -> None:
     path = _file(tmp_path, HOUSES)
     with pytest.raises(DataError, match="column 'town': 'Ely' is not a number; name the column in one_hot"):

@@ -61,6 +61,8 @@ def test_columns_are_counted_from_zero_if_a_zero_comes_up(tmp_path: Path, text: 
     [
         ("x 1:2", "the label 'x' is not a finite number"),
         ("nan 1:2", "the label 'nan' is not a finite number"),
+        ("1_0 1:2", "the label '1_0' is not a finite number"),
+        ("1 1:2_5", "the pair '1:2_5' is not of the form index:value"),
         ("1 2", "the pair '2' is not of the form index:value"),
         ("1 2:", "the pair '2:' is not of the form index:value"),
         ("1 :2", "the pair ':2' is not of the form index:value"),

@@ -93,6 +93,7 @@ class TestRemarks:
         ("worker,step,seconds\n0,0,-1\n", {}, r"line 2: seconds must be a finite number of at least 0, but it is -1"),
         ("worker,step,seconds\n0,0,1\n0,1,nan\n", {}, r"line 3: seconds must be a finite"),
         ("worker,step,seconds\n0,0,fast\n", {}, r"line 2: seconds must be a number, but it is 'fast'"),
+        ("worker,step,seconds\n0,0,1_5\n", {}, r"line 2: seconds must be a number, but it is '1_5'"),
         ("worker,step,seconds\n0,0\n", {}, r"line 2: seconds must be a number, but it is None"),
         ("worker,round,latency\n0,0,1\n", {}, r"no column 'step', 'seconds'; it has worker, round, latency"),
         ("worker,step,seconds\n0,0,1\n", {"columns": {"load": "tasks"}}, "no column 'tasks'"),

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from erasurehead._internal.digits import in_groups
 from erasurehead._internal.storage import Folder
 from erasurehead._internal.user_files import BROKEN, beginning, check_text, open_bytes, other_encoding, readable
 from erasurehead.delays.run_traces import read_arrivals
@@ -258,6 +259,8 @@ def _number(
     try:
         value = float(row[column])
     except (TypeError, ValueError):
+        value = None
+    if value is None or in_groups(str(row[column])):
         raise DataError(f"{path}, line {line}: {column} must be a number, but it is {row[column]!r}.") from None
     if whole and math.isfinite(value) and not value.is_integer():
         raise DataError(f"{path}, line {line}: {column} must be a whole number, but it is {row[column]!r}.")

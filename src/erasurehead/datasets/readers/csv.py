@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.digits import in_groups
 from erasurehead.datasets.readers.delimiters import guess_delimiter, separated
 from erasurehead.datasets.readers.files import Lines, text_lines
 from erasurehead.datasets.readers.index_columns import is_numbering, named
@@ -30,12 +31,12 @@ _NO_ROW = "leave that row out, or fill it in, as every row needs its label"
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text is a number, including infinity and NaN."""
+    """Return whether a text is a number, including infinity and NaN; `2020_01` is none, whatever Python makes of it."""
     try:
         float(text)
     except ValueError:
         return False
-    return True
+    return not in_groups(text)
 
 
 class Fault(Exception):
@@ -66,7 +67,7 @@ class _NumberBuilder(Builder):
 
     def add(self, fields: Sequence[str]) -> None:
         try:
-            part = np.fromiter(map(float, fields), np.float64, len(fields))
+            part = None if in_groups(fields) else np.fromiter(map(float, fields), np.float64, len(fields))
         except ValueError:
             part = None
         if part is None or not np.isfinite(part).all():

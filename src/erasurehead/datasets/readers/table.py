@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.digits import in_groups
 from erasurehead.errors import DataError
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "?")
@@ -197,8 +198,11 @@ def plain(value: float) -> str:
 
 
 def parse(text: str) -> float:
-    """Return the number in a text; NaN if it is not a number."""
+    """Return the number in a text; NaN if it is not a number, or has digits in groups as Python writes them (`1_000`).
+
+    In data these are names, such as `2020_01`.
+    """
     try:
-        return float(text)
+        return math.nan if in_groups(text) else float(text)
     except ValueError:
         return math.nan
