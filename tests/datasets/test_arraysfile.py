@@ -25,12 +25,17 @@ def test_matrices_of_scipy_and_numpy_are_read(tmp_path: Path) -> None:
 def test_files_that_hold_no_matrix_are_refused(tmp_path: Path) -> None:
     (tmp_path / "text.npy").write_text("1,2,3\n")
     (tmp_path / "text.npz").write_text("1,2,3\n")
-    np.savez(tmp_path / "other.npz", a=DENSE)
     np.save(tmp_path / "objects.npy", np.array([{}, {}], dtype=object), allow_pickle=True)
     (tmp_path / "cut.npy").write_bytes((tmp_path / "objects.npy").read_bytes()[:20])
-    for name in ("text.npy", "text.npz", "other.npz", "objects.npy", "cut.npy"):
+    for name in ("text.npy", "text.npz", "objects.npy", "cut.npy"):
         with pytest.raises(DataError, match=f"{name} is not a matrix of numbers saved by scipy or numpy"):
             read_arrays(tmp_path / name)
+
+
+def test_an_archive_of_numpy_is_refused_with_what_would_do(tmp_path: Path) -> None:
+    np.savez(tmp_path / "other.npz", X=DENSE, y=DENSE[:, 0])
+    with pytest.raises(DataError, match=r"other\.npz is not a sparse matrix .*save_npz; save a dense one, and labels"):
+        read_arrays(tmp_path / "other.npz")
 
 
 def test_the_width_and_the_base_of_svmlight_files_may_be_given(tmp_path: Path) -> None:

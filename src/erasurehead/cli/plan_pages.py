@@ -261,8 +261,8 @@ def beyond(page: Page) -> tuple[str, ...]:
         if share > 0.0:
             said.append(
                 f"By default, train uses {item.setting} ({item.seconds_per_step:.4g} s a step), whose optimizer "
-                f"chooses its step sizes itself. It is quicker if it needs less than {share:.0%} of the steps of exact "
-                "gradient descent; add --data to measure that."
+                f"chooses its step sizes itself. It is quicker if it needs less than {100.0 * share:.2g}% of the steps "
+                "of exact gradient descent; add --data to measure that."
             )
     worse = if_worse(page.plan)
     if worse.best.setting == worse.advised.setting:

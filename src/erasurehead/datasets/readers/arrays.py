@@ -84,16 +84,18 @@ def _load_npz(path: Path) -> Any:
 
     try:
         with zipfile.ZipFile(path) as archive:
-            check_memory(f"{path}, unpacked,", _COPIES * sum(entry.file_size for entry in archive.infolist()))
+            entries = archive.infolist()
+        if "format.npy" not in [entry.filename for entry in entries]:  # by which scipy says how it is stored
+            raise DataError(
+                f"{path} is not a sparse matrix of scipy.sparse.save_npz; save a dense one, and labels, with "
+                "numpy.save: one array in each file."
+            )
+        check_memory(f"{path}, unpacked,", _COPIES * sum(entry.file_size for entry in entries))
         loaded: Any = sparse.load_npz(path)
         check_sparse_indices(loaded, str(path))
         return sparse.csr_array(loaded)
     except DataError:
         raise
-    except KeyError:
-        raise DataError(
-            f"{path} is not a sparse matrix of scipy.sparse.save_npz; save a dense one with numpy.save."
-        ) from None
     except _UNREADABLE as error:
         raise DataError(f"{path} is not a matrix of numbers saved by scipy or numpy ({error}).") from None
 
