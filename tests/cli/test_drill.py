@@ -80,7 +80,7 @@ def test_a_broken_promise_is_said_and_is_the_exit_code(typed: Typed, tmp_path: P
         (("--delays", "none()"), "delays must make each step take"),
         (("--records", "maybe"), "run.records (--records) must be"),
         (("--on-suspicion", "pray"), "faults.suspected (--on-suspicion) must be"),
-        (("--out", "full"), "out must be a folder that is empty or not there"),
+        (("--out", "full"), "out must be an empty folder, or one that does not exist yet"),
     ],
 )
 def test_bad_input_is_one_sentence(typed: Typed, tmp_path: Path, options: tuple[object, ...], sentence: str) -> None:

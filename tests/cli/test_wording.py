@@ -43,7 +43,7 @@ PLAN = ("plan", "--delays", "exponential(0.5)", "--workers", 6)
         (("drill", "--schedule", "nofile.toml"), "The schedule file 'nofile.toml' cannot be read: No such file"),
         (("drill", "--schedule", "shop.csv"), "The schedule file 'shop.csv' is not TOML"),
         (("drill", "--schedule", "."), "The schedule file '.' is a folder. Name a file."),
-        (("drill", "--out", "shop.csv"), "--out must be a folder that is empty or not there"),
+        (("drill", "--out", "shop.csv"), "--out must be an empty folder, or one that does not exist yet"),
         (("drill", "--out", "/proc/x"), "The drill's folder '/proc/x' cannot be written to: nothing can be made in"),
         ((*PLAN, "--current", "magic"), "--current must use known names"),
         ((*PLAN, *SHOP, "--target", "speed=3"), "--target must name a metric of the problem"),

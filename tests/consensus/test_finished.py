@@ -95,7 +95,7 @@ def test_what_is_no_fair_race_is_said_or_refused(place: Path, tmp_path: Path) ->
     with pytest.raises(InvalidArgument, match="runs must be two or more, but it is 1"):
         compare_finished([place / "peers"])
     RunFolder.create(tmp_path / "empty")
-    with pytest.raises(DataError, match="still going on, or was cut off"):
+    with pytest.raises(DataError, match="still in progress, or was cut off"):
         compare_finished([place / "peers", tmp_path / "empty"])
 
 

@@ -232,7 +232,7 @@ def test_what_cannot_be_is_said_before_anything_starts(
 
 
 def test_a_graph_is_needed_with_its_peers(problem: LogisticRegression) -> None:
-    with pytest.raises(InvalidArgument, match="peers must be stated"):
+    with pytest.raises(InvalidArgument, match="peers must be given if the graph is a text"):
         train(problem, "ring()", steps=1, rate=0.1)
     with pytest.raises(InvalidArgument, match="peers must be 3"):
         train(problem, Graph(3, ((0, 1), (1, 2))), peers=4, steps=1, rate=0.1)

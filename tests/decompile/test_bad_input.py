@@ -66,7 +66,7 @@ def uniform(x: Any) -> Any:
         ),
         (changing, "two traces of it differ"),
         (calling, r"pure_callback .* calls back into Python .*line \d+, in calling"),
-        (foreign, r"of_a_library cannot be decompiled to jax: no rule is known .*line \d+, in foreign"),
+        (foreign, r"of_a_library cannot be decompiled to jax: there is no rule .*line \d+, in foreign"),
         (mutable, "mutable reference"),
         (uniform, "hidden state"),
         (lambda x: x[x > 0], "JAX cannot trace it .*depend on the data"),

@@ -158,7 +158,7 @@ def test_workers_that_are_not_there_and_folders_that_are_used_are_refused(tmp_pa
         Drill(Settings(workers=6), FaultSchedule((Fault("kill", 1.0, 9),)), tmp_path / "drill")
     (tmp_path / "used").mkdir()
     (tmp_path / "used" / "note").touch()
-    with pytest.raises(InvalidArgument, match="out must be a folder that is empty or not there"):
+    with pytest.raises(InvalidArgument, match="out must be an empty folder, or one that does not exist yet"):
         Drill(Settings(workers=6), out=tmp_path / "used")
 
 

@@ -27,7 +27,7 @@ Look up gradient codes: list all, show one, compare several.
   Every code: what it guarantees, and when to choose it.
 
 [bold]erasurehead codes show cyclic_mds n_workers=30 stragglers=5[/bold]
-  One code: parameters, guarantee and source; given its parameters, also its cost.
+  One code: parameters, guarantee and source; with parameters, its cost, too.
 
 [bold]erasurehead codes compare 'fractional_repetition(30, load=5)' \\
     'regular(30, load=5)' 'projective_plane(5)' --out runs/codes[/bold]

@@ -21,7 +21,8 @@ Race several schemes: same data, same delays, same first model.
   30 processes, exponential delays of mean 0.5 s.
 
 [bold]erasurehead compare --engine virtual --steps 50 --target auc=0.84[/bold]
-  The same on a virtual clock, with the time that each takes to reach an AUC of 0.84.
+  The same on a virtual clock, with the time that each takes to reach an AUC
+  of 0.84.
 
 [bold]erasurehead compare --data houses.csv --label price -w 12 \\
     -s uncoded -s 'exact(load=2)'[/bold]

@@ -13,15 +13,15 @@ from erasurehead.cli.wording import Command
 
 HELP = """Look up what a run file may contain.
 
-Lists its keys, and prints a JSON schema with which editors complete and check them.
+Lists its keys, and prints a JSON schema with which editors check them.
 """
 
 _SCHEMA = """
 Print the JSON schema of run files.
 
 [bold]erasurehead config schema > erasurehead.schema.json[/bold]
-  Editors with TOML support use it to complete, explain and check keys: make the
-  first line of a run file [italic]#:schema ./erasurehead.schema.json[/italic]
+  Editors with TOML support use it to complete, explain and check keys: make
+  the first line of a run file [italic]#:schema ./erasurehead.schema.json[/italic]
   (Taplo, Even Better TOML). A run file with a section [italic]\\[consensus][/italic]
   is checked as one of erasurehead consensus, any other as one of training
   with a coordinator.

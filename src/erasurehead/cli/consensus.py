@@ -40,7 +40,8 @@ only for some of them.
 [bold]erasurehead consensus --engine processes \\
     --delays 'shifted_exponential(shift=0.05, mean=0.05)'[/bold]
   Real peers: processes of this machine that wait for their delays. With
-  --engine mpi, peers are ranks: mpiexec -n 11 erasurehead consensus --engine mpi ...
+  --engine mpi, peers are ranks:
+  mpiexec -n 11 erasurehead consensus --engine mpi ...
 
 [bold]erasurehead consensus --resume runs/x[/bold]
   Continue a run that was cut off, from its newest checkpoint, to the bit.

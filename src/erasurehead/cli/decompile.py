@@ -15,7 +15,7 @@ Print a JAX function, or its gradient, as Python to read, edit and run.
 
 [bold]erasurehead decompile my.py:loss --grad \\
     --example 'float32[3]' --example 'float32[100,3]'[/bold]
-  The gradient with respect to the first argument, for arguments of these types.
+  The gradient with respect to the first argument, for these types.
 
 [bold]erasurehead decompile my.py:loss --grad --backend numpy --out g.py[/bold]
   The same, to be run without JAX; the types are those that my.py annotates,

@@ -48,8 +48,8 @@ Fit distributions to a trace, and rank them.
 
 Fits are by maximum likelihood, which takes censoring into account, and ranked
 by Akaike's criterion (AIC), where differences below 2 mean nothing. The gap
-is the largest distance of the P-P plot from the diagonal; beside it stands the
-gap that chance alone would leave.
+is the largest distance of the P-P plot from the diagonal; beside it stands
+the gap that chance alone would leave.
 """
 
 _SHOW = """
@@ -61,7 +61,7 @@ Describe a trace or a delay model.
 """
 
 _CONVERT = """
-Write a trace with our column names, as CSV or Parquet depending on the file's ending.
+Write a trace with our column names, as CSV or Parquet by the file's ending.
 
 [bold]erasurehead delays convert runs/houses delays.parquet[/bold]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from erasurehead.drills.verdicts import Findings
 
 HELP = """
-Rehearse the faults that clusters inflict on a run, and check that it survives.
+Rehearse the faults that clusters inflict on a run: does it survive them?
 
 [bold]erasurehead drill[/bold]
   30 workers, ten minutes of virtual time: workers are killed, stopped,
@@ -29,7 +29,7 @@ Rehearse the faults that clusters inflict on a run, and check that it survives.
   started by mpiexec, and with ray, whose cluster is started here.
 
 [bold]erasurehead drill --seed 7 --kinds kill,corrupt[/bold]
-  Another schedule, of these two kinds only. The same seed gives the same schedule.
+  Another schedule, of these two kinds only. The same seed gives the same one.
 
 [bold]erasurehead drill --schedule drills/virtual-7-1/faults.toml[/bold]
   The fault schedule of an earlier drill once more.

@@ -28,8 +28,8 @@ Cut a file into shards, so that each worker reads its own part of the data.
   training on the file itself gives, to the bit.
 
 [bold]erasurehead train --data /data/clicks --data-at '/scratch/{host}/clicks'[/bold]
-  The workers see the folder elsewhere, for example on a disk of their own. A
-  worker needs only the files of its tasks; this machine needs all other files.
+  The workers see the folder elsewhere, for example on a disk of their own.
+  A worker needs only the files of its tasks; this machine needs all others.
 
 [bold]erasurehead shard --check /scratch/clicks[/bold]
   Is a copy complete? Every file is read, and its checksum compared.

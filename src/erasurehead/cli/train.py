@@ -20,7 +20,7 @@ HELP = """
 Train one model, and record the run in a folder.
 
 [bold]erasurehead train[/bold]
-  The paper's Amazon data on 30 processes, to the optimum, with nothing to set.
+  Train on the paper's Amazon data, on 30 processes, with nothing to set.
 
 [bold]erasurehead train --preset paper[/bold]
   The same data with the paper's scheme, optimizer and step size.
@@ -37,9 +37,9 @@ Train one model, and record the run in a folder.
   The same run again, on the virtual clock, with the same arrivals and model.
 
 [bold]erasurehead train --resume runs/x[/bold]
-  Continue a run that was cut off, from its newest checkpoint; Ctrl-C, SIGTERM,
-  SIGHUP and SIGUSR1 write one before they end a run. A finished run continues
-  if --steps is raised: [italic]--resume runs/x --steps 202[/italic].
+  Continue a run that was cut off, from its newest checkpoint. Ctrl-C,
+  SIGTERM, SIGHUP and SIGUSR1 write one before they end a run. A finished run
+  continues if --steps is raised: [italic]--resume runs/x --steps 202[/italic].
 
 [bold]erasurehead train --data new.csv --initial runs/x[/bold]
   A new run that begins with the model of another, column by column.
