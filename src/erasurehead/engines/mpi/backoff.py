@@ -18,8 +18,8 @@ _SAFE = 0.75  # of the usual interval is waited for in long sleeps
 _SURE = 0.03  # the longest of these, in seconds
 _CLOSE = 10  # looks in the time of a usual interval after that
 
-IDLE = 0.01
-"""Longest sleep between two looks of a rank in the first second of a wait, in seconds; later it may be 1% of it."""
+IDLE = 0.005
+"""Longest sleep between two looks of a rank in the first half second of a wait, in seconds; later it may be 1% of it."""
 
 ALERT = 1e-3
 """The same for the coordinator, which is only one, and has work to do as soon as a message is in."""
@@ -32,7 +32,7 @@ class Backoff:
     """Sleeps between two looks. Each is twice as long as the one before, until something has come.
 
     Arguments:
-        idle: longest sleep in the first second, in seconds.
+        idle: longest sleep as long as the wait is shorter than 100 times that, in seconds.
     """
 
     def __init__(self, idle: float = IDLE) -> None:
