@@ -19,7 +19,8 @@ _SURE = 0.03  # the longest of these, in seconds
 _CLOSE = 10  # looks in the time of a usual interval after that
 
 IDLE = 0.005
-"""Longest sleep between two looks of a rank in the first half second of a wait, in seconds; later it may be 1% of it."""
+"""Longest sleep between two looks of a rank in the first half second of a wait, in seconds; later it may be 1% of the
+wait."""
 
 ALERT = 1e-3
 """The same for the coordinator, which is only one, and has work to do as soon as a message is in."""
