@@ -36,10 +36,10 @@ test test-quick test-thorough: export OPENBLAS_NUM_THREADS := 1
 test test-quick test-thorough: export OMP_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-# Three more than there are cores: as many of them run tests of real engines, which wait for most of their time.
-TEST := $(BIN)/python -m pytest -q -n 5 --dist loadgroup --no-loadscope-reorder
+# Two more than there are cores: those that come first, of real engines, wait for processes for most of their time.
+TEST := $(BIN)/python -m pytest -q -n 4 --dist loadgroup --no-loadscope-reorder
 # None of the quick ones waits for anything.
-QUICK := $(subst -n 5,-n 2,$(TEST))
+QUICK := $(subst -n 4,-n 2,$(TEST))
 # Where the tests are that measure time: the others need not be collected for them.
 ALONE = $(BIN)/python -m pytest -q -m alone $(shell grep -rl --include='*.py' 'mark\.alone' tests)
 
