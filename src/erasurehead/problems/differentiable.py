@@ -21,11 +21,8 @@ from erasurehead.problems.trees import Nest, check_data, rows_of
 _MOST_ROWS = 4096
 """Batch size with which the coordinator evaluates a loss over all samples."""
 
-_TRIED_ROWS = 8
-"""Number of samples on which a model shows whether it draws random numbers."""
-
 _PROBE = 8
-"""Number of samples on which a loss is first tried."""
+"""Number of samples on which a loss is first tried, and shows whether it draws random numbers."""
 
 
 class Differentiated(ABC):
@@ -151,7 +148,7 @@ class DifferentiableProblem(Problem):
         self.batch_size = None if batch_size is None else check_count("batch_size", batch_size, 1, n_samples)
         self._model, self._whole, self._first, self._data = model, whole, initial, data
         self._test, self._measure = test, measure
-        few = rows_of(data, slice(0, min(n_samples, _TRIED_ROWS)))
+        few = rows_of(data, slice(0, min(n_samples, _PROBE)))
         self.stochastic = self.batch_size is not None or model.draws(model.place(few))
 
     @property
