@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
@@ -53,9 +55,20 @@ def cyclic_repetition(
     (4, 3, True)
     """
     n_workers = check_count("n_workers", n_workers)
-    s, load = stragglers_and_load(stragglers, load, n_workers)
-    random = generator_of(seed)
+    s, _ = stragglers_and_load(stragglers, load, n_workers)
     draws = _affordable(n_workers, s) if draws is None else check_count("draws", draws)
+    return _best_of(n_workers, s, check_count("seed", seed, at_least=0), draws)
+
+
+@lru_cache(maxsize=8)  # one code is often made several times: for each scheme of a comparison, and to resume
+def _best_of(n_workers: int, s: int, seed: int, draws: int) -> GradientCode:
+    """Return the code of the draw with the smallest coefficients, with what float64 makes of it.
+
+    Arguments:
+        n_workers, seed, draws: as for `cyclic_repetition`.
+        s: number of stragglers to tolerate.
+    """
+    random, load = generator_of(seed), s + 1
     candidates = (_coefficients(n_workers, s, random) for _ in range(draws))
     coefficients = min(candidates, key=lambda candidate: float(np.abs(candidate).max()))
     largest = float(np.abs(coefficients).max())

@@ -155,7 +155,7 @@ def fit(figure: Figure) -> None:
     """
     texts = importlib.import_module("matplotlib.text")
     ticker = importlib.import_module("matplotlib.ticker")
-    for axes in figure.findobj(importlib.import_module("matplotlib.axes").Axes):
+    for axes in figure.axes:  # those of its subfigures, too
         for axis in (axes.xaxis, axes.yaxis):
             if isinstance(axis.get_major_formatter(), ticker.ScalarFormatter) and axis.get_scale() == "linear":
                 axis.set_major_formatter(ticker.FuncFormatter(_written))
@@ -183,7 +183,7 @@ def fit(figure: Figure) -> None:
 def _beyond(figure: Figure) -> set[int]:
     """Return the `id` of each number beyond the end of its axis, which matplotlib keeps and never draws."""
     found: set[int] = set()
-    for axes in figure.findobj(importlib.import_module("matplotlib.axes").Axes):
+    for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             low, high = sorted(axis.get_view_interval())
             margin = 1e-9 * (high - low)

@@ -107,6 +107,8 @@ class View:
     @property
     def pending(self) -> IntArray:
         """Messages that may still come, ascending."""
+        if self.whole:
+            return np.flatnonzero(~self._is_in)
         hoped = np.zeros(self.code.n_messages, dtype=bool)
         hoped[self.code.messages_of_workers(np.fromiter(self.able, dtype=np.int64))] = True
         hoped[list(self.refused)] = False
