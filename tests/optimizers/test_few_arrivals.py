@@ -106,6 +106,41 @@ def test_the_test_of_noise_asks_for_more_arrivals_and_then_for_all() -> None:
     assert early(run) < 40
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_where_noise_has_the_upper_hand_the_next_model_is_lower_than_those_before(seed: int) -> None:
+    """It is their mean: each of the models is pulled to the optimum of the few parts that it saw last."""
+    one, models = problem("sorted"), []
+
+    class Keep(Callback):
+        def on_step_end(self, row: Any, x: Array) -> None:
+            models.append(one.objective(x))
+
+    run = fit(one, Exponential(0.5, seed=seed), evaluate_every=0, callbacks=[Keep()])
+    asked = [1, *(row.decision.get("arrivals", 0) for row in run.steps[: early(run)])]
+    changed = [step for step in range(early(run)) if asked[step] != asked[step + 1]]
+    assert changed
+    before = 0
+    for step in changed:
+        assert models[step] < np.median(models[before:step])
+        before = step
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_steps_that_agree_end_after_twice_as_many_as_it_took_to_hear_every_part(seed: int) -> None:
+    """All tasks of the same rows, of columns that depend on each other: no noise, and far to go."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 12)) @ (rng.standard_normal((12, 12)) * 4.0 ** -np.arange(12))
+    one = LeastSquares(np.tile(X, (30, 1)), np.tile(rng.standard_normal(40), 30), l2=1e-9)
+    run = fit(one, Exponential(0.5, seed=seed), evaluate_every=0)
+    parts: set[int] = set()
+    heard = 0
+    for step in range(early(run)):
+        parts |= {row.message // 3 for row in run.arrivals if row.step == step and row.used}
+        heard = heard or (step + 1 if len(parts) == WORKERS // 3 else 0)
+    assert early(run) == 2 * heard
+    assert run.steps[early(run) - 1].decision["why"] == "heard"
+
+
 @pytest.mark.parametrize("what", ["l1", "carry", "other scheme"])
 def test_where_few_arrivals_are_of_no_use_all_orders_are_for_whole_gradients(what: str) -> None:
     one = problem(penalty=L1(0.01) if what == "l1" else None)

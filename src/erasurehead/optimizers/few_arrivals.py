@@ -14,6 +14,8 @@ from erasurehead.optimizers.scaling import POWERS, scalings, spreads
 
 _MOST_NUMBERS = 2**22  # of all gradients that are kept: 32 MiB, and as much for the models that they are of
 _MOST_ROUNDS = 100
+_OVER = 2  # times as many rounds as it took to hear every part, after which the steps end
+_NEWER = 3  # power of a model's number that is its weight in the mean: the newer, the more
 _AGREED = 5  # successive estimates, after which their agreement says something
 _LARGEST_SHARE = 0.2  # of the data, up to which an estimate is rough; beyond it a whole gradient is worth its time
 
@@ -30,11 +32,14 @@ class FewArrivals:
     multi-batch L-BFGS method for machine learning", 2016).
 
     Once successive estimates do not agree any more (the sum of the cosines between them, after five at least, is
-    negative: the test of Pflug, 1983, for noise that has the upper hand), twice as many arrivals are waited for. It is
-    over when those would be more than a fifth of the data; when every part has been heard, which takes as long as one
-    whole gradient where delays are exponential; or when a whole gradient has come nearly as soon. What is lost where
-    rough steps are of no use is therefore of the order of one gradient. There is no guarantee for these steps, as there
-    is none for stochastic gradients of constant length but a neighbourhood of the minimum.
+    negative: the test of Pflug, 1983, for noise that has the upper hand), the model becomes the mean of those since the
+    number of arrivals was chosen, in which newer ones weigh more (polynomial-decay averaging: Shamir and Zhang,
+    "Stochastic gradient descent for non-smooth optimization", 2013), and twice as many arrivals are waited for. It is
+    over when those would be more than a fifth of the data; when it has taken twice as many steps as it took to hear
+    every part, which is as long as two whole gradients where delays are exponential; or when a whole gradient has come
+    nearly as soon. What is lost where rough steps are of no use is therefore of the order of one or two gradients.
+    There is no guarantee for these steps, as there is none for stochastic gradients of constant length but a
+    neighbourhood of the minimum.
 
     Arguments:
         penalty: curvature of the penalty along each parameter, shape (n_parameters,).
@@ -58,6 +63,9 @@ class FewArrivals:
         self._pairs: list[tuple[float, list[float], list[float]]] = []
         self._before: Array | None = None  # the estimate of the last round
         self._cosines: list[float] = []
+        self._heard = 0  # after how many rounds every part had been heard; 0 while some are missing
+        self._mean: Array | None = None  # of the models since the number of arrivals was last changed
+        self._models = 0  # how many those are
 
     @property
     def note(self) -> dict[str, Any]:
@@ -109,8 +117,15 @@ class FewArrivals:
         scaled = estimate / diagonals[self.chosen]
         self._agree(estimate, scaled, diagonals[self.chosen])
         self._rounds += 1
-        self._go_on(came / len(parts))
-        return x - self.scale * scaled
+        there = x - self.scale * scaled
+        self._average(there)
+        return self._go_on(came / len(parts), there)
+
+    def _average(self, x: Array) -> None:
+        """Take a model into the mean (Shamir and Zhang, 2013, section 3.2: polynomial-decay averaging)."""
+        self._models += 1
+        weight = (_NEWER + 1) / (self._models + _NEWER)
+        self._mean = x if self._mean is None else (1.0 - weight) * self._mean + weight * x
 
     def _of_all(self, own: Array, curvature: Array, share: float, covered: float) -> Array:
         """Scale what some parts say up to all data.
@@ -167,20 +182,26 @@ class FewArrivals:
             lengths = product(before, before / diagonal) * product(estimate, scaled)
             self._cosines.append(product(before, scaled) / math.sqrt(lengths) if lengths > 0.0 else 0.0)
 
-    def _go_on(self, share: float) -> None:
-        """Decide for how many arrivals the next order asks, or that it is over.
+    def _go_on(self, share: float, x: Array) -> Array:
+        """Decide for how many arrivals the next order asks, or that it is over; return the model to go on from.
 
         Arguments:
             share: of the samples, that one part has.
+            x: the newest model.
         """
         if len(self._cosines) >= _AGREED and sum(self._cosines) < 0.0:
+            assert self._mean is not None
+            x, self._mean, self._models = self._mean, None, 0
             self._arrivals, self._cosines, self._before = 2 * self._arrivals, [], None
             if self._arrivals > max(1.0, _LARGEST_SHARE / share):
                 self.why = "noise"
         if self.bound is not None:
-            self.why = "heard"
+            self._heard = self._heard or self._rounds
+        if 0 < _OVER * self._heard <= self._rounds:
+            self.why = self.why or "heard"
         elif self._rounds >= _MOST_ROUNDS:
             self.why = self.why or "rounds"
+        return x
 
     # --- its state --------------------------------------------------------------------------------------------------
 
@@ -200,6 +221,9 @@ class FewArrivals:
             "pairs": [[bent, list(steps), list(changes)] for bent, steps, changes in self._pairs],
             "before": self._before,
             "cosines": list(self._cosines),
+            "heard": self._heard,
+            "mean": self._mean,
+            "models": self._models,
         }
 
     @classmethod
@@ -217,4 +241,6 @@ class FewArrivals:
         ]
         made._before = None if state["before"] is None else np.asarray(state["before"])
         made._cosines = list(map(float, state["cosines"]))
+        made._heard, made._models = int(state["heard"]), int(state["models"])
+        made._mean = None if state["mean"] is None else np.asarray(state["mean"])
         return made

@@ -145,7 +145,8 @@ class QuasiNewton(Optimizer):
         `few`: it came from few arrivals, and the next order asks for `arrivals`; `agreement` is the mean cosine between
         successive estimates, `step` the length of the steps, and `scaling` the power of the curvatures by which they
         are scaled. `whole`: likewise, but the next gradients are whole, because (`why`) successive estimates disagree
-        (`"noise"`), every part of the data was heard (`"heard"`), or too many rounds went by without that (`"rounds"`).
+        (`"noise"`), every part of the data was heard long ago (`"heard"`), or too many rounds went by without that
+        (`"rounds"`).
         Where the parts that came no longer match the earlier ones, because the code was resized or tasks are lost,
         `why` is `"unknown"`, and there is nothing else.
         `accept`: the model is the base of a new search, whose first step promises to lower the objective by `promise`,

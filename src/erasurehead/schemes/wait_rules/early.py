@@ -17,9 +17,9 @@ from erasurehead.schemes.wait_rules.residual import Decodable
 from erasurehead.schemes.wait_rules.selection import kth_smallest
 from erasurehead.schemes.wait_rules.view import View
 
-_LOOK = 4.0  # a probing order waits this many times as long as its first arrival took, and then estimates the rest
-_WORTH = 16.0  # few arrivals pay where a whole gradient takes at least this many times as long as the first arrival
-_STILL_WORTH = 8.0  # and this many times as long as later arrivals have taken on average
+_LOOK = 2.0  # a probing order waits this many times as long as its first arrival took, and then estimates the rest
+_WORTH = 4.0  # few arrivals pay where a whole gradient takes at least this many times as long as the first arrival
+_STILL_WORTH = 2.0  # and this many times as long as later arrivals have taken on average
 _FEW_ROUNDS = 3  # rounds before that average is used
 _WHOLE = Decodable()
 
@@ -29,12 +29,12 @@ class Early(WaitRule):
     """Stop after as many arrivals as the order asks for, or once they give the full gradient.
 
     The order's note has `arrivals`, the number to wait for, and `probing`. A probing order finds out whether few
-    arrivals come much sooner than a whole gradient. It waits four times as long as the first arrival took, and then
+    arrivals come much sooner than a whole gradient. It waits twice as long as the first arrival took, and then
     estimates from the arrivals so far when the rest are to be expected, as if a worker that is still out were as likely
     to answer in one moment as in the next (which holds for exponential delays, beyond what the first arrival took). It
-    stops if a whole gradient takes more than 16 times as long as the first arrival; otherwise it goes on to the full
-    gradient, so that nothing is lost where nobody is slow, but no longer than those 16 times. If the arrivals of later
-    orders then turn out to take more than an eighth of that time each, the next order waits for the full gradient, too.
+    stops if a whole gradient takes more than 4 times as long as the first arrival; otherwise it goes on to the full
+    gradient, so that nothing is lost where nobody is slow, but no longer than those 4 times. If the arrivals of later
+    orders then turn out to take more than half of that time each, the next order waits for the full gradient, too.
     The code's groups must be replicas.
     """
 
