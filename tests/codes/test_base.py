@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -142,3 +143,50 @@ def test_arrays_of_a_structure_are_copies_that_cannot_be_changed() -> None:
     assert code.structure.weights.tolist() == [1, 1, 1]
     with pytest.raises(ValueError, match="read-only"):
         code.structure.weights[0] = 3
+
+
+def test_a_read_only_matrix_is_taken_as_it_is_meant_whatever_its_storage():
+    entries, columns, starts = (
+        np.array([1.0, 2.0, 0.0, 5.0, 1.0, 1.0]),
+        np.array([2, 2, 0, 1, 1, 0]),
+        np.array([0, 3, 6]),
+    )
+    mapped = sparse.csr_array((entries, columns, starts), shape=(2, 3))  # duplicates, a stored zero, unsorted columns
+    for array in (mapped.data, mapped.indices, mapped.indptr):
+        array.flags.writeable = False
+    code = GradientCode("mapped", {}, mapped, np.arange(2), n_workers=2, n_tasks=3)
+    assert code.encoding.nnz == 3
+    assert code.tasks_of(0).tolist() == [2]
+    assert code.loads.tolist() == [1, 2]
+    assert code.coefficients(0).tolist() == [[3.0]]
+    assert code.coefficients(1).tolist() == [[1.0], [6.0]]
+    assert code.messages_of(1).tolist() == [1]
+
+
+def test_numbers_of_any_type_make_a_code_and_anything_else_is_refused_in_a_sentence():
+    half = Fraction(1, 2)
+    rows = [[half, 1, 0], [0, 1, -1], [half, 0, 1]]
+    given = {"name": "own", "parameters": {}, "encoding": rows, "owner": [0, 1, 2], "n_workers": 3, "n_tasks": 3}
+    assert GradientCode(**given).encoding.toarray().tolist() == [[0.5, 1, 0], [0, 1, -1], [0.5, 0, 1]]
+    for wrong, said in (
+        ({"owner": [0, 0.5, 1]}, "owner must be a list of whole numbers"),
+        ({"owner": [[0], [1], [2]]}, "owner must be a list of whole numbers"),
+        ({"owner": []}, "owner must name the worker of each message"),
+        ({"encoding": [["a", 1, 0]] * 3}, "encoding must be numbers"),
+        ({"n_workers": "3"}, "n_workers must be a whole number"),
+        ({"tolerance": -1}, "tolerance must be at least 0"),
+        ({"groups": [0, 0, 0.5]}, "groups must be a list of whole numbers"),
+    ):
+        with pytest.raises(InvalidArgument, match=said):
+            GradientCode(**{**given, **wrong})
+
+
+def test_a_worker_or_message_that_there_is_not_is_refused_also_below_zero():
+    code = fractional_repetition(6, load=2)
+    for ask in (code.messages_of, code.tasks_of, code.tasks_of_message, code.coefficients):
+        for number in (-1, 6):
+            with pytest.raises(InvalidArgument, match=rf"must be among 0..5, but it is {number}"):
+                ask(number)
+    for ask in (code.messages_of_workers, code.messages_without):
+        with pytest.raises(InvalidArgument, match="must be a list of whole numbers"):
+            ask([0.5])

@@ -109,3 +109,19 @@ def test_an_approximate_code_is_taken_when_asked() -> None:
 def test_what_is_refused(build: Callable[[], GradientCode], message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
         build()
+
+
+def test_a_matrix_that_is_none_is_refused_in_a_sentence():
+    entries = {"shape": [2, 2], "row": [0, 1], "column": [0, 1], "value": [1.0, 1.0]}
+    for wrong, said in (
+        ([[1, 2], [3]], "matrix must be numbers, in rows of equal length"),
+        ([["a", 1], [1, 2]], "matrix must be numbers"),
+        ([[10**400, 1], [1, 1]], "matrix must be numbers"),
+        (entries | {"row": [0, 2]}, "matrix.row must be among 0..1, but it is 2"),
+        (entries | {"column": [0, 0.5]}, "matrix.column must be a list of whole numbers"),
+        (entries | {"value": [1.0]}, "matrix must have a row, a column and a value for each entry"),
+        (entries | {"shape": [2]}, "matrix.shape must be the numbers of messages and of columns"),
+    ):
+        with pytest.raises(InvalidArgument, match=said):
+            custom(wrong)
+    assert custom(entries).n_tasks == 2

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from erasurehead.codes import GradientCode, communication_efficient_groups, cyclic_repetition, partial_stragglers
+from erasurehead.codes import (
+    GradientCode,
+    communication_efficient_groups,
+    cyclic_repetition,
+    partial_stragglers,
+    transforms,
+)
 from erasurehead.decoding import Blocks, LeastSquaresDecoder, NullSpace, make_decoder
 from erasurehead.decoding.subcodes import components
 
@@ -85,3 +91,20 @@ def test_components_number_blocks_from_zero():
     assert blocks[0] == blocks[2] != blocks[1] == blocks[4]
     assert sorted(set(blocks.tolist())) == [0, 1]
     assert blocks[3] == blocks[0]  # it says nothing, and is counted to the first
+
+
+def test_a_sequence_in_which_nothing_comes_from_a_kind_of_blocks():
+    code = communication_efficient_groups(5, load=3, n_pieces=2)  # blocks of three workers and of two
+    decoder = make_decoder(code)
+    assert isinstance(decoder, Blocks)
+    for workers in ([0, 1, 2], [3, 4], [4]):
+        expected = [best_residual(code, workers[:count]) for count in range(1, len(workers) + 1)]
+        assert decoder.residuals(workers).tolist() == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("n_workers", [4, 8])
+def test_a_code_of_several_pieces_of_which_losses_leave_nothing(n_workers):
+    code = communication_efficient_groups(n_workers, load=4, n_pieces=2)
+    left = transforms.shortened(code, range(1, n_workers))
+    assert left.encoding.nnz == 0
+    assert make_decoder(left).decode(range(n_workers)).residual == 1.0

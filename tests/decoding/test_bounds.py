@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasurehead import codes
-from erasurehead.decoding import OneStep, adversarial_threshold, make_decoder, one_step_bound, spectral_bound
+from erasurehead.decoding import (
+    OneStep,
+    adversarial_threshold,
+    analyse,
+    make_decoder,
+    mean_residual,
+    one_step_bound,
+    spectral_bound,
+    worst_case,
+)
 from erasurehead.decoding.bounds import is_biregular
 from erasurehead.errors import InvalidArgument
 
@@ -80,3 +89,19 @@ def test_bad_input():
         spectral_bound(codes.projective_plane(2), 8)
     with pytest.raises(InvalidArgument, match=r"lie in \[0, 1\]"):
         adversarial_threshold(codes.projective_plane(2), 1.5)
+
+
+def test_bounds_and_worst_cases_count_workers_where_one_sends_the_messages_of_two():
+    ones = codes.GradientCode("ones", {}, np.ones((3, 1)), [0, 0, 2], n_workers=3, n_tasks=1)
+    assert not is_biregular(ones)
+    assert spectral_bound(ones, 2) == 1.0  # workers 0 and 2 may straggle
+    assert worst_case(ones, 2).residual == pytest.approx(1.0)
+    assert mean_residual(ones, [2]).mean[0] == pytest.approx(1 / 3, abs=0.2)
+    assert np.isnan(analyse(ones, [1]).curves.one_step).all()
+
+
+def test_a_code_without_coefficients_has_trivial_bounds():
+    nothing = codes.GradientCode("nothing", {}, np.zeros((2, 2)), [0, 1], n_workers=2, n_tasks=2)
+    assert spectral_bound(nothing, 1) == 2.0
+    assert one_step_bound(nothing, 1) == math.inf
+    assert analyse(nothing).curves.worst.tolist() == [2.0, 2.0, 2.0]

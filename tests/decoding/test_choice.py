@@ -21,6 +21,7 @@ from erasurehead.decoding import (
     UniformOverlap,
     make_decoder,
 )
+from erasurehead.errors import InvalidArgument
 
 from .helpers import check_consistent
 
@@ -130,3 +131,11 @@ def test_equal_sets_give_equal_residuals_whatever_came_twice():
             twice.add(message)
         assert once.residual() == pytest.approx(twice.residual(), abs=1e-9)
         assert once.decoding().weights.tobytes() == twice.decoding().weights.tobytes()
+
+
+@pytest.mark.parametrize("family", codes.catalogue(), ids=lambda family: family.name)
+def test_messages_that_a_code_has_not_are_refused(family):
+    code = family.example_code
+    for message in (-1, code.n_messages):
+        with pytest.raises(InvalidArgument, match=f"messages must be among 0..{code.n_messages - 1}, but it is"):
+            make_decoder(code).decode([message])

@@ -82,10 +82,15 @@ def settle(matrix: SparseMatrix) -> SparseMatrix:
 
 
 def is_settled(matrix: SparseMatrix) -> bool:
-    """Whether a matrix came from `settle`, so that it is read-only and may be shared."""
+    """Whether a matrix is as `settle` leaves it, so that it may be shared.
+
+    That it is read-only does not suffice: so are matrices that were mapped from a file or from shared memory.
+    """
     if matrix.format != "csr" or matrix.dtype != np.float64:
         return False
-    return not (matrix.data.flags.writeable or matrix.indices.flags.writeable or matrix.indptr.flags.writeable)
+    if matrix.data.flags.writeable or matrix.indices.flags.writeable or matrix.indptr.flags.writeable:
+        return False
+    return bool(matrix.has_canonical_format and matrix.data.all())
 
 
 def frozen(value: object) -> object:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from erasurehead._internal.arrays import Array, BoolArray, IntArray
+from erasurehead._internal.arrays import Array, BoolArray, IntArray, real_numbers, whole_numbers
 from erasurehead.codes.assemble import is_settled, settle
 from erasurehead.codes.call_text import call_text
 from erasurehead.codes.equal_rows import first_equal_row
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import invalid
+from erasurehead.errors import check_count, invalid
 
 if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
@@ -68,24 +68,28 @@ class GradientCode:
 
     def __post_init__(self) -> None:
         for name in ("n_workers", "n_tasks", "n_pieces"):
-            if getattr(self, name) < 1:
-                raise invalid(name, "must be at least 1", getattr(self, name))
+            object.__setattr__(self, name, check_count(name, getattr(self, name)))
+        if self.tolerance is not None:
+            object.__setattr__(self, "tolerance", check_count("tolerance", self.tolerance, at_least=0))
         # A settled matrix is read-only and shared; any other is copied, so that nobody can change this code.
         encoding = self.encoding
         if np.iscomplexobj(encoding):
             raise invalid("encoding", "must be real", "a complex matrix", "give a complex row as two real ones")
         if not (sparse.issparse(encoding) and is_settled(encoding)):
-            encoding = settle(sparse.csr_array(encoding).astype(np.float64))
-        expected = (len(self.owner), self.n_tasks * self.n_pieces)
+            given = encoding if sparse.issparse(encoding) else real_numbers("encoding", encoding)
+            encoding = settle(sparse.csr_array(given).astype(np.float64))
+        owner = whole_numbers("owner", self.owner)
+        if not len(owner):
+            raise invalid("owner", "must name the worker of each message, of which there is at least one", [])
+        expected = (len(owner), self.n_tasks * self.n_pieces)
         if encoding.shape != expected:
             raise invalid("encoding", f"must have shape (messages, n_tasks * n_pieces) = {expected}", encoding.shape)
         if not np.isfinite(encoding.data).all():
             raise invalid("encoding", "must be finite", "a matrix with NaN or infinity")
-        owner = np.array(self.owner, dtype=np.int64)
-        if len(owner) and (owner.min() < 0 or owner.max() >= self.n_workers):
+        if owner.min() < 0 or owner.max() >= self.n_workers:
             bad = int(owner.min()) if owner.min() < 0 else int(owner.max())
             raise invalid("owner", f"must name workers 0..{self.n_workers - 1}", bad)
-        groups = None if self.groups is None else np.array(self.groups, dtype=np.int64)
+        groups = None if self.groups is None else whole_numbers("groups", self.groups)
         if groups is not None and groups.shape != owner.shape:
             raise invalid("groups", f"must have one entry for each of {len(owner)} messages", groups.shape)
         if groups is not None and (groups.min() < 0 or not np.bincount(groups).all()):
@@ -143,8 +147,14 @@ class GradientCode:
         """Number of messages that each worker sends per step, shape (n_workers,)."""
         return np.diff(self._message_index[1])
 
+    @cached_property
+    def one_message_each(self) -> bool:
+        """Whether every worker sends exactly one message, so that s stragglers are s missing messages."""
+        return self.n_messages == self.n_workers and bool((self.messages_per_worker == 1).all())
+
     def messages_of(self, worker: int) -> IntArray:
         """Return the messages of a worker in the order in which it sends them."""
+        worker = self._one_of("worker", worker, self.n_workers)
         order, starts = self._message_index
         return order[starts[worker] : starts[worker + 1]]
 
@@ -159,7 +169,7 @@ class GradientCode:
             InvalidArgument: if a straggler is not a worker, or is named twice, or there are more stragglers than
                 workers.
         """
-        gone = np.array(stragglers, dtype=np.int64)
+        gone = whole_numbers("stragglers", stragglers)
         if len(gone) > self.n_workers:
             raise invalid("stragglers", f"must be at most the {self.n_workers} workers", len(gone))
         missing = self._among(gone)
@@ -167,8 +177,14 @@ class GradientCode:
             raise invalid("stragglers", "must name nobody twice", np.sort(gone).tolist())
         return np.flatnonzero(~missing[self.owner])
 
+    @staticmethod
+    def _one_of(argument: str, number: int, count: int) -> int:
+        if not 0 <= number < count:
+            raise invalid(argument, f"must be among 0..{count - 1}", number)
+        return number
+
     def _among(self, workers: Sequence[int] | IntArray) -> BoolArray:
-        chosen = np.array(workers, dtype=np.int64)
+        chosen = whole_numbers("workers", workers)
         if len(chosen) and (chosen.min() < 0 or chosen.max() >= self.n_workers):
             bad = int(chosen.min()) if chosen.min() < 0 else int(chosen.max())
             raise invalid("workers", f"must be among 0..{self.n_workers - 1}", bad)
@@ -178,18 +194,18 @@ class GradientCode:
 
     def tasks_of(self, worker: int) -> IntArray:
         """Return the tasks that a worker holds, ascending."""
-        held = self.assignment
+        worker, held = self._one_of("worker", worker, self.n_workers), self.assignment
         return np.sort(held.indices[held.indptr[worker] : held.indptr[worker + 1]]).astype(np.int64)
 
     def tasks_of_message(self, message: int) -> IntArray:
         """Return the tasks whose partial gradients a message combines, ascending."""
-        encoding = self.encoding
+        message, encoding = self._one_of("message", message, self.n_messages), self.encoding
         columns = encoding.indices[encoding.indptr[message] : encoding.indptr[message + 1]]
         return np.unique(columns // self.n_pieces).astype(np.int64)
 
     def coefficients(self, message: int) -> Array:
         """Return the coefficients of a message over its own tasks, shape (tasks of the message, n_pieces)."""
-        encoding = self.encoding
+        message, encoding = self._one_of("message", message, self.n_messages), self.encoding
         span = slice(encoding.indptr[message], encoding.indptr[message + 1])
         tasks, local = np.unique(encoding.indices[span] // self.n_pieces, return_inverse=True)
         table = np.zeros((len(tasks), self.n_pieces))

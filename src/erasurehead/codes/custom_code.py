@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from scipy import sparse
 
-from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray, real_numbers, whole_numbers
 from erasurehead.codes.assemble import generator_of
 from erasurehead.codes.augmented import augmented_weights
 from erasurehead.codes.base import GradientCode
@@ -104,12 +104,16 @@ def custom(
 
 def _checked_matrix(matrix: Matrix) -> SparseMatrix:
     raw: Any = _from_mapping(matrix) if isinstance(matrix, Mapping) else matrix
-    raw = raw if sparse.issparse(raw) else np.array(raw)
+    try:
+        raw = raw if sparse.issparse(raw) else np.array(raw)
+    except ValueError:
+        raise invalid("matrix", "must be numbers, in rows of equal length", raw) from None
     if raw.ndim != 2 or not min(raw.shape):
         raise invalid("matrix", "must have one row a message and one column a task", f"an array of shape {raw.shape}")
     if np.iscomplexobj(raw):
         hint = "give the real and the imaginary part of each row as two rows with the same owner"
         raise invalid("matrix", "must be real", "a complex matrix", hint)
+    raw = raw if sparse.issparse(raw) else real_numbers("matrix", raw)
     encoding = cast("SparseMatrix", sparse.csr_array(raw, dtype=np.float64, copy=True))
     encoding.sum_duplicates()
     encoding.eliminate_zeros()
@@ -133,9 +137,18 @@ def _checked_matrix(matrix: Matrix) -> SparseMatrix:
 def _from_mapping(matrix: Mapping[str, Sequence[float]]) -> SparseMatrix:
     if set(matrix) != {"shape", "row", "column", "value"}:
         raise invalid("matrix", "must have the keys shape, row, column and value", sorted(matrix))
-    rows, columns = np.array(matrix["row"], dtype=np.int64), np.array(matrix["column"], dtype=np.int64)
-    n_rows, n_columns = (int(extent) for extent in matrix["shape"])
-    values = np.array(matrix["value"], dtype=np.float64)
+    rows, columns = (whole_numbers(f"matrix.{key}", matrix[key]) for key in ("row", "column"))
+    values, shape = real_numbers("matrix.value", matrix["value"]), whole_numbers("matrix.shape", matrix["shape"])
+    if len(shape) != 2 or shape.min() < 1:
+        raise invalid("matrix.shape", "must be the numbers of messages and of columns, at least 1", shape.tolist())
+    n_rows, n_columns = shape.tolist()
+    for key, places, extent in (("row", rows, n_rows), ("column", columns, n_columns)):
+        if len(places) and not 0 <= places.min() <= places.max() < extent:
+            bad = int(places.min()) if places.min() < 0 else int(places.max())
+            raise invalid(f"matrix.{key}", f"must be among 0..{extent - 1}", bad)
+    if not rows.shape == columns.shape == values.shape:
+        got = [len(rows), len(columns), values.size]
+        raise invalid("matrix", "must have a row, a column and a value for each entry", got)
     return sparse.csr_array((values, (rows, columns)), shape=(n_rows, n_columns))
 
 

@@ -40,7 +40,7 @@ def partial_stragglers(code: GradientCode, slowness: float) -> GradientCode:
     >>> code.n_tasks, code.load, code.messages_of(1).tolist()
     (48, 6, [2, 3])
     """
-    if code.n_pieces != 1 or code.n_messages != code.n_workers or code.loads.min() != code.load:
+    if code.n_pieces != 1 or not code.one_message_each or code.loads.min() != code.load:
         raise invalid("code", "must have one message a worker, one piece and equal loads", code)
     if not code.tolerance:
         raise invalid("code", "must bear at least one straggler", code, "use fractional_repetition(n, load=2)")

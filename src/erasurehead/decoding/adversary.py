@@ -71,7 +71,7 @@ def worst_case(
     """
     s = check_count("stragglers", stragglers, at_least=0, at_most=code.n_workers)
     decoder = make_decoder(code) if decoder is None else decoder
-    if isinstance(decoder, UniformOverlap) and code.n_messages == code.n_workers:
+    if isinstance(decoder, UniformOverlap) and code.one_message_each:
         chosen = np.arange(s)
         return WorstCase(chosen, decoder.residual_with(code.n_workers - s), True)
     if isinstance(decoder, FirstPerGroup):

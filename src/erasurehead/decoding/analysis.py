@@ -191,7 +191,7 @@ def _worst(
 
 
 def _one_step(code: GradientCode, counts: IntArray, decoder: Decoder) -> Array:
-    if code.n_pieces != 1 or code.n_messages != code.n_workers:
+    if code.n_pieces != 1 or not code.one_message_each:
         return np.full(len(counts), np.nan)
     try:
         one_step = OneStep(code, optimal=decoder)

@@ -58,12 +58,12 @@ def mean_residual(
         seed: seed of the orders.
         decoder: an optimal decoder; `make_decoder(code)` if None.
     """
-    counts = np.array([check_count("stragglers", int(s), at_least=0, at_most=code.n_workers) for s in stragglers])
+    counts = np.array([check_count("stragglers", s, at_least=0, at_most=code.n_workers) for s in stragglers])
     decoder = make_decoder(code) if decoder is None else decoder
     nothing = np.zeros(len(counts))
     if isinstance(decoder, FirstPerGroup):
         return MeanResidual(counts, _groups(decoder, counts), nothing, 0)
-    if isinstance(decoder, UniformOverlap) and code.n_messages == code.n_workers:
+    if isinstance(decoder, UniformOverlap) and code.one_message_each:
         mean = np.array([decoder.residual_with(code.n_workers - int(s)) for s in counts])
         return MeanResidual(counts, mean, nothing, 0)
     random = stream("mean residual", seed)

@@ -13,6 +13,7 @@ from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.exactness import EXACT as EXACT
 from erasurehead.decoding.products import backward
+from erasurehead.errors import invalid
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,9 +100,16 @@ class Decoder(ABC):
         """Return a session without any messages yet."""
 
     def decode(self, messages: Iterable[int]) -> Decoding:
-        """Decode one set of arrived messages, given in any order."""
-        session = self.begin()
-        session.extend(messages)
+        """Decode one set of arrived messages, given in any order.
+
+        Raises:
+            InvalidArgument: if the code has no such message.
+        """
+        arrived, session = as_messages(messages), self.begin()
+        if len(arrived) and not 0 <= arrived.min() <= arrived.max() < self.code.n_messages:
+            bad = int(arrived.min()) if arrived.min() < 0 else int(arrived.max())
+            raise invalid("messages", f"must be among 0..{self.code.n_messages - 1}", bad)
+        session.extend(arrived)
         return session.decoding()
 
     def residual(self, messages: Iterable[int]) -> float:

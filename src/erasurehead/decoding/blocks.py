@@ -52,7 +52,7 @@ class _Kind:
         if self._direct is None:
             return np.array([self.row_of(pattern) for pattern in patterns.tolist()], dtype=np.int64)
         rows = self._direct[patterns]
-        if rows.min() < 0:
+        if rows.min(initial=0) < 0:  # a kind of block of which nothing has arrived has no patterns at all
             for pattern in set(patterns[rows < 0].tolist()):
                 self._direct[pattern] = self.row_of(pattern)
             rows = self._direct[patterns]

@@ -12,11 +12,13 @@ from erasurehead.errors import check_count, invalid, real
 
 
 def is_biregular(code: GradientCode) -> bool:
-    """Whether coefficients are nonnegative, and all messages and all tasks have equal sums, as the bounds require."""
-    if code.n_pieces != 1 or code.n_messages != code.n_workers or code.encoding.data.min(initial=0.0) < 0:
+    """Whether every worker sends one message, of coefficients of at least 0, and all messages and all tasks have equal
+    sums greater than 0, as the bounds require."""
+    if code.n_pieces != 1 or not code.one_message_each or code.encoding.data.min(initial=0.0) < 0:
         return False
     rows, columns = row_sums(code), backward(code, np.ones(code.n_messages))
-    return bool(np.allclose(rows, rows[0], rtol=1e-9) and np.allclose(columns, columns[0], rtol=1e-9))
+    equal = np.allclose(rows, rows[0], rtol=1e-9) and np.allclose(columns, columns[0], rtol=1e-9)
+    return bool(equal and rows[0] > 0)
 
 
 def spectral_bound(code: GradientCode, stragglers: int) -> float:

@@ -80,7 +80,7 @@ def conditioning(
     seen = list(_seen(code, stragglers, samples, seed, make_decoder(code) if decoder is None else decoder))
     weights, factors, _ = np.array(seen).T
     return Conditioning(
-        largest_coefficient=float(np.abs(code.encoding.data).max()),
+        largest_coefficient=float(np.abs(code.encoding.data).max(initial=0.0)),
         largest_weight=float(weights.max()),
         amplification=float(factors.max()),
         typical=float(np.median(factors)),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def components(code: GradientCode) -> IntArray:
     """Return the connected component of each message, shape (n_messages,): messages that share tasks, even indirectly.
 
-    A message without tasks counts towards the first component.
+    A message without tasks counts towards the first component; if none has any, all are one component.
     """
     from scipy.sparse.csgraph import connected_components
 
@@ -27,8 +27,7 @@ def components(code: GradientCode) -> IntArray:
     links = sparse.csr_array((np.ones(len(rows), dtype=np.int8), (rows, tasks)), shape=(size, size))
     labels = np.asarray(connected_components(links, directed=False)[1])[: code.n_messages]
     some = np.diff(code.encoding.indptr) > 0
-    if some.any():
-        labels[~some] = labels[some][0]  # a message without tasks is not a block: it may go with any
+    labels[~some] = labels[some][0] if some.any() else 0  # a message without tasks is not a block: it may go with any
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 

@@ -6,11 +6,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, cast, final
+from typing import cast, final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, real_numbers
 from erasurehead.delays.written import written
 from erasurehead.errors import invalid, real
 
@@ -137,7 +137,7 @@ def check_rows(model: Delays, rows: object, first: int, count: int, n_workers: i
     Raises:
         InvalidArgument: if these are not delays; the error names step, worker and value.
     """
-    values = numbers(rows, f"what the delay model {model} returns")
+    values = real_numbers(f"what the delay model {model} returns", rows)
     if values.shape != (count, n_workers):
         raise invalid(f"what the delay model {model} returns", f"must have shape {(count, n_workers)}", values.shape)
     wrong = np.argwhere(~(values >= 0.0))
@@ -191,20 +191,6 @@ def rows_at_of(
     if type(model).__module__.startswith("erasurehead."):
         return values
     return check_rows(model, values, step, 1, n_workers)
-
-
-def numbers(values: object, argument: str) -> Array:
-    """Return a user's value as an array of float64.
-
-    Raises:
-        InvalidArgument: if it does not hold numbers, or its rows differ in length.
-    """
-    try:
-        if np.iscomplexobj(cast("Any", values)):
-            raise TypeError
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise invalid(argument, "must be numbers, in rows of equal length", values) from None
 
 
 def room(out: Array | None, count: int, n_workers: int) -> Array:

@@ -8,9 +8,9 @@ from typing import Literal, Self, TypeAlias, cast, final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, BoolArray, IntArray
+from erasurehead._internal.arrays import Array, BoolArray, IntArray, real_numbers
 from erasurehead.delays.absences import ABSENT, Absent, completed
-from erasurehead.delays.base import Delays, numbers
+from erasurehead.delays.base import Delays
 from erasurehead.delays.distributions import grow
 from erasurehead.delays.draws import draw
 from erasurehead.delays.stationarity import effective_rounds, tail_index
@@ -54,7 +54,7 @@ class Bootstrap(Delays):
     unanswered: BoolArray | None = None
 
     def __post_init__(self) -> None:
-        table = numbers(self.table, "table").copy()
+        table = real_numbers("table", self.table).copy()
         if table.ndim != 2 or not table.size or not (table >= 0.0).all() or not np.isfinite(table).any():
             raise invalid("table", "must be seconds of at least 0, some finite, shape (steps, workers)", table.shape)
         if self.keep not in KEEP:

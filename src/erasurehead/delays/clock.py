@@ -13,8 +13,8 @@ from typing import Self, final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
-from erasurehead.delays.base import Delays, numbers, room
+from erasurehead._internal.arrays import Array, real_numbers
+from erasurehead.delays.base import Delays, room
 from erasurehead.delays.distributions import grow
 from erasurehead.delays.draws import draw
 from erasurehead.delays.trace import Trace
@@ -92,7 +92,7 @@ class InOrder(Delays):
     source: str = ""
 
     def __post_init__(self) -> None:
-        table = numbers(self.table, "table").copy()
+        table = real_numbers("table", self.table).copy()
         if table.ndim != 2 or not table.size or not ((table >= 0.0) & np.isfinite(table)).all():
             raise invalid("table", "must be finite seconds of at least 0, shape (rounds, workers)", table.shape)
         check_count("start", self.start, at_least=0)

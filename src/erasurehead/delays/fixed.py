@@ -10,11 +10,11 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, real_numbers
 from erasurehead._internal.resources import check_memory
 from erasurehead._internal.storage.checksums import check_beside
 from erasurehead._internal.user_files import readable
-from erasurehead.delays.base import Delays, numbers, room
+from erasurehead.delays.base import Delays, room
 from erasurehead.delays.script import Script
 from erasurehead.delays.written import written
 from erasurehead.errors import DataError, invalid
@@ -106,7 +106,7 @@ class Recorded(Delays):
     script: Script | None = None
 
     def __post_init__(self) -> None:
-        table = numbers(self.table, "table")
+        table = real_numbers("table", self.table)
         if table.ndim != 3 or not table.size:
             raise invalid("table", "must have shape (units, steps, workers), none of them 0", table.shape)
         if not (table >= 0.0).all():

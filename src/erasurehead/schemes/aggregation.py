@@ -258,7 +258,7 @@ def presence_among_first(code: GradientCode, arrivals: int) -> tuple[float, ...]
 
 
 def _check_replicas(code: GradientCode, rescale: str) -> None:
-    if not code.replicas or code.n_messages != code.n_workers:
+    if not (code.replicas and code.one_message_each):
         raise invalid("rescale", "must be 'coverage' or 'none' for a code whose groups are not replicas", rescale)
 
 
@@ -371,7 +371,7 @@ def rescaling(rescale: str, code: GradientCode, arrivals: int | None) -> Aggrega
     if rescale == "none":
         return Plain()
     if rescale == "coverage":
-        counted = arrivals is not None and code.replicas and code.n_messages == code.n_workers
+        counted = arrivals is not None and code.replicas and code.one_message_each
         if arrivals is None or not counted or _equal_groups(code):
             return ByCoverage()
         if code.n_workers > _MOST_COUNTED:  # unbiased as well
