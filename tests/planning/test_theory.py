@@ -204,6 +204,21 @@ class TestStepTimes:
             additive(3, -1.0, 2.0)
         with pytest.raises(InvalidArgument, match="at most 30"):
             lemma8(30, 3, 31, 1.0)
+        for call in (
+            lambda: lemma8(30, 3, 15, 0.0),
+            lambda: additive(3, 0.1, 0),
+            lambda: scaled(30, 3, math.nan),
+            lambda: predicted_times(CONSTANTS, 30, 3, 15, 0.0, 1.0),
+        ):
+            with pytest.raises(InvalidArgument, match="rate must be greater than 0 and finite"):
+                call()
+        with pytest.raises(InvalidArgument, match="n_tasks must be at least 1"):
+            scaled(0, 1, 1.0)
+        with pytest.raises(InvalidArgument, match="stragglers must be at least 0"):
+            any_but(scaled(30, 3, 1.0), 30, -1)
+
+    def test_whole_numbers_may_be_floats(self) -> None:
+        assert order_statistic(3.0, 2.0) == order_statistic(3, 2)  # pyright: ignore[reportArgumentType]
 
 
 CONSTANTS = Constants(mu=0.1, beta=1.0, sigma=2.0, gap=5.0)
@@ -285,6 +300,10 @@ class TestConvergence:
             (lambda: Constants(0.0, 1.0, 1.0, 1.0), "mu must be greater than 0"),
             (lambda: Constants(2.0, 1.0, 1.0, 1.0), "beta must be at least mu, 2"),
             (lambda: theorem2(CONSTANTS, 30, 1, 11), "c must be at least n ln 2 / r"),
+            (lambda: theorem2(CONSTANTS, 30, 3, 0), "r must be at least 1"),
+            (lambda: theorem2(CONSTANTS, 30, 31, 11), "c must be at most 30"),
+            (lambda: theorem3(CONSTANTS, 30, 0, 11, 1.0), "c must be at least 1"),
+            (lambda: Erasures(6, 2, 3).lemma3(np.ones(3)), "group_gradients must have a row for each of 3 groups"),
             (lambda: theorem1(CONSTANTS, Erasures(30, 3, 0), 30), "waited must be at least 1"),
             (lambda: theorem3(CONSTANTS, 30, 3, 30, 1.0), "r must be at most 29"),
             (lambda: theorem3(CONSTANTS, 30, 3, 15, 9.0), "smaller than the gap, 5"),
@@ -293,6 +312,15 @@ class TestConvergence:
     def test_wrong_numbers_are_refused(self, make: object, said: str) -> None:
         with pytest.raises(InvalidArgument, match=said):
             make()  # pyright: ignore
+
+
+    def test_the_fastest_and_the_slowest_contraction(self) -> None:
+        """A step along a perfectly conditioned objective reaches the optimum; curvatures may differ by 1e17, too."""
+        perfect, flat = Constants(1.0, 1.0, 1.0, 1.0), Constants(1e-17, 1.0, 0.0, 1.0)
+        times = theorem3(perfect, 100, 100, 99, 0.5)
+        assert times.approximate == pytest.approx((100**2 * math.log(100) + 100**2 + 100) / 100)
+        assert lemma1(flat).steps_to(0.5) == math.inf
+        assert lemma1(perfect).steps_to(0.5) == 1.0
 
 
 class TestEstimatedConstants:

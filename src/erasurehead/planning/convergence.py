@@ -62,11 +62,16 @@ class Bound:
         return self.factor**steps * self.gap + self.floor
 
     def steps_to(self, epsilon: float) -> float:
-        """Return the number of steps after which the bound is at most epsilon, not rounded; inf below the floor."""
-        if epsilon <= self.floor:
+        """Return the number of steps after which the bound is at most epsilon, not rounded; inf below the floor.
+
+        It is inf, too, for a contraction so slow that float64 has no factor below 1 for it.
+        """
+        if not epsilon > self.floor:
             return math.inf
         if epsilon >= self.gap + self.floor or self.factor == 0.0:
             return 0.0 if epsilon >= self.gap + self.floor else 1.0
+        if self.factor == 1.0:
+            return math.inf
         return math.log(self.gap / (epsilon - self.floor)) / -math.log(self.factor)
 
 
@@ -111,13 +116,14 @@ def theorem2(constants: Constants, n: int, c: int, r: int, shortened: bool = Tru
     Arguments:
         constants: constants of the objective and its gradients.
         n: number of workers, and of tasks.
-        c: workers in a group, each of which holds the same c tasks.
+        c: workers in a group, each of which holds the same c tasks; from 1 to n.
         r: number of arrivals that are waited for, from 1 to n.
         shortened: as in `theorem1`.
 
     Raises:
-        InvalidArgument: if c is too small.
+        InvalidArgument: if c is too small, or a number is out of its range.
     """
+    _check_sizes(n, c, r, most=n)
     if c < n * math.log(2.0) / r:
         raise invalid("c", f"must be at least n ln 2 / r = {n * math.log(2.0) / r:.4g}", c)
     rest = math.exp(-c * r / n)
@@ -158,14 +164,14 @@ def theorem3(constants: Constants, n: int, c: int, r: int, epsilon: float) -> Th
         r: number of workers that ErasureHead waits for, from 1 to n - 1 (delta = r/n).
         epsilon: error to reach, between 0 and the gap; `approximate` is inf if it is below `least_epsilon`.
     """
-    check_count("r", r, at_most=n - 1)
+    _check_sizes(n, c, r, most=n - 1)
     if not 0.0 < real(epsilon) < constants.gap:
         raise invalid("epsilon", f"must be greater than 0 and smaller than the gap, {constants.gap:g}", epsilon)
     kappa, delta = constants.kappa, r / n
     eta = -math.expm1(-c * delta)
-    steps = math.log(constants.gap / epsilon) / -math.log1p(-kappa) if kappa < 1.0 else 1.0
+    steps = _steps(constants.gap / epsilon, kappa)
     least = 3.0 * c * math.exp(-c * delta) * constants.sigma**2 / (constants.mu * n)
-    more_steps = math.log(3.0 * constants.gap / epsilon) / -math.log1p(-eta * kappa)
+    more_steps = _steps(3.0 * constants.gap / epsilon, eta * kappa)
     return Theorem3(
         uncoded=steps * (c * math.log(n) + c + 1.0) / n,
         exact=steps * (c * math.log(n / c) + 2.0 * c) / n,
@@ -175,6 +181,16 @@ def theorem3(constants: Constants, n: int, c: int, r: int, epsilon: float) -> Th
         else math.inf,
         least_epsilon=least,
     )
+
+
+def _check_sizes(n: int, c: int, r: int, most: int) -> None:
+    check_count("c", c, at_most=check_count("n", n))
+    check_count("r", r, at_most=most)
+
+
+def _steps(ratio: float, contraction: float) -> float:
+    """Return the number of steps that lower an error by a ratio if each leaves 1 - contraction of it."""
+    return math.log(ratio) / -math.log1p(-contraction) if contraction < 1.0 else 1.0
 
 
 @dataclass(frozen=True)

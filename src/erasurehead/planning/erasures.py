@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, real_numbers
 from erasurehead.errors import check_count, invalid
 
 
@@ -116,7 +116,8 @@ class Erasures:
         Returns:
             The factor 1 - p of grad f in E[g(x)], and E[||g(x)||^2].
         """
-        if group_gradients.shape[0] != self.n_groups:
+        group_gradients = real_numbers("group_gradients", group_gradients)
+        if group_gradients.ndim != 2 or group_gradients.shape[0] != self.n_groups:
             raise invalid(
                 "group_gradients", f"must have a row for each of {self.n_groups} groups", group_gradients.shape
             )

@@ -44,7 +44,8 @@ def scaled(n_tasks: int, load: int, rate: float) -> ShiftedLaw:
         load: c, tasks per worker.
         rate: lambda, greater than 0; a smaller rate means longer delays.
     """
-    return ShiftedLaw(load / n_tasks, load / (rate * n_tasks))
+    share = check_count("load", load) / check_count("n_tasks", n_tasks)
+    return ShiftedLaw(share, share / _rate(rate))
 
 
 def additive(load: int, seconds_per_task: float, rate: float) -> ShiftedLaw:
@@ -55,12 +56,18 @@ def additive(load: int, seconds_per_task: float, rate: float) -> ShiftedLaw:
         seconds_per_task: computing time of a task.
         rate: lambda, per second, greater than 0; the published code has a mean delay 1/lambda of 0.5 s.
     """
-    return ShiftedLaw(load * seconds_per_task, 1.0 / rate)
+    return ShiftedLaw(check_count("load", load, at_least=0) * real(seconds_per_task), 1.0 / _rate(rate))
+
+
+def _rate(rate: float) -> float:
+    if not (math.isfinite(real(rate)) and rate > 0.0):
+        raise invalid("rate", "must be greater than 0 and finite", rate)
+    return float(rate)
 
 
 def harmonic(m: int) -> float:
     """Return H_m = 1 + 1/2 + ... + 1/m, and 0 for m = 0."""
-    check_count("m", m, at_least=0)
+    m = check_count("m", m, at_least=0)
     if m < 1000:
         return math.fsum(1.0 / i for i in range(1, m + 1))
     # Euler-Maclaurin formula; the next term is below 1e-20.
@@ -75,7 +82,8 @@ def order_statistic(n: int, position: int, mean: float = 1.0) -> float:
         position: from 1, the smallest, to n, the largest; 0 gives 0.
         mean: mean of one exponential, in any unit of time, which is also that of the result.
     """
-    check_count("position", position, at_least=0, at_most=n)
+    n = check_count("n", n)
+    position = check_count("position", position, at_least=0, at_most=n)
     return mean * (harmonic(n) - harmonic(n - position))
 
 
@@ -125,7 +133,8 @@ def any_but(law: ShiftedLaw, n_workers: int, stragglers: int) -> float:
         n_workers: number of workers.
         stragglers: number of workers not to wait for, smaller than `n_workers`.
     """
-    return first_arrivals(law, n_workers, n_workers - stragglers)
+    most = check_count("n_workers", n_workers) - 1
+    return first_arrivals(law, n_workers, n_workers - check_count("stragglers", stragglers, at_least=0, at_most=most))
 
 
 def first_or_all_groups(law: ShiftedLaw, n_workers: int, replicas: int, waited: int) -> float:
