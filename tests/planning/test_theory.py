@@ -313,7 +313,6 @@ class TestConvergence:
         with pytest.raises(InvalidArgument, match=said):
             make()  # pyright: ignore
 
-
     def test_the_fastest_and_the_slowest_contraction(self) -> None:
         """A step along a perfectly conditioned objective reaches the optimum; curvatures may differ by 1e17, too."""
         perfect, flat = Constants(1.0, 1.0, 1.0, 1.0), Constants(1e-17, 1.0, 0.0, 1.0)

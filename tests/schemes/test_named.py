@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -162,3 +163,23 @@ def test_what_the_other_schemes_wait_for() -> None:
 def test_bad_values_are_refused_in_a_sentence(make: object, sentence: str) -> None:
     with pytest.raises(InvalidArgument, match=sentence):
         make()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        schemes.uncoded(6),
+        schemes.erasurehead(6, load=2, wait_for=3),
+        schemes.exact(6, load=3, code="cyclic"),
+        schemes.ignore_stragglers(6, wait_for=4),
+        schemes.adaptive(6),
+        schemes.asynchronous(6),
+        schemes.custom(codes.fractional_repetition(6, load=2), "deadline(0.5) & first(2) | decodable()"),
+    ],
+    ids=lambda scheme: scheme.name,
+)
+def test_a_scheme_can_be_pickled_and_resized_afterwards(scheme: schemes.Scheme) -> None:
+    again = pickle.loads(pickle.dumps(scheme))
+    assert str(again) == str(scheme)
+    assert str(again.resized(5)) == str(scheme.resized(5))
+    assert again.resized(5).resized(6).code.n_workers == 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import final
 
 from erasurehead import codes, decoding
 from erasurehead.codes.base import GradientCode
@@ -126,16 +127,25 @@ def custom(
     if not isinstance(code, GradientCode):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise invalid("code", "must be a code", code, "such as codes.uncoded(30)")
     rule = wait_rules.parse(rule) if isinstance(rule, str) else rule
-
-    def reform(n_workers: int, held: Sequence[int] | None) -> Scheme:
-        other = resized(code, n_workers, held)
-        return custom(other, rule.for_workers(code.n_workers, n_workers), aggregation)
-
-    again = None if decoder is not None or isinstance(aggregation, ByExpectation) else reform
+    fixed = decoder is not None or isinstance(aggregation, ByExpectation)
+    again = None if fixed else _CustomAgain(code, rule, aggregation)
     chosen = decoder or decoding.make_decoder(code)
     aggregation = aggregation or Plain()
     kinds = ("gradient",) if aggregation.remembers else ("gradient", CURVATURE)  # memory would mix the two
     return Scheme(name or code.name, chosen, dict.fromkeys(kinds, rule), aggregation, again)
+
+
+# Reforms are objects rather than functions in functions, so that schemes can be pickled.
+@final
+@dataclass(frozen=True, eq=False)
+class _CustomAgain:
+    code: GradientCode
+    rule: WaitRule
+    aggregation: Aggregation | None
+
+    def __call__(self, n_workers: int, held: Sequence[int] | None) -> Scheme:
+        other = resized(self.code, n_workers, held)
+        return custom(other, self.rule.for_workers(self.code.n_workers, n_workers), self.aggregation)
 
 
 def uncoded(n_workers: int, n_tasks: int | None = None) -> Scheme:
@@ -247,10 +257,16 @@ def _with_early(scheme: Scheme) -> Scheme:
     if again is None or not scheme.code.replicas:
         return scheme
 
-    def reform(n_workers: int, held: Sequence[int] | None) -> Scheme:
-        return _with_early(again(n_workers, held))
+    return replace(scheme, rules={**scheme.rules, EARLY: wait_rules.early()}, reform=_EarlyAgain(again))
 
-    return replace(scheme, rules={**scheme.rules, EARLY: wait_rules.early()}, reform=reform)
+
+@final
+@dataclass(frozen=True, eq=False)
+class _EarlyAgain:
+    again: Callable[[int, Sequence[int] | None], Scheme]
+
+    def __call__(self, n_workers: int, held: Sequence[int] | None) -> Scheme:
+        return _with_early(self.again(n_workers, held))
 
 
 def ringmaster(n_workers: int, threshold: int, n_tasks: int | None = None) -> Scheme:
@@ -297,13 +313,22 @@ of mean 1 s a round of 30 workers takes 0.5 s with three, 2 s with one, and 0.4 
 
 
 def _first_arrivals(name: str, code: GradientCode, arrivals: int, rescale: str) -> Scheme:
-    def reform(n_workers: int, held: Sequence[int] | None) -> Scheme:
-        other = resized(code, n_workers, held)
-        return _first_arrivals(name, other, scaled_count(arrivals, code.n_workers, n_workers), rescale)
-
     rule = wait_rules.first(arrivals) | wait_rules.decodable()
     scheme = custom(code, rule, rescaling(rescale, code, arrivals), name)
-    return replace(scheme, reform=reform)
+    return replace(scheme, reform=_FirstArrivalsAgain(name, code, arrivals, rescale))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _FirstArrivalsAgain:
+    name: str
+    code: GradientCode
+    arrivals: int
+    rescale: str
+
+    def __call__(self, n_workers: int, held: Sequence[int] | None) -> Scheme:
+        arrivals = scaled_count(self.arrivals, self.code.n_workers, n_workers)
+        return _first_arrivals(self.name, resized(self.code, n_workers, held), arrivals, self.rescale)
 
 
 def _check_wait(wait_for: int | float, n_workers: int) -> int:
