@@ -63,6 +63,22 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert (share > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 150)).all()
 
 
+@pytest.mark.parametrize(
+    ("name", "location", "model"),
+    [
+        ("shifted_exponential", "shift", delays.ShiftedExponential(0.2, 0.5, seed=9)),
+        ("pareto", "minimum", delays.Pareto(0.2, 2.0, seed=9)),
+    ],
+)
+def test_waits_too_short_to_meet_the_smallest_sample_do_not_narrow_its_interval(
+    name: str, location: str, model: Delays
+) -> None:
+    drawn = model.rows(0, 1, 20)[0]
+    alone = fit(drawn, name=name)
+    seconds, censored = np.concatenate((drawn, np.full(40, 0.05))), np.repeat([False, True], [20, 40])
+    assert fit(seconds, censored, name).intervals[location] == pytest.approx(alone.intervals[location], rel=1e-6)
+
+
 def test_ignoring_the_stragglers_would_be_wrong_and_is_not_done() -> None:
     """True mean 0.5 s; a fit of the arrivals alone says 0.34 or less."""
     seconds, censored = waited_for(delays.Exponential(0.5, seed=0).rows(0, 200, 30), 20)

@@ -115,6 +115,11 @@ def test_metrics_measure_the_test_part_and_are_empty_without_one() -> None:
         ({"l2": -1.0}, "l2 must be a finite number of at least 0, but it is -1.0."),
         ({"l2": float("nan")}, "l2 must be a finite number of at least 0, but it is nan."),
         (
+            {"test": (np.ones((4, 2)),)},
+            "test must be the samples and their labels, (X_test, y_test), but it is '1 in all'.",
+        ),
+        ({"test": 3}, "test must be the samples and their labels, (X_test, y_test), but it is 3."),
+        (
             {"test": (np.ones((4, 3)), np.ones(4))},
             "the number of columns of test[0] must be 2, as in the training data, but it is 3; "
             "encode it with the encoding of the training data.",
@@ -134,3 +139,11 @@ def test_arguments_that_cannot_be_are_refused_in_one_sentence(arguments: dict[st
     with pytest.raises(InvalidArgument) as refusal:
         LogisticRegression(np.ones((2, 2)), np.array([1.0, -1.0]), **arguments)
     assert str(refusal.value) == sentence
+
+
+@pytest.mark.parametrize("wrong", [1, 3])
+def test_a_model_of_another_length_is_refused(wrong: int) -> None:
+    problem = LogisticRegression(np.eye(2), np.array([1.0, -1.0]))
+    for measure in (problem.loss, problem.gradient, problem.objective):
+        with pytest.raises(InvalidArgument, match=rf"the shape of x must be \(2,\), but it is \({wrong},\)"):
+            measure(np.ones(wrong))

@@ -138,7 +138,8 @@ def fit(
     values = dict(zip(chosen.parameters, theta.tolist(), strict=True))
     if chosen.location:
         values[chosen.location] = location
-    intervals = _intervals(chosen, vector, loss, decode, at_edge, len(times))
+    at_risk = int(np.count_nonzero(times >= decode.fixed))  # shorter waits say nothing about the smallest sample
+    intervals = _intervals(chosen, vector, loss, decode, at_edge, at_risk)
     empirical, points = kaplan_meier(times, hidden)
     if hidden.any():
         # Where few samples are still at risk, the estimate is mostly chance.
@@ -298,7 +299,7 @@ def _search(chosen: Family, times: Array, hidden: BoolArray) -> tuple[Array, _Lo
 
 
 def _intervals(
-    chosen: Family, vector: Array, loss: _Loss, decode: _Decode, at_edge: bool, n: int
+    chosen: Family, vector: Array, loss: _Loss, decode: _Decode, at_edge: bool, at_risk: int
 ) -> dict[str, tuple[float, float]]:
     free = len(chosen.parameters) if at_edge or not decode.searched else len(vector)
     covariance = np.linalg.pinv(_curvature(partial(_with_rest, loss, vector[free:]), vector[:free]))
@@ -312,9 +313,9 @@ def _intervals(
     if decode.searched and not at_edge:
         intervals[chosen.location] = (low_location, high_location)
     elif chosen.name == "shifted_exponential":
-        intervals["shift"] = (max(0.0, location - float(theta[0]) * math.log(20.0) / n), location)
+        intervals["shift"] = (max(0.0, location - float(theta[0]) * math.log(20.0) / at_risk), location)
     elif chosen.name == "pareto":
-        intervals["minimum"] = (location * 20.0 ** (-1.0 / (n * float(theta[0]))), location)
+        intervals["minimum"] = (location * 20.0 ** (-1.0 / (at_risk * float(theta[0]))), location)
     return intervals
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +51,20 @@ def check_design(X: Any, argument: str = "X", n_columns: int | None = None) -> D
         raise invalid(f"the number of columns of {argument}", f"must be at most {_MOST_COLUMNS}", matrix.shape[1])
     _check_kind(matrix.dtype, argument)
     return _sparse_design(matrix, argument) if is_sparse else _dense_design(matrix, argument)
+
+
+def check_test(test: Any) -> tuple[Any, Any]:
+    """Return the two parts of a `test` argument; what they hold is checked with them.
+
+    Raises:
+        InvalidArgument: if there are not two.
+    """
+    try:
+        samples, labels = test
+    except (TypeError, ValueError):
+        given = f"{len(test)} in all" if isinstance(test, Sized) else test
+        raise invalid("test", "must be the samples and their labels, (X_test, y_test)", given) from None
+    return samples, labels
 
 
 def check_target(y: Any, argument: str, n_samples: int, design: str) -> Array:

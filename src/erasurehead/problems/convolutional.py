@@ -10,6 +10,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import check_count, invalid
+from erasurehead.problems.checks import check_test
 from erasurehead.problems.losses import SampleLoss, SoftmaxLoss
 from erasurehead.problems.models import ScoringModel, checked_array
 from erasurehead.problems.torch_model import TorchModel, torch_library
@@ -87,7 +88,12 @@ def image_classes(
         return np.asarray(samples, dtype=np.float32).reshape(-1, *shape), known.labels(np.asarray(classes), "labels")
 
     return torch(
-        module, pair(images, labels), loss, l2=l2, test=None if test is None else pair(*test), metrics=_Scores(known)
+        module,
+        pair(images, labels),
+        loss,
+        l2=l2,
+        test=None if test is None else pair(*check_test(test)),
+        metrics=_Scores(known),
     )
 
 

@@ -13,7 +13,14 @@ from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.errors import UNSAID, invalid
 from erasurehead.problems import kernels
 from erasurehead.problems.base import Exact, Problem
-from erasurehead.problems.checks import check_design, check_not_lost, check_squares, check_target, intercept_parameters
+from erasurehead.problems.checks import (
+    check_design,
+    check_not_lost,
+    check_squares,
+    check_target,
+    check_test,
+    intercept_parameters,
+)
 from erasurehead.problems.losses import Labels, LogisticLoss, SampleLoss, SoftmaxLoss, SquaredLoss
 from erasurehead.problems.models import LinearModel, check_samples
 from erasurehead.problems.penalties import Penalty, as_penalty
@@ -83,7 +90,9 @@ class LinearProblem(Problem):
         self.l2 = float(getattr(self._regularizer, "l2", 0.0))
         self._test = None
         if test is not None:
-            self._test = check_samples(*test, self.sample_loss, self.n_features, names=("test[0]", "test[1]"))
+            self._test = check_samples(
+                *check_test(test), self.sample_loss, self.n_features, names=("test[0]", "test[1]")
+            )
 
     @abstractmethod
     def _choose_loss(self, values: Array) -> SampleLoss:
@@ -105,12 +114,18 @@ class LinearProblem(Problem):
         return build_shard(self._design, self._labels, self.sample_loss, tasks, weights=self._weights)
 
     def loss(self, x: Array) -> float:
-        return self._whole.loss(x, np.ones(1))
+        return self._whole.loss(self._whole_model(x), np.ones(1))
 
     def gradient(self, x: Array) -> Array:
         out = np.empty(self.n_parameters)
-        self._whole.combine(x, np.ones(1), 0, out)
+        self._whole.combine(self._whole_model(x), np.ones(1), 0, out)
         return out
+
+    def _whole_model(self, x: Array) -> Array:
+        model = np.asarray(x)
+        if model.size != self.n_parameters:
+            raise invalid("the shape of x", f"must be ({self.n_parameters},)", model.shape)
+        return model
 
     def exact(self, points: Sequence[Array], without: Sequence[slice] = ()) -> list[Exact]:
         if without:
