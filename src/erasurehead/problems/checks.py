@@ -53,7 +53,7 @@ def check_design(X: Any, argument: str = "X", n_columns: int | None = None) -> D
     return _sparse_design(matrix, argument) if is_sparse else _dense_design(matrix, argument)
 
 
-def check_test(test: Any) -> tuple[Any, Any]:
+def check_test_pair(test: Any) -> tuple[Any, Any]:
     """Return the two parts of a `test` argument; what they hold is checked with them.
 
     Raises:

@@ -10,7 +10,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import check_count, invalid
-from erasurehead.problems.checks import check_test
+from erasurehead.problems.checks import check_test_pair
 from erasurehead.problems.losses import SampleLoss, SoftmaxLoss
 from erasurehead.problems.models import ScoringModel, checked_array
 from erasurehead.problems.torch_model import TorchModel, torch_library
@@ -92,7 +92,7 @@ def image_classes(
         pair(images, labels),
         loss,
         l2=l2,
-        test=None if test is None else pair(*check_test(test)),
+        test=None if test is None else pair(*check_test_pair(test)),
         metrics=_Scores(known),
     )
 

@@ -18,7 +18,7 @@ from erasurehead.problems.checks import (
     check_not_lost,
     check_squares,
     check_target,
-    check_test,
+    check_test_pair,
     intercept_parameters,
 )
 from erasurehead.problems.losses import Labels, LogisticLoss, SampleLoss, SoftmaxLoss, SquaredLoss
@@ -91,7 +91,7 @@ class LinearProblem(Problem):
         self._test = None
         if test is not None:
             self._test = check_samples(
-                *check_test(test), self.sample_loss, self.n_features, names=("test[0]", "test[1]")
+                *check_test_pair(test), self.sample_loss, self.n_features, names=("test[0]", "test[1]")
             )
 
     @abstractmethod

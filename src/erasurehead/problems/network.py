@@ -11,7 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.errors import check_count, invalid, real
 from erasurehead.problems.base import Problem, Shard
-from erasurehead.problems.checks import check_design, check_target, check_test
+from erasurehead.problems.checks import check_design, check_target, check_test_pair
 from erasurehead.problems.design_matrices import DenseDesign
 from erasurehead.problems.losses import Labels, SampleLoss, SoftmaxLoss
 from erasurehead.problems.models import ScoringModel, checked_array
@@ -70,7 +70,7 @@ class TwoLayerNetwork(Problem):
         )
         self._test = None
         if test is not None:
-            X_test, y_test = check_test(test)
+            X_test, y_test = check_test_pair(test)
             samples = _dense(X_test, "test[0]", self.n_features)
             labels = self._loss.labels(check_target(y_test, "test[1]", len(samples), "test[0]"), "test[1]")
             self._test = samples, labels
