@@ -186,6 +186,10 @@ def test_wrong_arguments() -> None:
         fit([1.0, -2.0])
     with pytest.raises(InvalidArgument, match="must have the shape of seconds"):
         fit([1.0, 2.0], [True])
+    with pytest.raises(InvalidArgument, match=r"seconds must have shape \(n,\)"):
+        fit(3.0)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InvalidArgument, match="seconds must be numbers"):
+        fit(["a", "b"])  # pyright: ignore[reportArgumentType]
     with pytest.raises(DataError, match="has no delays of 0 s"):
         fit([0.0, 1.0, 2.0], name="lognormal")
     zeros = Trace.from_table(np.array([[0.0, 1.0], [2.0, 3.0]]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,28 @@ def test_workers_of_unequal_kind() -> None:
     for narrow in (model, factors):
         with pytest.raises(InvalidArgument, match="each of 4 workers"):
             narrow.row(0, 4)
+
+
+def test_a_worker_that_never_answers_does_not_do_so_at_factor_zero_either() -> None:
+    model = delays.Scaled(delays.Late((0,)), (0.0, 1.0, 0.0))
+    assert model.row(0, 3).tolist() == [np.inf, 0.0, 0.0]
+    assert model.row(0, 3, posted=1.5).tolist() == [np.inf, 0.0, 0.0]
+
+
+def test_what_is_no_model_is_no_part_of_one() -> None:
+    model: Any = delays.Exponential(0.5)
+    for make in (
+        lambda: model + 3,
+        lambda: delays.Sum((model, "late([1])")),  # pyright: ignore[reportArgumentType]
+        lambda: delays.Scaled(2.0, (1.0,)),  # pyright: ignore[reportArgumentType]
+        lambda: delays.PerWorker((model, None)),  # pyright: ignore[reportArgumentType]
+        lambda: delays.Bimodal(0.1, model, 2),  # pyright: ignore[reportArgumentType]
+        lambda: delays.MarkovModulated(0.1, 0.2, 1, model),  # pyright: ignore[reportArgumentType]
+        lambda: delays.AlongClock(1.0, 1.0),  # pyright: ignore[reportArgumentType]
+        lambda: delays.PerOrder("none"),  # pyright: ignore[reportArgumentType]
+    ):
+        with pytest.raises(InvalidArgument, match="must be a delay model"):
+            make()
 
 
 def test_late_workers_are_late_from_their_step_on() -> None:

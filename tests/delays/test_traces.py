@@ -124,6 +124,8 @@ def test_wrong_arguments_and_files(tmp_path: Path) -> None:
     truncated.write_bytes(truncated.read_bytes()[:300])
     with pytest.raises(DataError, match="the file is cut off or damaged"):
         read_trace(truncated)
+    with pytest.raises(InvalidArgument, match="table must hold finite seconds of at least 0, or NaN, got inf"):
+        Trace.from_table(np.array([[1.0, np.inf]]))
 
 
 def test_a_part_of_a_trace_begins_at_zero() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import cast, final
 
@@ -150,6 +150,17 @@ def check_rows(model: Delays, rows: object, first: int, count: int, n_workers: i
     return values
 
 
+def check_models(argument: str, models: Iterable[object]) -> None:
+    """Raise unless all of them are delay models.
+
+    Raises:
+        InvalidArgument: if one is not; the error shows it.
+    """
+    for model in models:
+        if not isinstance(model, Delays):
+            raise invalid(argument, "must be a delay model", model, "such as delays.Exponential(mean=0.5)")
+
+
 def rows_of(
     model: Delays,
     first: int,
@@ -224,6 +235,7 @@ class Sum(Delays):
     terms: tuple[Delays, ...]
 
     def __post_init__(self) -> None:
+        check_models("a term of a sum of delays", self.terms)
         terms = tuple(part for term in self.terms for part in (term.terms if isinstance(term, Sum) else (term,)))
         if len(terms) < 2:
             raise invalid("terms", "must be at least two", len(terms))
@@ -282,6 +294,7 @@ class Scaled(Delays):
     factors: tuple[float, ...]
 
     def __post_init__(self) -> None:
+        check_models("model", (self.model,))
         for worker, factor in enumerate(self.factors):
             if not (math.isfinite(real(factor)) and factor >= 0.0):
                 raise invalid(f"factors[{worker}]", "must be at least 0 and finite", factor)
@@ -290,9 +303,14 @@ class Scaled(Delays):
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
     ) -> Array:
         self.check_workers(n_workers)
-        values = rows_of(self.model, first, count, n_workers, unit, work, out)
-        values *= np.array(self.factors[:n_workers])
-        return values
+        return self._times_factors(rows_of(self.model, first, count, n_workers, unit, work, out))
+
+    def _times_factors(self, values: Array) -> Array:
+        """Multiply in place, and return the same array."""
+        factors = np.array(self.factors[: values.shape[1]])
+        # A worker that never answers does not do so at factor 0, either: 0 times infinity is no number.
+        answers = True if factors.all() else np.isfinite(values) | (factors > 0.0)
+        return np.multiply(values, factors, out=values, where=answers)
 
     @property
     def follows_clock(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -300,7 +318,8 @@ class Scaled(Delays):
 
     def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
         self.check_workers(n_workers)
-        return rows_at_of(self.model, step, posted, n_workers, unit, work) * np.array(self.factors[:n_workers])
+        drawn = rows_at_of(self.model, step, posted, n_workers, unit, work)
+        return self._times_factors(drawn.copy())  # it may be the model's own
 
     def check_workers(self, n_workers: int) -> None:
         if n_workers > len(self.factors):
@@ -326,6 +345,7 @@ class PerWorker(Delays):
     kinds: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        check_models("a model of models", self.models)
         kinds = self.kinds or tuple(range(len(self.models)))
         for worker, kind in enumerate(kinds):
             if kind not in range(len(self.models)):

@@ -14,7 +14,7 @@ from typing import Self, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, real_numbers
-from erasurehead.delays.base import Delays, room
+from erasurehead.delays.base import Delays, check_models, room
 from erasurehead.delays.distributions import grow
 from erasurehead.delays.draws import draw
 from erasurehead.delays.trace import Trace
@@ -49,6 +49,7 @@ class AlongClock(Delays):
 
     def __post_init__(self) -> None:
         _check_seconds("every", self.every)
+        check_models("model", (self.model,))
         if self.model.follows_clock:
             raise invalid("model", "must be one that is drawn by the step", str(self.model), "it follows the clock")
 
@@ -223,6 +224,9 @@ class PerOrder(Delays):
     """
 
     model: Delays
+
+    def __post_init__(self) -> None:
+        check_models("model", (self.model,))
 
     @property
     def follows_clock(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]

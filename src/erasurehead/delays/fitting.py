@@ -10,7 +10,7 @@ from typing import final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, BoolArray
+from erasurehead._internal.arrays import Array, BoolArray, real_numbers
 from erasurehead.delays.base import Delays
 from erasurehead.delays.families import FAMILIES, Family, family
 from erasurehead.delays.trace import Trace
@@ -222,9 +222,11 @@ def kaplan_meier(seconds: Array, censored: BoolArray) -> tuple[Array, Array]:
 
 
 def _checked(seconds: Array | Sequence[float], censored: BoolArray | Sequence[bool] | None) -> tuple[Array, BoolArray]:
-    times = np.asarray(seconds, dtype=np.float64)
+    times = real_numbers("seconds", seconds)
+    if times.ndim != 1:
+        raise invalid("seconds", "must have shape (n,)", times.shape)
     hidden = np.zeros(len(times), dtype=bool) if censored is None else np.asarray(censored, dtype=bool)
-    if hidden.shape != times.shape or times.ndim != 1:
+    if hidden.shape != times.shape:
         raise invalid("censored", f"must have the shape of seconds, {times.shape}", hidden.shape)
     if not (np.isfinite(times) & (times >= 0.0)).all():
         raise invalid(

@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
-from erasurehead.delays.base import Delays, rows_at_of, rows_of
+from erasurehead.delays.base import Delays, check_models, rows_at_of, rows_of
 from erasurehead.delays.draws import draw
 from erasurehead.delays.written import written
 from erasurehead.errors import check_count, invalid, real
@@ -67,6 +67,8 @@ class Bimodal(_UsualOrSlow):
     seed: int = 0
 
     def __post_init__(self) -> None:
+        check_models("usual", (self.usual,))
+        check_models("slow", (self.slow,))
         if not 0.0 <= real(self.share) <= 1.0:
             raise invalid("share", "must be from 0 to 1", self.share)
         check_count("seed", self.seed, at_least=0)
@@ -105,6 +107,8 @@ class MarkovModulated(_UsualOrSlow):
     seed: int = 0
 
     def __post_init__(self) -> None:
+        check_models("usual", (self.usual,))
+        check_models("slow", (self.slow,))
         for name, value in (("enter", self.enter), ("leave", self.leave)):
             if not 0.0 < real(value) <= 1.0:
                 raise invalid(name, "must be greater than 0 and at most 1", value)

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, BoolArray, IntArray
+from erasurehead._internal.arrays import Array, BoolArray, IntArray, real_numbers
 from erasurehead.errors import DataError, invalid
 
 
@@ -40,13 +40,14 @@ class Trace:
     @classmethod
     def from_table(cls, table: Array, source: str = "the table", load: float = 1.0) -> Self:
         """Build a trace from seconds of shape (steps, workers); NaN for missing samples."""
-        table = np.asarray(table, dtype=np.float64)
+        table = real_numbers("table", table)
         if table.ndim != 2:
             raise invalid("table", "must have shape (steps, workers)", table.shape)
         step, worker = np.nonzero(~np.isnan(table))
         seconds = table[step, worker]
-        if not ((seconds >= 0.0) & np.isfinite(seconds)).all():
-            raise invalid("table", "must hold finite seconds of at least 0, or NaN", float(seconds.min()))
+        wrong = seconds[~((seconds >= 0.0) & np.isfinite(seconds))]
+        if len(wrong):
+            raise invalid("table", "must hold finite seconds of at least 0, or NaN", float(wrong[0]))
         return cls(
             step.astype(np.int64),
             worker.astype(np.int64),
