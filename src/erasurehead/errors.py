@@ -234,10 +234,13 @@ def check_count(argument: str, value: object, at_least: int = 1, at_most: int | 
     """Return `value` as an int, or raise if it is not a whole number within the bounds."""
     if isinstance(value, float) and value.is_integer():
         count = int(value)
-    elif isinstance(value, SupportsIndex) and not isinstance(value, bool):
-        count = index(value)
     else:
-        raise invalid(argument, "must be a whole number", value)
+        try:
+            if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+                raise TypeError
+            count = index(value)
+        except TypeError:  # arrays of several numbers have an index by their type alone
+            raise invalid(argument, "must be a whole number", value) from None
     if count < at_least:
         raise invalid(argument, f"must be at least {at_least}", value)
     if at_most is not None and count > at_most:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -117,3 +118,27 @@ def test_a_product_is_built_from_nested_names() -> None:
     assert (code.n_workers, code.load) == (14, 6)
     assert codes.build("kronecker", first=codes.uncoded(2), second=plane).n_workers == 14
     assert repr(code).startswith("kronecker(first=projective_plane(order=2), second=fractional_repetition(")
+
+
+@pytest.mark.parametrize(
+    ("make", "argument"),
+    [
+        (lambda: codes.uncoded(np.array([[1, 2]])), "n_workers"),
+        (lambda: codes.fractional_repetition(6, load=2, sizes="x"), "sizes"),
+        (lambda: codes.fractional_repetition(6, load=2, sizes=[2, 2, 1.5]), "sizes"),
+        (lambda: codes.partial_stragglers("x", slowness=2), "code"),
+        (lambda: codes.partial_stragglers(codes.fractional_repetition(6, load=2), slowness="x"), "slowness"),
+        (lambda: codes.communication_efficient_groups(12, load=4, generator=[["a"]]), "generator"),
+        (lambda: codes.edge_code([[0, 1], [1]]), "edges"),
+        (lambda: codes.stochastic_block(30, block=5, within="x", between=0.04), "within"),
+        (lambda: codes.heterogeneous_staircase(["a"]), "probabilities"),
+    ],
+)
+def test_what_is_of_another_type_is_named_by_its_argument(make: Callable[[], object], argument: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"{argument} must be"):
+        make()
+
+
+def test_whole_numbers_may_be_floats_in_every_argument() -> None:
+    code = codes.communication_efficient_groups(12, load=4.0, n_pieces=np.float64(2.0))
+    assert code.encoding.shape == codes.communication_efficient_groups(12, load=4, n_pieces=2).encoding.shape

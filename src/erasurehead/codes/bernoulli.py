@@ -22,7 +22,7 @@ _DENSE = 0.25  # above this probability, one random number per cell is as cheap 
 
 def check_probability(argument: str, value: float, positive: bool = False) -> float:
     """Return a probability as a float, or raise if it is not one."""
-    if not (0 <= value <= 1) or (positive and value == 0):
+    if not (0 <= real(value) <= 1) or (positive and value == 0):
         raise invalid(argument, f"must be a probability in {'(0, 1]' if positive else '[0, 1]'}", value)
     return float(value)
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray, real_numbers
 from erasurehead.codes.amplification import certified
 from erasurehead.codes.assemble import blocks, even_sizes, from_rows, generator_of, ranges
 from erasurehead.codes.base import GradientCode
@@ -254,7 +254,7 @@ def _generator(
     elif generator == "mds":
         if n_pieces is None:
             raise invalid("n_pieces", "must be given with generator='mds'", n_pieces)
-        check_count("n_pieces", n_pieces)
+        n_pieces = check_count("n_pieces", n_pieces)
         if n_pieces > width:
             rule = f"must be at most the {width} workers of the smallest group"
             raise invalid("n_pieces", rule, n_pieces, "use a larger load or fewer pieces")
@@ -272,7 +272,7 @@ def _generator(
 
 
 def _own_matrix(generator: Sequence[Sequence[float]] | Array) -> Array:
-    table = np.array(generator, dtype=np.float64)
+    table = real_numbers("generator", generator).copy()
     if table.ndim != 2 or not np.isfinite(table).all():
         raise invalid("generator", "must be a finite matrix", f"an array of shape {table.shape}")
     return table

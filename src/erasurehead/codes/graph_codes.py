@@ -80,7 +80,10 @@ def edge_code(edges: Sequence[Sequence[int]] | IntArray) -> GradientCode:
     >>> edge_code([[0, 1], [1, 2], [2, 0]]).tolerance
     0
     """
-    pairs = np.array(edges)
+    try:
+        pairs = np.array(edges)
+    except ValueError:
+        raise invalid("edges", "must be pairs of whole numbers, one a worker", edges) from None
     if pairs.ndim != 2 or pairs.shape[1:] != (2,) or not len(pairs) or not np.issubdtype(pairs.dtype, np.integer):
         raise invalid("edges", "must be pairs of whole numbers, one a worker", f"an array of shape {pairs.shape}")
     pairs = pairs.astype(np.int64)

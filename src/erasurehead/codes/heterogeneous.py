@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, IntArray, real_numbers
 from erasurehead.codes.assemble import from_rows
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.structure import Structure
@@ -204,7 +204,7 @@ def heterogeneous_balanced(
 
 
 def _checked(probabilities: Sequence[float] | Array, n_tasks: int | None) -> tuple[Array, int]:
-    p = np.array(probabilities, dtype=np.float64)
+    p = real_numbers("probabilities", probabilities).copy()
     if p.ndim != 1 or not len(p):
         raise invalid("probabilities", "must be one number a worker", f"an array of shape {p.shape}")
     if not ((p >= 0) & (p <= 1)).all():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from erasurehead._internal.arrays import IntArray
+from erasurehead._internal.arrays import IntArray, whole_numbers
 from erasurehead.codes.assemble import even_sizes, from_rows, ranges, stragglers_and_load
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.structure import Structure
@@ -96,7 +96,7 @@ def fractional_repetition(
         )
     tasks_each, workers_each = even_sizes(n_tasks, n_groups), even_sizes(n_workers, n_groups)
     if sizes is not None:
-        workers_each = np.array(sizes, dtype=np.int64)
+        workers_each = whole_numbers("sizes", sizes)
         if len(workers_each) != n_groups or workers_each.min() < 1 or workers_each.sum() != n_workers:
             raise invalid("sizes", f"must be {n_groups} positive numbers that add up to {n_workers}", list(sizes))
     groups = np.repeat(np.arange(n_groups, dtype=np.int64), workers_each)

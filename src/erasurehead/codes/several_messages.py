@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy import sparse
 
@@ -10,7 +12,7 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.codes.cyclic import one_message_cyclic
 from erasurehead.codes.product import described
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, invalid, real
 
 
 def partial_stragglers(code: GradientCode, slowness: float) -> GradientCode:
@@ -40,11 +42,13 @@ def partial_stragglers(code: GradientCode, slowness: float) -> GradientCode:
     >>> code.n_tasks, code.load, code.messages_of(1).tolist()
     (48, 6, [2, 3])
     """
+    if not isinstance(code, GradientCode):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise invalid("code", "must be a code", code, "such as codes.fractional_repetition(12, load=3)")
     if code.n_pieces != 1 or not code.one_message_each or code.loads.min() != code.load:
         raise invalid("code", "must have one message a worker, one piece and equal loads", code)
     if not code.tolerance:
         raise invalid("code", "must bear at least one straggler", code, "use fractional_repetition(n, load=2)")
-    if not slowness > 1:
+    if not 1.0 < real(slowness) < math.inf:
         raise invalid("slowness", "must be more than 1", slowness)
     load, exclusive = code.load, round(code.load / (slowness - 1))
     if exclusive < 1 or abs(exclusive * (slowness - 1) - load) > 1e-9 * load:
