@@ -59,6 +59,13 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stderr.strip() == "[]"
 
 
+def test_python_m_is_the_same_command(typed: Typed) -> None:
+    words = [sys.executable, "-m", "erasurehead", "data", "--no-such-option"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    same = typed("data", "--no-such-option")
+    assert (done.returncode, done.stdout, done.stderr) == (same.code, same.out, same.err)
+
+
 def test_no_command_shows_the_help(typed: Typed) -> None:
     done = typed()
     assert "Usage: erasurehead" in done.out + done.err

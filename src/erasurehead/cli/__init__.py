@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; the entry point of the console script `erasurehead`."""
+    """Run the command line; the entry point of the console script `erasurehead`, and of `python -m erasurehead`."""
     try:
         from erasurehead.cli import streams
 
@@ -14,7 +14,7 @@ def main() -> None:
         try:
             from erasurehead.cli.app import build
 
-            build()()
+            build()(prog_name="erasurehead")  # however it was started: help and shell completion go by this name
         finally:
             streams.finish()
     except KeyboardInterrupt:  # while modules are loaded; later ones are handled in `app`
