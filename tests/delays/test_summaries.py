@@ -52,3 +52,21 @@ def test_delays_of_zero_have_no_spread() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.isnan(summarize_model(delays.NoDelay(), 4, 10).spread).all()
+
+
+def test_workers_that_never_answer_are_slow_where_nobody_else_is() -> None:
+    said = summarize_model(delays.Late((3, 7)), 10, 100)
+    assert [(item.worker, item.factor) for item in said.slow] == [(3, math.inf), (7, math.inf)]
+    said = summarize_model(delays.PerWorker([delays.NoDelay(), delays.NoDelay(), delays.Exponential(1.0)]), 3, 100)
+    assert [(item.worker, item.factor) for item in said.slow] == [(2, math.inf)]
+
+
+def test_the_spread_of_censored_delays_is_a_lower_bound_however_long_they_are() -> None:
+    seconds = np.array([[1.0, 2.0, 3.0, 10.0, 12.0]])
+    trace = Trace.from_table(seconds)
+    known = replace(trace, censored=np.array([False, False, False, False, True]))
+    assert summarize(known).spread.tolist() == [4.0]
+    early = replace(trace, censored=np.array([True, False, False, False, False]))  # it may be the longest
+    assert summarize(early).spread.tolist() == [1.2]
+    hidden = replace(trace, censored=np.ones(5, dtype=bool))  # all may take equally long
+    assert summarize(hidden).spread.tolist() == [1.0]

@@ -94,7 +94,10 @@ class TestRemarks:
         ("worker,step,seconds\n0,0,1\n0,1,nan\n", {}, r"line 3: seconds must be a finite"),
         ("worker,step,seconds\n0,0,fast\n", {}, r"line 2: seconds must be a number, but it is 'fast'"),
         ("worker,step,seconds\n0,0,1_5\n", {}, r"line 2: seconds must be a number, but it is '1_5'"),
-        ("worker,step,seconds\n0,0\n", {}, r"line 2: seconds must be a number, but it is None"),
+        ("worker,step,seconds\n0,0\n", {}, r"line 2: 2 fields instead of 3"),
+        ("worker,step,seconds\n0,0,0,5\n", {}, r"line 2: 4 fields instead of 3; .* commas where points should be"),
+        ("worker;step;seconds\n0;0;0,5\n", {}, r"line 2: seconds must be a number, but it is '0,5'"),
+        ("worker,step,seconds,seconds\n0,0,1,2\n", {}, r"two columns called 'seconds'"),
         ("worker,round,latency\n0,0,1\n", {}, r"no column 'step', 'seconds'; it has worker, round, latency"),
         ("worker,step,seconds\n0,0,1\n", {"columns": {"load": "tasks"}}, "no column 'tasks'"),
         ("worker,step,seconds\n0,0,1\n", {"where": {"region": "x"}}, "no column 'region'"),
@@ -209,3 +212,12 @@ def test_the_mark_that_spreadsheets_put_first_is_no_part_of_a_name(tmp_path: Pat
     file = tmp_path / "theirs.csv"
     file.write_text("worker,step,seconds\n" + "".join(f"{n % 3},{n // 3},{n + 1}\n" for n in range(9)), "utf-8-sig")
     assert delays.read_trace(file).names == ("0", "1", "2")
+
+
+@pytest.mark.parametrize("between", [", ", ";", "\t", " ; ", "   "])
+def test_columns_may_be_separated_as_in_files_of_data(tmp_path: Path, between: str) -> None:
+    rows = [("worker", "step", "seconds"), *((n % 3, n // 3, n + 0.5) for n in range(9))]
+    file = tmp_path / "theirs.csv"
+    file.write_text("\n".join(between.join(map(str, row)) for row in rows) + "\n")
+    trace = delays.read_trace(file)
+    assert (trace.names, trace.n_steps, trace.seconds.tolist()) == (("0", "1", "2"), 3, [n + 0.5 for n in range(9)])

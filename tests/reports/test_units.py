@@ -41,3 +41,10 @@ def test_no_number(missing: float | None) -> None:
 
 def test_the_smallest_number_does_not_get_more_than_four_decimals() -> None:
     assert time_unit([100.0, 1e-9]).write(100.0) == "100.0000"
+
+
+def test_numbers_beyond_counting_are_written_with_an_exponent() -> None:
+    assert time_unit([0.1, 3e40]).write(3e40) == "3.00e+40"
+    assert time_unit([2e-20, 4e-20]).write(2e-20) == "2.00e-14"
+    assert time_unit([100.0, 1e-9]).write(1e-9) == "1.00e-09"
+    assert time_unit([100.0, 1e-9]).write(0.0) == "0.0000"

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from erasurehead.delays import Fit, SlowWorker, Summary, Trace
-from erasurehead.reports.units import NOTHING, time_unit
+from erasurehead.errors import counted
+from erasurehead.reports.units import NOTHING, Unit, time_unit
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 _TIMES = ("mean", "scale", "median", "shift", "minimum")
 _LISTED = 10  # largest number of slow workers to list
+_RATIO = Unit(1.0, "", decimals=2)
 
 
 def trace_facts(trace: Trace) -> dict[str, Any]:
@@ -35,8 +37,8 @@ def title(trace: Trace) -> str:
     n_censored = int(trace.censored.sum())
     hidden = f", {n_censored:,} of them censored" if n_censored else ""
     return (
-        f"{trace.source}: {len(trace.seconds):,} delays of {_count(trace.n_workers, 'worker')} in "
-        f"{_count(trace.n_steps, 'step')}{hidden}"
+        f"{trace.source}: {counted('delay', len(trace.seconds))} of {counted('worker', trace.n_workers)} in "
+        f"{counted('step', trace.n_steps)}{hidden}"
     )
 
 
@@ -107,9 +109,13 @@ def slow_lines(slow: Sequence[SlowWorker]) -> list[str]:
     """Return sentences on workers that are always slow."""
     if not slow:
         return ["No worker is persistently slow."]
-    named = ", ".join(f"{item.name} ({item.factor:.2f} times)" for item in slow[:_LISTED])
+    named = ", ".join(f"{item.name} ({_times(item.factor)})" for item in slow[:_LISTED])
     rest = f" and {len(slow) - _LISTED} more" if len(slow) > _LISTED else ""
     return [f"Persistently slow, by median over that of the others: worker {named}{rest}."]
+
+
+def _times(factor: float) -> str:
+    return f"{_RATIO.write(factor)} times" if math.isfinite(factor) else "theirs is 0"
 
 
 def workers_table(best: Fit, workers: Mapping[str, Fit]) -> Table:
@@ -138,7 +144,7 @@ def workers_note(best: Fit, workers: Mapping[str, Fit], trace: Trace) -> str:
     """
     if len(workers) < trace.n_workers:
         missing = trace.n_workers - len(workers)
-        return f"{_count(missing, 'worker')} had too few delays to be fitted alone."
+        return f"{counted('worker', missing)} had too few delays to be fitted alone."
     apart = sum(item.aic for item in workers.values())
     differ = "differ" if apart < best.aic else "do not differ beyond chance"
     return f"Workers {differ}: AIC {apart:,.1f} fitted apart, {best.aic:,.1f} together."
@@ -172,7 +178,8 @@ def summary_table(said: Summary) -> Table:
     typical, often, most = _spread(said)
     at_least = "at least " if said.n_censored else ""
     for name, value in (("median step", typical), ("95% of steps", often), ("worst step", most)):
-        shown = NOTHING if math.isnan(value) else "never" if math.isinf(value) else f"{at_least}{value:,.2f} times"
+        times = "never" if math.isinf(value) else f"{at_least}{_RATIO.write(value)} times"
+        shown = NOTHING if math.isnan(value) else times
         table.add_row(f"longest over median, {name}", shown)
     return table
 
@@ -192,10 +199,6 @@ def _parameter(item: Fit, name: str) -> str:
         return value
     low, high = item.intervals[name]
     return f"{value} ({low:.4g} to {high:.4g})"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _table(*columns: tuple[str, Any]) -> Table:

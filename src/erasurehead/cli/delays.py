@@ -180,12 +180,13 @@ def show(
     """Describe a trace or a model."""
     from erasurehead.cli import delay_pages as pages
     from erasurehead.delays import MODELS, summarize, summarize_model
+    from erasurehead.errors import counted
 
     screen = Screen(output)
     if ("(" in what or what in MODELS) and not Path(what).expanduser().exists():
         model = read_model(what, screen)
         said = summarize_model(model, workers, steps)
-        facts, name = {"model": str(model)}, f"{model}: {steps:,} steps of {workers:,} workers drawn"
+        facts, name = {"model": str(model)}, f"{model}: {counted('step', steps)} of {counted('worker', workers)} drawn"
     else:
         trace = reading.read(what, screen)
         said = summarize(trace)

@@ -22,7 +22,8 @@ class SlowWorker:
         worker: its number, 0..n_workers-1.
         name: its name in the trace.
         rank: its mean rank within a step, from 0 (always the first to answer) to 1 (always the last).
-        factor: its median delay over the median of all others; a lower bound if over half of its samples are censored.
+        factor: its median delay over the median of all others; a lower bound if over half of its samples are censored,
+            and inf if the others have no delay in half of the steps.
     """
 
     worker: int
@@ -53,8 +54,10 @@ def slow_workers(trace: Trace, at_least: float = 1.1) -> tuple[SlowWorker, ...]:
         z = (mean - 0.5) * math.sqrt(12.0 * int(own.sum()))
         if special.ndtr(-z) * trace.n_workers > _SURE:
             continue
-        factor = float(np.median(trace.seconds[own]) / max(float(np.median(trace.seconds[~own])), 1e-300))
-        if factor >= at_least:
+        usual, longer = float(np.median(trace.seconds[~own])), float(np.median(trace.seconds[own]))
+        delayed = longer > 0.0 or bool(np.median(trace.censored[own]) == 1.0)  # censored ones are longer than they say
+        factor = longer / usual if usual > 0.0 else math.inf
+        if delayed and factor >= at_least:
             found.append(SlowWorker(worker, name, mean, factor))
     return tuple(sorted(found, key=lambda item: -item.factor))
 

@@ -35,8 +35,8 @@ class Summary:
         mean: mean of the samples, in seconds; NaN if some are censored. For a model, its exact mean if that is known.
         quantiles: seconds by probability, for `SHARES`. With censored samples, by Kaplan and Meier; inf beyond the
             longest wait (in a model: for workers that never answer).
-        spread: ratio of the longest delay of a step to its median, shape (n_steps,), NaN for a median of 0. Where the
-            longest is censored, or many are, this is a lower bound.
+        spread: ratio of the longest delay of a step to its median, shape (n_steps,), NaN for a median of 0. Where some
+            are censored, this is a lower bound, which is 1 where the median is not known.
         slow: workers that are slower than the others step after step, the slowest first.
     """
 
@@ -59,7 +59,7 @@ def summarize(trace: Trace) -> Summary:
     hidden = trace.censored
     mean = math.nan if hidden.any() else float(trace.seconds.mean())
     quantiles = _quantiles(trace.seconds, hidden)
-    spread = _spread(trace.seconds, trace.step)
+    spread = _spread(trace.seconds, trace.step, hidden)
     return Summary(
         trace.n_workers,
         trace.n_steps,
@@ -97,7 +97,7 @@ def summarize_model(model: Delays, n_workers: int, steps: int = 1000) -> Summary
     trace = Trace(step, worker, seconds, np.ones(table.size), never.ravel(), names, "the model")
     known = model.expected  # a mean of draws is far off where few are slow, or the tail is heavy
     mean = math.inf if never.any() else float(table.mean()) if known is None else known
-    spread = _spread(table.ravel(), step)
+    spread = _spread(table.ravel(), step, np.zeros(table.size, dtype=bool))
     slow = slow_workers(trace)
     return Summary(
         n_workers, steps, table.size, 0, mean, _quantiles(seconds, trace.censored), spread, slow
@@ -115,12 +115,17 @@ def _quantiles(seconds: Array, censored: BoolArray) -> dict[float, float]:
     }
 
 
-def _spread(seconds: Array, step: IntArray) -> Array:
+def _spread(seconds: Array, step: IntArray, censored: BoolArray) -> Array:
     order = np.argsort(step, kind="stable")
     bounds = np.flatnonzero(np.diff(step[order])) + 1
     spread: list[float] = []
-    for own in np.split(seconds[order], bounds):
-        ordered = np.sort(own)
-        median = float(ordered[(len(ordered) - 1) // 2])
-        spread.append(float(ordered[-1]) / median if 0.0 < median < math.inf else math.nan)
+    for own, hidden in zip(np.split(seconds[order], bounds), np.split(censored[order], bounds), strict=True):
+        middle = (len(own) - 1) // 2
+        median = float(np.sort(own)[middle])
+        if 0.0 < median < math.inf:
+            # A censored delay may be any longer one: the median is at most what it is if all of them are endless.
+            at_most = float(np.sort(np.where(hidden, math.inf, own))[middle])
+            spread.append(max(1.0, float(own.max()) / at_most))
+        else:
+            spread.append(math.nan)
     return np.array(spread)

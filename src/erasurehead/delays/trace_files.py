@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,9 +20,10 @@ import numpy as np
 from erasurehead._internal.digits import in_groups
 from erasurehead._internal.storage import Folder
 from erasurehead._internal.user_files import BROKEN, beginning, check_text, open_bytes, other_encoding, readable
+from erasurehead.datasets.readers.delimiters import guess_delimiter, separated
 from erasurehead.delays.run_traces import read_arrivals
 from erasurehead.delays.trace import Trace
-from erasurehead.errors import DataError, MissingExtra, invalid
+from erasurehead.errors import DataError, MissingExtra, counted, invalid
 
 COLUMNS = ("worker", "step", "seconds", "load", "censored")
 """The columns of a trace file; `load` (by default 1) and `censored` (by default no) may be missing."""
@@ -121,18 +123,45 @@ _PACKED: Mapping[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".bz2":
 
 def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     check_text(path)
+    number = 0
     # spreadsheets put a mark before the first column's name
     with open_bytes(path) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file, strict=True)
         try:
-            for row in reader:
-                yield reader.line_num, row
+            header = file.readline()
+            lines, delimiter = separated(chain([header], file), guess_delimiter(header, path))
+            reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
+            names: list[str] | None = None
+            for fields in reader:
+                number = reader.line_num
+                if fields and names is None:
+                    names = _names(path, fields)
+                elif fields and names is not None:
+                    yield number, _row(path, number, names, fields)
         except UnicodeDecodeError as error:
-            raise DataError(
-                f"{path}, after line {reader.line_num}: not a text in UTF-8{other_encoding(error.object)}."
-            ) from None
+            encoding = other_encoding(error.object)
+            raise DataError(f"{path}, after line {number}: not a text in UTF-8{encoding}.") from None
         except (csv.Error, *BROKEN) as error:
-            raise DataError(f"{path} cannot be read after line {reader.line_num}: {error}.") from None
+            raise DataError(f"{path} cannot be read after line {number}: {error}.") from None
+
+
+def _names(path: Path, fields: Sequence[str]) -> list[str]:
+    """Return the names of columns, of which no two may be the same: it would be open which of them is meant."""
+    names = [name.strip() for name in fields]
+    twice = next((name for place, name in enumerate(names) if name and name in names[:place]), None)
+    if twice is not None:
+        raise DataError(f"{path} has two columns called {twice!r}; rename or remove one of them.")
+    return names
+
+
+def _row(path: Path, line: int, names: Sequence[str], fields: Sequence[str]) -> Mapping[str, str]:
+    """Return a line by the names of its columns; raise if it has another number of fields, as then they are shifted."""
+    if len(fields) != len(names):
+        said = f"{counted('field', len(fields))} instead of {len(names)}"
+        raise DataError(
+            f"{path}, line {line}: {said}; the file is cut off there, or that line is wrong, or its numbers have "
+            "commas where points should be."
+        )
+    return {name: field.strip() for name, field in zip(names, fields, strict=True)}
 
 
 def _pyarrow() -> tuple[Any, Any]:
@@ -147,8 +176,8 @@ def _parquet(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         table = _pyarrow()[1].read_table(path)
     except (OSError, ValueError) as error:  # pyarrow's own errors are subclasses of ValueError
         raise DataError(f"{path} is not a Parquet file ({error}).") from None
-    names = cast("list[str]", table.column_names)
-    values = [cast("list[object]", table.column(name).to_pylist()) for name in names]
+    names = _names(path, cast("list[str]", table.column_names))
+    values = [cast("list[object]", column.to_pylist()) for column in table.columns]
     for number, row in enumerate(zip(*values, strict=True), start=1):
         yield number, dict(zip(names, row, strict=True))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -116,7 +117,7 @@ def _without_computing(trace: Trace, seconds_per_task: float, warn: Warn) -> Tra
 def _name_the_slow(trace: Trace, warn: Warn) -> None:
     slow = slow_workers(trace)
     if slow:
-        named = ", ".join(f"{item.name} ({item.factor:.3g} times the others)" for item in slow[:5])
+        named = ", ".join(f"{item.name} ({_times(item.factor)})" for item in slow[:5])
         more = f" and {len(slow) - 5} more" if len(slow) > 5 else ""
         warn(
             f"Persistently slow: {named}{more}. Data that only they hold are missing from the gradient whenever "
@@ -147,3 +148,7 @@ def _fitted(trace: Trace, scale_with_load: bool, warn: Warn) -> Delays | None:
         "this trace did are extrapolated."
     )
     return Uncertain(best.model, best.drawn())
+
+
+def _times(factor: float) -> str:
+    return f"{factor:.3g} times the others" if math.isfinite(factor) else "the others have no delay in most steps"

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 NOTHING = "–"
 """What stands where there is no number."""
 
+_MOST = 4  # decimals
+_ENDLESS = 1e12
+"""From here on, nobody counts digits: a heavy tail has delays of 1e40 seconds."""
+
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 _BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
@@ -31,7 +35,10 @@ class Unit:
         """Return a number in this unit, without its name."""
         if value is None or not math.isfinite(value):
             return NOTHING
-        return f"{value / self.size:,.{self.decimals}f}"
+        shown = value / self.size
+        if abs(shown) >= _ENDLESS or (self.decimals == _MOST and 0.0 < abs(shown) < 0.5 * 10.0**-_MOST):
+            return f"{shown:.2e}"
+        return f"{shown:,.{self.decimals}f}"
 
 
 def time_unit(values: Sequence[float | None]) -> Unit:
@@ -56,7 +63,7 @@ def _unit(values: Sequence[float | None], sizes: Sequence[tuple[float, str]]) ->
     size, name = next(((size, name) for size, name in sizes if max(finite) >= size), sizes[-1])
     # Three digits of the largest number, two of the smallest, and not more than four decimals for it.
     digits = max(2 - math.floor(math.log10(max(finite) / size)), 1 - math.floor(math.log10(min(finite) / size)))
-    return Unit(size, name, min(max(digits, 0), 4))
+    return Unit(size, name, min(max(digits, 0), _MOST))
 
 
 def duration(seconds: float) -> str:
