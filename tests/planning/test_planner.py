@@ -28,6 +28,7 @@ from erasurehead.planning import (
     rounds_to_settle,
 )
 from erasurehead.planning.step_times import additive, all_groups, lemma8
+from erasurehead.planning.trials import Trial
 from erasurehead.runs.config.toml import to_toml
 from erasurehead.schemes.text import parse_scheme
 
@@ -271,3 +272,27 @@ def test_no_fewer_rounds_settle_it_than_advice_can_go_by() -> None:
     assert wanted is not None
     assert wanted >= 20
     assert f"; about {math.ceil(wanted - 6):,} more would settle every difference that matters (5%)" in explain(found)
+
+
+def test_settings_that_take_no_time_are_compared_with_those_that_do() -> None:
+    """Uncoded was said not to reach the target, and trials on data ended in a division by zero."""
+    seldom = delays.Bimodal(0.1, delays.NoDelay(), delays.Exponential(5.0))
+    settings = [f"erasurehead(load=3, wait_for={count})" for count in (1, 2, 4)] + ["adaptive(load=3)"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = plan(seldom, 8, settings=settings)
+        assert (found.best.setting, found.best.seconds_to_target) == (settings[2], 0.0)  # the least gradient lost
+        assert math.isinf(found.speed_up(found.best))
+        times = {item.setting: item.seconds_per_step for item in found.ranked}
+        tried = [Trial(name, (5.0 * times[name],), (0.01,), (5.0,)) for name in (settings[2], settings[3], "uncoded()")]
+        said = explain(found, tried, ("gap", 0.01))
+    assert "does not reach the target" not in said
+    assert f"uncoded takes {times['uncoded()']:.4g} s" in said
+    assert f"soonest, in 0 s (0 to 0); uncoded takes {5.0 * times['uncoded()']:.4g} s" in said
+    assert "The best of the others, erasurehead(load=3, wait_for=4), takes 0 s" in said
+
+
+def test_uncoded_is_listed_once_however_it_is_written() -> None:
+    found = plan(EXPONENTIAL, 6, settings=["uncoded", "exact(load=2)"])
+    assert [item.setting for item in found.ranked] == ["exact(load=2)", "uncoded"]
+    assert found.uncoded.setting == "uncoded"

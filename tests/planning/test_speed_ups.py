@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -69,3 +70,14 @@ def test_of_what_never_gets_there_and_of_itself() -> None:
     assert speed_up_range(found, never) == (0.0, 0.0)
     assert speed_up_range(found, item, never) == (math.inf, math.inf)
     assert speed_up_range(found, found.uncoded) == (1.0, 1.0)
+
+
+def test_runs_without_any_delay_make_it_unbounded() -> None:
+    rows = np.where(np.arange(200)[:, None] % 100 > 0, 0.0, delays.Exponential(0.5).rows(0, 200, 12))
+    rows[:, 7:] += 1.0
+    found = plan(delays.Bootstrap(rows), 12, 0.0, SETTINGS)
+    item = next(item for item in found.ranked if item.setting == SETTINGS[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        low, high = speed_up_range(found, item.with_steps(2.0, 2.0))
+    assert 1.0 < low < math.inf == high

@@ -261,7 +261,7 @@ def beyond(page: Page) -> tuple[str, ...]:
         if share > 0.0:
             said.append(
                 f"By default, train uses {item.setting} ({item.seconds_per_step:.4g} s a step), whose optimizer "
-                f"chooses its step sizes itself. It is quicker if it needs less than {100.0 * share:.2g}% of the steps "
+                f"chooses its step sizes itself. It is quicker if it needs less than {_percent(share)} of the steps "
                 "of exact gradient descent; add --data to measure that."
             )
     worse = if_worse(page.plan)
@@ -269,8 +269,7 @@ def beyond(page: Page) -> tuple[str, ...]:
         compared = "would still be the best choice"
     else:
         compared = (
-            f"would need {worse.regret:.2f} times as long to the target as the best choice in that case, "
-            f"{worse.best.setting}"
+            f"would need {worse.longer} to the target as the best choice in that case, {worse.best.setting}"
         )
     said.append(
         "If delays exceeded their median by twice as much, the recommended setting would take "
@@ -329,6 +328,10 @@ def _places(plan: Plan, items: Sequence[Forecast]) -> list[int]:
         else:
             place[item.setting] = place[first.setting]
     return [place[item.setting] for item in items]
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.2g}%" if share < 0.1 else f"{share:,.0%}"
 
 
 def _times(factor: float) -> str:

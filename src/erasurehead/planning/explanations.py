@@ -9,8 +9,8 @@ import numpy as np
 
 from erasurehead.delays.bootstrap import Bootstrap
 from erasurehead.delays.distributions import Pareto
-from erasurehead.errors import numbered
-from erasurehead.planning.forecasts import GUESS, Forecast, trace_rounds
+from erasurehead.errors import counted, numbered
+from erasurehead.planning.forecasts import GUESS, Forecast, ratio, trace_rounds
 from erasurehead.planning.planner import Plan
 from erasurehead.planning.settings import usual_setting
 from erasurehead.planning.speed_ups import speed_up_range
@@ -210,12 +210,13 @@ def in_short(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] |
     """
     best, second = plan.best, next((item for item in plan.distinct if item is not plan.best), plan.best)
     if trials and goal is not None:
-        why = f"its mean steps to {goal[0]} {goal[1]:g} in {len(trials[0].steps)} trials, times its seconds per step"
+        made = counted("trial", len(trials[0].steps))
+        why = f"its mean steps to {goal[0]} {goal[1]:g} in {made}, times its seconds per step"
     else:
         why = f"{best.steps:.3g} times the steps of the exact gradient, at {best.seconds_per_step:.4g} s each"
         if plan.target is not None:
             why = f"{best.steps:.3g} steps, at {best.seconds_per_step:.4g} s each"
-    longer = second.seconds_to_target / best.seconds_to_target - 1.0 if best.seconds_to_target else 0.0
+    longer = ratio(second.seconds_to_target, best.seconds_to_target) - 1.0 if plan.reached else math.nan
     beside = f"; {second.setting} takes {longer:.1%} longer" if math.isfinite(longer) and second is not best else ""
     one = f"Why: {best.setting} takes {best.seconds_to_target:.4g} s, which is {why}{beside}."
     limit = break_even(plan)
@@ -227,7 +228,7 @@ def in_short(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] |
     else:
         two = (
             "delays that exceed their median by twice as much (it would then take "
-            f"{worse.regret:.2f} times as long as {worse.best.setting})"
+            f"{worse.longer} as {worse.best.setting})"
         )
         two += "" if cost is None else f", or {cost}"
     three = "how long rounds will take if they are unlike those of the trace"
@@ -246,7 +247,7 @@ def _with_less(plan: Plan, tried: Collection[str]) -> list[str]:
     least = min(near, key=lambda item: item.load, default=best)
     if least.load >= best.load or math.isinf(best.seconds_to_target):
         return []
-    longer = least.seconds_to_target / best.seconds_to_target - 1.0
+    longer = ratio(least.seconds_to_target, best.seconds_to_target) - 1.0
     return [
         f"With less memory: {least.setting} takes {longer:.1%} longer, with {least.share_of_data:.1%} of the data a "
         f"worker instead of {best.share_of_data:.1%}."
@@ -276,12 +277,14 @@ def _tried(plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> list
     slow = by_name.get(plan.uncoded.setting)
     beside = ""
     if slow is not None and slow is not first:
-        beside = (
-            ", which uncoded does not reach"
-            if math.isinf(slow.median_steps)
-            else f": {took(plan.uncoded, slow) / took(item, first):.2f} times as fast as uncoded "
-            f"({took(plan.uncoded, slow):.4g} s)"
-        )
+        other = took(plan.uncoded, slow)
+        times = ratio(other, took(item, first))
+        if math.isinf(slow.median_steps):
+            beside = ", which uncoded does not reach"
+        elif math.isinf(times):
+            beside = f"; uncoded takes {other:.4g} s"
+        else:
+            beside = f": {times:.2f} times as fast as uncoded ({other:.4g} s)"
     said = [
         f"Of the settings tried on the data, {first.setting} reaches {metric} {wanted:g} soonest, in "
         f"{took(item, first):.4g} s ({low:.4g} to {high:.4g}){beside}."
@@ -306,10 +309,15 @@ def _tried(plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> list
 
 def _times(plan: Plan, trials: Sequence[Trial], over: Forecast, name: str) -> str:
     middle = plan.speed_up(plan.best, over)
-    if math.isinf(middle):
+    if math.isinf(over.seconds_to_target):
         return f"{name} does not reach the target"
+    if math.isinf(middle):
+        return f"{name} takes {over.seconds_to_target:.4g} s"
     low, high = speed_up_range(plan, plan.best, over, trials)
-    between = f" ({low:.2f} to {high:.2f} in 90% of runs)" if low < high else ""
+    if math.isinf(high):
+        between = f" (at least {low:.2f} in 95% of runs, as the delays of some are all 0)"
+    else:
+        between = f" ({low:.2f} to {high:.2f} in 90% of runs)" if low < high else ""
     return f"{middle:.2f} times as fast as {name}{between}"
 
 
@@ -339,6 +347,8 @@ def _solver(plan: Plan, trials: Sequence[Trial]) -> list[str]:
         return [f"{said}. No setting with the other optimizer reaches the target."]
     best = by_name[others[0].setting]
     other = took(best, others[0])
+    if not seconds or not other:
+        return [f"{said}. The best of the others, {best.setting}, takes {other:.4g} s."]
     times = f"{other / seconds:.2f} times as fast as" if seconds < other else f"{seconds / other:.2f} times as long as"
     equal = item.seconds_per_step * other / seconds
     return [

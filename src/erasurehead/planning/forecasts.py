@@ -266,6 +266,16 @@ def trace_rounds(delays: Delays) -> float:
     return math.inf
 
 
+def ratio(seconds: float, own: float) -> float:
+    """Return how many times as long as another something takes: 1 if neither takes any time, inf if only it does.
+
+    Arguments:
+        seconds: its time, at least 0.
+        own: time of the other, finite and at least 0.
+    """
+    return seconds / own if own else 1.0 if seconds == 0.0 else math.inf
+
+
 def mean_error(seconds: Array, delays: Delays, late: LateWork) -> float:
     """Return the standard error of the mean of simulated steps.
 

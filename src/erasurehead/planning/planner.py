@@ -11,10 +11,12 @@ from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork, check_late
 from erasurehead.errors import InvalidArgument, check_count, invalid
 from erasurehead.planning.accuracy import Accuracy
-from erasurehead.planning.forecasts import Forecast, Target, forecast, mean_error
+from erasurehead.planning.forecasts import Forecast, Target, forecast, mean_error, ratio
 from erasurehead.planning.settings import default_settings
 
 _LOOKED_AT = 256  # steps that are checked for any delay greater than 0
+_UNCODED = ("uncoded()", "uncoded")
+"""What each setting is compared with, as it may be written."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,12 +110,11 @@ class Plan:
             over: forecast to compare with; by default uncoded.
 
         Returns:
-            The ratio of times; 0 if the setting does not reach the target, inf if only the other does not.
+            The ratio of times; 0 if the setting does not reach the target; inf if only the other does not, or if only
+            the other takes any time.
         """
         other = (self.uncoded if over is None else over).seconds_to_target
-        if item.seconds_to_target == 0.0:
-            return 1.0 if other == 0.0 else math.inf
-        return other / item.seconds_to_target if math.isfinite(item.seconds_to_target) else 0.0
+        return ratio(other, item.seconds_to_target) if math.isfinite(item.seconds_to_target) else 0.0
 
     def steps_of(self, item: Forecast) -> float:
         """Return the number of steps that a setting needs to reach the target, also where `Forecast.steps` is relative.
@@ -210,7 +211,8 @@ def plan(
     texts = list(dict.fromkeys(settings if settings is not None else default_settings(n_workers, max_load)))
     if not texts:
         raise invalid("settings", "must name at least one scheme", texts)
-    for text in ("uncoded()", current):
+    uncoded = next((text for text in texts if text.strip() in _UNCODED), _UNCODED[0])
+    for text in (uncoded, current):
         if text is not None and text not in texts:
             texts.append(text)
     if not seconds_per_task and not delays.rows(0, _LOOKED_AT, n_workers).any():
@@ -230,7 +232,7 @@ def plan(
         late,
         target,
         rank(known.values()),
-        known["uncoded()"],
+        known[uncoded],
         known[current] if current else None,
         accuracy,
     )
@@ -244,10 +246,11 @@ def _timeless(delays: Delays) -> InvalidArgument:
 
 
 def rank(items: Iterable[Forecast]) -> tuple[Forecast, ...]:
-    """Sort forecasts by time to the target, then by time per step and load.
+    """Sort forecasts by time to the target, then by time per step, steps and load.
 
-    Settings that wait for workers without an answer in the trace come after those that never do, as their true times
-    are not known.
+    Where delays are often zero and computing takes no time, many settings take none at all: then the one that loses
+    least of the gradient comes first. Settings that wait for workers without an answer in the trace come after those
+    that never do, as their true times are not known.
 
     Arguments:
         items: the forecasts, in any order.
@@ -260,6 +263,7 @@ def rank(items: Iterable[Forecast]) -> tuple[Forecast, ...]:
                 item.unanswered > 0.0,
                 item.seconds_to_target,
                 item.seconds_per_step,
+                item.steps,
                 item.load,
             ),
         )

@@ -36,22 +36,30 @@ def speed_up_range(
 
     Returns:
         The lowest and the highest speed-up, as ratios of times; both are 0 if the setting does not reach the target,
-        and inf if only the other does not.
+        and inf if only the other does not, or if only the other takes any time. The highest is also inf if runs of the
+        setting may take no time at all.
     """
     other = plan.uncoded if over is None else over
     middle = plan.speed_up(item, other)
     if item is other or not math.isfinite(middle) or middle == 0.0:
         return middle, middle
     random = np.random.default_rng(0)
-    ratios = _totals(plan, other, trials, random) / _totals(plan, item, trials, random)
+    ratios = _ratios(_totals(plan, other, trials, random), _totals(plan, item, trials, random))
     n = min(len(item.scores), len(other.scores))
     if np.isfinite(item.scores[:n]).all() and np.isfinite(other.scores[:n]).all():
         # Both were simulated with the same delays, so that errors of the delays affect both alike.
         difference = item.scores[:n] / item.scores[:n].mean() - other.scores[:n] / other.scores[:n].mean()
         error = mean_error(difference, plan.delays, plan.late)
         ratios = ratios * np.exp(min(error, 1.0) * random.standard_normal(_RUNS))
-    low, high = (float(end) for end in np.percentile(ratios, _SURE))
+    # Between a number and inf there is nothing to interpolate.
+    low, high = np.percentile(ratios, _SURE, method="linear" if np.isfinite(ratios).all() else "nearest").tolist()
     return min(low, middle), max(high, middle)
+
+
+def _ratios(times: Array, own: Array) -> Array:
+    """Return the ratios of times; 1 where both are zero, and inf where only its own is."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(times == own, 1.0, times / own)
 
 
 def _totals(plan: Plan, item: Forecast, trials: Sequence[Trial], random: np.random.Generator) -> Array:

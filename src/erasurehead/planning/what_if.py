@@ -11,7 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.planning.accuracy import NOISE, SORTED_NOISE, Accuracy
-from erasurehead.planning.forecasts import GUESS, Forecast, forecast, mean_error, trace_rounds
+from erasurehead.planning.forecasts import GUESS, Forecast, forecast, mean_error, ratio, trace_rounds
 from erasurehead.planning.planner import Plan
 
 _LOOKED_AT = 200  # steps from which the median delay is taken
@@ -70,10 +70,20 @@ class WhatIf:
 
     @property
     def regret(self) -> float:
-        """Time to the target of the advised setting over that of the best under worse delays; at least 1."""
-        if math.isinf(self.best.seconds_to_target) or self.best.seconds_to_target == 0.0:
+        """Time to the target of the advised setting over that of the best under worse delays; at least 1.
+
+        It is inf if only the best takes no time.
+        """
+        if math.isinf(self.best.seconds_to_target):
             return 1.0
-        return self.advised.seconds_to_target / self.best.seconds_to_target
+        return ratio(self.advised.seconds_to_target, self.best.seconds_to_target)
+
+    @property
+    def longer(self) -> str:
+        """The regret in words, to be followed by "as" and the best setting."""
+        if math.isinf(self.regret):
+            return f"{self.advised.seconds_to_target:.4g} s, not 0 s"
+        return f"{self.regret:.2f} times as long"
 
 
 def if_worse(plan: Plan, factor: float = 2.0) -> WhatIf:
