@@ -55,6 +55,7 @@ def test_calls_arguments_nesting_and_operators(text: str, value: tuple[float, fl
         ("point(z=1)", r"must be written point\(x, y=0.0\), which has no 'z', but it is 'point\(z=1\)'\.$"),
         ("point()", "missing a required argument: 'x'"),
         ("point(**{})", r"must not use \*\*"),
+        ("point(x=1, x=2)", r"^place must give 'x' to point once, got 'point\(x=1, x=2\)'\.$"),
         ("point(1) * point(2)", "must not use this operator"),
         ("point(1) + 2", r"calls on both sides of \+"),
         ("point('a')", "right types"),

@@ -60,6 +60,20 @@ def test_the_list_fits_into_a_narrow_terminal() -> None:
     assert sum("→ " in line for line in lines) == len(codes.catalogue())
 
 
+def test_the_page_of_a_code_fits_into_a_narrow_terminal() -> None:
+    from rich.console import Console
+
+    from erasurehead.cli.code_pages import FamilyPage
+
+    console = Console(width=80, file=StringIO())
+    for family in codes.catalogue():
+        with console.capture() as printed:
+            console.print(FamilyPage(family.name, family.example_code))
+        page = codes.describe(family.name, 80).partition("Parameters:")[2]
+        assert page in printed.get()  # lines are not broken once more
+        assert max(map(len, page.splitlines())) <= 80
+
+
 def test_the_list_as_json_is_the_catalogue(typed: Typed) -> None:
     rows = typed("codes", "list", "--json").json["codes"]
     assert rows == [family.row() for family in codes.catalogue()]
@@ -223,6 +237,8 @@ def test_the_same_seed_gives_the_same_figures(typed: Typed) -> None:
     ("typed_in", "sentence"),
     [
         (["show", "fractional_repetion"], "the nearest is fractional_repetition"),
+        (["show", ""], "CODE must not be empty, got ''."),
+        (["show", "cyclic_mds", "n_workers=9", "n_workers=7"], "CODE must give 'n_workers' to cyclic_mds once"),
         (["show", "brc"], "CODE must be a code of the catalogue, but it is 'brc'"),
         (["compare", "regulr(30, load=3)"], "the nearest is regular"),
         (["show", "projective_plane(6)"], "order must be a prime power"),

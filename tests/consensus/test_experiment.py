@@ -16,6 +16,7 @@ from erasurehead.consensus.rows import MeanRow, PeerRow, TroubleRow
 from erasurehead.datasets import load_images
 from erasurehead.drills.schedule import Fault, FaultSchedule, write_schedule
 from erasurehead.errors import DataError, InvalidArgument, MissingExtra
+from erasurehead.runs.experiment import Experiment
 from erasurehead.runs.first_models import initial_model
 from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.predictor import TrainedModel
@@ -229,6 +230,11 @@ def test_only_runs_of_peers_go_on_here(tmp_path: Path) -> None:
     other.write("config.toml", "scheme = 'uncoded'")
     with pytest.raises(DataError, match="is not a run without a coordinator"):
         ConsensusExperiment.resume(tmp_path / "other")
+    RunFolder.create(tmp_path / "peers").write(
+        "config.toml", "[consensus]\npeers = 6\n[delays]\nseconds_per_step = 1.0"
+    )
+    with pytest.raises(DataError, match=r"a run without a coordinator; erasurehead consensus --resume resumes it\.$"):
+        Experiment.resume(tmp_path / "peers")
 
 
 def test_the_command_says_what_was_saved(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,3 +20,10 @@ def test_both_pictures_are_drawn(problem: LogisticRegression, tmp_path: Path, gr
     made = draw_run(done, "a title", tmp_path, ("png",))
     assert sorted(path.name for path in made) == ["consensus.png", "links.png"]
     assert all(path.stat().st_size > 20_000 for path in made)
+
+
+@pytest.mark.filterwarnings("error")
+def test_peers_that_always_agree_have_a_picture_without_a_warning(problem: LogisticRegression, tmp_path: Path) -> None:
+    done = train(problem, "complete()", "full()", peers=2, steps=2, rate=0.3, delays="exponential(mean=1.0)")
+    assert not any(row.distance for row in done.means)
+    assert draw_run(done, "a title", tmp_path, ("svg",))

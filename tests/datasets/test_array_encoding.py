@@ -65,7 +65,7 @@ def test_wrong_widths_and_sources_are_refused(tmp_path: Path) -> None:
 def test_labels_that_are_no_class_say_where(tmp_path: Path) -> None:
     path = tmp_path / "new.svm"
     path.write_text("1 1:5\n# note\n3 1:7\n")
-    with pytest.raises(DataError, match=r"new\.svm, line 3: the label is not one of the classes 0, 1"):
+    with pytest.raises(DataError, match=r"new\.svm, line 3: the label must be one of the classes 0, 1, but it is '3'"):
         ArrayEncoding(2, TARGET, base=1).apply(path)
 
 

@@ -66,7 +66,7 @@ def test_a_file_of_the_competition_without_labels_can_be_encoded(tmp_path: Path)
         (5, "1,2,3", "line 6: 3 fields instead of 10; the file is cut off there"),
         (7, "1,1,2,3,x,5,6,7,8,9", "line 8, column 'ROLE_ROLLUP_2': 'x' is not a number"),
         (7, "1,1,2,inf,4,5,6,7,8,9", "line 8, column 'ROLE_ROLLUP_1': 'inf' is not a finite number"),
-        (9, "2,1,2,3,4,5,6,7,8,9", "line 10: the label 'ACTION' is not one of the classes 0, 1"),
+        (9, "2,1,2,3,4,5,6,7,8,9", "line 10: the label 'ACTION' must be one of the classes 0, 1, but it is '2'"),
         (9, ",1,2,3,4,5,6,7,8,9", "line 10: the label 'ACTION' is missing"),
     ],
 )

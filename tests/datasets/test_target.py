@@ -74,7 +74,9 @@ def test_an_unknown_task_is_refused() -> None:
 
 def test_later_labels_must_be_of_the_classes() -> None:
     target, _ = _fit(["no", "yes"])
-    with pytest.raises(DataError, match="line 3: the label 'y' is not one of the classes no, yes"):
+    with pytest.raises(
+        DataError, match="line 3: the label 'y' must be one of the classes no, yes, but it is 'perhaps'"
+    ):
         target.apply(column_of(["no", "perhaps"], "y", "here"), _place)
 
 

@@ -6,7 +6,7 @@ import ast
 import difflib
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from erasurehead.errors import ErasureHeadError, InvalidArgument, invalid
@@ -138,10 +138,13 @@ class _Reader:
             raise self.wrong(_KNOWN_NAMES, name)
         maker = self.makers[name]
         arguments = [self.value(item) for item in positional]
-        keywords = {item.arg: self.value(item.value) for item in named if item.arg is not None}
-        if len(keywords) < len(named):
+        if any(item.arg is None for item in named):
             raise self.wrong("must not use **")
+        keywords = {str(item.arg): self.value(item.value) for item in named}
         written = f"must be written {_signature(name, maker)}"
+        twice = next((item.arg for place, item in enumerate(named) if item.arg in _names(named[:place])), None)
+        if twice is not None:
+            raise invalid(self.argument, f"must give {twice!r} to {name} once", self.text)
         unknown = [keyword for keyword in keywords if not _takes(maker, keyword)]
         if unknown:
             raise invalid(self.argument, f"{written}, which has no {unknown[0]!r}", self.text)
@@ -155,6 +158,10 @@ class _Reader:
             raise
         except (TypeError, ValueError, AttributeError, ArithmeticError, LookupError) as error:
             raise self.wrong(f"must give {name} arguments of the right types ({error})") from None
+
+
+def _names(named: Sequence[ast.keyword]) -> set[str | None]:
+    return {item.arg for item in named}
 
 
 def _takes(maker: Callable[..., object], keyword: str) -> bool:

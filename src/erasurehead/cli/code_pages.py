@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from erasurehead.codes import GradientCode
     from erasurehead.codes.families import Family
     from erasurehead.decoding import Analysis
 
 _WIDE = 120  # least width of a terminal at which four columns of text are readable
+_LINE = 100  # most characters of a line of text
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,24 @@ class CatalogueTable:
             told = (words, choose) if wide else (f"{words}\n→ {choose}",)
             table.add_row(*map(plain_text, (family.name, family.status, *told)))
         yield table
+
+
+@dataclass(frozen=True)
+class FamilyPage:
+    """The page of one family, in lines that fit the terminal, and the code that the figures below it are of.
+
+    Arguments:
+        name: name of the family.
+        code: the code.
+    """
+
+    name: str
+    code: GradientCode
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from erasurehead import codes
+
+        yield plain_text(f"{codes.describe(self.name, min(options.max_width, _LINE))}\n{self.code!r}:")
 
 
 def facts(found: Analysis) -> dict[str, object]:
@@ -76,19 +96,23 @@ def facts_table(found: Analysis) -> Table:
     Arguments:
         found: analysis of the code.
     """
+    from erasurehead.errors import counted
     from erasurehead.reports.code_tables import times
 
     said, code, rounding = facts(found), found.code, found.conditioning
     fewest, most = int(code.messages_per_worker.min()), found.cost.messages
+    one = found.cost.replication[-1] == 1
+    holders = f"{_span(*found.cost.replication)} worker{'' if one else 's'}"
+    sampled = f"{counted('set', rounding.sets)} of {counted('straggler', rounding.stragglers)}"
     rows: list[tuple[str, str]] = [
         ("workers", f"{code.n_workers}"),
         ("tasks", f"{code.n_tasks}"),
-        ("load", f"{found.cost.load} tasks on the busiest worker, {found.cost.mean_load:.3g} on average"),
-        ("replication", f"{_span(*found.cost.replication)} workers per task; all data {found.cost.storage:.3g} times"),
+        ("load", f"{counted('task', found.cost.load)} on the busiest worker, {found.cost.mean_load:.3g} on average"),
+        ("replication", f"{holders} per task; all data {found.cost.storage:.3g} times"),
         ("messages", f"{_span(fewest, most)} per worker and step, each {_size(code.n_pieces)}"),
         ("tolerates", _tolerance(code.tolerance)),
-        ("rounding", f"errors of messages times {times(rounding.amplification)}, in the worst of {rounding.sets} sets "
-         f"of {rounding.stragglers} straggling; relative error of float32: {rounding.error('float32'):.1e}"),
+        ("rounding", f"errors of messages times {times(rounding.amplification)}, in the worst of {sampled}; "
+         f"relative error of float32: {rounding.error('float32'):.1e}"),
         ("coefficients", f"up to {rounding.largest_coefficient:.3g}; weights up to {rounding.largest_weight:.3g}"),
         ("decoder", f"{found.cost.decoder}"),
     ]  # fmt: skip

@@ -108,7 +108,7 @@ def show(
 ) -> None:
     """Show one code."""
     from erasurehead import codes, decoding
-    from erasurehead.cli.code_pages import facts, facts_table, plain_text
+    from erasurehead.cli.code_pages import FamilyPage, facts, facts_table
     from erasurehead.codes.text import parse_code
     from erasurehead.reports.code_tables import SHARES, residual_table
 
@@ -119,8 +119,7 @@ def show(
     found = decoding.analyse(built, _numbers(None, built.n_workers, curves=False))
     name = code.partition("(")[0].strip()  # `design_for` builds codes of other names
     data = {**codes.family(name).row(), "built": {**facts(found), "analysis": found.as_dict()}}
-    page = plain_text(f"{codes.describe(name)}\n{built!r}:")
-    screen.result(data, page, facts_table(found), "", residual_table({name: found}, SHARES))
+    screen.result(data, FamilyPage(name, built), facts_table(found), "", residual_table({name: found}, SHARES))
 
 
 def compare(

@@ -13,6 +13,8 @@ from erasurehead.cli.screen import Screen
 from erasurehead.consensus.config import ConsensusConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from erasurehead.consensus.experiment import ConsensusExperiment
     from erasurehead.consensus.result import ConsensusRun
     from erasurehead.consensus.waiting import SlowestPeer
@@ -125,8 +127,8 @@ def _introduce(screen: Screen, experiment: ConsensusExperiment) -> None:
         screen.say(f"  {note}")
     graph, clock = made.graph, "virtual clock" if config.run.engine == "virtual" else config.run.engine
     screen.say(
-        f"{graph.n_peers} peers on {graph}: {len(graph.edges)} links, {min(graph.degrees)} to {max(graph.degrees)} "
-        f"neighbours, spectral gap {graph.spectral_gap:.3g}"
+        f"{graph.n_peers} peers on {graph}: {counted('link', len(graph.edges))}, {_span(graph.degrees)} "
+        f"each, spectral gap {graph.spectral_gap:.3g}"
         + (f", disconnected without {', '.join(map(str, sorted(graph.cut_vertices)))}" if graph.cut_vertices else "")
     )
     screen.say(
@@ -250,3 +252,11 @@ def _conclude(
         lines.append(f"ended early: {done.stopped}")
     lines.append(f"records, the mean model{' and pictures' if drawn else ''} in {experiment.out}")
     screen.result({"folder": str(experiment.out), **summary, "pictures": drawn}, "\n".join(lines))
+
+
+def _span(degrees: Sequence[int]) -> str:
+    """Return how many neighbours peers have."""
+    from erasurehead.errors import counted
+
+    fewest, most = min(degrees), max(degrees)
+    return counted("neighbour", most) if fewest == most else f"{fewest} to {counted('neighbour', most)}"

@@ -135,6 +135,7 @@ def _searched(
 ) -> Plan:
     """Return the plan, including `adaptive` settings if there are data on which to measure their optimizer's steps."""
     from erasurehead.cli.plan_costs import FREE
+    from erasurehead.errors import counted
     from erasurehead.planning import adaptive_settings, default_settings, plan
 
     usual = FREE if found.cost.known_from is None else 10
@@ -142,7 +143,7 @@ def _searched(
     settings = tuple(search.scheme or (default_settings(found.n_workers, most) if found.n_workers >= 2 else ()))
     if solved and not search.scheme and settings:
         settings += adaptive_settings(found.n_workers, most)
-    screen.say(f"trying {len(settings)} settings on {found.said} ...")
+    screen.say(f"trying {counted('setting', len(settings))} on {found.said} ...")
     current = search.current or found.current
     with screen.counting("settings") as progress:
         return plan(

@@ -268,9 +268,7 @@ def beyond(page: Page) -> tuple[str, ...]:
     if worse.best.setting == worse.advised.setting:
         compared = "would still be the best choice"
     else:
-        compared = (
-            f"would need {worse.longer} to the target as the best choice in that case, {worse.best.setting}"
-        )
+        compared = f"would need {worse.longer} to the target as the best choice in that case, {worse.best.setting}"
     said.append(
         "If delays exceeded their median by twice as much, the recommended setting would take "
         f"{worse.advised.seconds_per_step:.4g} s a step, and {compared}."

@@ -12,7 +12,7 @@ from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import TraceOptions, read_model
 from erasurehead.delays import Delays, Trace
 from erasurehead.delays.absences import completed
-from erasurehead.errors import DataError, invalid
+from erasurehead.errors import DataError, counted, invalid
 from erasurehead.planning.trace_delays import drawn_from
 from erasurehead.runs.names import CONFIG
 
@@ -103,7 +103,7 @@ def planned(
         folder: folder in which the trace will be written.
         screen: prints warnings.
     """
-    workers = f"{given.n_workers:,} workers"
+    workers = counted("worker", given.n_workers)
     if given.trace is None:
         assert given.delays is not None
         return Planned(given.delays, given.n_workers, f"{given.delays}, {workers}", cost)

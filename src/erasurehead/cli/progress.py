@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Column
 
 from erasurehead._internal.arrays import Array
+from erasurehead.errors import counted
 from erasurehead.reports.units import duration, seconds_text
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.callbacks import Callback
@@ -60,7 +61,11 @@ class ProgressBar(Callback):
     def on_setup(self, scheme: Scheme, steps: int) -> None:
         self._workers = scheme.code.n_workers
         self._task = self._progress.add_task(
-            escape(scheme.name), start=False, total=steps, loss="", late=f"starting {self._workers} workers"
+            escape(scheme.name),
+            start=False,
+            total=steps,
+            loss="",
+            late=f"starting {counted('worker', self._workers)}",
         )
         self._progress.refresh()
 
@@ -120,7 +125,7 @@ class ProgressLines(Callback):
 
     def on_setup(self, scheme: Scheme, steps: int) -> None:
         self._steps, self._done = steps, 0
-        self._say(f"starting {scheme.code.n_workers} workers ...")
+        self._say(f"starting {counted('worker', scheme.code.n_workers)} ...")
 
     def on_start(self, seconds: float) -> None:
         self._began = self._last = self._clock()

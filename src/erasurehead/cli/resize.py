@@ -31,8 +31,10 @@ def run(
     output: OutputOptions,
 ) -> None:
     """Add workers to a run in progress, or remove some."""
+    from erasurehead.errors import counted
     from erasurehead.runs.control import ask_for_workers
 
     screen = Screen(output)
     ask_for_workers(Path(folder), workers)
-    screen.result({"folder": folder, "workers": workers}, f"{folder} is asked to continue with {workers} workers")
+    said = f"{folder} is asked to continue with {counted('worker', workers)}"
+    screen.result({"folder": folder, "workers": workers}, said)

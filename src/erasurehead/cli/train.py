@@ -47,11 +47,12 @@ Train one model, and record the run in a folder.
 
 
 _WHERE = {
-    "processes": "processes",
-    "virtual": "workers on a virtual clock",
-    "mpi": "ranks of an MPI job",
-    "ray": "actors of a Ray cluster",
+    "processes": ("process", "processes", ""),
+    "virtual": ("worker", "workers", " on a virtual clock"),
+    "mpi": ("rank", "ranks", " of an MPI job"),
+    "ray": ("actor", "actors", " of a Ray cluster"),
 }
+"""What workers are of each engine: one of them, several, and where."""
 
 
 def run(
@@ -218,10 +219,11 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
         screen.warn(warning)
     if experiment.initial is not None:
         screen.say(f"begins with the model of {config.run.initial}: {experiment.initial}")
-    where = _WHERE[config.run.engine]
+    one, several, where = _WHERE[config.run.engine]
+    workers = f"{config.run.workers} {one if config.run.workers == 1 else several}{where}"
     screen.say(
         f"{config.problem.loss} with l2 {config.problem.l2:.4g}{_further(experiment)}{_intercept(experiment)}, "
-        f"{_optimizer(experiment)}; {config.run.workers} {where}, "
+        f"{_optimizer(experiment)}; {workers}, "
         f"delays {config.delays.model}, {config.delays.late}"
     )
 

@@ -115,7 +115,8 @@ def _refuse_empty(ctx: Any) -> None:
         texts = cast("list[Any]", [*given] if isinstance(given, list | tuple) else [given])
         if parameter.name not in _MAY_BE_EMPTY and any(isinstance(text, str) and not text.strip() for text in texts):
             name = parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar or parameter.name
-            raise InvalidArgument(str(name).strip("[]."), "must not be empty", "", "leave it out for the default")
+            hint = "" if parameter.required else "leave it out for the default"
+            raise InvalidArgument(str(name).strip("[]."), "must not be empty", "", hint)
 
 
 def in_users_words(error: InvalidArgument, ctx: Any) -> InvalidArgument:

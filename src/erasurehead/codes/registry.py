@@ -341,11 +341,12 @@ def build(name: str, **parameters: object) -> GradientCode:
     return chosen.constructor(**{key: _argument(known[key], value) for key, value in parameters.items()})
 
 
-def describe(name: str | None = None) -> str:
+def describe(name: str | None = None, width: int = 100) -> str:
     """Return the page of one family, or one line for each family, as text.
 
     Arguments:
         name: name of a family; None for one line per family.
+        width: number of characters that a line of a page may have.
 
     >>> describe().splitlines()[0].split()[:3]
     ['uncoded', 'approximate', 'Every']
@@ -353,7 +354,11 @@ def describe(name: str | None = None) -> str:
     if name is None:
         return "\n".join(f"{row.name:<31} {row.status:<12} {row.summary}" for row in catalogue())
     row = family(name)
-    arguments = "\n".join(f"    {key}: {text}" for key, text in row.arguments.items())
+    arguments = "\n".join(
+        textwrap.fill(f"{key}: {text}", width, initial_indent="    ", subsequent_indent="        ")
+        for key, text in row.arguments.items()
+    )
+    summary = textwrap.fill(row.summary, width)
     parts = {
         "Guarantees": row.guarantee,
         "Choose it": row.choose,
@@ -361,8 +366,8 @@ def describe(name: str | None = None) -> str:
         "Example": f"{row.example_code!r}: {row.example_code.n_workers} workers, load {row.example_code.load},"
         f" tolerance {row.example_code.tolerance}",
     }
-    body = "\n".join(textwrap.fill(f"{key}: {text}", 100, subsequent_indent="    ") for key, text in parts.items())
-    return f"{row.signature}  [{row.status}]\n{row.summary}\n\nParameters:\n{arguments}\n\n{body}\n"
+    body = "\n".join(textwrap.fill(f"{key}: {text}", width, subsequent_indent="    ") for key, text in parts.items())
+    return f"{row.signature}  [{row.status}]\n{summary}\n\nParameters:\n{arguments}\n\n{body}\n"
 
 
 def _argument(spec: inspect.Parameter, value: object) -> object:

@@ -80,8 +80,9 @@ def draw_progress(
         distance.set_ylabel("root mean square distance")
         for axes in (loss, distance):
             axes.set_xlabel("seconds of the clock")
-            axes.set_yscale("log")
-            canvas.plain_ticks(axes.yaxis)
+            if any((np.asarray(line.get_ydata()) > 0.0).any() for line in axes.get_lines()):  # else all agree, always
+                axes.set_yscale("log")
+                canvas.plain_ticks(axes.yaxis)
             axes.grid(color=FAINT, linewidth=0.5)
         if len(runs) > 1:
             loss.legend(fontsize=9)

@@ -19,7 +19,7 @@ from erasurehead.drills.findings import Finder
 from erasurehead.drills.schedule import KINDS, FaultSchedule, Kind, write_schedule
 from erasurehead.drills.supervisor import Performance, Supervisor
 from erasurehead.drills.verdicts import Findings
-from erasurehead.errors import check_count, invalid, real
+from erasurehead.errors import check_count, counted, invalid, real
 from erasurehead.runs.config.checking import build_config
 from erasurehead.runs.config.parts import check_reachable
 from erasurehead.runs.config.sections import Config
@@ -189,7 +189,7 @@ class Drill:
         settings = self.settings
         say({
             "baseline": f"the baseline run: {self.steps} steps, about {settings.seconds:g} s on the engine's clock",
-            "faulty": f"the faulty run: {len(self.schedule.faults)} faults",
+            "faulty": f"the faulty run: {counted('fault', len(self.schedule.faults))}",
             "unbroken": "the faulty run again, without faults of its coordinator",
         }[role])  # fmt: skip
         limit = 6 * settings.seconds + 300

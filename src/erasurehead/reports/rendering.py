@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from erasurehead.errors import invalid
+from erasurehead.errors import counted, invalid
 from erasurehead.reports import measures
 from erasurehead.reports.table import ComparisonRow
 from erasurehead.reports.units import NOTHING, Unit, byte_unit, plain_unit, time_unit
@@ -94,7 +94,7 @@ def notes(rows: Sequence[ComparisonRow]) -> list[str]:
         raise invalid("rows", "must have at least one row", list(rows))
     basis = rows[0].basis
     target = basis.target
-    said = [f"Speed-ups compare the {basis.compared}; {basis.baseline} is 1. {_workers(rows)} workers."]
+    said = [f"Speed-ups compare the {basis.compared}; {basis.baseline} is 1. {_workers(rows)}."]
     names = [row.scheme for row in rows]
     said += measures.missed(names, [row.seconds_to_target for row in rows], target)
     if target is not None and basis.by_target and any(_at_once(row) for row in rows):
@@ -108,7 +108,8 @@ def _at_once(row: ComparisonRow) -> bool:
 
 
 def _workers(rows: Sequence[ComparisonRow]) -> str:
-    return " or ".join(map(str, sorted({row.n_workers for row in rows})))
+    numbers = sorted({row.n_workers for row in rows})
+    return " or ".join([*map(str, numbers[:-1]), counted("worker", numbers[-1])])
 
 
 def _columns(rows: Sequence[ComparisonRow]) -> list[Column]:

@@ -164,6 +164,10 @@ class Experiment:
             InvalidArgument: if the run is finished, or still running, or it would be another run; the error says why.
         """
         opened = opened_to_go_on(folder)
+        if "consensus" in opened.tables:
+            raise DataError(
+                f"{str(folder)!r} is a run without a coordinator; erasurehead consensus --resume resumes it."
+            )
         damage = opened.damage(CONFIG)
         try:
             config = build_config(overridden(opened.tables, changes or {}), options)

@@ -13,7 +13,7 @@ from erasurehead._internal.arrays import IntArray
 from erasurehead.datasets.encoded import TASKS, Labels, Task
 from erasurehead.datasets.preprocessing.facts import Facts
 from erasurehead.datasets.preprocessing.vocabulary import Vocabulary, vocabulary_from_json, vocabulary_of
-from erasurehead.datasets.readers.table import Column, Numbers
+from erasurehead.datasets.readers.table import Column, Numbers, plain
 from erasurehead.errors import DataError, invalid
 
 MOST_CLASSES = 20
@@ -78,7 +78,8 @@ class Target:
         codes = self.classes.codes(column)
         if self.others == "refuse":
             known = ", ".join(self.classes.labels()[:10])
-            _refuse(codes < 0, lambda row: f"{place(row)}: the label{self._said()} is not one of the classes {known}.")
+            said = f"the label{self._said()} must be one of the classes {known}, but it is"
+            _refuse(codes < 0, lambda row: f"{place(row)}: {said} {_written(column, row)!r}.")
         kept = np.flatnonzero(codes >= 0)
         classes = codes[kept].astype(np.int64)
         return (classes if self.task == "softmax" else np.where(classes == 1, 1.0, -1.0)), kept
@@ -203,6 +204,13 @@ def _guess(column: Column, classes: Vocabulary) -> Task:
         if classes.size > MOST_CLASSES or not bool((values == np.trunc(values)).all()):
             return "least_squares"
     return "softmax"
+
+
+def _written(column: Column, row: int) -> str:
+    """Return the value of a row as a text."""
+    if isinstance(column, Numbers):
+        return plain(float(column.values[row]))
+    return column.values[int(column.codes[row])]
 
 
 def _refuse(wrong: np.ndarray[Any, np.dtype[np.bool_]], message: Callable[[int], str]) -> None:
