@@ -179,6 +179,11 @@ def test_too_little_to_fit_is_said(seconds: list[float], censored: list[bool] | 
         fit(seconds, censored)
 
 
+def test_a_family_that_is_named_twice_is_fitted_once() -> None:
+    trace = Trace.from_table(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    assert [item.family for item in delays.fit_trace(trace, ["pareto", "pareto"])] == ["pareto"]
+
+
 def test_wrong_arguments() -> None:
     with pytest.raises(InvalidArgument, match="family must be one of exponential"):
         fit([1.0, 2.0], name="gaussian")

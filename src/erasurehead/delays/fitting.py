@@ -175,7 +175,7 @@ def fit_trace(trace: Trace, names: Sequence[str] | None = None, scale_with_load:
     seconds = trace.seconds / trace.load if scale_with_load else trace.seconds
     fits: list[Fit] = []
     refused: list[DataError] = []
-    for name in FAMILIES if names is None else names:
+    for name in FAMILIES if names is None else dict.fromkeys(names):  # one named twice would be as good as itself
         try:
             fits.append(fit(seconds, trace.censored, name, scale_with_load))
         except DataError as error:
