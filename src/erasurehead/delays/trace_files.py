@@ -155,6 +155,8 @@ def _names(path: Path, fields: Sequence[str]) -> list[str]:
 
 def _row(path: Path, line: int, names: Sequence[str], fields: Sequence[str]) -> Mapping[str, str]:
     """Return a line by the names of its columns; raise if it has another number of fields, as then they are shifted."""
+    while len(fields) > len(names) and not fields[-1].strip():
+        fields = fields[:-1]  # a delimiter at the end of a line: some programs write one
     if len(fields) != len(names):
         said = f"{counted('field', len(fields))} instead of {len(names)}"
         raise DataError(
