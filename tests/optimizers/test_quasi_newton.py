@@ -399,6 +399,31 @@ def test_units_of_columns_do_not_matter(powers: list[int]) -> None:
     assert len(scaled.steps) <= 2 * len(run.steps) + 5
 
 
+@pytest.mark.parametrize("size", [1e6, 1e12, 1e17])
+@pytest.mark.parametrize("loss", ["logistic", "squares"])
+def test_it_ends_at_the_optimum_however_far_away_it_begins(loss: str, size: float) -> None:
+    """A logistic loss is straight out there, and its first gradients say nothing of how large they are near by."""
+    one = problem(loss, "dense", 0.0)
+    run = fit(one, optimizer=QuasiNewton(one.initial() + size))
+    assert run.ended == "converged"
+    assert run.objective == pytest.approx(fit(one).objective, rel=1e-10)
+
+
+def test_a_run_from_a_first_model_that_is_too_far_away_does_not_say_that_it_has_converged() -> None:
+    one = problem("logistic", "dense", 0.0)
+    assert fit(one, 30, optimizer=QuasiNewton(one.initial() + 1e100)).ended == "steps"
+
+
+def test_a_run_from_far_away_goes_on_from_where_its_steps_are_long_to_the_bit() -> None:
+    one, states = problem("logistic", "dense", 0.0), States()
+    first = one.initial() + 1e6
+    whole = fit(one, 20, optimizer=QuasiNewton(first), callbacks=[states])
+    resume = Resumption(states.kept[4], whole.steps[:4], whole.arrivals)
+    again = fit(one, 20, optimizer=QuasiNewton(one.initial()), resume=resume)
+    assert states.kept[4]["optimizer"]["stride"] > 1.0
+    assert again.x.tobytes() == whole.x.tobytes()
+
+
 def test_a_model_in_float32_stays_one() -> None:
     one = problem("logistic", "dense")
     run = fit(one, optimizer=QuasiNewton(one.initial().astype(np.float32)))

@@ -37,6 +37,17 @@ def go(steps: int = 2000, problem: Any = PROBLEM, scheme: schemes.Scheme | None 
     return train(problem, scheme or schemes.exact(6, 2), optimizer, engine, steps, **others)
 
 
+def beginning_at(size: float) -> Any:
+    """Return `go` from a first model of numbers of that size, which is not at hand when the run is resumed."""
+
+    def far(steps: int, **others: Any) -> Run:
+        first = PROBLEM.initial() + (0.0 if "resume" in others else size)
+        engine = VirtualEngine(delays.NoDelay())
+        return train(PROBLEM, schemes.uncoded(6), GradientDescent(first, 0.2), engine, steps, **others)
+
+    return far
+
+
 def least(problem: Any) -> float:
     """Return the least objective, by the normal equations."""
     n, zero = problem.n_parameters, np.zeros(problem.n_parameters)
@@ -106,6 +117,17 @@ def test_an_exact_gradient_that_has_vanished_ends_a_run_and_an_estimate_does_not
     sampled = Quadratic(PROBLEM.rows, PROBLEM.centres, l2=0.01)
     sampled.stochastic = True
     assert go(300, problem=sampled).ended == "steps"
+
+
+def test_a_gradient_that_is_short_beside_that_of_a_huge_first_model_ends_no_run() -> None:
+    far = beginning_at(1e12)
+    states = States()
+    run = far(500, callbacks=[states])
+    norms = [float(row.gradient_norm or 0.0) for row in run.steps]
+    assert min(norms) <= 1e-12 * norms[0]
+    assert run.ended == "steps"
+    again = far(505, resume=Resumption(states.taken[-1], run.steps, []))  # which judges once more
+    assert len(again.steps) == 505
 
 
 class States(Callback):

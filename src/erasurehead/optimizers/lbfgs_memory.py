@@ -63,8 +63,11 @@ class LBFGSMemory:
         self._bound = bound
         self.diagonals = [] if bound is None else scalings(*bound, penalty)
 
-    def remember(self, step: Array, change: Array) -> None:
+    def remember(self, step: Array, change: Array) -> bool:
         """Keep a pair and choose the diagonal that suits it best, unless the objective is not convex along the step.
+
+        Returns:
+            Whether it is kept.
 
         Arguments:
             step: between two models, shape (n_parameters,).
@@ -72,7 +75,7 @@ class LBFGSMemory:
         """
         bent = product(step, change)
         if not bent > 1e-12 * squared_norm(step) ** 0.5 * squared_norm(change) ** 0.5:
-            return
+            return False
         self._steps.append(step)
         self._changes.append(change)
         self._bent.append(bent)
@@ -81,6 +84,7 @@ class LBFGSMemory:
         if self.diagonals:
             apart = [one * other for one, other in zip(*spreads(step, change, self.diagonals), strict=True)]
             self.chosen = int(np.argmin(apart))  # where it is least, the cosine between both is greatest
+        return True
 
     def forget(self) -> None:
         """Drop all pairs, and what was chosen by them; the diagonals remain."""

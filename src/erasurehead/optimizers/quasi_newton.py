@@ -23,6 +23,9 @@ _ROUNDING = 1e-13  # of the objective: decreases below it drown in the rounding 
 _NOTHING = 1e-12  # of the objective: what a step may promise when there is nothing to gain any more
 _SHORTEST = 1e-8  # share of a direction at which a search gives up
 _POOR = 0.35  # share of what its slope promises, below which a step that was taken is a poor one: it should be a half
+_STRAIGHT = 0.01  # change of the slope along a step, relative to it, up to which the objective does not bend there
+_LONGER = 10.0  # factor of the next step after one along which it did not
+_LONGEST = 1e16  # most that steps are lengthened in all, so that what falls for ever is not followed into overflow
 _MOST_POOR = 3  # such steps in a row, after which gradients that lost digits on their way are taken to mislead
 
 
@@ -53,6 +56,9 @@ class QuasiNewton(Optimizer):
     conditions; here pairs that violate them are left out). On other smooth problems models tend to a point where the
     gradient vanishes, without a rate. The run ends when steps promise less than 1e-12 of the objective five times in
     a row, or no step lowers it any more: it has `converged`.
+
+    Where the objective does not bend along a step, as that of logistic regression far away from its minimum, the next
+    first step is ten times longer, and so on until it bends.
 
     With l1, alone or in an elastic net, it is the orthant-wise method of Andrew and Gao ("Scalable training of
     L1-regularized log-linear models", 2007): the gradient's place is taken by the shortest subgradient, and each step
@@ -94,6 +100,7 @@ class QuasiNewton(Optimizer):
         self._direction: Array | None = None
         self._slope = 0.0  # of the objective along the direction, at the base
         self._length = 1.0  # share of the direction that the current model is away from the base
+        self._stride = 1.0  # by which first steps are lengthened, since the objective does not bend
         self._calm = 0  # steps in a row that promised nothing
         self._poor = 0  # steps in a row that brought little of what they promised
         self._precise = False  # whether gradients are asked for in all their digits
@@ -221,7 +228,10 @@ class QuasiNewton(Optimizer):
             lower = product(gradient, self._direction) <= _SLOPE * abs(self._slope)  # not far beyond the least
         if lower and np.isfinite(gradient).all():
             self._poor = 0 if before - value >= -_POOR * promised else self._poor + 1
-            self._memory.remember((self.x - x).astype(np.float64), gradient - gradient_before)
+            bent = self._memory.remember((self.x - x).astype(np.float64), gradient - gradient_before)
+            turned = product(gradient - gradient_before, self._direction)
+            straight = not bent and abs(turned) <= _STRAIGHT * abs(self._slope)
+            self._stride = max(self._stride, min(_LONGER * self._stride, _LONGEST)) if straight else 1.0
             self._accept(value, gradient)
             return
         rise = value - before - promised
@@ -247,15 +257,22 @@ class QuasiNewton(Optimizer):
         if not self._slope < 0.0:  # rounding has spoilt the memory
             self._memory.forget()
             self._aim(gradient)
-        self._calm = self._calm + 1 if -self._slope <= _NOTHING * abs(value) else 0
+        nothing = -self._slope <= _NOTHING * abs(value) and self._stride == 1.0
+        self._calm = self._calm + 1 if nothing else 0
         if self._coarse and (self._calm or self._poor >= _MOST_POOR):
             self._ask_precisely()
             return
         self._length = 1.0 if self._memory.informed else min(1.0, 1.0 / max(float(np.abs(gradient).sum()), 1e-300))
+        self._length *= self._stride
         self._decision = {"act": "accept", "promise": -self._slope, "pairs": len(self._memory)}
         if self._memory.power is not None:
             self._decision["scaling"] = self._memory.power
-        if not self._move():
+        moved = self._move()
+        while not moved and self.step == 1 and self._slope < 0.0 and math.isfinite(_LONGER * self._length):
+            self._stride *= _LONGER  # the step drowns in the rounding of a huge first model
+            self._length *= _LONGER
+            moved = self._move()
+        if not moved:
             self._give_up()
 
     def _aim(self, gradient: Array) -> None:
@@ -360,6 +377,7 @@ class QuasiNewton(Optimizer):
             "direction": self._direction,
             "slope": self._slope,
             "length": self._length,
+            "stride": self._stride,
             "calm": self._calm,
             "poor": self._poor,
             "precise": self._precise,
@@ -378,6 +396,7 @@ class QuasiNewton(Optimizer):
         self._base = None if base is None else (as_model(base[0]), float(base[1]), np.asarray(base[2]))
         self._direction = None if state["direction"] is None else np.asarray(state["direction"])
         self._slope, self._length = float(state["slope"]), float(state["length"])
+        self._stride = float(state["stride"])
         self._calm, self._stuck = int(state["calm"]), bool(state["stuck"])
         self._poor, self._precise = int(state["poor"]), bool(state["precise"])
         self.rejected = bool(state["rejected"])  # it decides which model is the best

@@ -348,6 +348,7 @@ class _Training:
             self.rounds.restore(state["rounds"])
             self.engine.restore(state["engine"], dict(zip(assignment.worker_ids, assignment.programs, strict=True)))
         self.snapshots.restore(state["snapshots"])
+        self.stopping.first = self.first  # that of the run, which need not be at hand any more
         self.stopping.restore(state["stopping"], float(state["elapsed"]))
         if self.optimizer.converged:
             self.stopping.ended = self.stopping.ended or "converged"

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from erasurehead._internal.arrays import Array, Tree
+import numpy as np
+
+from erasurehead._internal.arrays import Array, Tree, squared_norm
 from erasurehead.errors import check_count, invalid, real
 from erasurehead.problems.base import Problem
 from erasurehead.training.evaluator import Evaluator, EvaluatorLost, spare_core
@@ -131,6 +133,7 @@ class Stopping:
         self._best_step = 0
         self._first_norm: float | None = None  # norm of the first exact gradient
         self._norm: float | None = None  # of the last one
+        self._point: Array | None = None  # the model that it is of; None if the norm is restored
         self._beside: Evaluator | None = None
         self._tell: Callable[[str], None] = lambda said: None
         self._check_metric()
@@ -154,19 +157,34 @@ class Stopping:
         if self.metric == "gap" and self.optimum is None:
             self.optimum = find_optimum(self.problem, self.first)
 
-    def converged(self, norm: float) -> bool:
+    def converged(self, norm: float, x: Array | None) -> bool:
         """Record the norm of an exact gradient; return whether the run has converged.
 
-        A norm whose square is beyond float64 is infinite, and says nothing.
+        A norm whose square is beyond float64 is infinite, and says nothing. The gradient of a first model that is much
+        larger than the present one is long only for that reason: the norm counts as that many times longer.
+
+        Arguments:
+            norm: Euclidean norm of the gradient, penalty included.
+            x: the model that it is of, shape (n_parameters,); None if that is taken into account already.
         """
         if not math.isfinite(norm):
             return self.ended is not None
         if self._first_norm is None:
             self._first_norm = norm
-        self._norm = norm
-        if self.tolerance is not None and norm <= self.tolerance * self._first_norm:
-            self.ended = self.ended or "converged"
+        self._norm, self._point = norm, x
+        if self.tolerance is not None:
+            short = self.tolerance * self._first_norm
+            if norm <= short and norm * self._shrunk() <= short:
+                self.ended = self.ended or "converged"
         return self.ended is not None
+
+    def _shrunk(self) -> float:
+        """Return how many times the way from the first model is longer than the model of the last norm, at least 1."""
+        if self._point is None:
+            return 1.0
+        x = np.asarray(self._point, dtype=np.float64)
+        size, way = squared_norm(x) ** 0.5, squared_norm(x - self.first) ** 0.5
+        return 1.0 if way <= size else way / max(size, 1e-300)
 
     def open(self, hosts: Iterable[str], tell: Callable[[str], None]) -> None:
         """Measure the metric in a separate process from now on, if this machine has a core to spare for it.
@@ -269,7 +287,7 @@ class Stopping:
             "metric": self.metric,
             "measured": [[one.step, one.time, one.value, one.seconds, one.beside] for one in self.measured],
             "first_norm": self._first_norm,
-            "norm": self._norm,
+            "norm": None if self._norm is None else self._norm * self._shrunk(),
         }
 
     def restore(self, state: Mapping[str, Any], elapsed: float) -> None:
@@ -291,6 +309,6 @@ class Stopping:
         if self.measured:
             self._judge()
         if self._first_norm is not None and state["norm"] is not None:
-            self.converged(float(state["norm"]))
+            self.converged(float(state["norm"]), None)
         if elapsed >= self.max_seconds:
             self.ended = self.ended or "max_seconds"
