@@ -228,14 +228,29 @@ class QuasiNewton(Optimizer):
             lower = product(gradient, self._direction) <= _SLOPE * abs(self._slope)  # not far beyond the least
         if lower and np.isfinite(gradient).all():
             self._poor = 0 if before - value >= -_POOR * promised else self._poor + 1
-            bent = self._memory.remember((self.x - x).astype(np.float64), gradient - gradient_before)
-            turned = product(gradient - gradient_before, self._direction)
-            straight = not bent and abs(turned) <= _STRAIGHT * abs(self._slope)
-            self._stride = max(self._stride, min(_LONGER * self._stride, _LONGEST)) if straight else 1.0
+            change = gradient - gradient_before
+            bent = self._memory.remember((self.x - x).astype(np.float64), change)
+            self._stretch(bent, product(change, self._direction), before - value >= -_POOR * promised)
             self._accept(value, gradient)
             return
         rise = value - before - promised
         self._shorten(-promised * self._length / (2.0 * rise) if math.isfinite(rise) and rise > 0.0 else 0.0)
+
+    def _stretch(self, bent: bool, turned: float, fell: bool) -> None:
+        """Lengthen the next first step if the objective did not bend along the last one.
+
+        It need not be seen to fall where it has never bent yet: that of a huge first model is too large to tell.
+
+        Arguments:
+            bent: whether the last step told of curvature.
+            turned: how much the slope has changed along it.
+            fell: whether the objective fell as the slope promised.
+        """
+        straight = not bent and abs(turned) <= _STRAIGHT * abs(self._slope)
+        if straight and (fell or self._stride > 1.0 or self.step == 2):
+            self._stride = max(self._stride, min(_LONGER * self._stride, _LONGEST))
+        else:
+            self._stride = 1.0
 
     def _shorten(self, length: float) -> None:
         """Reject the current model, and try one that is nearer to the base.
@@ -243,7 +258,7 @@ class QuasiNewton(Optimizer):
         Arguments:
             length: the best fraction of the direction, as far as is known.
         """
-        self.rejected = True
+        self.rejected, self._stride = True, 1.0
         self._length = min(max(length, 0.1 * self._length), 0.5 * self._length)
         if self._length < _SHORTEST or not self._move():
             self._give_up()
