@@ -147,6 +147,23 @@ def test_a_run_that_begins_at_the_optimum_has_not_become_worse_by_rounding(typed
     assert "has risen" not in again.err
 
 
+def test_classes_that_the_data_tell_apart_have_no_optimum_without_a_penalty_and_it_says_so(
+    typed: Typed, shop: Path
+) -> None:
+    rows = [line.split(",") for line in shop.read_text().splitlines()]
+    shop.write_text("\n".join(f"{age},{town},{'no' if town == 'Ely' else said}" for age, town, _, said in rows))
+    given = ("--data", shop, "--label", "bought", "--categorical", *VIRTUAL)
+    free, held = typed("train", *given, "--l2", 0), typed("train", *given)
+    assert free.code == held.code == 0
+    assert "the objective has no minimum" in free.err
+    assert "--l2 0.005" in free.err
+    assert "converged" not in free.out
+    assert "ended because it has converged" in held.out
+    assert "minimum" not in held.err
+    finals = [RunFolder.open(path).run.final for path in sorted(Path("runs").iterdir())]
+    assert [final is not None and final.without_minimum for final in finals] == [True, False]
+
+
 def test_what_ended_a_run_too_early_is_named(typed: Typed, shop: Path) -> None:
     given = ("--data", shop, "--label", "bought", "--categorical", *VIRTUAL, "--delays", "exponential(mean=1)")
     done = typed("train", *given, "--max-seconds", 1)

@@ -45,6 +45,8 @@ def warn(screen: Screen, experiment: Experiment, done: Run) -> None:
             f"{counted('step', len(done.steps))}, and it was {final.first_objective:.5g} at the first model"
             + _why_risen(experiment, done)
         )
+    elif final is not None and final.without_minimum:
+        screen.warn(without_minimum(experiment))
     elif final is not None and done.ended in (None, "steps", "max_seconds"):
         ends_by_itself = experiment.config.optimizer.name == "quasi_newton"
         if ends_by_itself or not converged(final):
@@ -71,6 +73,8 @@ def ended_text(experiment: Experiment, done: Run) -> str:
         return f"ended because nothing improved in {patience}, after {steps} of {section.steps:,}"
     if done.ended == "max_seconds":
         return f"ended after {section.max_seconds:g} s of training, and {steps} of {counted('step', section.steps)}"
+    if done.ended == "converged" and done.final is not None and done.final.without_minimum:
+        return f"ended because hardly anything is left to gain, after {steps} of {counted('step', section.steps)}"
     if done.ended == "converged":
         return f"ended because it has converged, after {steps} of {counted('step', section.steps)}"
     return ""
@@ -86,6 +90,15 @@ def measured_text(done: Run) -> str:
         if (found := [one for one in done.measured if one.beside == beside])
     ]
     return f"the target was measured {' and '.join(parts)}" if parts and done.engine != "virtual" else ""
+
+
+def without_minimum(experiment: Experiment) -> str:
+    """Return a sentence on an objective that has no minimum, and what gives it one."""
+    return (
+        "the objective has no minimum: of some samples the columns tell the class without exception, so that it falls "
+        "for ever as their weights grow, and nothing holds these back (l2 is 0). This model is one on that way; "
+        f"--l2 {1.0 / experiment.problem.n_samples:.2g} gives the objective a minimum"
+    )
 
 
 def converged(final: FinalModel) -> bool:

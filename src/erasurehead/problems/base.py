@@ -157,6 +157,14 @@ class Problem(ABC):
         """Return what is minimised: the mean loss plus the penalty."""
         return self.loss(x) + self.penalty(x)
 
+    def without_minimum(self, loss: float) -> bool:
+        """Return whether the objective is known to have no minimum, as it falls for ever while parameters grow.
+
+        Arguments:
+            loss: the mean loss of a model over all samples, without the penalty.
+        """
+        return False
+
     def column_scales(self) -> tuple[float, float] | None:
         """Return the smallest and the largest root mean square of a column of the data; None if it is not known.
 

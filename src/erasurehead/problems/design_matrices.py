@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 from scipy import sparse
@@ -52,6 +52,10 @@ class Design(ABC):
         """Return the sum of the squares of each column, shape (n_columns,)."""
 
     @abstractmethod
+    def extremes(self, rows: IntArray, columns: IntArray) -> tuple[Array, Array]:
+        """Return the least and the greatest number of some rows, at least one, in each of some columns."""
+
+    @abstractmethod
     def support(self, ranges: Sequence[slice]) -> IntArray | None:
         """Return the columns that the given ranges of rows touch, ascending; None if they touch all."""
 
@@ -85,6 +89,10 @@ class DenseDesign(Design):
     def column_squares(self) -> Array:
         return np.einsum("ij,ij->j", self.matrix, self.matrix)
 
+    def extremes(self, rows: IntArray, columns: IntArray) -> tuple[Array, Array]:
+        part = self.matrix[rows][:, columns]
+        return part.min(axis=0), part.max(axis=0)
+
     def support(self, ranges: Sequence[slice]) -> IntArray | None:
         return None
 
@@ -111,6 +119,10 @@ class CompressedDesign(Design):
 
     def column_squares(self) -> Array:
         return np.bincount(self.matrix.indices, self.matrix.data**2, minlength=self.n_columns).astype(np.float64)
+
+    def extremes(self, rows: IntArray, columns: IntArray) -> tuple[Array, Array]:
+        part: Any = self.matrix[rows]
+        return part.min(axis=0).toarray().ravel()[columns], part.max(axis=0).toarray().ravel()[columns]
 
     def support(self, ranges: Sequence[slice]) -> IntArray | None:
         edges, columns = self.matrix.indptr, self.matrix.indices

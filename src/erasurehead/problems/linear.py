@@ -26,6 +26,7 @@ from erasurehead.problems.models import LinearModel, check_samples
 from erasurehead.problems.penalties import Penalty, as_penalty
 from erasurehead.problems.sample_weights import check_weights
 from erasurehead.problems.sampled import linear_gradients
+from erasurehead.problems.separation import all_correct, separates
 from erasurehead.problems.shards import LinearShard, build_shard, hold_rows
 
 
@@ -144,6 +145,18 @@ class LinearProblem(Problem):
     def sample_gradients(self, models: Array, rows: IntArray) -> Array:
         """Return the gradients of several models over samples of their own; see `erasurehead.problems.Sampled`."""
         return linear_gradients(self._design, self._labels, self.sample_loss, models, rows, self._weights)
+
+    def without_minimum(self, loss: float) -> bool:
+        if not self.sample_loss.endless:
+            return False
+        penalized = self._regularizer.smooth or self._regularizer.sharp
+        lightest = 1.0 if self._weights is None else float(self._weights[self._weights > 0.0].min())
+        if not penalized and all_correct(loss, self.n_samples, lightest):
+            return True
+        free = [column for column in self.unpenalized if column < self.n_features]
+        columns = np.array(free, dtype=np.int64) if penalized else np.arange(self.n_features)
+        n_classes = max(2, self.sample_loss.n_outputs)
+        return len(columns) > 0 and separates(self._design, self._labels, n_classes, columns, self._weights)
 
     def column_scales(self) -> tuple[float, float] | None:
         scales = np.sqrt(self._design.column_squares() / self.n_samples)

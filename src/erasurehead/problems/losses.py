@@ -33,6 +33,9 @@ class SampleLoss(ABC):
     curvature: ClassVar[float]
     """The largest second derivative with respect to a margin."""
 
+    endless: ClassVar[bool] = False
+    """Whether the loss of a sample falls for ever as its margins grow, so that it has no minimum."""
+
     @abstractmethod
     def labels(self, values: Array, argument: str) -> Labels:
         """Check labels, finite numbers of shape (n_samples,), and return them in the form to compute with.
@@ -77,6 +80,7 @@ class LogisticLoss(SampleLoss):
     name = "logistic"
     score_names = ("auc", "accuracy", "log_loss")
     curvature = 0.25
+    endless = True
     n_outputs = 1
 
     def labels(self, values: Array, argument: str) -> Labels:
@@ -152,6 +156,7 @@ class SoftmaxLoss(SampleLoss):
     name = "softmax"
     score_names = ("accuracy", "log_loss")
     curvature = 0.5
+    endless = True
 
     def __init__(self, n_classes: int) -> None:
         self.n_outputs = check_count("n_classes", n_classes, at_least=2)

@@ -19,6 +19,7 @@ from erasurehead.problems.base import Exact, Problem
 from erasurehead.problems.checks import intercept_parameters
 from erasurehead.problems.models import LinearModel, Samples, check_samples
 from erasurehead.problems.penalties import Penalty, as_penalty
+from erasurehead.problems.separation import all_correct
 from erasurehead.problems.shards import LinearShard, hold_rows
 from erasurehead.problems.stored import Store, StoredShard
 
@@ -157,6 +158,11 @@ class ShardedProblem(Problem):
             rows = self._store.read([file])
             held = hold_rows(self._store.design(rows), rows.y, self.sample_loss)
             yield held, np.array([file.rows / self.n_samples])
+
+    def without_minimum(self, loss: float) -> bool:
+        if not self.sample_loss.endless or self._regularizer.smooth or self._regularizer.sharp:
+            return False
+        return all_correct(loss, self.n_samples, lightest=1.0)
 
     def metrics(self, x: Array) -> dict[str, float]:
         """Return the quality of a model on the test rows, as `LinearProblem.metrics` does."""

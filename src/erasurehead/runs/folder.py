@@ -361,10 +361,12 @@ def _final(row: Mapping[str, Any] | None) -> FinalModel | None:
 
     if row is None:
         return None
-    scales = row["column_scales"]
+    numbers = dict(row)
+    scales = numbers.pop("column_scales")
     return FinalModel(
         column_scales=None if scales is None else (scales[0], scales[1]),
-        **_numbers({name: value for name, value in row.items() if name != "column_scales"}),
+        without_minimum=bool(numbers.pop("without_minimum", False)),
+        **_numbers(numbers),
     )
 
 

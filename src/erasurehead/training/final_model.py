@@ -51,6 +51,7 @@ def lowest(
         gradient_norm=norms[1],
         first_gradient_norm=norms[0],
         column_scales=problem.column_scales(),
+        without_minimum=end.n_samples == problem.n_samples and problem.without_minimum(end.loss),
     )
 
 

@@ -58,6 +58,9 @@ class FinalModel:
         first_gradient_norm: the same at the first model.
         column_scales: the smallest and the largest root mean square among columns that are not 0 throughout; None where
             the problem does not know its columns.
+        without_minimum: whether the objective is known to have no minimum: without a penalty, that of classes which the
+            data tell apart falls for ever as the model grows, and the run has ended somewhere on this way. Where False,
+            there may be none all the same.
     """
 
     objective: float
@@ -66,6 +69,7 @@ class FinalModel:
     gradient_norm: float
     first_gradient_norm: float
     column_scales: tuple[float, float] | None = None
+    without_minimum: bool = False
 
     @property
     def gradient_left(self) -> float:

@@ -22,7 +22,7 @@ from erasurehead.training.rows import StepRow
 Ending: TypeAlias = Literal["steps", "until", "patience", "max_seconds", "converged"]
 """What ended a run: all steps were taken, the target was reached, the metric did not improve for as many steps as
 `patience`, the time was up, or it converged: the exact gradient is as small as `tolerance` asks, or the optimizer has
-converged."""
+converged. What it converges to need not be a minimum: see `FinalModel.without_minimum`."""
 
 TOLERANCE = 1e-12
 """Default norm of an exact gradient, relative to that of the first one, at which a run has converged."""
