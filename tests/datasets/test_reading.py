@@ -243,6 +243,23 @@ def test_a_matrix_of_one_column_has_no_labels_in_it(tmp_path: Path) -> None:
         read(tmp_path / "x.npy")
 
 
+@pytest.mark.parametrize("field", ["1,234", "1,234,567.5", "1.234,5", "1 234", "1'234", "$12", "-€1,50", "7 %"])
+@pytest.mark.parametrize("first", [True, False])  # the first value tells what a column holds
+def test_numbers_as_people_write_them_are_no_categories(tmp_path: Path, field: str, first: bool) -> None:
+    rows = [f'"{field}",1', *["2,1"] * 9]
+    path = _file(tmp_path, "\n".join(["price,y", *(rows if first else reversed(rows)), ""]))
+    with pytest.raises(DataError, match="is not a number; write the column's numbers with nothing between") as error:
+        read(path)
+    assert repr(field) in str(error.value)
+    assert "one-hot" not in str(error.value)
+
+
+@pytest.mark.parametrize("field", ["2020-01-02", "1.2.3.4", "12a", "A1,234", "10:30"])
+def test_other_texts_with_digits_may_be_categories(tmp_path: Path, field: str) -> None:
+    with pytest.raises(DataError, match="if its values are categories"):
+        read(_file(tmp_path, f'price,y\n"{field}",1\n'))
+
+
 def test_decimal_commas_are_not_taken_for_classes(tmp_path: Path) -> None:
     file = tmp_path / "german.csv"
     file.write_text("size;price\n" + "".join(f"{n};{n},5\n" for n in range(40)))

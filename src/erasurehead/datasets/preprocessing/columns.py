@@ -10,7 +10,7 @@ import numpy as np
 
 from erasurehead.datasets.readers.csv import Kind
 from erasurehead.datasets.readers.index_columns import index_columns
-from erasurehead.datasets.readers.table import Numbers, Table, Texts
+from erasurehead.datasets.readers.table import Numbers, Table, Texts, not_a_number
 from erasurehead.errors import DataError, invalid
 
 HINT = "; name the column in one_hot (--one-hot), or use categorical (--categorical), if its values are categories"
@@ -171,4 +171,5 @@ def features(table: Table, label: str, columns: Columns) -> tuple[list[str], lis
 
 def _refuse_text(table: Table, name: str, column: Texts) -> None:
     row = int(np.argmax(column.codes >= 0))
-    raise DataError(f"{table.place(row)}, column {name!r}: {column.values[column.codes[row]]!r} is not a number{HINT}.")
+    said = not_a_number(f"{column.values[column.codes[row]]}", HINT)
+    raise DataError(f"{table.place(row)}, column {name!r}: {said}.")

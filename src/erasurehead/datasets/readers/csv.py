@@ -18,7 +18,7 @@ from erasurehead._internal.digits import in_groups
 from erasurehead.datasets.readers.delimiters import guess_delimiter, separated
 from erasurehead.datasets.readers.files import Lines, text_lines
 from erasurehead.datasets.readers.index_columns import is_numbering, named
-from erasurehead.datasets.readers.table import MISSING, Column, Numbers, Table, TextCoder, Texts
+from erasurehead.datasets.readers.table import MISSING, Column, Numbers, Table, TextCoder, Texts, not_a_number
 from erasurehead.errors import DataError
 
 Kind: TypeAlias = Literal["number", "text", "auto", "label"]
@@ -78,7 +78,7 @@ class _NumberBuilder(Builder):
         if field in MISSING:
             return np.nan
         if not is_number(field):
-            raise Fault(row, f"{field!r} is not a number{self._hint}")
+            raise Fault(row, not_a_number(field, self._hint))
         value = float(field)
         if not np.isfinite(value):
             raise Fault(row, f"{field!r} is not a finite number; {self._missing}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
@@ -195,6 +196,25 @@ def plain(value: float) -> str:
     ('3', '1.5')
     """
     return str(int(value)) if value.is_integer() else repr(value)
+
+
+_WRITTEN = re.compile(r"[-+]?[$€£]?\s?(\d{1,3}([,.'’ \u00a0\u202f]\d{3})+|\d+)([.,]\d+)?\s?[%$€£]?")
+"""A number as people write it: with its thousands apart, a decimal comma, a currency, or per cent."""
+
+
+def not_a_number(text: str, hint: str) -> str:
+    """Return the end of a sentence about a text in a column of numbers.
+
+    Arguments:
+        text: the text.
+        hint: what to do if the column's values are no numbers.
+    """
+    if _WRITTEN.fullmatch(text.strip()):
+        hint = (
+            "; write the column's numbers with nothing between their digits, with a decimal point, and without signs "
+            "of currency or per cent"
+        )
+    return f"{text!r} is not a number{hint}"
 
 
 def parse(text: str) -> float:
