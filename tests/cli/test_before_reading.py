@@ -17,6 +17,10 @@ RUNS = [
     (("--scheme", "magic"), "--scheme must use known names"),
     (("--scheme", "exact(load=99)"), "--scheme 'exact(load=99)': load must be at most"),
     (("--scheme", "asynchronous()"), "--late must be 'carry', or 'drop(R)'"),
+    (
+        ("--scheme", "ringmaster(threshold=9)", "--late", "carry", "--optimizer", "quasi_newton"),
+        "--scheme must be one that waits for whole gradients with QuasiNewton",
+    ),
     (("--rate", "fast"), "--rate must use known names"),
     (("--rate", -1), "--rate must be a positive finite number"),
     (("--momentum", 0.5), "--momentum is for heavy_ball only"),

@@ -222,6 +222,7 @@ class Experiment:
             heaviest = getattr(self.problem, "heaviest", 1.0)
             section = _optimizer(self.asked, text, self.data, config.problem, heaviest)
             config = config.model_copy(update={"optimizer": section, "run": _run(self.asked, config.run, section)})
+        parts.check_kinds(config.optimizer, scheme)
         named = replace(scheme, name=name) if name else scheme
         return replace(self, config=config, scheme=named, out=folder)
 

@@ -43,7 +43,9 @@ def check_settings(config: Config, resuming: bool = False) -> Scheme:
     parts.check_engine_keys(run)
     parts.check_data_keys(config.data)
     parts.check_class_weight(config.problem, is_sharded(config.data.source), config.problem.loss)
-    parts.check_optimizer(chosen_optimizer(config, text))
+    optimizer = chosen_optimizer(config, text)
+    parts.check_optimizer(optimizer)
+    parts.check_kinds(optimizer, scheme)
     parts.check_wire(scheme, run)
     _check_until(config)
     if config.delays.model is not None:

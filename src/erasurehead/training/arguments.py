@@ -10,7 +10,7 @@ from erasurehead.engines.wired_engine import WiredEngine
 from erasurehead.engines.wires import Wire, parse_wire
 from erasurehead.errors import invalid
 from erasurehead.optimizers.base import Optimizer
-from erasurehead.problems.base import Problem
+from erasurehead.problems.base import CURVATURE, Problem
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import PAPER_WORKERS, parse_scheme
 
@@ -92,16 +92,24 @@ def check_parts(problem: object, optimizer: object) -> None:
         )  # fmt: skip
 
 
-def check_kinds(optimizer: Optimizer, scheme: Scheme) -> None:
+def check_kinds(optimizer: Optimizer | type[Optimizer], scheme: Scheme) -> None:
     """Raise if the optimizer asks for kinds of orders for which the scheme has no wait rule.
 
     Raises:
         InvalidArgument: if it does; the error names them.
     """
     without = [kind for kind in optimizer.kinds if kind not in scheme.rules]
-    if without:
-        asked, there = ", ".join(map(repr, without)), ", ".join(map(repr, scheme.rules))
+    if not without:
+        return
+    name = optimizer.__name__ if isinstance(optimizer, type) else type(optimizer).__name__
+    asked, there = ", ".join(map(repr, without)), ", ".join(map(repr, scheme.rules))
+    if without == [CURVATURE]:  # only schemes that take messages one by one are without a rule for it
         raise invalid(
-            "scheme", f"must have a wait rule for each kind of order that {type(optimizer).__name__} asks for; it has "
-            f"none for {asked}", f"one with rules for {there}", f"give rules={{{asked}: wait_rules.decodable(), ...}}",
+            "scheme", f"must be one that waits for whole gradients with {name}, which compares them", scheme.name,
+            "take schemes.adaptive ('adaptive' as a text, also for --scheme), or optimizers.GradientDescent "
+            "('gradient_descent' as optimizer.name in a run file, and for --optimizer)",
         )  # fmt: skip
+    raise invalid(
+        "scheme", f"must have a wait rule for each kind of order that {name} asks for; it has none for {asked}",
+        f"one with rules for {there}", f"give rules={{{asked}: wait_rules.decodable(), ...}}",
+    )  # fmt: skip

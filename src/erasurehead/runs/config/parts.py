@@ -29,6 +29,7 @@ from erasurehead.problems.sharded import ShardedProblem
 from erasurehead.runs.config.sections import DataSection, DelaysSection, OptimizerSection, ProblemSection, RunSection
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import parse_rate
+from erasurehead.training import arguments
 
 _FOR_FILES = (
     "target", "drop", "delimiter", "one_hot", "categorical", "interactions", "standardize", "constant", "test_fraction",
@@ -274,6 +275,16 @@ def check_optimizer(section: OptimizerSection) -> None:
         raise invalid("optimizer.momentum", "is for heavy_ball only", section.momentum)
     if section.restart and section.name != "nesterov":
         raise invalid("optimizer.restart", "is for nesterov only", section.restart)
+
+
+def check_kinds(section: OptimizerSection, scheme: Scheme) -> None:
+    """Raise if the scheme does not wait as the optimizer needs it.
+
+    Raises:
+        InvalidArgument: as for `training.arguments.check_kinds`.
+    """
+    if section.name == "quasi_newton":
+        arguments.check_kinds(optimizers.QuasiNewton, scheme)
 
 
 def build_optimizer(section: OptimizerSection, x: Array) -> Optimizer:
