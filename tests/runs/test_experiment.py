@@ -105,9 +105,14 @@ def test_a_rate_is_none_of_an_optimizer_that_finds_its_steps() -> None:
     with pytest.raises(InvalidArgument, match="must be left out for quasi_newton"):
         experiment(own(), {"optimizer": {"name": "quasi_newton", "rate": 0.1}})
     stale = {"scheme": "asynchronous", "delays": {"late": "carry"}, "optimizer": {"name": "quasi_newton"}}
-    mixed = experiment(own(), stale)
-    with pytest.raises(InvalidArgument, match="curvature"):
-        mixed.run()
+    waits = (
+        r"scheme must be one that waits for whole gradients with QuasiNewton, .*'asynchronous'; take schemes.adaptive"
+    )
+    with pytest.raises(InvalidArgument, match=waits):
+        experiment(own(), stale)
+    exact = experiment(own(), {**stale, "scheme": "uncoded"})
+    with pytest.raises(InvalidArgument, match=waits):
+        exact.with_scheme("asynchronous", None)
 
 
 def test_steps_and_optimizer_go_with_each_scheme_of_a_comparison() -> None:
