@@ -26,11 +26,8 @@ settings.load_profile("quick")  # but for what `--hypothesis-profile` says
 
 ROOT = Path(__file__).resolve().parent.parent
 
-LONGEST = ("clusters", "mpi", "documentation", "exhibits", "ray", "sabotage", "figures")
-"""Groups of tests that run one after the other, the longest first: what starts last decides when all are over.
-
-But of three that mostly wait, one begins later: beside the other two, two that compute keep the cores busy.
-"""
+LONGEST = ("clusters", "mpi", "ray", "documentation", "sabotage", "exhibits", "figures")
+"""Groups of tests that run one after the other, the longest first: what starts last decides when all are over."""
 
 
 def group_of(item: pytest.Item) -> str:
@@ -47,29 +44,16 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put first what takes long, and spread the tests of real processes, which wait, evenly among those that compute.
+    """Put first what takes long."""
 
-    Beside each other, tests that wait would leave the cores idle, and those that compute would wait for a core.
-    """
-
-    def kind(item: pytest.Item) -> tuple[int, bool]:
+    def place(item: pytest.Item) -> int:
         name = group_of(item)
         if name in LONGEST:
-            return LONGEST.index(name), False
+            return LONGEST.index(name)
         slow, real = item.get_closest_marker("slow"), item.get_closest_marker("processes")
-        return len(LONGEST) + (not slow), bool(real)
+        return len(LONGEST) + (0 if slow and real else 1 if slow or real else 2)
 
-    kinds: dict[tuple[int, bool], list[pytest.Item]] = {}
-    for item in sorted(items, key=lambda item: item.path):
-        kinds.setdefault(kind(item), []).append(item)
-    places: dict[pytest.Item, tuple[int, float]] = {}
-    for (place, real), found in kinds.items():
-        files: dict[Path, int] = {}
-        for number, item in enumerate(found):
-            # Nothing comes between those that compute and share what is made for their file.
-            first = files.setdefault(item.path, number)
-            places[item] = place, (number if real else first) / len(found)
-    items.sort(key=places.__getitem__)
+    items.sort(key=lambda item: (place(item), item.path))
 
 
 @pytest.hookimpl(wrapper=True)

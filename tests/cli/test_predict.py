@@ -107,7 +107,7 @@ def test_a_model_that_is_not_finite_is_refused(
         (("predict", "model", "nowhere.csv"), "There is no file 'nowhere.csv'"),
         (("predict", "model", "narrow.csv"), "no column 'income'"),
         (("evaluate", "model", "new.csv"), "There are no labels 'bought'"),
-        (("evaluate", "model", "strange.csv"), "not one of the classes no, yes"),
+        (("evaluate", "model", "strange.csv"), "must be one of the classes no, yes, but it is 'perhaps'"),
         (("evaluate", "broken", "new.csv"), "There is no encoding.json"),
     ],
 )

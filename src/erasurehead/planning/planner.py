@@ -11,6 +11,7 @@ from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork, check_late
 from erasurehead.errors import InvalidArgument, check_count, invalid
 from erasurehead.planning.accuracy import Accuracy
+from erasurehead.planning.common_draws import corrected
 from erasurehead.planning.forecasts import Forecast, Target, forecast, mean_error, ratio
 from erasurehead.planning.settings import default_settings
 
@@ -223,6 +224,7 @@ def plan(
         known[text] = forecast(text, n_workers, delays, seconds_per_task, target, steps, late, accuracy)
         if progress is not None:
             progress(len(known), len(texts))
+    known = dict(zip(known, corrected(list(known.values()), delays, late), strict=True))
     if not any(item.seconds_per_step > 0.0 for item in known.values()):
         raise _timeless(delays)
     return Plan(

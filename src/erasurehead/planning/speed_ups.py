@@ -72,7 +72,9 @@ def _totals(plan: Plan, item: Forecast, trials: Sequence[Trial], random: np.rand
     stretches = -(-count // length)
     begins = random.integers(len(item.scores), size=(_RUNS, stretches))
     places = (begins[:, :, None] + np.arange(length)) % len(item.scores)
-    means = item.scores[places.reshape(_RUNS, -1)[:, :count]].mean(axis=1)
-    settled = math.sqrt(count / max(count, float(np.median(steps))))
     usual = item.seconds_per_step
+    means = item.scores[places.reshape(_RUNS, -1)[:, :count]].mean(axis=1)
+    if math.isfinite(usual):
+        means += usual - item.scores.mean()  # 0 but for what `common_draws` has corrected
+    settled = math.sqrt(count / max(count, float(np.median(steps))))
     return steps * (usual + settled * (means - usual))
