@@ -17,9 +17,11 @@ from erasurehead.schemes.wait_rules.residual import Decodable
 from erasurehead.schemes.wait_rules.selection import kth_smallest
 from erasurehead.schemes.wait_rules.view import View
 
-_LOOK = 2.0  # a probing order waits this many times as long as its first arrival took, and then estimates the rest
-_WORTH = 4.0  # few arrivals pay where a whole gradient takes at least this many times as long as the first arrival
-_STILL_WORTH = 2.0  # and this many times as long as later arrivals have taken on average
+_LOOK = 4.0  # a probing order waits this many times as long as its first arrival took, and then estimates the rest
+_LEAST_LOOK = 0.03  # seconds that it waits at least: those of workers that are merely woken one after the other
+_WORTH = 16.0  # few arrivals pay where a whole gradient takes at least this many times as long as the first arrival
+_LEAST = 0.1  # seconds that a whole gradient must take: each step has a cost of its own, of some 0.01 to 0.07 s
+_STILL_WORTH = 8.0  # and this many times as long as later arrivals have taken on average
 _FEW_ROUNDS = 3  # rounds before that average is used
 _WHOLE = Decodable()
 
@@ -29,12 +31,13 @@ class Early(WaitRule):
     """Stop after as many arrivals as the order asks for, or once they give the full gradient.
 
     The order's note has `arrivals`, the number to wait for, and `probing`. A probing order finds out whether few
-    arrivals come much sooner than a whole gradient. It waits twice as long as the first arrival took, and then
-    estimates from the arrivals so far when the rest are to be expected, as if a worker that is still out were as likely
-    to answer in one moment as in the next (which holds for exponential delays, beyond what the first arrival took). It
-    stops if a whole gradient takes more than 4 times as long as the first arrival; otherwise it goes on to the full
-    gradient, so that nothing is lost where nobody is slow, but no longer than those 4 times. If the arrivals of later
-    orders then turn out to take more than half of that time each, the next order waits for the full gradient, too.
+    arrivals come much sooner than a whole gradient. It waits four times as long as the first arrival took, at least
+    0.03 s, and then estimates from the arrivals so far when the rest are to be expected, as if a worker that is still
+    out were as likely to answer in one moment as in the next (which holds for exponential delays, beyond what the first
+    arrival took). It stops if a whole gradient takes more than 16 times as long as the first arrival, and more than
+    0.1 s, below which the cost of a step itself outweighs what is saved; otherwise it goes on to the full gradient, so
+    that nothing is lost where nobody is slow, but no longer than that. If the arrivals of later orders then turn out to
+    take more than an eighth of that time each, the next order waits for the full gradient, too.
     The code's groups must be replicas.
     """
 
@@ -58,10 +61,10 @@ class Early(WaitRule):
             self._took[view.step] = view.elapsed / len(view.arrived)
             return Verdict.STOP
         first = min(view.came.values())
-        if view.elapsed < _LOOK * first:
+        if view.elapsed < _looks(first):
             return Verdict.WAIT
         self._expected = _expected(view, first)
-        return Verdict.STOP if self._expected > _WORTH * first else Verdict.WAIT
+        return Verdict.STOP if self._expected > _worthwhile(first) else Verdict.WAIT
 
     def _still_pays(self, step: int) -> bool:
         """Return whether the arrivals before a step came as soon as the probe led one to expect."""
@@ -72,7 +75,7 @@ class Early(WaitRule):
         if not view.came or not view.note.get("probing", False):
             return None
         first = min(view.came.values())
-        return next((times * first for times in (_LOOK, _WORTH) if view.elapsed < times * first), None)
+        return next((at for at in (_looks(first), _worthwhile(first)) if view.elapsed < at), None)
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
         """Return when the first worker has answered, shape (rounds,): as for an order that asks for one arrival."""
@@ -96,6 +99,16 @@ class Early(WaitRule):
 
     def __str__(self) -> str:
         return "early()"
+
+
+def _looks(first: float) -> float:
+    """Return after how many seconds a probing order estimates the rest, by those of its first arrival."""
+    return max(_LOOK * first, _LEAST_LOOK)
+
+
+def _worthwhile(first: float) -> float:
+    """Return the seconds that a whole gradient must take for few arrivals to pay, by those of the first arrival."""
+    return max(_WORTH * first, _LEAST)
 
 
 def _expected(view: View, first: float) -> float:
