@@ -124,6 +124,13 @@ class Optimizer(ABC):
         """Whether the optimizer has converged, so that training can end."""
         return False
 
+    def confirm(self) -> bool:
+        """Return whether a gradient that is short beside the first one is the end; by default it always is.
+
+        An optimizer that returns False can look whether there is more to gain in the steps that follow.
+        """
+        return True
+
     @property
     def decision(self) -> Mapping[str, Any]:
         """What the optimizer decided at the last estimate, as plain data for the step's record."""

@@ -122,7 +122,7 @@ class FewArrivals:
         return self._go_on(came / len(parts), there)
 
     def _average(self, x: Array) -> None:
-        """Take a model into the mean (Shamir and Zhang, 2013, section 3.2: polynomial-decay averaging)."""
+        """Take a model into the mean (polynomial-decay averaging: Shamir and Zhang, 2013)."""
         self._models += 1
         weight = (_NEWER + 1) / (self._models + _NEWER)
         self._mean = x if self._mean is None else (1.0 - weight) * self._mean + weight * x

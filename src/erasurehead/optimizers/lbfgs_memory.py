@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, final
 
@@ -11,6 +12,7 @@ from erasurehead._internal.arrays import Array, product, squared_norm
 from erasurehead.optimizers.scaling import POWERS, scalings, spreads
 
 _MOST_PAIRS = 100
+_FLAT = 1e-8  # of the greatest curvature: the square root of what float64 can tell apart
 _MOST_NUMBERS = 2**22  # of all steps that are kept: 32 MiB, and as much for the changes of the gradient
 
 
@@ -37,6 +39,7 @@ class LBFGSMemory:
         self._steps: list[Array] = []
         self._changes: list[Array] = []
         self._bent: list[float] = []  # products of the two
+        self._curvatures = (math.inf, 0.0)  # the least and the greatest along any step so far, see `flat`
 
     def __len__(self) -> int:
         """Return the number of pairs."""
@@ -73,8 +76,11 @@ class LBFGSMemory:
             step: between two models, shape (n_parameters,).
             change: of the gradient, shape (n_parameters,).
         """
-        bent = product(step, change)
-        if not bent > 1e-12 * squared_norm(step) ** 0.5 * squared_norm(change) ** 0.5:
+        bent, length, turn = product(step, change), squared_norm(step), squared_norm(change)
+        if not bent > 1e-12 * length**0.5 * turn**0.5:
+            return False
+        lengths, turns = spreads(step, change, self.diagonals)
+        if not all(one > 0.0 for one in (length, turn, *lengths, *turns)):  # too small to be told from 0
             return False
         self._steps.append(step)
         self._changes.append(change)
@@ -82,9 +88,20 @@ class LBFGSMemory:
         most = max(3, min(_MOST_PAIRS, _MOST_NUMBERS // max(1, len(step))))
         del self._steps[:-most], self._changes[:-most], self._bent[:-most]
         if self.diagonals:
-            apart = [one * other for one, other in zip(*spreads(step, change, self.diagonals), strict=True)]
+            length = lengths[0]
+            apart = [one * other for one, other in zip(lengths, turns, strict=True)]
             self.chosen = int(np.argmin(apart))  # where it is least, the cosine between both is greatest
+        self._curvatures = min(self._curvatures[0], bent / length), max(self._curvatures[1], bent / length)
         return True
+
+    @property
+    def flat(self) -> bool:
+        """Whether the objective bent 1e8 times less along some step than along another, forgotten ones included.
+
+        Curvatures are measured in the safest of the diagonals, in which all units of columns are alike: what is left
+        are columns that are nearly collinear. Rounding along the others hides how directions bend that bend so little.
+        """
+        return self._curvatures[0] < _FLAT * self._curvatures[1]
 
     def forget(self) -> None:
         """Drop all pairs, and what was chosen by them; the diagonals remain."""
@@ -127,6 +144,7 @@ class LBFGSMemory:
             "steps": list(self._steps),
             "changes": list(self._changes),
             "first_scale": self.first_scale,
+            "curvatures": list(self._curvatures),
         }
 
     def restore(self, state: Mapping[str, Any], penalty: Array) -> None:
@@ -141,6 +159,7 @@ class LBFGSMemory:
         self._steps, self._changes = _vectors(state["steps"]), _vectors(state["changes"])
         self._bent = [product(step, change) for step, change in zip(self._steps, self._changes, strict=True)]
         self.chosen, self.first_scale = int(state["chosen"]), float(state["first_scale"])
+        self._curvatures = float(state["curvatures"][0]), float(state["curvatures"][1])
 
 
 def _vectors(saved: Sequence[Any]) -> list[Array]:

@@ -14,13 +14,13 @@ from erasurehead.errors import invalid
 from erasurehead.optimizers.base import Optimizer, as_model
 from erasurehead.optimizers.few_arrivals import FewArrivals
 from erasurehead.optimizers.lbfgs_memory import LBFGSMemory
+from erasurehead.optimizers.nothing_to_gain import NothingToGain
 from erasurehead.optimizers.scaling import penalty_curvature
 from erasurehead.problems.base import CURVATURE, EARLY, Problem
 
 _DECREASE = 1e-4  # of what the slope promises, that a step must bring (Armijo)
 _SLOPE = 0.9  # of the slope at its beginning, up to which it may rise at the end of a step that is judged by slopes
 _ROUNDING = 1e-13  # of the objective: decreases below it drown in the rounding of its sum
-_NOTHING = 1e-12  # of the objective: what a step may promise when there is nothing to gain any more
 _SHORTEST = 1e-8  # share of a direction at which a search gives up
 _POOR = 0.35  # share of what its slope promises, below which a step that was taken is a poor one: it should be a half
 _STRAIGHT = 0.01  # change of the slope along a step, relative to it, up to which the objective does not bend there
@@ -55,10 +55,14 @@ class QuasiNewton(Optimizer):
     linearly to the minimum (Liu and Nocedal, 1989, theorem 6.1, whose proof needs searches that end in Wolfe's
     conditions; here pairs that violate them are left out). On other smooth problems models tend to a point where the
     gradient vanishes, without a rate. The run ends when steps promise less than 1e-12 of the objective five times in
-    a row, or no step lowers it any more: it has `converged`.
+    a row, or no step lowers it any more: it has `converged`. `NothingToGain` says what else must hold, so that this is
+    not said where columns are nearly collinear and promises are too small.
 
     Where the objective does not bend along a step, as that of logistic regression far away from its minimum, the next
-    first step is ten times longer, and so on until it bends.
+    first step is ten times longer, and so on until it bends. Along a step that promises nothing it must bend by a
+    hundredth of the slope: what little it bends otherwise is rounding.
+
+    On convex problems a step at whose end the objective still falls has lowered it, whatever rounding makes of that.
 
     With l1, alone or in an elastic net, it is the orthant-wise method of Andrew and Gao ("Scalable training of
     L1-regularized log-linear models", 2007): the gradient's place is taken by the shortest subgradient, and each step
@@ -89,7 +93,7 @@ class QuasiNewton(Optimizer):
 
     def __init__(self, x: Array) -> None:
         super().__init__(x)
-        self._stochastic = False
+        self._stochastic = self._convex = False
         self._know_nothing()
 
     def _know_nothing(self) -> None:
@@ -101,7 +105,7 @@ class QuasiNewton(Optimizer):
         self._slope = 0.0  # of the objective along the direction, at the base
         self._length = 1.0  # share of the direction that the current model is away from the base
         self._stride = 1.0  # by which first steps are lengthened, since the objective does not bend
-        self._calm = 0  # steps in a row that promised nothing
+        self._left = NothingToGain()
         self._poor = 0  # steps in a row that brought little of what they promised
         self._precise = False  # whether gradients are asked for in all their digits
         self._stuck = False  # whether the last search found no lower point, though it went down the gradient itself
@@ -117,7 +121,7 @@ class QuasiNewton(Optimizer):
             )  # fmt: skip
         self.x = self.known  # each run begins without what was learnt from another problem
         self._know_nothing()
-        self._asks_curvature, self._stochastic = problem.curved, problem.stochastic
+        self._asks_curvature, self._stochastic, self._convex = problem.curved, problem.stochastic, problem.convex
         if self.early and problem.curved and problem.convex and not (problem.stochastic or self._sharp):
             self._few = FewArrivals(penalty_curvature(self.penalty, len(self.x)))
 
@@ -143,7 +147,10 @@ class QuasiNewton(Optimizer):
 
     @property
     def converged(self) -> bool:
-        return self._stuck or self._calm >= 5
+        return self._stuck or self._left.found
+
+    def confirm(self) -> bool:
+        return self._left.confirm(self._memory.flat)
 
     @property
     def decision(self) -> Mapping[str, Any]:
@@ -159,8 +166,9 @@ class QuasiNewton(Optimizer):
         `accept`: the model is the base of a new search, whose first step promises to lower the objective by `promise`,
         with `pairs` in memory and the power `scaling` of the curvatures. `shorten`: the objective had not fallen
         enough, and the model goes back to the fraction `length` of the direction. `restart`: no fraction of it was
-        good, and the memory is dropped. `precise`: likewise, or steps achieved much less than they promised, while
-        gradients lost digits on their way: from now on they are asked for in full. `drift`: the estimate was not exact.
+        good, or there was nothing to gain though some direction hardly bends, and the memory is dropped. `precise`:
+        likewise, or steps achieved much less than they promised, while gradients lost digits on their way: from now on
+        they are asked for in full. `drift`: the estimate was not exact.
         `stop`: there is nothing left to gain.
         `wait`: nothing was known, and the same order is submitted again.
         """
@@ -223,30 +231,43 @@ class QuasiNewton(Optimizer):
         assert self._direction is not None
         x, before, gradient_before = self._base
         promised = self._slope_along(self.x - x)
-        lower = value <= before + _DECREASE * promised
-        if not lower and value <= before + _ROUNDING * abs(before):  # too close to compare objectives: compare slopes
-            lower = product(gradient, self._direction) <= _SLOPE * abs(self._slope)  # not far beyond the least
-        if lower and np.isfinite(gradient).all():
-            self._poor = 0 if before - value >= -_POOR * promised else self._poor + 1
+        if np.isfinite(gradient).all() and self._lower(value, before, promised, product(gradient, self._direction)):
+            fell = before - value >= -_POOR * promised
+            self._poor = 0 if fell else self._poor + 1
             change = gradient - gradient_before
-            bent = self._memory.remember((self.x - x).astype(np.float64), change)
-            self._stretch(bent, product(change, self._direction), before - value >= -_POOR * promised)
+            straight = abs(product(change, self._direction)) <= _STRAIGHT * abs(self._slope)
+            idle = not self._sharp and self._left.nothing(-promised, before)
+            bent = not (straight and idle) and self._memory.remember((self.x - x).astype(np.float64), change)
+            self._stretch(straight and not bent, fell or idle)
             self._accept(value, gradient)
             return
         rise = value - before - promised
         self._shorten(-promised * self._length / (2.0 * rise) if math.isfinite(rise) and rise > 0.0 else 0.0)
 
-    def _stretch(self, bent: bool, turned: float, fell: bool) -> None:
+    def _lower(self, value: float, before: float, promised: float, slope: float) -> bool:
+        """Return whether the objective has fallen enough.
+
+        Arguments:
+            value: the objective.
+            before: the objective where the search began.
+            promised: what the slope there says that it changes by, negative.
+            slope: of the objective along the direction.
+        """
+        if value <= before + _DECREASE * promised:
+            return True
+        if value <= before + _ROUNDING * abs(before):  # too close to compare objectives: compare slopes
+            return slope <= _SLOPE * abs(self._slope)  # not far beyond the least
+        return slope <= 0.0 and self._convex and not (self._sharp or self._coarse)  # it falls all the way here
+
+    def _stretch(self, straight: bool, fell: bool) -> None:
         """Lengthen the next first step if the objective did not bend along the last one.
 
         It need not be seen to fall where it has never bent yet: that of a huge first model is too large to tell.
 
         Arguments:
-            bent: whether the last step told of curvature.
-            turned: how much the slope has changed along it.
-            fell: whether the objective fell as the slope promised.
+            straight: whether the slope is the same at its end, and nothing is known of the curvature.
+            fell: whether the objective fell as the slope promised, or that is too little to be seen.
         """
-        straight = not bent and abs(turned) <= _STRAIGHT * abs(self._slope)
         if straight and (fell or self._stride > 1.0 or self.step == 2):
             self._stride = max(self._stride, min(_LONGER * self._stride, _LONGEST))
         else:
@@ -272,10 +293,12 @@ class QuasiNewton(Optimizer):
         if not self._slope < 0.0:  # rounding has spoilt the memory
             self._memory.forget()
             self._aim(gradient)
-        nothing = -self._slope <= _NOTHING * abs(value) and self._stride == 1.0
-        self._calm = self._calm + 1 if nothing else 0
-        if self._coarse and (self._calm or self._poor >= _MOST_POOR):
+        self._left.hear(-self._slope, value, bent=self._stride == 1.0)
+        if self._coarse and (self._left.calm or self._poor >= _MOST_POOR):
             self._ask_precisely()
+            return
+        if self._left.again and self._memory.flat and self._left.doubt(value):
+            self._restart(value, gradient)
             return
         self._length = 1.0 if self._memory.informed else min(1.0, 1.0 / max(float(np.abs(gradient).sum()), 1e-300))
         self._length *= self._stride
@@ -343,6 +366,11 @@ class QuasiNewton(Optimizer):
         if not len(self._memory):
             self._stuck, self._decision = True, {"act": "stop"}
             return
+        self._left.claim(value)
+        self._restart(value, gradient)
+
+    def _restart(self, value: float, gradient: Array) -> None:
+        """Begin a new search at the base, without what is remembered of earlier steps."""
         self._memory.forget()
         self._accept(value, gradient)
         if not self._stuck:
@@ -357,7 +385,8 @@ class QuasiNewton(Optimizer):
         """Ask for the gradient at the base again, and for all further ones, in all their digits."""
         assert self._base is not None
         self.x, self._base, self._direction = self._base[0], None, None
-        self._precise, self._calm, self._poor = True, 0, 0
+        self._precise, self._poor = True, 0
+        self._left.forget()
         self._decision = {"act": "precise"}
 
     def _drift(self, gradient: Array) -> None:
@@ -365,7 +394,8 @@ class QuasiNewton(Optimizer):
         if self._base is not None and not (self.value is not None and self.value <= self._base[1]):
             self.x, gradient, self.rejected = self._base[0], self._base[2], True
         self._memory.forget()
-        self._base, self._direction, self._calm = None, None, 0
+        self._base, self._direction = None, None
+        self._left.forget()
         self._decision = {"act": "drift"}
         uphill = self._uphill(self.x, gradient)
         diagonals = self._memory.diagonals
@@ -393,7 +423,7 @@ class QuasiNewton(Optimizer):
             "slope": self._slope,
             "length": self._length,
             "stride": self._stride,
-            "calm": self._calm,
+            "left": self._left.state(),
             "poor": self._poor,
             "precise": self._precise,
             "stuck": self._stuck,
@@ -412,7 +442,8 @@ class QuasiNewton(Optimizer):
         self._direction = None if state["direction"] is None else np.asarray(state["direction"])
         self._slope, self._length = float(state["slope"]), float(state["length"])
         self._stride = float(state["stride"])
-        self._calm, self._stuck = int(state["calm"]), bool(state["stuck"])
+        self._stuck = bool(state["stuck"])
+        self._left.restore(state["left"])
         self._poor, self._precise = int(state["poor"]), bool(state["precise"])
         self.rejected = bool(state["rejected"])  # it decides which model is the best
         lengths = state["lengths"]

@@ -121,7 +121,7 @@ class StepRunner:
             callback.on_step_end(row, model)
         whole = order.note.get(PRECISE, not self._optimizer.lossy)
         if exact and row.gradient_norm is not None and whole:  # else it may be rounded to 0
-            self._stopping.converged(row.gradient_norm, order.points[0])
+            self._stopping.converged(row.gradient_norm, order.points[0], self._optimizer.confirm)
         self._rounds.learn(row, [*result.late_rows, *result.rows])
         self._log.step = self._optimizer.step
 

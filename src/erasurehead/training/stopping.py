@@ -133,6 +133,7 @@ class Stopping:
         self._best_step = 0
         self._first_norm: float | None = None  # norm of the first exact gradient
         self._norm: float | None = None  # of the last one
+        self._confirmed = False  # whether the optimizer has taken such a norm for the end
         self._point: Array | None = None  # the model that it is of; None if the norm is restored
         self._beside: Evaluator | None = None
         self._tell: Callable[[str], None] = lambda said: None
@@ -157,7 +158,7 @@ class Stopping:
         if self.metric == "gap" and self.optimum is None:
             self.optimum = find_optimum(self.problem, self.first)
 
-    def converged(self, norm: float, x: Array | None) -> bool:
+    def converged(self, norm: float, x: Array | None, confirm: Callable[[], bool]) -> bool:
         """Record the norm of an exact gradient; return whether the run has converged.
 
         A norm whose square is beyond float64 is infinite, and says nothing. The gradient of a first model that is much
@@ -166,6 +167,8 @@ class Stopping:
         Arguments:
             norm: Euclidean norm of the gradient, penalty included.
             x: the model that it is of, shape (n_parameters,); None if that is taken into account already.
+            confirm: returns whether the optimizer takes a short gradient for the end (`Optimizer.confirm`), which
+                decides unless a tolerance greater than the default was chosen.
         """
         if not math.isfinite(norm):
             return self.ended is not None
@@ -175,7 +178,9 @@ class Stopping:
         if self.tolerance is not None:
             short = self.tolerance * self._first_norm
             if norm <= short and norm * self._shrunk() <= short:
-                self.ended = self.ended or "converged"
+                self._confirmed = confirm()
+                if self._confirmed or self.tolerance > TOLERANCE:
+                    self.ended = self.ended or "converged"
         return self.ended is not None
 
     def _shrunk(self) -> float:
@@ -288,6 +293,7 @@ class Stopping:
             "measured": [[one.step, one.time, one.value, one.seconds, one.beside] for one in self.measured],
             "first_norm": self._first_norm,
             "norm": None if self._norm is None else self._norm * self._shrunk(),
+            "confirmed": self._confirmed,
         }
 
     def restore(self, state: Mapping[str, Any], elapsed: float) -> None:
@@ -309,6 +315,6 @@ class Stopping:
         if self.measured:
             self._judge()
         if self._first_norm is not None and state["norm"] is not None:
-            self.converged(float(state["norm"]), None)
+            self.converged(float(state["norm"]), None, lambda: bool(state["confirmed"]))
         if elapsed >= self.max_seconds:
             self.ended = self.ended or "max_seconds"

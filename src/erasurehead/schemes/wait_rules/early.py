@@ -20,8 +20,8 @@ from erasurehead.schemes.wait_rules.view import View
 _LOOK = 4.0  # a probing order waits this many times as long as its first arrival took, and then estimates the rest
 _LEAST_LOOK = 0.03  # seconds that it waits at least: those of workers that are merely woken one after the other
 _WORTH = 16.0  # few arrivals pay where a whole gradient takes at least this many times as long as the first arrival
+_STILL_WORTH = 8.0  # and, later, this many times as long as the arrivals since then have taken on average
 _LEAST = 0.1  # seconds that a whole gradient must take: each step has a cost of its own, of some 0.01 to 0.07 s
-_STILL_WORTH = 8.0  # and this many times as long as later arrivals have taken on average
 _FEW_ROUNDS = 3  # rounds before that average is used
 _WHOLE = Decodable()
 
