@@ -126,6 +126,6 @@ def test_nothing_is_left_to_gain_after_five_calm_steps_in_a_row(
 
 def test_what_is_found_again_at_the_same_objective_is_believed() -> None:
     left = NothingToGain()
-    assert left.doubt(1.0)
-    assert left.doubt(0.9)  # looking again has brought a tenth
-    assert not left.doubt(0.9 - 1e-8)
+    assert left.look_again(1.0)
+    assert left.look_again(0.9)  # looking again has brought a tenth
+    assert not left.look_again(0.9 - 1e-8)

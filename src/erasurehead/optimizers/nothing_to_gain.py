@@ -83,7 +83,7 @@ class NothingToGain:
         self._asked = flat and not claimed
         return not self._asked
 
-    def doubt(self, value: float) -> bool:
+    def look_again(self, value: float) -> bool:
         """Return whether it has to be found again, with a new memory, that there is nothing to gain; begin with that.
 
         Arguments:

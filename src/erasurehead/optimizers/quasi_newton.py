@@ -297,7 +297,7 @@ class QuasiNewton(Optimizer):
         if self._coarse and (self._left.calm or self._poor >= _MOST_POOR):
             self._ask_precisely()
             return
-        if self._left.again and self._memory.flat and self._left.doubt(value):
+        if self._left.again and self._memory.flat and self._left.look_again(value):
             self._restart(value, gradient)
             return
         self._length = 1.0 if self._memory.informed else min(1.0, 1.0 / max(float(np.abs(gradient).sum()), 1e-300))
