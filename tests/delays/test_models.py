@@ -137,3 +137,10 @@ def test_an_infinite_mean_is_allowed_and_said() -> None:
 def test_errors_name_the_argument_and_the_rule(text: str, said: str) -> None:
     with pytest.raises(InvalidArgument, match=said):
         delays.parse(text)
+
+
+def test_no_models_and_no_factors_are_refused_where_they_are_given() -> None:
+    with pytest.raises(InvalidArgument, match="models must be at least one"):
+        delays.PerWorker(())
+    with pytest.raises(InvalidArgument, match="factors must be at least one"):
+        delays.Scaled(delays.NoDelay(), ())

@@ -295,6 +295,8 @@ class Scaled(Delays):
 
     def __post_init__(self) -> None:
         check_models("model", (self.model,))
+        if not self.factors:
+            raise invalid("factors", "must be at least one", self.factors)
         for worker, factor in enumerate(self.factors):
             if not (math.isfinite(real(factor)) and factor >= 0.0):
                 raise invalid(f"factors[{worker}]", "must be at least 0 and finite", factor)
@@ -345,6 +347,8 @@ class PerWorker(Delays):
     kinds: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        if not self.models:
+            raise invalid("models", "must be at least one", self.models)
         check_models("a model of models", self.models)
         kinds = self.kinds or tuple(range(len(self.models)))
         for worker, kind in enumerate(kinds):
