@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -100,6 +101,13 @@ def test_what_is_no_fair_race_is_said_or_refused(place: Path, tmp_path: Path) ->
 
 
 @pytest.mark.slow
+def test_a_run_whose_settings_were_edited_is_refused(place: Path, tmp_path: Path) -> None:
+    edited = shutil.copytree(place / "peers", tmp_path / "edited")
+    (edited / "config.toml").write_text((edited / "config.toml").read_text() + "\n")
+    with pytest.raises(DataError, match=r"config.toml is damaged, or was edited"):
+        compare_finished([place / "peers", edited])
+
+
 def test_the_command_compares_finished_runs(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

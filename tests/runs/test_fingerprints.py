@@ -37,6 +37,11 @@ def test_a_code_is_told_from_others_by_what_it_is_and_not_by_what_it_is_called()
     assert len(names) == 3
 
 
+def test_of_many_changes_the_first_are_named() -> None:
+    with pytest.raises(InvalidArgument, match="4 was 0 and is 1; and 95 more"):
+        fingerprints.check_same(dict.fromkeys(map(str, range(100)), 0), dict.fromkeys(map(str, range(100)), 1))
+
+
 def test_what_differs_is_named_and_what_one_side_lacks_is_not() -> None:
     before = {"scheme": "uncoded", "problem.l2": 0.1, "old": 1}
     fingerprints.check_same(before, {"scheme": "uncoded", "problem.l2": 0.1, "new": 2})

@@ -48,7 +48,13 @@ def test_a_file_that_is_not_there_has_no_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"), [("{}\n[1]\n", "line 2: must be an object"), ("{}\nx\n", "line 2: not JSON")]
+    ("lines", "said"),
+    [
+        ("{}\n[1]\n", "line 2: must be an object"),
+        ("{}\nx\n", "line 2: not JSON"),
+        ("[" * 100_000 + "\n", "line 1: not JSON"),
+        ("1" * 5_000 + "\n", "line 1: not JSON"),
+    ],
 )
 def test_a_damaged_line_is_named(tmp_path: Path, lines: str, said: str) -> None:
     (tmp_path / "rows.jsonl").write_text(lines)

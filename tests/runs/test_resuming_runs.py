@@ -174,6 +174,21 @@ def test_other_data_are_refused_where_a_single_number_differs() -> None:
         Experiment.resume("run")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("size,rooms", "rooms,size", "column 1 was 'size' and is 'rooms'; column 2 was 'rooms' and is 'size'"),
+        ("price", "cost", "the label was 'price' and is 'cost'"),
+    ],
+)
+def test_columns_of_the_same_numbers_under_other_names_are_refused(old: str, new: str, said: str) -> None:
+    cut("run")
+    path = Path("homes.csv")
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(InvalidArgument, match=said):
+        Experiment.resume("run")
+
+
 def test_a_setting_that_was_edited_in_the_folder_is_noticed() -> None:
     cut("run")
     path = Path("run") / CONFIG

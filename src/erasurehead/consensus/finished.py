@@ -11,7 +11,7 @@ from erasurehead.errors import DataError
 from erasurehead.reports.finished import LOSS, Curve, FinishedComparison, FinishedRun
 from erasurehead.runs.comparison import parse_target
 from erasurehead.runs.folder import RunFolder
-from erasurehead.runs.names import MEANS
+from erasurehead.runs.names import CONFIG, MEANS
 
 
 def compare_finished(
@@ -50,6 +50,8 @@ def finished_run(folder: str | os.PathLike[str]) -> FinishedRun:
     opened = RunFolder.open(folder)
     if opened.summary.get("status", "running") == "running":
         raise DataError(f"{os.fspath(folder)!r} has no summary: the run is still in progress, or was cut off.")
+    if damage := opened.damage(CONFIG):
+        raise DataError(damage)
     made = _of_peers(opened) if "consensus" in opened.tables else _with_coordinator(opened)
     if not made.steps:
         raise DataError(f"{os.fspath(folder)!r} is a run without any steps, so there is nothing to compare.")

@@ -28,7 +28,7 @@ from erasurehead.runs.config.fixed_settings import determining, with_defaults
 from erasurehead.runs.config.sections import Config, DataSection, OptimizerSection, ProblemSection, RunSection
 from erasurehead.runs.config.toml import locating
 from erasurehead.runs.divergence import LeastCounted, remedy
-from erasurehead.runs.fingerprints import check_same, of_code, of_data
+from erasurehead.runs.fingerprints import check_same, of_code, of_data, of_encoding
 from erasurehead.runs.first_models import InitialModel, initial_model
 from erasurehead.runs.names import (
     CONFIG,
@@ -198,6 +198,8 @@ class Experiment:
             raise DataError(f"{damage} If you remove it, it is written again when the run is resumed.")
         experiment = replace(cls._checked(config, resuming=True), out=opened.path)
         check_same(facts, {**experiment.facts(), "code": of_code(experiment.scheme.code)})
+        if opened.has(ENCODING):
+            check_same(of_encoding(opened.encoding), of_encoding(experiment.data.encoding))
         return experiment
 
     def with_scheme(self, text: str, out: str | os.PathLike[str] | None, name: str = "") -> Experiment:

@@ -14,8 +14,10 @@ from erasurehead.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from erasurehead.codes.base import GradientCode
+    from erasurehead.datasets.preprocessing.encoding import Encoding
 
 _BLOCK = 1 << 20
+_NAMED = 5  # changes that an error names
 
 
 def of_arrays(*arrays: Any) -> str:
@@ -52,6 +54,14 @@ def of_data(X: Any, y: Any, X_test: Any = None, y_test: Any = None) -> str:
     return f"{sizes} ({of_arrays(X, y, X_test, y_test)[:16]})"
 
 
+def of_encoding(encoding: Encoding) -> dict[str, Any]:
+    """Return what the numbers of the design matrix and of the labels stand for; their fingerprint does not say."""
+    target, names = encoding.target, encoding.column_names
+    scales = {f"the mean and the scale of {name!r}": list(said) for name, said in encoding.standardization.items()}
+    columns = {f"column {number}": name for number, name in enumerate(names, start=1)}
+    return {"the label": target.name, "what the labels mean": target.meaning(), **columns, **scales}
+
+
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return what differs between two runs, as phrases; keys that only one of them has are ignored.
 
@@ -66,11 +76,13 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Raise if something that determines a run has changed.
 
     Raises:
-        InvalidArgument: if so; the error names all changes.
+        InvalidArgument: if so; the error names the changes, or the first of many.
     """
     changed = changes(before, now)
     if changed:
-        said = f"The run cannot be continued, as what it depends on has changed: {'; '.join(changed)}."
+        more = [f"and {len(changed) - _NAMED:,} more"] if len(changed) > _NAMED else []
+        named = "; ".join([*changed[:_NAMED], *more])
+        said = f"The run cannot be continued, as what it depends on has changed: {named}."
         raise InvalidArgument(
             "resume", "must go on as the same run", sentence=f"{said} Restore that, or begin a new run."
         )

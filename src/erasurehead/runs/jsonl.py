@@ -62,8 +62,9 @@ def lines_in(data: bytes, path: Path) -> list[dict[str, Any]]:
     for number, line in enumerate(lines[:-1], start=1):  # whatever follows the last newline is incomplete
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise DataError(f"{path}, line {number}: not JSON ({error.msg}).") from None
+        except (RecursionError, ValueError) as error:  # nested too deep, or a number of thousands of digits
+            said = error.msg if isinstance(error, json.JSONDecodeError) else error
+            raise DataError(f"{path}, line {number}: not JSON ({said}).") from None
         if not isinstance(row, dict):
             raise DataError(f"{path}, line {number}: must be an object with keys, but it is {line[:40]!r}.")
         found.append(cast("dict[str, Any]", row))
