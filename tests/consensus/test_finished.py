@@ -108,6 +108,7 @@ def test_a_run_whose_settings_were_edited_is_refused(place: Path, tmp_path: Path
         compare_finished([place / "peers", edited])
 
 
+@pytest.mark.slow
 def test_the_command_compares_finished_runs(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -109,7 +109,7 @@ class NothingToGain:
         self._promise, self._calm, self._steady, self._asked = math.inf, 0, 0, False
 
     def state(self) -> list[float]:
-        """Return everything that `restored` needs."""
+        """Return everything that `restore` needs."""
         return [self._promise, self._calm, self._steady, self._claimed, self._asked]
 
     def restore(self, state: Any) -> None:
