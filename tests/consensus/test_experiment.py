@@ -87,6 +87,51 @@ def test_a_run_that_was_cut_off_goes_on_to_the_bit(rows: Path, tmp_path: Path, p
     assert RunFolder.open(cut).lines("peers.jsonl") == RunFolder.open(whole).lines("peers.jsonl")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("a,b,", "b,a,", "column 1 was 'a' and is 'b'"),
+        ("a,b,", "a,b2,", "column 2 was 'b' and is 'b2'"),
+        ("\n0.", "\n7.", r"data was '\d+ x \d.*' and is '\d+ x "),
+    ],
+)
+@pytest.mark.parametrize("encoding", [True, False])
+def test_a_run_does_not_go_on_with_other_data(
+    rows: Path, tmp_path: Path, old: str, new: str, said: str, encoding: bool
+) -> None:
+    own = tmp_path / "own.csv"
+    own.write_text(rows.read_text())
+    with pytest.raises(KeyboardInterrupt):
+        ConsensusExperiment.from_tables(tables(own, tmp_path / "cut")).run([Killed()])
+    assert old in own.read_text()
+    own.write_text(own.read_text().replace(old, new, 1))
+    if not encoding:
+        (tmp_path / "cut" / "encoding.json").unlink()
+        said = said if said.startswith("data") else "what the columns and labels mean was"
+    with pytest.raises(InvalidArgument, match=f"cannot be continued, as what it depends on has changed: {said}"):
+        ConsensusExperiment.resume(tmp_path / "cut").run()
+
+
+def test_a_run_does_not_go_on_with_another_schedule_of_faults_or_other_delays(rows: Path, tmp_path: Path) -> None:
+    schedule, trace = tmp_path / "faults.toml", tmp_path / "trace.csv"
+
+    def written(at: float, slowest: float) -> None:
+        write_schedule(FaultSchedule((Fault("kill", at, 0),)), schedule)
+        waits = [f"{step},{peer},{slowest - 0.1 * peer + step:.1f}" for step in range(4) for peer in range(5)]
+        trace.write_text("\n".join(["step,worker,seconds", *waits]))
+
+    changes = [((60.0, 1.0), "what consensus.faults schedules was"), ((50.0, 2.0), "what delays.model draws")]
+    for changed, said in changes:
+        written(50.0, 1.0)
+        out = tmp_path / f"cut{changed[0]:g}"
+        more = {"consensus": {"faults": str(schedule)}, "delays": {"model": f"trace({str(trace)!r})"}}
+        with pytest.raises(KeyboardInterrupt):
+            ConsensusExperiment.from_tables(tables(rows, out, **more)).run([Killed()])
+        written(*changed)
+        with pytest.raises(InvalidArgument, match=said):
+            ConsensusExperiment.resume(out).run()
+
+
 def test_a_finished_run_takes_more_steps(rows: Path, tmp_path: Path) -> None:
     short, whole = tmp_path / "short", tmp_path / "long"
     run_to_the_end(rows, short)

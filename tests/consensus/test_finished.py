@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +107,30 @@ def test_a_run_whose_settings_were_edited_is_refused(place: Path, tmp_path: Path
     (edited / "config.toml").write_text((edited / "config.toml").read_text() + "\n")
     with pytest.raises(DataError, match=r"config.toml is damaged, or was edited"):
         compare_finished([place / "peers", edited])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "name"), [("coordinator", "evaluations.jsonl"), ("coordinator", "config.toml"), ("peers", "means.jsonl")]
+)
+def test_a_run_that_has_lost_a_file_is_refused(place: Path, tmp_path: Path, kind: str, name: str) -> None:
+    robbed = shutil.copytree(place / kind, tmp_path / "robbed")
+    (robbed / name).unlink()
+    with pytest.raises(DataError, match=rf"There is no {name} in '.*robbed' any more, which the run wrote"):
+        compare_finished([place / "peers", robbed])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("train", [gathered, among_peers])
+def test_runs_on_rows_that_were_changed_in_between_are_refused(
+    place: Path, tmp_path: Path, train: Callable[[Path, Path], Path]
+) -> None:
+    rows = tmp_path / "rows.csv"
+    lines = (place / "rows.csv").read_text().splitlines()
+    rows.write_text("\n".join([*lines[:-1], lines[1]]))  # as many rows, in a file of the same name
+    changed = train(rows, tmp_path / "changed")
+    with pytest.raises(DataError, match=r"both runs on rows \(128 rows\), but not with the same numbers"):
+        compare_finished([place / "coordinator", changed])
 
 
 @pytest.mark.slow

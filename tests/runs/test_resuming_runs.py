@@ -187,6 +187,19 @@ def test_columns_of_the_same_numbers_under_other_names_are_refused(old: str, new
     path.write_text(path.read_text().replace(old, new, 1))
     with pytest.raises(InvalidArgument, match=said):
         Experiment.resume("run")
+    (Path("run") / ENCODING).unlink()  # which said how it was
+    with pytest.raises(InvalidArgument, match="what the columns and labels mean was"):
+        Experiment.resume("run")
+
+
+def test_delays_of_a_file_that_has_changed_are_refused() -> None:
+    trace = Path("trace.csv")
+    rows = [f"{step},{worker},{1.0 + 0.1 * worker + step:.1f}" for step in range(4) for worker in range(6)]
+    trace.write_text("\n".join(["step,worker,seconds", *rows]))
+    cut("run", {"delays": {"model": "trace('trace.csv')"}})
+    trace.write_text("\n".join(["step,worker,seconds", *rows[:-1], "3,5,2.0"]))
+    with pytest.raises(InvalidArgument, match=r"has changed: what delays.model draws was '\w{16}' and is '\w{16}'"):
+        Experiment.resume("run")
 
 
 def test_a_setting_that_was_edited_in_the_folder_is_noticed() -> None:

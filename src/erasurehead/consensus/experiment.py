@@ -29,16 +29,22 @@ from erasurehead.datasets.base import Dataset
 from erasurehead.datasets.sharded import is_sharded
 from erasurehead.drills.schedule import read_schedule
 from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
+from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.config import parts
 from erasurehead.runs.config.checking import build, merged
 from erasurehead.runs.config.toml import locating, read_tables, to_toml
+from erasurehead.runs.fingerprints import MEANING, check_same, of_data, of_encoding, of_value
 from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.names import CONFIG, ENCODING, RUNS, SUMMARY, check_free, next_free
-from erasurehead.runs.resuming import opened_to_go_on
+from erasurehead.runs.resuming import check_unchanged, opened_to_go_on
+from erasurehead.runs.summaries import describe
 from erasurehead.training.signals import Terminated, stopped_by
 
 _ROWS = 10_000
 """Default number of training rows that are read from a data set of images."""
+
+_FREE = {"steps", "out", "overwrite", "model_of"}
+"""Settings of `[run]` that may change when a run is resumed."""
 
 _DRAWN_BEFORE = 1_000
 """Largest number of peers whose graph is drawn before the data are read; for more, samples may be too few."""
@@ -143,7 +149,7 @@ class ConsensusExperiment:
 
         Raises:
             DataError: if there is no such run.
-            InvalidArgument: if it is still running, or something else would change.
+            InvalidArgument: if it is still running, or something else would change, or has changed, as the data.
         """
         opened = opened_to_go_on(folder)
         tables = opened.tables
@@ -167,18 +173,22 @@ class ConsensusExperiment:
         if steps < done or (steps == done and told.get("status") == "finished"):
             raise invalid("run.steps", f"must be more than the {done} steps that each peer has done", steps,
                           "there is nothing left to do")  # fmt: skip
+        _, facts = CheckpointStore(opened.path).newest()
+        now = experiment.facts()
+        check_same(facts.get("configuration", {}), now["configuration"])
+        check_unchanged(opened, facts, now, experiment.data.encoding)
         return experiment
 
     def facts(self) -> dict[str, Any]:
-        """Return what identifies the run, for its summary and its checkpoints."""
-        tables = self.config.model_dump(mode="json")
-        for key in ("steps", "out", "overwrite", "model_of"):
-            del tables["run"][key]
-        del tables["checkpoints"]
+        """Return what determines this run, as plain data: settings, and fingerprints of all that they name."""
+        tables = self.config.model_dump(mode="json", exclude={"checkpoints": True, "run": _FREE})
         return {
-            "engine": self.config.run.engine, "data": self.data.name, "source": self.data.source,
-            "rows": self.data.n_train, "configuration": tables,
-        }  # fmt: skip
+            "configuration": {f"{name}.{key}": value for name, table in tables.items() for key, value in table.items()},
+            "data": of_data(self.data),
+            MEANING: of_value(of_encoding(self.data.encoding)),
+            "what delays.model draws": of_value(self.plan.delays),
+            "what consensus.faults schedules": of_value(self.plan.troubles),
+        }
 
     def run(self, watchers: Sequence[Watcher] = ()) -> ConsensusRun:
         """Train, and record everything in the run folder.
@@ -201,10 +211,15 @@ class ConsensusExperiment:
             folder = RunFolder.open(self.out, section.access)
         else:
             folder = RunFolder.create(self.out, section.overwrite, section.access)
+        if not folder.has(ENCODING):
             folder.write(ENCODING, self.data.encoding.to_json())
         tables = self.config.model_dump(exclude_none=True)
         tables["run"] = {key: value for key, value in tables["run"].items() if key not in ("out", "overwrite")}
-        recorder = PeerRecorder(folder, self.facts(), self.config.checkpoints, self.resuming, section.model_of)
+        facts = self.facts()
+        summary = {"engine": section.engine, "data": {**describe(self.data), "fingerprint": facts["data"]}}
+        recorder = PeerRecorder(
+            folder, facts, self.config.checkpoints, self.resuming, section.model_of, summary=summary
+        )
         try:
             folder.write(CONFIG, to_toml(tables))
             conduct = Conduct(

@@ -11,7 +11,7 @@ from erasurehead.errors import DataError
 from erasurehead.reports.finished import LOSS, Curve, FinishedComparison, FinishedRun
 from erasurehead.runs.comparison import parse_target
 from erasurehead.runs.folder import RunFolder
-from erasurehead.runs.names import CONFIG, MEANS
+from erasurehead.runs.names import CONFIG, EVALUATIONS, MEANS
 
 
 def compare_finished(
@@ -29,11 +29,18 @@ def compare_finished(
         InvalidArgument: if there are fewer than two, or the target was not measured.
     """
     runs, data = [finished_run(folder) for folder in folders], [_data(folder) for folder in folders]
-    for folder, (name, rows) in zip(folders, data, strict=True):
-        if (name, rows) != data[0]:
+    first, place = data[0], os.fspath(folders[0])
+    for folder, (name, rows, numbers) in zip(folders, data, strict=True):
+        if (name, rows) != first[:2]:
             raise DataError(
-                f"{os.fspath(folder)!r} is a run on {name} ({rows:,} rows), and {os.fspath(folders[0])!r} one on "
-                f"{data[0][0]} ({data[0][1]:,} rows): only runs on the same data can be compared."
+                f"{os.fspath(folder)!r} is a run on {name} ({rows:,} rows), and {place!r} one on "
+                f"{first[0]} ({first[1]:,} rows): only runs on the same data can be compared."
+            )
+        if numbers != first[2]:
+            raise DataError(
+                f"{os.fspath(folder)!r} and {place!r} are both runs on {name} ({rows:,} rows), but not with the same "
+                "numbers: the rows, the test rows, or what was made of the columns differ. Only runs on the same data "
+                "can be compared."
             )
     return FinishedComparison.of(runs, parse_target(target) if isinstance(target, str) else target)
 
@@ -52,21 +59,18 @@ def finished_run(folder: str | os.PathLike[str]) -> FinishedRun:
         raise DataError(f"{os.fspath(folder)!r} has no summary: the run is still in progress, or was cut off.")
     if damage := opened.damage(CONFIG):
         raise DataError(damage)
+    for name in filter(opened.lost, (CONFIG, EVALUATIONS, MEANS)):
+        raise DataError(f"There is no {name} in {os.fspath(folder)!r} any more, which the run wrote.")
     made = _of_peers(opened) if "consensus" in opened.tables else _with_coordinator(opened)
     if not made.steps:
         raise DataError(f"{os.fspath(folder)!r} is a run without any steps, so there is nothing to compare.")
     return made
 
 
-def _data(folder: str | os.PathLike[str]) -> tuple[str, int]:
-    """Return the data of a run: their name, and the number of training rows."""
-    summary = RunFolder.open(folder).summary
-    told: Any = summary.get("data")
-    name, rows = told, summary.get("rows")
-    if isinstance(told, dict):
-        described = cast("dict[str, Any]", told)
-        name, rows = described.get("name"), described.get("train_rows")
-    return str(name), int(rows or 0)
+def _data(folder: str | os.PathLike[str]) -> tuple[str, int, str]:
+    """Return the data of a run: their name, the number of training rows, and their fingerprint."""
+    told = cast("dict[str, Any]", RunFolder.open(folder).summary.get("data", {}))
+    return str(told.get("name")), int(told.get("train_rows") or 0), str(told.get("fingerprint"))
 
 
 def _facts(tables: Mapping[str, Any]) -> dict[str, Any]:

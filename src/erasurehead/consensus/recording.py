@@ -11,9 +11,9 @@ from erasurehead.consensus.plans import ConsensusPlan
 from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.rows import MeanRow, PeerRow, TroubleRow
 from erasurehead.consensus.watcher import Watcher
-from erasurehead.errors import DataError
 from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.config.sections import CheckpointsSection
+from erasurehead.runs.fingerprints import check_same
 from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.jsonl import JsonlWriter
 from erasurehead.runs.locks import FolderLock
@@ -27,24 +27,26 @@ class PeerRecorder(Watcher):
 
     Arguments:
         folder: folder of the run, locked during the run.
-        facts: further facts for the summary, which also identify checkpoints.
+        facts: what determines the run: a checkpoint is only continued by a run with the same facts.
         section: when to make checkpoints.
         resume: whether the run continues from its newest checkpoint.
         model_of: the peer whose model is saved; None for the mean.
+        summary: further facts for the summary.
 
     Attributes:
         state: state of that checkpoint; None for a new run.
 
     Raises:
         DataError: if there is no usable checkpoint.
-        InvalidArgument: if the run is still running.
+        InvalidArgument: if the run is still running, or what it depends on has changed.
     """
 
     def __init__(
         self, folder: RunFolder, facts: Mapping[str, Any], section: CheckpointsSection, resume: bool = False,
-        model_of: int | None = None,
+        model_of: int | None = None, summary: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self.folder, self.facts, self.section, self.model_of = folder, dict(facts), section, model_of
+        self._told = dict(summary or {})
         self._lock: FolderLock | None = FolderLock(folder.path / LOCK, folder.access)
         self.store = CheckpointStore(folder.path, section.keep, folder.access)
         self.state: Mapping[str, Any] | None = None
@@ -52,11 +54,7 @@ class PeerRecorder(Watcher):
             sizes: Mapping[str, int] = {}
             if resume:
                 checkpoint = self.store.load()
-                if checkpoint.facts.get("configuration") != self.facts.get("configuration"):
-                    raise DataError(
-                        f"The newest checkpoint in {str(folder.path)!r} has other settings: only run.steps may change "
-                        "when a run is resumed."
-                    )
+                check_same(checkpoint.facts, self.facts)
                 self.state, sizes = checkpoint.state["training"], checkpoint.records
             self.store.tidy()
             folder.rows_may_change(ROWS_OF_PEERS)
@@ -71,7 +69,7 @@ class PeerRecorder(Watcher):
         self._step = 0
 
     def on_begin(self, plan: ConsensusPlan, steps: int) -> None:
-        self.folder.write_summary({"status": "running", **self.facts, "versions": versions()})
+        self.folder.write_summary({"status": "running", **self._told, "versions": versions()})
 
     def on_step(self, row: PeerRow) -> None:
         self._files[PEERS].add(vars(row))
@@ -123,7 +121,7 @@ class PeerRecorder(Watcher):
                 self.folder.write_model(done.model(self.model_of))
                 figures = {**done.summary(), "model_of": self.model_of, "model_distance": done.apart(self.model_of)}
             self.folder.write_summary(
-                {"status": status, "reason": reason, **self.facts, **figures, "versions": versions()}
+                {"status": status, "reason": reason, **self._told, **figures, "versions": versions()}
             )
             if done is not None and not done.stopped and not self.section.keep_finished:
                 self.store.clear()

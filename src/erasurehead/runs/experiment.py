@@ -28,7 +28,7 @@ from erasurehead.runs.config.fixed_settings import determining, with_defaults
 from erasurehead.runs.config.sections import Config, DataSection, OptimizerSection, ProblemSection, RunSection
 from erasurehead.runs.config.toml import locating
 from erasurehead.runs.divergence import LeastCounted, remedy
-from erasurehead.runs.fingerprints import check_same, of_code, of_data, of_encoding
+from erasurehead.runs.fingerprints import MEANING, check_same, of_code, of_data, of_encoding, of_value
 from erasurehead.runs.first_models import InitialModel, initial_model
 from erasurehead.runs.names import (
     CONFIG,
@@ -41,7 +41,7 @@ from erasurehead.runs.names import (
 )
 from erasurehead.runs.predictor import TrainedModel
 from erasurehead.runs.recording import Recording
-from erasurehead.runs.resuming import check_unfinished, opened_to_go_on
+from erasurehead.runs.resuming import check_unchanged, check_unfinished, opened_to_go_on
 from erasurehead.runs.settings import check_settings
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import parse_scheme
@@ -197,9 +197,8 @@ class Experiment:
         if damage := opened.damage(ENCODING):
             raise DataError(f"{damage} If you remove it, it is written again when the run is resumed.")
         experiment = replace(cls._checked(config, resuming=True), out=opened.path)
-        check_same(facts, {**experiment.facts(), "code": of_code(experiment.scheme.code)})
-        if opened.has(ENCODING):
-            check_same(of_encoding(opened.encoding), of_encoding(experiment.data.encoding))
+        now = {**experiment.facts(), "code": of_code(experiment.scheme.code)}
+        check_unchanged(opened, facts, now, experiment.data.encoding)
         return experiment
 
     def with_scheme(self, text: str, out: str | os.PathLike[str] | None, name: str = "") -> Experiment:
@@ -296,15 +295,12 @@ class Experiment:
         return tolerance or None
 
     def facts(self) -> dict[str, Any]:
-        """Return what determines this run, as plain data: settings, and a fingerprint of the data."""
-        data = self.data
+        """Return what determines this run, as plain data: settings, and fingerprints of all that they name."""
         return {
             "configuration": determining(self.config),
-            "data": (
-                data.fingerprint
-                if isinstance(data, ShardedDataset)
-                else of_data(data.X_train, data.y_train, data.X_test, data.y_test)
-            ),
+            "data": of_data(self.data),
+            MEANING: of_value(of_encoding(self.data.encoding)),
+            "what delays.model draws": of_value(self.delays),
         }
 
 

@@ -1,22 +1,28 @@
-"""Fingerprints of runs, by which a checkpoint is distinguished from that of another run."""
+"""Fingerprints of what runs depend on, by which the checkpoint of one run is told from that of another."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from erasurehead.datasets.sharded import ShardedDataset
 from erasurehead.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from erasurehead.codes.base import GradientCode
+    from erasurehead.datasets.base import Dataset
     from erasurehead.datasets.preprocessing.encoding import Encoding
 
 _BLOCK = 1 << 20
+MEANING = "what the columns and labels mean"
+"""The fact that is the fingerprint of `of_encoding`, for runs that have lost the file that says it."""
+
 _NAMED = 5  # changes that an error names
 
 
@@ -48,10 +54,26 @@ def of_code(code: GradientCode) -> str:
     return f"{code!r} ({of_arrays(shape, code.encoding, code.owner)[:16]})"
 
 
-def of_data(X: Any, y: Any, X_test: Any = None, y_test: Any = None) -> str:
-    """Return the shape of design matrices, with a fingerprint of them and their labels."""
-    sizes = f"{X.shape[0]} x {X.shape[1]}" + ("" if X_test is None else f", {X_test.shape[0]} for testing")
-    return f"{sizes} ({of_arrays(X, y, X_test, y_test)[:16]})"
+def of_data(data: Dataset | ShardedDataset) -> str:
+    """Return the shape of design matrices, with a fingerprint of them and their labels; for shards, theirs."""
+    if isinstance(data, ShardedDataset):
+        return data.fingerprint
+    X, held = data.X_train, data.X_test
+    sizes = f"{X.shape[0]} x {X.shape[1]}" + ("" if held is None else f", {held.shape[0]} for testing")
+    return f"{sizes} ({of_arrays(X, data.y_train, held, data.y_test)[:16]})"
+
+
+def of_value(value: Any) -> str:
+    """Return a short fingerprint of a value with all that it holds, such as the rows of a trace that delays play.
+
+    Where it was read from, a field called `source`, does not count: a file may be moved.
+
+    Arguments:
+        value: a dataclass, array, mapping or sequence, of such or of anything that has a text of its own.
+    """
+    digest = hashlib.sha256()
+    _tell(digest, value)
+    return digest.hexdigest()[:16]
 
 
 def of_encoding(encoding: Encoding) -> dict[str, Any]:
@@ -86,6 +108,27 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         raise InvalidArgument(
             "resume", "must go on as the same run", sentence=f"{said} Restore that, or begin a new run."
         )
+
+
+def _tell(digest: Any, value: Any) -> None:
+    """Add a value to a digest, with all that it holds."""
+    if isinstance(value, np.ndarray) or sparse.issparse(value):
+        digest.update(of_arrays(value).encode())
+    elif is_dataclass(value):
+        digest.update(type(value).__name__.encode())
+        for field in fields(value):
+            if field.name != "source":
+                digest.update(field.name.encode())
+                _tell(digest, getattr(value, field.name))
+    elif isinstance(value, Mapping):
+        _tell(digest, [*cast("Mapping[Any, Any]", value).items()])
+    elif isinstance(value, (tuple, list)):
+        members = cast("tuple[Any, ...] | list[Any]", value)
+        digest.update(f"{len(members)} of".encode())
+        for member in members:
+            _tell(digest, member)
+    else:
+        digest.update(f"{value!r};".encode())
 
 
 def _feed(digest: Any, numbers: NDArray[Any]) -> None:

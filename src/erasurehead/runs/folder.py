@@ -145,6 +145,11 @@ class RunFolder:
         with self._reading(name) as folder:
             return folder.kind(name) != ""
 
+    def lost(self, name: str) -> bool:
+        """Return whether a file that the run wrote exists no more."""
+        with self._reading(name) as folder:
+            return folder.kind(name) == "" and name in read_checksums(folder)
+
     def damage(self, name: str) -> str:
         """Return how a file differs from what was written, as a sentence; empty if it does not."""
         try:

@@ -55,7 +55,7 @@ class Recording:
         resuming: bool = False,
         callbacks: Sequence[Callback] = (),
     ) -> None:
-        self._out, self._config, self._data = out, config, data
+        self._out, self._config, self._data, self._facts = out, config, data, facts
         self._watching = callbacks
         with uninterrupted():  # once the folder exists, the run can be continued
             self._recorder = self._reopened() if resuming else self._created()
@@ -107,7 +107,8 @@ class Recording:
 
     @property
     def _summary(self) -> dict[str, Any]:
-        return {"engine": self._config.run.engine, "data": describe(self._data)}
+        described = {**describe(self._data), "fingerprint": self._facts["data"]}
+        return {"engine": self._config.run.engine, "data": described}
 
     def _notify(self, notice: Notice) -> None:
         for callback in self._watching:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, invalid
 from erasurehead.runs.checkpoints.store import Checkpoint, CheckpointStore
 from erasurehead.runs.config.checking import build_config
+from erasurehead.runs.fingerprints import MEANING, check_same, of_encoding
 from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.locks import check_unlocked
 from erasurehead.runs.names import ARRIVALS, CONFIG, ENCODING, LOCK, STEPS, check_tame, has_checkpoints
 from erasurehead.training.result import Resumption
+
+if TYPE_CHECKING:
+    from erasurehead.datasets.preprocessing.encoding import Encoding
 
 
 def resumption(folder: RunFolder, checkpoint: Checkpoint) -> Resumption:
@@ -44,6 +50,26 @@ def opened_to_go_on(path: str | os.PathLike[str]) -> RunFolder:
             f"There is no {CONFIG} in {os.fspath(path)!r}: a run that was started from Python is resumed from Python."
         )
     return opened
+
+
+def check_unchanged(opened: RunFolder, before: Mapping[str, Any], now: Mapping[str, Any], encoding: Encoding) -> None:
+    """Raise if a run that is to be continued depends on something that has changed.
+
+    Arguments:
+        opened: its folder.
+        before: the facts in its checkpoint.
+        now: the facts as they are.
+        encoding: how raw rows become rows of the design matrix now. Changes of it are named, where the folder says how
+            it was; otherwise its fingerprint among the facts tells only that there are some.
+
+    Raises:
+        InvalidArgument: if so; the error names the changes.
+        DataError: if the encoding in the folder is damaged.
+    """
+    named = opened.has(ENCODING)
+    check_same(before, {key: fact for key, fact in now.items() if not (named and key == MEANING)})
+    if named:
+        check_same(of_encoding(opened.encoding), of_encoding(encoding))
 
 
 def can_be_resumed(path: Path) -> bool:
