@@ -44,6 +44,25 @@ def test_tasks_count_as_much_as_the_aggregation_makes_them(seed: int, setting: s
         np.testing.assert_allclose(weights, _of_messages(scheme.decoder, scheme.aggregation, there), atol=1e-9)
 
 
+@pytest.mark.parametrize("rescale", ["coverage", "expectation", "none"])
+def test_weights_of_many_workers_are_what_decoding_gives(rescale: str) -> None:
+    scheme = parse_scheme(f"erasurehead(load=2, wait_for=250, rescale={rescale!r})", 400)
+    times = np.random.default_rng(0).exponential(size=(2, 400))
+    stop = scheme.rule.stop_times(times, scheme.decoder)
+    found = task_weights(scheme.decoder, scheme.aggregation, times, stop)
+    for row, moment, weights in zip(times, stop, found, strict=True):
+        there = np.flatnonzero(row <= moment).tolist()
+        np.testing.assert_allclose(weights, _of_messages(scheme.decoder, scheme.aggregation, there), atol=1e-9)
+
+
+@pytest.mark.timeout(60)  # it takes less than one, where it took minutes
+@pytest.mark.parametrize("setting", ["ignore_stragglers(wait_for=4000)", "erasurehead(load=3, wait_for=4000)"])
+def test_ten_thousand_workers_are_forecast_in_seconds(setting: str) -> None:
+    found = forecast(setting, 10_000, EXPONENTIAL)
+    assert found.counted.mean == pytest.approx(1.0, abs=0.01)  # groups of unequal size: by expectation
+    assert found.missing == pytest.approx(0.6 if found.load == 1 else 0.6**3, abs=0.01)
+
+
 @pytest.mark.parametrize("setting", ["ignore_stragglers(wait_for=8)", "erasurehead(load=3, wait_for=4)"])
 def test_a_gradient_that_is_rescaled_needs_no_more_steps_until_noise_matters(setting: str) -> None:
     found = forecast(setting, 12, EXPONENTIAL)

@@ -156,24 +156,19 @@ def task_weights(decoder: Decoder, aggregation: Aggregation, times: Array, stop:
 
 
 def _of_groups(code: GradientCode, aggregation: Aggregation, times: Array, stop: Array) -> Array:
-    assert code.groups is not None
     groups = replica_groups(code)
     there = (groups.earliest(times) <= np.minimum(stop, np.finfo(np.float64).max)[:, None]).astype(np.float64)
-    first, place = np.unique(code.groups, return_index=True, return_inverse=True)[1:]
-    rows = np.asarray(code.encoding[first].todense())
-    squares = np.einsum("gt,gt->g", rows, rows)
-    rows = rows * np.divide(rows.sum(axis=1), squares, out=np.zeros(len(rows)), where=squares > 0.0)[:, None]
     if isinstance(aggregation, ByExpectation):
-        presence = np.ones(len(first))
-        presence[place] = np.asarray(aggregation.presence)
+        presence = np.ones(groups.n_groups)
+        presence[groups.of_message] = np.asarray(aggregation.presence)
         there /= presence
-    alpha = there @ rows
+    alpha = there @ groups.weights
     if isinstance(aggregation, Plain | ByExpectation):
         return alpha
     if isinstance(aggregation, ByPresence):
         probability = aggregation.presence[np.count_nonzero(there, axis=1)]
         likely = np.where(probability > 0.0, probability, 1.0)
-        return (there / likely) @ rows
+        return (there / likely) @ groups.weights
     coverage = alpha.mean(axis=1, keepdims=True)
     return np.divide(alpha, coverage, out=np.zeros_like(alpha), where=coverage > 1e-12)
 

@@ -252,9 +252,11 @@ def presence_among_first(code: GradientCode, arrivals: int) -> tuple[float, ...]
     """
     _check_replicas(code, "expectation")
     assert code.groups is not None
-    sizes = np.bincount(code.groups)[code.groups].tolist()
+    sizes: list[int] = np.bincount(code.groups)[code.groups].tolist()
     ways = math.comb(code.n_workers, arrivals)
-    return tuple(1.0 - math.comb(code.n_workers - size, arrivals) / ways for size in sizes)
+    # Once for each size, of which there are few: with thousands of workers these numbers have thousands of digits.
+    presence = {size: 1.0 - math.comb(code.n_workers - size, arrivals) / ways for size in set(sizes)}
+    return tuple(presence[size] for size in sizes)
 
 
 def _check_replicas(code: GradientCode, rescale: str) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from functools import lru_cache, reduce
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
 
 _FEW = 64
 _CACHED = 1 << 16  # arrival times
+_DENSE = 1 << 16  # weights up to which a dense product is quicker than a sparse one
 
 
 class ReplicaGroups:
@@ -21,6 +24,10 @@ class ReplicaGroups:
         gains: by how much the residual falls when a group's first message arrives, in tasks, shape (G,).
         least: the smallest of them.
         rest: the residual that remains when all groups have arrived, in tasks.
+        first: number of each group's first message, shape (G,).
+        of_message: number of each message's group, shape (n_messages,).
+        weights: how much each task counts in what is decoded of each group alone, shape (G, n_tasks); in CSR form if
+            it is large, as nearly all are 0 then.
     """
 
     def __init__(self, code: GradientCode) -> None:
@@ -33,6 +40,11 @@ class ReplicaGroups:
         self.gains: Array = np.divide(sums**2, squares, out=np.zeros(len(first)), where=squares > 0)
         self.least = float(self.gains.min())
         self.rest = max(0.0, code.n_tasks - float(self.gains.sum()))
+        self.first: IntArray = first
+        self.of_message: IntArray = groups
+        scaled = np.divide(sums, squares, out=np.zeros(len(first)), where=squares > 0)
+        weights = sparse.csr_array(rows.multiply(scaled[:, None]))
+        self.weights: Any = weights.toarray() if np.prod(weights.shape) <= _DENSE else weights
         self._replicas, spare = divmod(len(groups), self.n_groups)
         self._in_order = not spare and np.array_equal(groups, np.arange(len(groups)) // self._replicas)
         self._order = np.argsort(groups, kind="stable")
