@@ -38,7 +38,7 @@ AT_TEN_THOUSAND: dict[str, Callable[[], GradientCode]] = {
     "communication_efficient_groups": lambda: codes.communication_efficient_groups(N, load=4, n_pieces=2),
     "batched_coupons": lambda: codes.batched_coupons(N, load=20),
     "draco_repetition": lambda: codes.draco_repetition(N, corrupted=1),
-    "draco_cyclic": lambda: codes.draco_cyclic(N, corrupted=2),
+    "draco_cyclic": lambda: codes.draco_cyclic(N, corrupted=1),
     "regular": lambda: codes.regular(N, load=3),
     "expander": lambda: codes.expander(N, load=3),
     "margulis": lambda: codes.margulis(100),
