@@ -29,17 +29,17 @@ def compare_finished(
         InvalidArgument: if there are fewer than two, or the target was not measured.
     """
     runs, data = [finished_run(folder) for folder in folders], [_data(folder) for folder in folders]
-    first, place = data[0], os.fspath(folders[0])
+    told = [(os.fspath(folder), numbers) for folder, (_, _, numbers) in zip(folders, data, strict=True) if numbers]
     for folder, (name, rows, numbers) in zip(folders, data, strict=True):
-        if (name, rows) != first[:2]:
+        if (name, rows) != data[0][:2]:
             raise DataError(
-                f"{os.fspath(folder)!r} is a run on {name} ({rows:,} rows), and {place!r} one on "
-                f"{first[0]} ({first[1]:,} rows): only runs on the same data can be compared."
+                f"{os.fspath(folder)!r} is a run on {name} ({rows:,} rows), and {os.fspath(folders[0])!r} one on "
+                f"{data[0][0]} ({data[0][1]:,} rows): only runs on the same data can be compared."
             )
-        if numbers != first[2]:
+        if numbers and numbers != told[0][1]:
             raise DataError(
-                f"{os.fspath(folder)!r} and {place!r} are both runs on {name} ({rows:,} rows), but not with the same "
-                "numbers: the rows, the test rows, or what was made of the columns differ. Only runs on the same data "
+                f"{os.fspath(folder)!r} and {told[0][0]!r} are both runs on {name} ({rows:,} rows), but not with the "
+                "same numbers: the rows, the test rows, or what was made of the columns differ. Only runs on the same data "
                 "can be compared."
             )
     return FinishedComparison.of(runs, parse_target(target) if isinstance(target, str) else target)
@@ -68,9 +68,9 @@ def finished_run(folder: str | os.PathLike[str]) -> FinishedRun:
 
 
 def _data(folder: str | os.PathLike[str]) -> tuple[str, int, str]:
-    """Return the data of a run: their name, the number of training rows, and their fingerprint."""
+    """Return the data of a run: their name, the number of training rows, and their fingerprint; empty for shards."""
     told = cast("dict[str, Any]", RunFolder.open(folder).summary.get("data", {}))
-    return str(told.get("name")), int(told.get("train_rows") or 0), str(told.get("fingerprint"))
+    return str(told.get("name")), int(told.get("train_rows") or 0), str(told.get("fingerprint") or "")
 
 
 def _facts(tables: Mapping[str, Any]) -> dict[str, Any]:

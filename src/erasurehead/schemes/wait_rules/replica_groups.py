@@ -24,7 +24,6 @@ class ReplicaGroups:
         gains: by how much the residual falls when a group's first message arrives, in tasks, shape (G,).
         least: the smallest of them.
         rest: the residual that remains when all groups have arrived, in tasks.
-        first: number of each group's first message, shape (G,).
         of_message: number of each message's group, shape (n_messages,).
         weights: how much each task counts in what is decoded of each group alone, shape (G, n_tasks); in CSR form if
             it is large, as nearly all are 0 then.
@@ -40,7 +39,6 @@ class ReplicaGroups:
         self.gains: Array = np.divide(sums**2, squares, out=np.zeros(len(first)), where=squares > 0)
         self.least = float(self.gains.min())
         self.rest = max(0.0, code.n_tasks - float(self.gains.sum()))
-        self.first: IntArray = first
         self.of_message: IntArray = groups
         scaled = np.divide(sums, squares, out=np.zeros(len(first)), where=squares > 0)
         weights = sparse.csr_array(rows.multiply(scaled[:, None]))
