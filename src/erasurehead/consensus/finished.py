@@ -39,8 +39,8 @@ def compare_finished(
         if numbers and numbers != told[0][1]:
             raise DataError(
                 f"{os.fspath(folder)!r} and {told[0][0]!r} are both runs on {name} ({rows:,} rows), but not with the "
-                "same numbers: the rows, the test rows, or what was made of the columns differ. Only runs on the same data "
-                "can be compared."
+                "same numbers: the rows, the test rows, or what was made of the columns differ. Only runs on the same "
+                "data can be compared."
             )
     return FinishedComparison.of(runs, parse_target(target) if isinstance(target, str) else target)
 
