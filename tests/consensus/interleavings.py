@@ -10,7 +10,8 @@ and which messages are on their way between each two, in their order. What may h
 - the network is cut, heals, a peer dies: once each. Messages across a cut are lost at any moment of it, as are those to
   the dead, and each peer hears of a change whenever it may, but of all in one order.
 
-Nothing else: no time passes. Where a policy compares moments, the clock shows how many gradients there were.
+Nothing else: no time passes. Where a policy compares moments, the clock shows how many gradients there were; where it
+measures how long steps take, every third step of a peer is a slow one.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from erasurehead.consensus.peers import LocalPeer, Setup
 from erasurehead.consensus.policies import Policy
 from erasurehead.consensus.views import View
 from erasurehead.optimizers.schedules import Constant
+
+_QUICK, _SLOW = 1.0, 10.0  # seconds of a step, as peers have measured them
 
 Sides = tuple[frozenset[int], ...]
 
@@ -236,11 +239,11 @@ class Interleavings:
         elif kind == "settle":
             one.settle()
         elif kind == "return":
-            one.on_return(*self._worlds[what[0]], ear)
+            one.on_return(*self._worlds[what[0]], what[0], ear)
         else:
-            one.on_change(*self._worlds[what[0]])
+            one.on_change(*self._worlds[what[0]], what[0])
         kept = one.state()
-        kept["kept"]["begun"], kept["kept"]["usual"] = 0.0, 1.0
+        kept["kept"]["begun"], kept["kept"]["usual"] = 0.0, _QUICK if (peer + one.steps) % 3 else _SLOW
         if not ear.works and one.ready is None:
             kept["kept"]["vector"] = np.zeros(self.graph.n_peers)
         frozen = _frozen(kept)

@@ -20,8 +20,8 @@ Faults: TypeAlias = tuple[Cut | Heal | Death | Return, ...]
 CUT = (Cut((0,)), Heal())
 KILLED = (Death(0), Return(0))
 EVERY: list[Policy] = [
-    Full(), Static(1), Static(2), Local(1), Local(2), Dynamic("fixed"), BoundedStaleness(0), BoundedStaleness(1),
-    Pairwise(),
+    Full(), Static(1), Static(2), Local(1), Local(2), Dynamic("fixed"), Dynamic("measured"), BoundedStaleness(0),
+    BoundedStaleness(1), Pairwise(),
 ]  # fmt: skip
 MET: list[Policy] = [Static(1), Static(2), Local(1)]
 
@@ -74,6 +74,16 @@ def test_more_peers_go_on_whichever_way_it_goes(policy: Policy, graph: str, peer
     checker = all_of(policy, graph, peers, 2 * peers, faults=faults)
     for seed in range(3):
         checker.walk(seed, 200)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("faults", [(), KILLED, (Cut((0, 1)), Heal())], ids=["none", "return", "cut"])
+def test_a_tree_that_follows_the_speeds_stops_nobody(faults: Faults) -> None:
+    # A threshold of the next tree may come by another way sooner than the one with which the old tree ended, and
+    # what was said before a peer died is no word of the network that is whole again.
+    checker = all_of(Dynamic("measured"), "ring()", 4, 24, faults=faults)
+    for seed in range(25):
+        checker.walk(seed, 600)
 
 
 def test_known_weights_need_no_word_of_degrees() -> None:

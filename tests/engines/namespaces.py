@@ -83,20 +83,21 @@ class Network:
 
     Attributes:
         hosts: all of them.
+        stem: what the names of its namespaces begin with.
+        switch: the namespace of the switch.
     """
 
-    def __init__(self, hosts: list[Host], switch: str) -> None:
-        self.hosts = hosts
-        self._switch = switch
+    def __init__(self, hosts: list[Host], stem: str) -> None:
+        self.hosts, self.stem, self.switch = hosts, stem, f"{stem}-switch"
 
     def cut(self, host: Host) -> None:
         """Pull a host's cable: from now on nothing reaches it, and nobody is told."""
-        _ip("-n", self._switch, "link", "set", host.port, "down")
+        _ip("-n", self.switch, "link", "set", host.port, "down")
 
     def slow(self, host: Host, kilobytes: int) -> None:
         """Let a host receive and send only so many kilobytes a second; skip the test where the kernel cannot."""
         rate = f"{8 * kilobytes}kbit"
-        for space, link in ((self._switch, host.port), (host.namespace, LINK)):
+        for space, link in ((self.switch, host.port), (host.namespace, LINK)):
             shaped = ["tc", "-n", space, "qdisc", "replace", "dev", link, "root"]
             # The token bucket is in more kernels than netem is.
             if _tries([*shaped, "tbf", "rate", rate, "burst", "16kb", "latency", "1s"]) is not None:
@@ -106,9 +107,9 @@ class Network:
 
     def heal(self, host: Host) -> None:
         """Undo `cut` and `slow`."""
-        for space, link in ((self._switch, host.port), (host.namespace, LINK)):
+        for space, link in ((self.switch, host.port), (host.namespace, LINK)):
             _tries(["tc", "-n", space, "qdisc", "del", "dev", link, "root"])
-        _ip("-n", self._switch, "link", "set", host.port, "up")
+        _ip("-n", self.switch, "link", "set", host.port, "up")
 
     def kill(self, host: Host) -> None:
         """End every process of a host at once, as a power cut would."""
@@ -126,24 +127,24 @@ def several_hosts(count: int) -> Generator[Network]:
     if sys.platform != "linux" or any(shutil.which(tool) is None for tool in ("ip", "tc", "unshare")):
         pytest.skip("several hosts on one machine need Linux with iproute2 (ip, tc) and util-linux (unshare)")
     stem = f"eh{os.getpid()}x{next(_numbers)}"
-    switch = f"{stem}-switch"
     folder = Path(tempfile.mkdtemp(prefix="erasurehead-hosts-"))
     hosts = [
         Host(f"host{i}", _ADDRESS.format(i + 1), f"{stem}-{i}", f"port{i}", folder / "hosts") for i in range(count)
     ]
-    network = Network(hosts, switch)
+    network = Network(hosts, stem)
     try:
         try:
-            _build(hosts, switch)
+            _build(network)
         except _Refused as refused:
             pytest.skip(f"no network namespaces here: {refused}")
         yield network
     finally:
-        _tear_down(network, switch)
+        _tear_down(network)
         shutil.rmtree(folder)
 
 
-def _build(hosts: list[Host], switch: str) -> None:
+def _build(network: Network) -> None:
+    hosts, switch = network.hosts, network.switch
     lines = ["127.0.0.1 localhost", *(f"{host.address} {host.name}" for host in hosts)]
     hosts[0].names.write_text("\n".join(lines) + "\n")
     _ip("netns", "add", switch)
@@ -162,12 +163,12 @@ def _build(hosts: list[Host], switch: str) -> None:
         raise _Refused(why)
 
 
-def _tear_down(network: Network, switch: str) -> None:
+def _tear_down(network: Network) -> None:
     for host in network.hosts:
         with contextlib.suppress(_Refused):
             network.kill(host)
         _tries(["ip", "netns", "delete", host.namespace])
-    _tries(["ip", "netns", "delete", switch])
+    _tries(["ip", "netns", "delete", network.switch])
 
 
 def _ip(*words: str) -> str:

@@ -127,22 +127,26 @@ class Peer(ABC):
         """Decide, after all events up to this moment. Called after one or several other handlers."""
 
     @abstractmethod
-    def on_change(self, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
+    def on_change(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> None:
         """Others have left, or come back, or the network is cut.
+
+        A message is only delivered to peers that have heard of all changes of which its sender had heard.
 
         Arguments:
             gone: all peers that are gone now.
             sides: parts between which no message gets through; empty for none.
+            number: ascends whenever `gone` loses a peer or `sides` change, so that a network that is again what it was
+                before is told from the earlier one; among changes of one number peers only leave.
         """
 
     @abstractmethod
-    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], port: Port) -> None:
+    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int, port: Port) -> None:
         """This peer is back, and remembers only its graph.
 
         On engines with real workers it is a new object, whose `begin` was never called.
 
         Arguments:
-            gone, sides: as for `on_change`.
+            gone, sides, number: as for `on_change`.
             port: its connection to the others.
         """
 

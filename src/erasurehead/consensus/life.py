@@ -217,7 +217,7 @@ class Life:
             self._ended.update(int(life) for life in note["ended"])
             self._cut = _sides(note["cut"])
             self._look(_sides(note["sides"]))
-            self._one.on_return(self._known.gone, self._known.sides, port)
+            self._one.on_return(self._known.gone, self._known.sides, self._known.number, port)
         else:
             self._one.begin(port)
         self._settle()
@@ -343,17 +343,23 @@ class Life:
         if lives <= self._ended:
             return False
         self._ended |= lives
-        if not self._look(self._known.sides):
+        before = self._known
+        self._look(before.sides)
+        if self._known is before:
             return False
-        self._one.on_change(self._known.gone, self._known.sides)
+        self._one.on_change(self._known.gone, self._known.sides, self._known.number)
         return True
 
-    def _look(self, sides: tuple[frozenset[int], ...]) -> bool:
-        """Take a new view of the network, and tell it to who is a neighbour in it; return whether it is another."""
+    def _look(self, sides: tuple[frozenset[int], ...]) -> None:
+        """Take a new view of the network, if it is another, and tell who is a neighbour in it which lives have ended.
+
+        After each change that was told of, too, even if the network is what it was: what was said of ends may have been
+        lost in a cut.
+        """
         gone = frozenset(peer for peer, life in self._lives.items() if life in self._ended)
-        if (gone, sides) == (self._known.gone, self._known.sides):
-            return False
-        self._known = self._known.changed(gone, sides)
+        if (gone, sides, self._view) == (self._known.gone, self._known.sides, self._known.number):
+            return
+        self._known = self._known.changed(gone, sides, self._view)
         self._neighbours = self._known.neighbours[self.peer]
         if self._holdings.change(gone):
             self._gradients.assign(self._holdings.shares)
@@ -361,7 +367,6 @@ class Life:
         for peer in self._neighbours if self._ended else ():
             if not self._separated(peer):
                 self._endpoint.send(peer, head)
-        return True
 
     # What those who watch over all peers say
 
@@ -388,7 +393,7 @@ class Life:
             if parted(self.peer, peer, sides):
                 self._severed[peer] = self._view
         self._look(sides)
-        self._one.on_change(self._known.gone, self._known.sides)
+        self._one.on_change(self._known.gone, self._known.sides, self._known.number)
 
     def _learn(self, note: Mapping[str, Any]) -> None:
         self._lives = {int(peer): int(life) for peer, life in note["lives"]}

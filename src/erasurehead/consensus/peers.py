@@ -128,16 +128,16 @@ class LocalPeer(Peer):
         self.port.mixed(step)
         self.start()
 
-    def look(self, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> tuple[int, ...]:
+    def look(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> tuple[int, ...]:
         """Adopt a new view of the network, and return the neighbours that are gone."""
         before = self.neighbours
-        self.view = self.view.changed(gone, sides)
+        self.view = self.view.changed(gone, sides, number)
         self.neighbours = self.view.neighbours[self.peer]
         self.mixing = self.setup.mixing.on(self.view.graph, self.view.links)
         return tuple(peer for peer in before if peer not in self.neighbours)
 
-    def on_change(self, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
-        lost = self.look(gone, sides)
+    def on_change(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> None:
+        lost = self.look(gone, sides, number)
         if self.joining:
             for peer in lost:
                 self.awaited.pop(peer, None)
@@ -159,9 +159,9 @@ class LocalPeer(Peer):
         """A neighbour is gone: do not wait for anything from it."""
         return
 
-    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], port: Port) -> None:
+    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int, port: Port) -> None:
         self.port = port
-        self.look(gone, sides)
+        self.look(gone, sides, number)
         for name, value in vars(type(self)(self.setup)).items():  # everything that it was about to do is dropped
             if name in self.kept:
                 setattr(self, name, value)
@@ -203,14 +203,14 @@ class LocalPeer(Peer):
         awaited = [[peer, round, vector] for peer, (round, vector) in self.awaited.items()]
         return {
             "kept": kept, "memory": dict(self.memory), "awaited": awaited, "gone": sorted(self.view.gone),
-            "sides": [sorted(side) for side in self.view.sides],
+            "sides": [sorted(side) for side in self.view.sides], "number": self.view.number,
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any], port: Port) -> None:
         self.port = port
         gone, sides = frozenset(state["gone"]), tuple(frozenset(side) for side in state["sides"])
-        if gone or sides:
-            self.look(gone, sides)
+        if state["number"]:
+            self.look(gone, sides, int(state["number"]))
         for name, value in state["kept"].items():
             setattr(self, name, _lively(value))
         self.memory = {name: np.asarray(vector) for name, vector in state["memory"].items()}

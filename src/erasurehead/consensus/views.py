@@ -22,11 +22,14 @@ class View:
         graph: all links at the beginning.
         gone: the peers that are gone.
         sides: parts between which no message gets through; empty for none.
+        number: of the newest change that peers were told of. A network may be again what it was before: this tells
+            such views apart, and what was said under the one does not count under the other.
     """
 
     graph: Graph
     gone: frozenset[int] = frozenset()
     sides: tuple[frozenset[int], ...] = ()
+    number: int = 0
 
     @cached_property
     def living(self) -> tuple[int, ...]:
@@ -85,15 +88,15 @@ class View:
         """Return the peers that a peer can reach, including itself."""
         return next(part for part in self.parts if peer in part)
 
-    def changed(self, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> View:
+    def changed(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> View:
         """Return the view after changes; peers of one run share it."""
-        key = (gone, sides)
+        key = (gone, sides, number)
         known = self._known
         if key not in known:
-            known[key] = View(self.graph, gone, sides)
+            known[key] = View(self.graph, gone, sides, number)
             known[key].__dict__["_known"] = known
         return known[key]
 
     @cached_property
-    def _known(self) -> dict[tuple[frozenset[int], tuple[frozenset[int], ...]], View]:
-        return {(self.gone, self.sides): self}
+    def _known(self) -> dict[tuple[frozenset[int], tuple[frozenset[int], ...], int], View]:
+        return {(self.gone, self.sides, self.number): self}

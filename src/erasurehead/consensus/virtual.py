@@ -254,7 +254,7 @@ class VirtualClock:
                 self._tell()
             self.gone.discard(peer)
             self._tell(returning=peer)
-            self.peers[peer].on_return(self._noticed, self._told, self._ports[peer])
+            self.peers[peer].on_return(self._noticed, self._told, len(self._changes), self._ports[peer])
             self._mark(peer)
         else:
             self.sides = tuple(what[1:])
@@ -272,7 +272,7 @@ class VirtualClock:
         self.on_trouble(self.time, self._noticed, self._told)
         for peer, one in enumerate(self.peers):
             if peer not in self.gone and peer != returning:
-                one.on_change(self._noticed, self._told)
+                one.on_change(self._noticed, self._told, len(self._changes))
                 self._mark(peer)
 
     # To the bit

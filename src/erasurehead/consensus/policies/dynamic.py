@@ -57,12 +57,17 @@ class DynamicPeer(LocalPeer):
 
     Thresholds ascend, and an offer holds until the first one that is not before it, so that offers need no round
     number.
+
+    The thresholds of a view are numbered, and every peer takes them in order: so all have the same open links and the
+    same tree at the same number, whichever way a threshold has come to them, and it goes down the same tree to all.
+    What belongs to a later number is held until then. What was said in an earlier view is void, but that a round was
+    decided there.
     """
 
     kept = (
         "offers", "open_links", "threshold", "before", "declared", "taking_part", "took", "links", "degrees", "early",
-        "told", "hops", "best", "paces", "reports", "reported", "asked", "seen", "ahead", "strangers", "epochs",
-        "heard", "newest", "at",
+        "told", "hops", "best", "paces", "reports", "reported", "asked", "epochs", "newest", "at", "decided", "epoch",
+        "held",
     )  # fmt: skip
 
     def __init__(self, setup: Setup) -> None:
@@ -78,17 +83,16 @@ class DynamicPeer(LocalPeer):
         self.degrees: dict[tuple[int, int], int] = {}  # neighbour, round -> its links
         self.at = -1.0  # the threshold of that round
         self.early: dict[tuple[int, float], int] = {}  # commitments to thresholds that were not heard of yet: rounds
-        self.heard: tuple[tuple[float, _Tag], ...] = ()  # the last thresholds, and the views that they were decided in
         self.newest: tuple[Any, ...] = ()  # round and data of the last one
+        self.decided = 0  # how many thresholds of this view it has taken
+        self.epoch = 0  # how many it had taken when the epoch began
+        self.held: tuple[tuple[int, str, int, tuple[Any, ...]], ...] = ()  # messages of numbers that are still to come
         self.told = False
         self.hops = 0
         self.paces: dict[int, float] = {}  # seconds of a step of all peers, as all know them alike
         self.reports: dict[int, float] = {}  # those of the peers below this one in the tree
         self.reported: frozenset[int] = frozenset()
         self.asked = False
-        self.seen: _Tag = _tag(self)  # the view of the last threshold
-        self.ahead: dict[_Tag, tuple[_Link, ...]] = {}  # links complete under views that this peer does not know yet
-        self.strangers: tuple[tuple[Any, ...], ...] = ()  # what was said to be complete under such views
         self.epochs = 0
         self._grow()
         self.open_links = self.tree_links
@@ -104,7 +108,7 @@ class DynamicPeer(LocalPeer):
 
     def _begin_epoch(self) -> None:
         self._grow()
-        self.open_links = self.tree_links
+        self.open_links, self.epoch = self.tree_links, self.decided
         self.reports, self.reported, self.asked = {}, frozenset(), False
 
     def restore(self, state: Mapping[str, Any], port: Port) -> None:
@@ -127,8 +131,7 @@ class DynamicPeer(LocalPeer):
                 assert message.vector is not None
                 self.offers[sender] = message.data[0], message.vector
             case "complete":
-                first, links, round, hops, tag = message.data
-                self._on_complete(first, links, round, hops, tag, sender)
+                self._on_complete(sender, message)
             case "threshold":
                 self._on_threshold(sender, message)
             case "commit":
@@ -136,9 +139,7 @@ class DynamicPeer(LocalPeer):
             case "degree":
                 self.degrees[sender, message.round] = message.data[0]
             case _:
-                self.reports |= dict(message.data)
-                self.reported |= {sender}
-                self._report()
+                self._on_report(sender, message)
 
     def settle(self) -> None:
         if self.joining:
@@ -167,22 +168,25 @@ class DynamicPeer(LocalPeer):
             self.declared = True
             first = min(done.values())
             links = tuple(sorted(link for link, time in done.items() if time == first))
-            self._on_complete(first, links, self.round, 0, _tag(self), self.peer)
+            data = first, links, 0, self.decided, _tag(self)
+            self._on_complete(self.peer, Message("complete", self.round, data))
 
-    def _on_complete(
-        self, first: float, links: tuple[_Link, ...], round: int, hops: int, tag: _Tag, sender: int
-    ) -> None:
+    def _on_complete(self, sender: int, message: Message) -> None:
+        first, links, hops, number, tag = message.data
         if tag != _tag(self):
-            self.strangers = (*self.strangers, (first, links, round, hops, tag, sender))
+            return  # who says so has heard of the change by now, or will, and then says what holds
+        if number > self.decided:
+            self._hold(sender, message)
             return
         if first <= self.threshold:  # the round is decided
             if self.newest and self.newest[1][-1] != tag and sender in self.neighbours:
                 # It was before the network changed, and the word of it may have been lost on its way.
                 self.port.send(sender, Message("threshold", *self.newest))
             return
-        self.round = max(self.round, round)
+        self.round = max(self.round, message.round)
         if self.parent is not None:
-            self.port.send(self.parent, Message("complete", self.round, (first, links, self.round, hops + 1, tag)))
+            data = first, links, hops + 1, self.decided, tag
+            self.port.send(self.parent, Message("complete", self.round, data))
         elif self.best is None or first < self.best[0]:
             self.best = first, links, hops
         elif first == self.best[0]:
@@ -198,23 +202,37 @@ class DynamicPeer(LocalPeer):
         ends = self.open_links <= set(links)
         if ends and self.policy.tree == "measured" and self.reported >= set(self.children):
             paces = tuple(sorted({**self.reports, self.peer: self.pace()}.items()))
-        self._on_threshold(self.peer, Message("threshold", self.round, (first, links, hops, ends, paces, _tag(self))))
+        data = first, links, hops, ends, paces, self.decided, _tag(self)
+        self._on_threshold(self.peer, Message("threshold", self.round, data))
 
     def _on_threshold(self, sender: int, message: Message) -> None:
-        first, links, hops, ends, paces, tag = message.data
-        if (first, tag) in self.heard:
+        first, links, hops, ends, paces, number, tag = message.data
+        now = tag == _tag(self)
+        if now and number > self.decided:
+            self._hold(sender, message)
             return
-        self.heard = (*self.heard[-7:], (first, tag))
-        data = first, links, hops + 1, ends, paces, tag
-        fresh, self.seen = tag != self.seen, tag  # the first of a view goes every way, as trees may differ until then
-        for peer in self.neighbours if fresh else self.children:
+        if number < self.decided if now else first <= self.threshold:
+            return
+        data = first, links, hops + 1, ends, paces, number, tag
+        for peer in self.children if now else self.neighbours:  # of another view, the tree may not be known
             if peer != sender:
                 self.port.send(peer, Message("threshold", message.round, data))
         self.declared = False
         if first > self.threshold:
             self.newest, self.hops = (message.round, data), hops
             self._pass(first, message.round, tag)
-        self._complete(links, ends, paces, tag)
+        if now:
+            self.decided += 1
+            self._complete(links, ends, paces)
+            self._take_held()
+
+    def _hold(self, sender: int, message: Message) -> None:
+        self.held = (*self.held, (sender, message.tag, message.round, message.data))
+
+    def _take_held(self) -> None:
+        held, self.held = self.held, ()
+        for sender, kind, round, data in held:
+            self.on_message(sender, Message(kind, round, data))
 
     def _pass(self, first: float, round: int, tag: _Tag) -> None:
         """A round is decided: take part if the gradient is ready, and answer those that heard of it sooner."""
@@ -228,11 +246,8 @@ class DynamicPeer(LocalPeer):
         for peer, theirs in [key for key in self.early if key[1] <= first]:
             self.port.send(peer, Message("commit", self.early.pop((peer, theirs)), (False, theirs, _tag(self))))
 
-    def _complete(self, links: tuple[_Link, ...], ends: bool, paces: tuple[Any, ...], tag: _Tag) -> None:
+    def _complete(self, links: tuple[_Link, ...], ends: bool, paces: tuple[Any, ...]) -> None:
         """Remove links from those that the epoch still waits for."""
-        if tag != _tag(self):
-            self.ahead[tag] = () if ends else (*self.ahead.get(tag, ()), *links)
-            return
         begins = self.open_links == self.tree_links
         self.open_links -= set(links)
         if ends:
@@ -293,23 +308,33 @@ class DynamicPeer(LocalPeer):
         if self.asked and self.parent is not None and self.reported >= set(self.children):
             self.asked = False
             paces = tuple(sorted({**self.reports, self.peer: self.pace()}.items()))
-            self.port.send(self.parent, Message("report", self.round, paces))
+            self.port.send(self.parent, Message("report", self.round, (paces, self.epoch, _tag(self))))
 
-    def on_change(self, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
+    def _on_report(self, sender: int, message: Message) -> None:
+        paces, epoch, tag = message.data
+        if tag != _tag(self):
+            return
+        if epoch > self.decided:
+            self._hold(sender, message)
+        elif epoch == self.epoch:
+            self.reports |= dict(paces)
+            self.reported |= {sender}
+            self._report()
+
+    def on_change(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> None:
         before = _tag(self)
-        super().on_change(gone, sides)
-        if _tag(self) != before:
-            self.best, self.declared = None, False
-            self.paces = {}  # who was away, or in another part, does not know them: all must make the same tree
-            self._begin_epoch()
-            tag = _tag(self)
-            self.open_links -= set(self.ahead.pop(tag, ()))
-            said, self.strangers = self.strangers, ()
-            for first, links, round, hops, theirs, sender in said:
-                self._on_complete(first, links, round, hops, theirs, sender)
+        super().on_change(gone, sides, number)
+        self.best, self.declared, self.decided = None, False, 0
+        self.paces = {}  # who was away, or in another part, does not know them: all must make the same tree
+        self._begin_epoch()
+        self._take_held()
+        # A neighbour has taken part in rounds of which no word may come any more, and waits for an answer.
+        for at, round in sorted((at, round) for (_, at), round in self.early.items()):
+            if at > self.threshold:
+                self._pass(at, round, before)
 
-    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], port: Port) -> None:
-        super().on_return(gone, sides, port)
+    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int, port: Port) -> None:
+        super().on_return(gone, sides, number, port)
         # Offers that stand may be older than this moment, and so may be the threshold of the round that is under way.
         self.threshold = self.before = -1.0
         self._begin_epoch()
@@ -326,12 +351,12 @@ class DynamicPeer(LocalPeer):
         self.early = {key: round for key, round in self.early.items() if key[0] != peer}
 
 
-_Tag: TypeAlias = tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]
-"""The view that a message belongs to: the peers that are gone, and the sides of a cut."""
+_Tag: TypeAlias = tuple[int, tuple[int, ...]]
+"""The view that a message belongs to: the number of the newest change, and who is gone. Sides of a cut go with it."""
 
 
 def _tag(peer: LocalPeer) -> _Tag:
-    return tuple(sorted(peer.view.gone)), tuple(sorted(tuple(sorted(side)) for side in peer.view.sides))
+    return peer.view.number, tuple(sorted(peer.view.gone))
 
 
 def _tree(view: View, part: frozenset[int], paces: tuple[tuple[int, float], ...]) -> Tree:

@@ -84,8 +84,8 @@ class StalePeer(LocalPeer):
         ]
         self.finish(links, self.steps)
 
-    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], port: Port) -> None:
-        super().on_return(gone, sides, port)
+    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int, port: Port) -> None:
+        super().on_return(gone, sides, number, port)
         self.offers, self.bases = {}, {}
 
     def repeat(self, peer: int) -> None:
