@@ -142,7 +142,7 @@ def _searched(
     most = usual if search.max_load is None else search.max_load
     settings = tuple(search.scheme or (default_settings(found.n_workers, most) if found.n_workers >= 2 else ()))
     if solved and not search.scheme and settings:
-        settings += adaptive_settings(found.n_workers, most)
+        settings += adaptive_settings(found.n_workers, most, found.delays)
     screen.say(f"trying {counted('setting', len(settings))} on {found.said} ...")
     current = search.current or found.current
     with screen.counting("settings") as progress:
