@@ -171,6 +171,16 @@ def test_one_step_size_suits_all_bounded_delays(data: st.DataObject) -> None:
     assert max(objectives) < 1.5 * objectives[0]  # it never runs away meanwhile
 
 
+def test_every_task_counts_in_every_step() -> None:
+    problem = differing(120)
+    slow = delays.Scaled(delays.Exponential(0.5, seed=1), (20.0, *(1.0,) * 5))
+    optimizer, engine = GradientDescent(problem.initial(), 0.2), VirtualEngine(slow, "carry")
+    run = training.train(problem, schemes.piag(6), optimizer, engine, 120, evaluate_every=0)
+    assert {row.coverage for row in run.steps} == {1.0}
+    assert run.neglected == ()
+    assert not any(row.neglected for row in run.steps)
+
+
 def test_a_bound_on_the_age_is_kept() -> None:
     scheme = schemes.piag(6, max_age=3)
     assert str(scheme.rule) == "arrivals(1) & heard() & aged(3)"

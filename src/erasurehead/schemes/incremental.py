@@ -68,6 +68,10 @@ class IncrementalAggregated(Aggregation):
     def share(self) -> float:
         return self._share
 
+    @property
+    def tasks_counted(self) -> Sequence[int]:
+        return sorted(task for tasks in self._table for task in tasks)
+
     @cached_property
     def _rows(self) -> dict[_Tasks, int]:
         """The first row of each group, by its tasks, in the order of the rows."""

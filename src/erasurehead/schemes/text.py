@@ -63,6 +63,15 @@ def is_adaptive(text: str) -> bool:
     return text.strip().partition("(")[0].strip() == "adaptive"
 
 
+def takes_old_gradients(text: str) -> bool:
+    """Return whether a text stands for a scheme whose steps use gradients of earlier models.
+
+    >>> takes_old_gradients("piag(load=2)"), takes_old_gradients("uncoded()")
+    (True, False)
+    """
+    return text.strip().partition("(")[0].strip() in ("asynchronous", "piag", "ringmaster")
+
+
 def parse_rate(rate: float | str) -> Schedule:
     """Return the step sizes that a number or a text stands for.
 
