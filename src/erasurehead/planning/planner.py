@@ -14,6 +14,7 @@ from erasurehead.planning.accuracy import Accuracy
 from erasurehead.planning.common_draws import corrected
 from erasurehead.planning.forecasts import Forecast, Target, forecast, mean_error, ratio
 from erasurehead.planning.settings import default_settings
+from erasurehead.planning.trace_errors import TraceErrors
 
 _LOOKED_AT = 256  # steps that are checked for any delay greater than 0
 _UNCODED = ("uncoded()", "uncoded")
@@ -220,8 +221,9 @@ def plan(
         raise _timeless(delays)  # checked first, as otherwise all messages would tie
     accuracy = accuracy or Accuracy()
     known: dict[str, Forecast] = {}
+    errors = TraceErrors(delays)
     for text in texts:
-        known[text] = forecast(text, n_workers, delays, seconds_per_task, target, steps, late, accuracy)
+        known[text] = forecast(text, n_workers, delays, seconds_per_task, target, steps, late, accuracy, errors)
         if progress is not None:
             progress(len(known), len(texts))
     known = dict(zip(known, corrected(list(known.values()), delays, late), strict=True))
