@@ -172,6 +172,12 @@ NUMBERS: list[tuple[tuple[object, ...], str]] = [
     (("codes", "compare", "uncoded(5)", "uncoded(6)", "--seed", -1), "--seed must be at least 0"),
     (("codes", "compare", "uncoded(5)", "--stragglers", 99, "--out", "new"), "--stragglers must be at most"),
     (("plan", "--delays", "none()", "-w", 6, "--max-load", 2, "--out", "new"), "--delays must take some time"),
+    (("plan", "--delays", "late([0])", "-w", 6, "--max-load", 2, "--out", "new"), "--delays must take some time"),
+    (
+        ("plan", "--delays", "exponential(1)", "-w", 6, "--max-load", 2, "--out", "new", "--target", "error=5",
+         "--constants", "mu=0.1,beta=1,sigma=1,gap=1"),
+        "--target must be greater than 0 and below the first model's error, 1, but it is 5.0",
+    ),
     (("drill", "--workers", 1), "--workers must be at least 3"),
     (("codes", "show", "cyclic_mds(1000000, stragglers=5)"), "stragglers must be few enough for float64"),
     (("codes", "show", "cyclic_repetition(1000000, stragglers=5)"), "stragglers must be few enough for float64"),

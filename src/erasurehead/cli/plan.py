@@ -63,7 +63,7 @@ def run(
     check_options(source, reading, search, options)
     goal = check_target(search, options)
     folder = plan_files.folder(options.out, bool(options.overwrite))
-    given = named(source, reading, options, screen)
+    given = named(source, reading, options)
     check_schemes(search, given.n_workers)
     tried = None if options.data is None else Tried.load(options, given.n_workers, search.sample, screen)
     cost = given.cost

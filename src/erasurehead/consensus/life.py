@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast, final
+from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 
@@ -42,9 +42,9 @@ class Report:
     Attributes:
         until: the moment up to which it tells, in seconds since training began.
         rows: of its steps, ascending.
-        messages: that it has sent in all; `vectors` of them carried a model.
+        messages: that it has sent in all, until its last step before `until`; `vectors` of them carried a model.
         vectors: see there.
-        gradient_seconds: that went into gradients in all.
+        gradient_seconds: that went into gradients in all, until then.
         last: whether it is the last one.
         model: at `until`.
         noticed: neighbours whose end it has seen: number, life, when.
@@ -83,6 +83,16 @@ class Report:
     def room(n_parameters: int, degree: int) -> int:
         """Return the bytes that a report takes at most."""
         return 8 + 8 * n_parameters + 1_024 + 64 * degree + _ROWS * (192 + 40 * degree)
+
+
+class _Then(NamedTuple):
+    """What a peer had when its model changed: a run ends at a moment of which its peers hear later only."""
+
+    moment: float
+    model: Array
+    messages: int
+    vectors: int
+    gradient_seconds: float
 
 
 @final
@@ -210,7 +220,7 @@ class Life:
         self._delays = DrawnDelays(made.delays, made.graph.n_peers, made.rows_every)
         self._next = (int(self.moment / TICK) + 1) * TICK
         self._one: Peer = made.peer(self.peer, program.steps)
-        self._history: deque[tuple[float, Array]] = deque([(self.moment, self._one.model)])
+        self._history: deque[_Then] = deque([self._then()])
         port = LivePort(self, self.peer)
         self._learn(note)
         if "ended" in note:
@@ -252,12 +262,14 @@ class Life:
         if len(rows) > _ROWS:
             until, last = told[-1].end, False
         self._trim()
-        model = next((model for when, model in reversed(self._history) if when <= until), self._history[0][1])
+        then = next((then for then in reversed(self._history) if then.moment <= until), self._history[0])
         if last:
             self.ended = True
             self._endpoint.close()
         noticed, self._noticed = self._noticed, []
-        return Report(until, told, self.messages, self.vectors, self._gradient_seconds, last, np.array(model), noticed)
+        return Report(
+            until, told, then.messages, then.vectors, then.gradient_seconds, last, np.array(then.model), noticed
+        )
 
     def _trim(self) -> None:
         most = max(8, min(8_192, _REMEMBERED // max(1, self._one.model.nbytes)))
@@ -304,9 +316,11 @@ class Life:
 
     def _settle(self) -> None:
         self._one.settle()
-        model = self._one.model
-        if model is not self._history[-1][1]:
-            self._history.append((self.moment, model))
+        if self._one.model is not self._history[-1].model:
+            self._history.append(self._then())
+
+    def _then(self) -> _Then:
+        return _Then(self.moment, self._one.model, self.messages, self.vectors, self._gradient_seconds)
 
     def _compute(self, model: Array, step: int) -> None:
         self.wanted = None

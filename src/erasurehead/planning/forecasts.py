@@ -13,7 +13,7 @@ from erasurehead.delays.bootstrap import Bootstrap
 from erasurehead.delays.fitting import Uncertain
 from erasurehead.delays.stationarity import tail_index
 from erasurehead.engines.base import LateWork
-from erasurehead.errors import invalid
+from erasurehead.errors import invalid, real
 from erasurehead.planning.accuracy import Accuracy
 from erasurehead.planning.carry_over import simulate_with_memory
 from erasurehead.planning.convergence import Bound, Constants, lemma1
@@ -150,11 +150,16 @@ class Target:
 
     Arguments:
         constants: constants of the objective; `estimate_constants` estimates those of a problem.
-        epsilon: error f - f* to reach, greater than 0.
+        epsilon: error f - f* to reach, greater than 0 and smaller than that of the first model, `constants.gap`.
     """
 
     constants: Constants
     epsilon: float
+
+    def __post_init__(self) -> None:
+        gap = self.constants.gap
+        if not 0.0 < real(self.epsilon) < gap:
+            raise invalid("epsilon", f"must be greater than 0 and below the first model's error, {gap:g}", self.epsilon)
 
 
 def forecast(
