@@ -97,7 +97,7 @@ def test_what_is_no_fair_race_is_said_or_refused(place: Path, tmp_path: Path) ->
     with pytest.raises(InvalidArgument, match="runs must be two or more, but it is 1"):
         compare_finished([place / "peers"])
     RunFolder.create(tmp_path / "empty")
-    with pytest.raises(DataError, match="still in progress, or was cut off"):
+    with pytest.raises(DataError, match="still in progress, or was killed"):
         compare_finished([place / "peers", tmp_path / "empty"])
 
 
@@ -129,7 +129,7 @@ def test_runs_on_rows_that_were_changed_in_between_are_refused(
     lines = (place / "rows.csv").read_text().splitlines()
     rows.write_text("\n".join([*lines[:-1], lines[1]]))  # as many rows, in a file of the same name
     changed = train(rows, tmp_path / "changed")
-    with pytest.raises(DataError, match=r"both runs on rows \(128 rows\), but not with the same numbers"):
+    with pytest.raises(DataError, match=r"both runs on rows \(128 rows\), but not on the same numbers"):
         compare_finished([place / "coordinator", changed])
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from erasurehead._internal.arrays import Array
-from erasurehead.consensus.faults import Cut, Leave
+from erasurehead.consensus.faults import Crash, NetworkPartition
 from erasurehead.consensus.mixing import Metropolis, mixed
 from erasurehead.consensus.plans import plan
 from erasurehead.consensus.policies import Policy
@@ -141,16 +141,16 @@ class PeerConformance:
     @pytest.mark.parametrize("policy", ["full()", "dynamic()"])
     @at_some_pace
     def test_a_peer_that_is_killed_is_left_out_and_comes_back(self, policy: str, pace: float) -> None:
-        faults = [Leave(1, 0.1 * pace, 0.4 * pace)]
+        faults = [Crash(1, 0.1 * pace, 0.4 * pace)]
         done = self.run(policy, steps=int(250 * pace), faults=faults, orphans="taken over", split="even()")
         assert not done.stopped
-        assert done.there == [0, 1, 2, 3]
-        assert [row.gone for row in done.troubles] == [[1], []]
-        assert done.troubles[0].shares == "taken over"
+        assert done.present == [0, 1, 2, 3]
+        assert [row.gone for row in done.view_changes] == [[1], []]
+        assert done.view_changes[0].shares == "taken over"
         assert sum(map(len, done.shares)) == 120
-        noticed, back = (row.time for row in done.troubles)
+        noticed, back = (row.time for row in done.view_changes)
         assert 0.1 * pace <= noticed < back
-        assert {(by, whom) for by, whom, _ in done.troubles[0].noticed} <= {(0, 1), (2, 1)}
+        assert {(by, whom) for by, whom, _ in done.view_changes[0].noticed} <= {(0, 1), (2, 1)}
         without = [row for row in done.rows if noticed < row.begin and row.end < back]
         assert without
         assert all(row.peer != 1 and 1 not in row.links for row in without)
@@ -159,21 +159,21 @@ class PeerConformance:
 
     @at_some_pace
     def test_a_graph_that_falls_apart_is_knit_again(self, pace: float) -> None:
-        done = self.run("full()", peers=5, graph="path()", steps=int(40 * pace), faults=[Leave(2, 0.1)])
+        done = self.run("full()", peers=5, graph="path()", steps=int(40 * pace), faults=[Crash(2, 0.1)])
         assert not done.stopped
-        assert done.there == [0, 1, 3, 4]
-        assert done.troubles[0].knitted == [[1, 3]]
+        assert done.present == [0, 1, 3, 4]
+        assert done.view_changes[0].added_links == [[1, 3]]
         # One or both neighbours have seen it themselves; the others have heard it from them.
-        assert {(by, whom) for by, whom, _ in done.troubles[0].noticed} in ({(1, 2)}, {(3, 2)}, {(1, 2), (3, 2)})
-        assert done.troubles[0].time == min(when for _, _, when in done.troubles[0].noticed)
+        assert {(by, whom) for by, whom, _ in done.view_changes[0].noticed} in ({(1, 2)}, {(3, 2)}, {(1, 2), (3, 2)})
+        assert done.view_changes[0].time == min(when for _, _, when in done.view_changes[0].noticed)
         assert any(row.peer == 1 and 3 in row.links for row in done.rows)
 
     @pytest.mark.parametrize("policy", ["dynamic()", "local(window=4)"])
     @at_some_pace
     def test_a_cut_network_trains_on_in_both_parts_and_heals(self, policy: str, pace: float) -> None:
-        done = self.run(policy, steps=int(150 * pace), faults=[Cut((0, 1), 0.1 * pace, 0.4 * pace)])
+        done = self.run(policy, steps=int(150 * pace), faults=[NetworkPartition((0, 1), 0.1 * pace, 0.4 * pace)])
         assert not done.stopped
-        cut, healed = (row.time for row in done.troubles)
+        cut, healed = (row.time for row in done.view_changes)
         across = {(0, 3), (3, 0), (1, 2), (2, 1)}
         links = [(row, {(row.peer, other) for other in row.links}) for row in done.rows]
         within = [pairs for row, pairs in links if cut < row.begin and row.end < healed]
