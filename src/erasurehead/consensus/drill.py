@@ -173,8 +173,10 @@ def _verdicts(drill: PeerDrill, baseline: ConsensusRun, faulty: ConsensusRun) ->
     for name, run in (("baseline", baseline), ("faulty", faulty)):
         ended = not run.stopped and bool(run.rows) and run.rows[-1].end >= 0.8 * drill.seconds
         last = run.rows[-1].end if run.rows else 0.0
-        said = f": {run.stopped}" if run.stopped else ""
-        text = f"the {name} run took {run.steps} steps, the last of them after {last:.3g} of {drill.seconds:g} s{said}"
+        reason = f": {run.stopped}" if run.stopped else ""
+        text = (
+            f"the {name} run took {run.steps} steps, the last of them after {last:.3g} of {drill.seconds:g} s{reason}"
+        )
         yield Verdict(text, ended)
     yield from _detection_verdicts(drill, faulty)
     for row in faulty.view_changes:
@@ -186,8 +188,8 @@ def _verdicts(drill: PeerDrill, baseline: ConsensusRun, faulty: ConsensusRun) ->
             )
     yield from _progress_verdicts(drill, faulty)
     held = sum(map(len, faulty.shares))
-    there = drill.plan.problem.n_samples
-    yield Verdict(f"{held} of {there} samples belong to a peer at the end", held == there)
+    n_samples = drill.plan.problem.n_samples
+    yield Verdict(f"{held} of {n_samples} samples belong to a peer at the end", held == n_samples)
     yield from _objective_verdicts(baseline, faulty)
 
 

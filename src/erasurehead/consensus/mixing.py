@@ -117,14 +117,14 @@ class FixedMixing(Mixing):
         return self._weights[(here, there) if here < there else (there, here)]
 
     def on(self, graph: Graph, links: Iterable[tuple[int, int]]) -> Mixing:
-        made, pairs = FixedMixing(), list(links)
-        made.matrix = self.matrix
+        bound, pairs = FixedMixing(), list(links)
+        bound.matrix = self.matrix
         if self.matrix is None:
             degrees = _degrees(graph.n_peers, pairs)
-            made._weights = {(a, b): 1.0 / (1.0 + max(degrees[a], degrees[b])) for a, b in pairs}
+            bound._weights = {(a, b): 1.0 / (1.0 + max(degrees[a], degrees[b])) for a, b in pairs}
         else:  # a link that was added since has no weight in the user's matrix
-            made._weights = {(a, b): float(self.matrix[a, b]) for a, b in pairs}
-        return made
+            bound._weights = {(a, b): float(self.matrix[a, b]) for a, b in pairs}
+        return bound
 
     def check(self, graph: Graph) -> None:
         if self.matrix is None:
@@ -246,8 +246,8 @@ def matrix_of(mixing: Mixing, graph: Graph, links: Iterable[tuple[int, int]]) ->
     pairs, bound = sorted(set(links)), mixing.on(graph, graph.edges)
     for pair in pairs:
         if pair not in graph.edges:
-            said = f"There is no link {pair[0]}-{pair[1]} in {graph}."
-            raise InvalidArgument("links", f"must be of {graph}", pair, sentence=said)
+            sentence = f"There is no link {pair[0]}-{pair[1]} in {graph}."
+            raise InvalidArgument("links", f"must be of {graph}", pair, sentence=sentence)
     degrees = _degrees(graph.n_peers, pairs)
     matrix = np.zeros((graph.n_peers,) * 2)
     for a, b in pairs:

@@ -116,8 +116,8 @@ class LocalPeer(Peer):
         """
         assert self.ready is not None
         if links:
-            made = mixed(self.vector, self.peer, links)
-            self.algorithm.adopt(self.memory, made, self.setup.rate(self.steps))
+            average = mixed(self.vector, self.peer, links)
+            self.algorithm.adopt(self.memory, average, self.setup.rate(self.steps))
         else:
             self.algorithm.adopt(self.memory, self.vector, self.setup.rate(self.steps))
         step = MixedStep(

@@ -47,10 +47,10 @@ class Split:
         """
         rng = stream("shares", self.seed)
         if self.alpha is None:
-            made = [np.sort(part) for part in np.array_split(rng.permutation(problem.n_samples), n_peers)]
+            parts = [np.sort(part) for part in np.array_split(rng.permutation(problem.n_samples), n_peers)]
         else:
-            made = self._skewed(problem, n_peers, rng)
-        return checked_shares(made, problem.n_samples, n_peers, str(self))
+            parts = self._skewed(problem, n_peers, rng)
+        return checked_shares(parts, problem.n_samples, n_peers, str(self))
 
     def _skewed(self, problem: Problem, n_peers: int, rng: np.random.Generator) -> list[IntArray]:
         labels: Any = getattr(problem, "labels", None)
@@ -115,16 +115,16 @@ def checked_shares(shares: Sequence[Any], n_samples: int, n_peers: int, by: str 
     """
     if len(shares) != n_peers:
         raise invalid("shares", f"must be {n_peers}, one per peer", len(shares))
-    made = [np.sort(np.asarray(share, dtype=np.int64)) for share in shares]
-    if empty := [peer for peer, share in enumerate(made) if not len(share)]:
+    arrays = [np.sort(np.asarray(share, dtype=np.int64)) for share in shares]
+    if empty := [peer for peer, share in enumerate(arrays) if not len(share)]:
         raise invalid(
             by, "must give every peer at least one sample", f"none for {listed(empty)} ({n_samples} samples, "
             f"{n_peers} peers)", "take more data, fewer peers, a larger alpha or another seed",
         )  # fmt: skip
-    every = np.concatenate(made)
+    every = np.concatenate(arrays)
     if len(np.unique(every)) < len(every) or every.min() < 0 or every.max() >= n_samples:
         raise invalid("shares", f"must hold samples 0 to {n_samples - 1}, each with one peer at most", "others")
-    return tuple(made)
+    return tuple(arrays)
 
 
 class LocalGradients:
@@ -259,13 +259,13 @@ def taken_over(shares: Shares, gone_peer: int, successors: Sequence[int]) -> Sha
         InvalidArgument: if there are no successors.
     """
     if not successors:
-        said = f"No peer is left to take over the data of peer {gone_peer}."
-        raise InvalidArgument("successors", "must be one or more", successors, sentence=said)
-    made = list(shares)
+        sentence = f"No peer is left to take over the data of peer {gone_peer}."
+        raise InvalidArgument("successors", "must be one or more", successors, sentence=sentence)
+    updated = list(shares)
     for successor, part in zip(successors, np.array_split(shares[gone_peer], len(successors)), strict=True):
-        made[successor] = np.sort(np.concatenate([made[successor], part]))
-    made[gone_peer] = np.empty(0, dtype=np.int64)
-    return tuple(made)
+        updated[successor] = np.sort(np.concatenate([updated[successor], part]))
+    updated[gone_peer] = np.empty(0, dtype=np.int64)
+    return tuple(updated)
 
 
 class SampleOwnership:

@@ -53,8 +53,8 @@ def train(
     Arguments:
         problem: what is minimised, over the data of all peers.
         graph: the links between peers: a graph, or its text, such as `"ring()"`, together with `peers`.
-        policy: whom a peer waits for: a policy, or its text: `full()`, `static(wait_for=2)`, `dynamic()` (cb-DyBW),
-            `local()`, `bounded_staleness()`, `pairwise()` (AD-PSGD).
+        policy: which neighbours a peer waits for: a policy, or its text: `full()`, `static(wait_for=2)`, `dynamic()`
+            (cb-DyBW), `local()`, `bounded_staleness()`, `pairwise()` (AD-PSGD).
         steps: number of steps of each peer, on average.
         rate: step size, or a schedule of it by a peer's own steps.
         peers: number of peers, if the graph is a text.
