@@ -76,7 +76,7 @@ def test_runs_of_both_kinds_stand_in_one_table(place: Path) -> None:
     text = compared.to_markdown()
     assert "dynamic(tree='measured') on ring()" in text
     assert "The loss of peers is that of their mean model" in text
-    assert "not a fair race" not in text
+    assert "is not fair" not in text
 
 
 def test_a_target_may_be_named_and_must_have_been_measured(place: Path) -> None:
@@ -87,9 +87,9 @@ def test_a_target_may_be_named_and_must_have_been_measured(place: Path) -> None:
         compare_finished(folders, "mse=0.5")
 
 
-def test_what_is_no_fair_race_is_said_or_refused(place: Path, tmp_path: Path) -> None:
+def test_an_unfair_comparison_is_noted_or_refused(place: Path, tmp_path: Path) -> None:
     other = gathered(place / "rows.csv", tmp_path / "other", "exponential(mean=0.5)")
-    (said,) = [note for note in compare_finished([place / "peers", other]).notes if "not a fair race" in note]
+    (said,) = [note for note in compare_finished([place / "peers", other]).notes if "is not fair" in note]
     assert "differ in their delays" in said
     few = gathered(write_rows(tmp_path / "few.csv", 80), tmp_path / "few")
     with pytest.raises(DataError, match="only runs on the same data can be compared"):

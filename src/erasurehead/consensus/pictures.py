@@ -74,7 +74,7 @@ def draw_progress(
     with canvas.drawing():
         figure = canvas.new_figure(14.0, 4.6, title)
         loss, distance, step = figure.subplots(1, 3)
-        styles = [canvas.look(index + 1) for index in range(len(runs))]
+        styles = [canvas.run_style(index + 1) for index in range(len(runs))]
         for (name, means), line_style in zip(runs.items(), styles, strict=True):
             times = [row.time for row in means]
             style = {"color": line_style.colour, "linestyle": line_style.line, "linewidth": 1.8, "label": name}
