@@ -37,9 +37,9 @@ from scipy import optimize
 
 import erasurehead as eh
 from common import commit, report, verdict
-from erasurehead.consensus import Conduct, ConsensusRun, parse_graph, plan, train
+from erasurehead.consensus import ConsensusRun, TrainingOptions, parse_graph, plan, train
 from erasurehead.consensus.graphs import Graph
-from erasurehead.consensus.training import carry_out
+from erasurehead.consensus.training import run_plan
 from erasurehead.delays import Delays, Exponential, Fixed, Scaled, ShiftedExponential
 from erasurehead.engines import Engine, ProcessEngine, VirtualEngine
 from erasurehead.optimizers import GradientDescent
@@ -320,7 +320,7 @@ def cost(peers: list[int], steps: int) -> None:
                 delays=ShiftedExponential(shift=1.0, mean=1.0),
             )  # fmt: skip
             begin = time.process_time()
-            done = carry_out(ready, Conduct(steps=steps, evaluate_every=steps, records=False, metrics=False))
+            done = run_plan(ready, TrainingOptions(steps=steps, evaluate_every=steps, records=False, metrics=False))
             spent = time.process_time() - begin - done.gradient_seconds
             key = f"{n_peers} peers, {policy}: us a peer and step"
             ratios[key], targets[key] = 1e6 * spent / done.steps, "<= 100"
@@ -391,10 +391,10 @@ def excess(engine: str, steps: int, most: str) -> None:
     with peers_on(engine) as opened:
         for policy in ("full()", "static(wait_for=2)", "dynamic()", "local(window=8)"):
             ready = plan(made, graph, policy, rate=0.2, batch=BATCH, delays=Exponential(mean=0.05))
-            conduct = Conduct(steps=steps, evaluate_every=steps, records=True, metrics=False)
-            real = carry_out(ready, conduct, opened)
+            conduct = TrainingOptions(steps=steps, evaluate_every=steps, records=True, metrics=False)
+            real = run_plan(ready, conduct, opened)
             priced = replace(ready, seconds_per_step=real.gradient_seconds / real.steps)
-            virtual = carry_out(priced, conduct)
+            virtual = run_plan(priced, conduct)
             print(
                 f"{policy:<20} {1e3 * real.seconds_per_step:7.2f} ms a step, {1e3 * virtual.seconds_per_step:7.2f} ms "
                 f"on the virtual clock, of these {1e3 * priced.seconds_per_step:.2f} ms a gradient"

@@ -166,7 +166,7 @@ def judge(where: Situation, out: Path | None) -> float:
             draw_descents(axes, drawn)
             axes.axhline(where.gap, color=canvas.INK, linewidth=1.0, linestyle=(0, (1, 2)))
             canvas.legend_above(axes, 2)
-            canvas.save(figure, canvas.made_folder(out), f"redundancy_{where.name}", ["png"])
+            canvas.save(figure, canvas.prepare_folder(out), f"redundancy_{where.name}", ["png"])
     return best[False] / best[True] if math.isfinite(best[True]) else 0.0
 
 

@@ -99,7 +99,7 @@ class _Ear(Port):
 
 
 def _frozen(value: Any) -> Any:
-    """Return plain data as something that can be looked up."""
+    """Rejoin plain data as something that can be looked up."""
     if isinstance(value, np.ndarray):
         return tuple(value.tolist())
     if isinstance(value, dict):
@@ -138,7 +138,7 @@ class State(NamedTuple):
         return not self.messages and not any(self.told)
 
 
-class Cut(NamedTuple):
+class Partition(NamedTuple):
     """Peers are cut off from the others."""
 
     peers: tuple[int, ...]
@@ -148,13 +148,13 @@ class Heal(NamedTuple):
     """The network is whole again."""
 
 
-class Death(NamedTuple):
+class Crash(NamedTuple):
     """A peer is no more."""
 
     peer: int
 
 
-class Return(NamedTuple):
+class Rejoin(NamedTuple):
     """A peer that has died is there again; all have heard of its death, and it of all."""
 
     peer: int
@@ -178,7 +178,7 @@ class Interleavings:
     policy: Policy
     graph: Graph
     work: int
-    faults: tuple[Cut | Heal | Death | Return, ...] = ()
+    faults: tuple[Partition | Heal | Crash | Rejoin, ...] = ()
     mixing: Mixing = field(default_factory=Metropolis)
     timed: bool = False
     preempt: bool = False
@@ -201,7 +201,7 @@ class Interleavings:
         self._worlds: list[tuple[frozenset[int], Sides]] = [(frozenset(), ())]
         for fault in self.faults:
             gone, sides = self._worlds[-1]
-            if isinstance(fault, Cut):
+            if isinstance(fault, Partition):
                 inside = frozenset(fault.peers)
                 sides = inside, frozenset(range(n_peers)) - inside
             elif isinstance(fault, Heal):
@@ -213,7 +213,7 @@ class Interleavings:
     # One peer
 
     def _call(self, peer: int, state: int | None, works: bool, work: int, event: tuple[Any, ...]) -> _Outcome:
-        """Return what comes of telling a peer something."""
+        """Rejoin what comes of telling a peer something."""
         now = -float(work) if self.timed else 0.0
         key = peer, state, works, event, now
         if key not in self._outcomes:
@@ -239,13 +239,14 @@ class Interleavings:
         elif kind == "settle":
             one.settle()
         elif kind == "return":
-            one.on_return(*self._worlds[what[0]], what[0], ear)
+            one.on_rejoin(*self._worlds[what[0]], what[0], ear)
         else:
-            one.on_change(*self._worlds[what[0]], what[0])
+            one.on_view_change(*self._worlds[what[0]], what[0])
         kept = one.state()
-        kept["kept"]["begun"], kept["kept"]["usual"] = 0.0, _QUICK if (peer + one.steps) % 3 else _SLOW
+        attributes = kept["attributes"]
+        attributes["begun"], attributes["mean_seconds"] = 0.0, _QUICK if (peer + one.steps) % 3 else _SLOW
         if not ear.works and one.ready is None:
-            kept["kept"]["vector"] = np.zeros(self.graph.n_peers)
+            attributes["vector"] = np.zeros(self.graph.n_peers)
         frozen = _frozen(kept)
         if frozen not in self._numbers:
             self._numbers[frozen] = len(self._kept)
@@ -263,7 +264,7 @@ class Interleavings:
     # All of them
 
     def _tell(self, state: State, peer: int, event: tuple[Any, ...], before: int | None = None) -> State:
-        """Return what comes of telling one peer something."""
+        """Rejoin what comes of telling one peer something."""
         known = state.peers[peer] if before is None else before
         made = self._call(peer, known if known >= 0 else None, state.works[peer], state.work, event)
         messages = dict(state.messages)
@@ -281,7 +282,7 @@ class Interleavings:
         return after
 
     def first(self) -> State:
-        """Return the moment at which all have begun."""
+        """Rejoin the moment at which all have begun."""
         many = self.graph.n_peers
         state = State((-1,) * many, (False,) * many, (False,) * many, (0,) * many, (), ((),) * many, self.work)
         for peer in range(many):
@@ -329,14 +330,14 @@ class Interleavings:
         if faults and state.occurred < len(self.faults):
             yield from self._strike(state, self.faults[state.occurred])
 
-    def _strike(self, state: State, fault: Cut | Heal | Death | Return) -> Iterator[State]:
+    def _strike(self, state: State, fault: Partition | Heal | Crash | Rejoin) -> Iterator[State]:
         after = state._replace(occurred=state.occurred + 1)
-        if isinstance(fault, Death):
+        if isinstance(fault, Crash):
             yield after._replace(
                 peers=_put(state.peers, fault.peer, -1), works=_put(state.works, fault.peer, False),
                 told=_put(state.told, fault.peer, False),
             )  # fmt: skip
-        elif isinstance(fault, Return):
+        elif isinstance(fault, Rejoin):
             others = [peer for peer in range(self.graph.n_peers) if state.peers[peer] >= 0]
             if all(state.views[peer] == state.occurred for peer in others):
                 after = after._replace(views=_put(state.views, fault.peer, after.occurred))
@@ -432,7 +433,7 @@ class Interleavings:
         lines = [f"it stands still: steps {[len(own) for own in state.mixed]}, at work {state.works}"]
         for peer, number in enumerate(state.peers):
             if number >= 0:
-                kept = self._kept[number]["kept"]
+                kept = self._kept[number]["attributes"]
                 lines.append(f"  {peer}: " + ", ".join(f"{name}={value}" for name, value in kept.items()))
         path, at = [], start
         while at is not None:
@@ -471,7 +472,7 @@ def _put(values: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
 
 
 def steps_of(state: State) -> dict[int, int]:
-    """Return how many steps each peer has taken."""
+    """Rejoin how many steps each peer has taken."""
     found: dict[int, int] = defaultdict(int)
     for peer, own in enumerate(state.mixed):
         found[peer] = len(own)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from erasurehead.consensus import Cut, Leave
+from erasurehead.consensus import Crash, NetworkPartition
 from erasurehead.consensus.drill import PeerDrill, PeerFindings
 from erasurehead.errors import InvalidArgument
 from erasurehead.testing.pacing import at_some_pace
@@ -23,15 +23,15 @@ def test_promises_are_kept_on_the_virtual_clock(tmp_path: Path, policy: str) -> 
     assert len(found.verdicts) >= 8
     kept = json.loads((tmp_path / "drill.json").read_text())
     assert kept["passed"] is True
-    assert [one["kind"] for one in kept["faults"]] == ["leave", "leave", "cut"]
-    assert [row["gone"] for row in kept["troubles"]][-1]
+    assert [one["kind"] for one in kept["faults"]] == ["crash", "crash", "partition"]
+    assert [row["gone"] for row in kept["view_changes"]][-1]
 
 
 @pytest.mark.slow
 @pytest.mark.processes
 @at_some_pace
 def test_promises_are_kept_on_processes(tmp_path: Path, pace: float) -> None:
-    faults = (Leave(0, pace * 0.4, pace * 0.9), Cut((1, 2), pace * 1.2, pace * 1.6), Leave(3, pace * 2.0))
+    faults = (Crash(0, pace * 0.4, pace * 0.9), NetworkPartition((1, 2), pace * 1.2, pace * 1.6), Crash(3, pace * 2.0))
     seconds, delays = pace * 3.0, f"exponential(mean={pace * 0.02})"
     drill = PeerDrill("dynamic()", "ring()", "processes", 4, seconds, delays=delays, faults=faults)
     found = drill.run(out=tmp_path)
@@ -41,11 +41,11 @@ def test_promises_are_kept_on_processes(tmp_path: Path, pace: float) -> None:
 def test_broken_promises_are_said(tmp_path: Path) -> None:
     drill = PeerDrill("local()", peers=6, seconds=40.0)
     found = drill.run(out=tmp_path)
-    dead = drill.plan.troubles[0]
-    assert isinstance(dead, Leave)
+    dead = drill.plan.faults[0]
+    assert isinstance(dead, Crash)
     met = [replace(row, links=[dead.peer]) if row.begin > 15.0 else row for row in found.faulty.rows]
     idle = [row for row in found.faulty.rows if row.peer != 3 or row.end < 5.0]
-    late = [replace(row, time=row.time + 2.0) for row in found.faulty.troubles]
+    late = [replace(row, time=row.time + 2.0) for row in found.faulty.view_changes]
 
     def broken(**changed: Any) -> str:
         again = PeerFindings(drill, found.baseline, replace(found.faulty, **changed))
@@ -53,7 +53,7 @@ def test_broken_promises_are_said(tmp_path: Path) -> None:
 
     assert "that is gone" in broken(rows=met)
     assert "peer 3 stood still" in broken(rows=idle)
-    assert "noticed, at most 2 s after" in broken(troubles=late)
+    assert "noticed, at most 2 s after" in broken(view_changes=late)
     assert "0 of 2000 samples" in broken(shares=())
     assert "of 40 s: all wait" in broken(stopped="all wait")
 

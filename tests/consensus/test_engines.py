@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead.consensus import ConsensusRun, Leave, PeerRow, Policy, Watcher, train
+from erasurehead.consensus import ConsensusCallback, ConsensusRun, Crash, PeerRow, Policy, train
 from erasurehead.consensus.experiment import ConsensusExperiment
 from erasurehead.engines import ProcessEngine, VirtualEngine
 from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument
@@ -47,7 +47,7 @@ class TestProcesses(PeerConformance):
         return train(problem, graph, policy, engine=self.engine, **settings)
 
 
-class Strike(Watcher):
+class Strike(ConsensusCallback):
     """Kills a peer's process, as a user might, once the peers are at work."""
 
     def __init__(self, engine: ProcessEngine, peer: int) -> None:
@@ -83,19 +83,19 @@ class TestOwn:
     def test_a_process_that_somebody_kills_is_noticed(self, problem: LogisticRegression) -> None:
         with ProcessEngine() as engine:
             strike = Strike(engine, 1)
-            done = few(problem, engine=engine, watchers=[strike], orphans="taken over")
-        assert done.there == [0, 2, 3]
+            done = few(problem, engine=engine, callbacks=[strike], orphans="taken over")
+        assert done.present == [0, 2, 3]
         assert [(notice.kind, notice.worker) for notice in strike.notices] == [("died", 1)]
         assert "SIGKILL" in strike.notices[0].text
-        assert done.troubles[0].knitted == [[0, 2]]
+        assert done.view_changes[0].added_links == [[0, 2]]
         assert len(done.shares[1]) == 0
         assert sum(map(len, done.shares)) == problem.n_samples
         assert done.steps == 120
 
     def test_the_last_peer_that_dies_ends_the_run(self, problem: LogisticRegression) -> None:
-        faults = [Leave(peer, 0.05) for peer in range(3)]
+        faults = [Crash(peer, 0.05) for peer in range(3)]
         with ProcessEngine() as engine:
-            done = few(problem, engine=engine, steps=5_000, faults=faults, watchers=[Strike(engine, 3)])
+            done = few(problem, engine=engine, steps=5_000, faults=faults, callbacks=[Strike(engine, 3)])
         assert done.status == "failed"
         assert done.stopped == "every peer is gone"
 
@@ -152,18 +152,18 @@ def alive(pid: int) -> bool:
 
 
 ENDLESS = """
-from erasurehead.consensus import Watcher, train
+from erasurehead.consensus import ConsensusCallback, train
 from erasurehead.engines import ProcessEngine
 from erasurehead.testing.peer_conformance import small_problem
 
-class Say(Watcher):
+class Say(ConsensusCallback):
     def on_step(self, row):
         if row.step == 3 and row.peer == 0:
             print(*[engine.pid(peer) for peer in range(4)], flush=True)
 
 if __name__ == "__main__":
     with ProcessEngine() as engine:
-        train(small_problem(), "ring()", peers=4, steps=10**6, rate=0.1, engine=engine, watchers=[Say()],
+        train(small_problem(), "ring()", peers=4, steps=10**6, rate=0.1, engine=engine, callbacks=[Say()],
               delays="exponential(mean=0.01)")
 """
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead.consensus import ConsensusRun, Watcher
+from erasurehead.consensus import ConsensusCallback, ConsensusRun
 from erasurehead.consensus.experiment import ConsensusExperiment
-from erasurehead.consensus.rows import MeanRow, PeerRow, TroubleRow
+from erasurehead.consensus.rows import MeanRow, PeerRow, ViewChangeRow
 from erasurehead.datasets import load_images
 from erasurehead.drills.schedule import Fault, FaultSchedule, write_schedule
 from erasurehead.errors import DataError, InvalidArgument, MissingExtra
@@ -59,11 +59,11 @@ def test_a_run_leaves_rows_and_a_model_that_predicts(rows: Path, tmp_path: Path)
     assert opened.summary["messages"] == done.messages
     assert (opened.x == done.x).all()
     assert TrainedModel.load(out).evaluate(rows).metrics["accuracy"] > 0.85
-    for name in ("peers.jsonl", "means.jsonl", "troubles.jsonl", "config.toml"):
+    for name in ("peers.jsonl", "means.jsonl", "view_changes.jsonl", "config.toml"):
         assert opened.damage(name) == ""
 
 
-class Killed(Watcher):
+class Killed(ConsensusCallback):
     """Ends training as Ctrl-C does, in the middle."""
 
     def on_mean(self, row: MeanRow) -> None:
@@ -141,7 +141,7 @@ def test_a_finished_run_takes_more_steps(rows: Path, tmp_path: Path) -> None:
     ConsensusExperiment.resume(short, {"run": {"steps": 30}}).run()
     assert (RunFolder.open(short).x == RunFolder.open(whole).x).all()
     for steps in (10, 30):
-        with pytest.raises(InvalidArgument, match=r"run\.steps must be more than the 30 steps that each peer has done"):
+        with pytest.raises(InvalidArgument, match=r"run\.steps must be more than the 30 steps that each peer has"):
             ConsensusExperiment.resume(short, {"run": {"steps": steps}})
     with pytest.raises(InvalidArgument, match=r"consensus\.policy must be left out"):
         ConsensusExperiment.resume(short, {"consensus": {"policy": "full()"}})
@@ -152,10 +152,10 @@ def test_faults_come_from_a_schedule(rows: Path, tmp_path: Path) -> None:
     write_schedule(FaultSchedule((Fault("kill", 5.0, 0), Fault("stop", 8.0, 2, lasting=10.0))), schedule)
     out = tmp_path / "run"
     done = run_to_the_end(rows, out, consensus={"faults": str(schedule), "orphans": "taken over"})
-    assert done.there == [1, 2, 3, 4]
-    troubles = [TroubleRow(**row) for row in RunFolder.open(out).lines("troubles.jsonl")]
-    assert [row.gone for row in troubles] == [[0], [0, 2], [0]]
-    assert troubles[0].shares == "taken over"
+    assert done.present == [1, 2, 3, 4]
+    changes = [ViewChangeRow(**row) for row in RunFolder.open(out).lines("view_changes.jsonl")]
+    assert [row.gone for row in changes] == [[0], [0, 2], [0]]
+    assert changes[0].shares == "taken over"
     write_schedule(FaultSchedule((Fault("coordinator", 5.0),)), schedule)
     with pytest.raises(InvalidArgument, match="kill, stop, disconnect for peers"):
         ConsensusExperiment.from_tables(tables(rows, tmp_path / "other", consensus={"faults": str(schedule)}))

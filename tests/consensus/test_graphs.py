@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from erasurehead.consensus import Graph, edges, parse_graph
-from erasurehead.consensus.spanning import spanning_tree
+from erasurehead.consensus.spanning_tree import spanning_tree
 from erasurehead.consensus.views import View
 from erasurehead.errors import InvalidArgument
 
@@ -58,7 +58,7 @@ def test_the_gap_of_a_complete_graph_is_one() -> None:
         (lambda: parse_graph("circle()", 7), "must use known names"),
         (lambda: parse_graph("erdos_renyi(p=0.01)", 40), "must be connected"),
         (lambda: parse_graph("random_regular(degree=3)", 7), "must be even"),
-        (lambda: parse_graph("edges(['a-b'])", 3), "must be 2, which is how many the edge list"),
+        (lambda: parse_graph("edges(['a-b'])", 3), "must be 2, the number of peers in the edge list"),
         (lambda: Graph(3, ((0, 3), (1, 2))), "must be at most 2"),
     ],
 )
@@ -99,9 +99,9 @@ def test_who_is_unknown_stands_at_the_end() -> None:
 def test_the_graph_of_those_who_are_left_is_connected(graph: Graph, data: st.DataObject) -> None:
     gone = data.draw(st.sets(st.integers(0, graph.n_peers - 1), max_size=graph.n_peers - 1))
     view = View(graph, frozenset(gone))
-    assert len(view.parts) == 1
-    assert set(view.living) == view.parts[0]
-    assert len(view.knitted) == len(graph.components(view.living)) - 1
+    assert len(view.components) == 1
+    assert set(view.living) == view.components[0]
+    assert len(view.added_links) == len(graph.components(view.living)) - 1
 
 
 def test_spectral_gaps_agree_however_they_are_computed() -> None:

@@ -7,18 +7,18 @@ from typing import TypeAlias
 import pytest
 
 from erasurehead.consensus import Policy, parse_graph, train
-from erasurehead.consensus.faults import Cut as CutOff
+from erasurehead.consensus.faults import NetworkPartition
 from erasurehead.consensus.mixing import MaxDegree
 from erasurehead.consensus.policies import BoundedStaleness, Dynamic, Full, Local, Pairwise, Static
 from erasurehead.delays import ShiftedExponential
 from erasurehead.problems import LogisticRegression
 
-from .interleavings import Cut, Death, Heal, Interleavings, Return
+from .interleavings import Crash, Heal, Interleavings, Partition, Rejoin
 
-Faults: TypeAlias = tuple[Cut | Heal | Death | Return, ...]
+Faults: TypeAlias = tuple[Partition | Heal | Crash | Rejoin, ...]
 
-CUT = (Cut((0,)), Heal())
-KILLED = (Death(0), Return(0))
+CUT = (Partition((0,)), Heal())
+KILLED = (Crash(0), Rejoin(0))
 EVERY: list[Policy] = [
     Full(), Static(1), Static(2), Local(1), Local(2), Dynamic("fixed"), Dynamic("measured"), BoundedStaleness(0),
     BoundedStaleness(1), Pairwise(),
@@ -50,9 +50,9 @@ def test_a_triangle_agrees_and_goes_on(policy: Policy) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", EVERY, ids=str)
-@pytest.mark.parametrize("faults", [CUT, (Death(0),), KILLED], ids=["cut", "death", "return"])
+@pytest.mark.parametrize("faults", [CUT, (Crash(0),), KILLED], ids=["cut", "death", "return"])
 def test_two_peers_go_on_when_the_network_changes(
-    policy: Policy, faults: tuple[Cut | Heal | Death | Return, ...]
+    policy: Policy, faults: tuple[Partition | Heal | Crash | Rejoin, ...]
 ) -> None:
     if policy != Static(2):
         assert all_of(policy, "path()", 2, 2, faults=faults, at_once=True).search() > 30
@@ -65,9 +65,9 @@ def test_two_peers_go_on_when_the_network_changes(
     [
         ("ring()", 4, ()),
         ("complete()", 4, ()),
-        ("ring()", 4, (Cut((0, 1)), Heal())),
-        ("path()", 4, (Death(1), Return(1))),
-        ("ring()", 3, (Cut((2,)), Heal(), Death(0))),
+        ("ring()", 4, (Partition((0, 1)), Heal())),
+        ("path()", 4, (Crash(1), Rejoin(1))),
+        ("ring()", 3, (Partition((2,)), Heal(), Crash(0))),
     ],
 )
 def test_more_peers_go_on_whichever_way_it_goes(policy: Policy, graph: str, peers: int, faults: Faults) -> None:
@@ -77,7 +77,7 @@ def test_more_peers_go_on_whichever_way_it_goes(policy: Policy, graph: str, peer
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("faults", [(), KILLED, (Cut((0, 1)), Heal())], ids=["none", "return", "cut"])
+@pytest.mark.parametrize("faults", [(), KILLED, (Partition((0, 1)), Heal())], ids=["none", "return", "cut"])
 def test_a_tree_that_follows_the_speeds_stops_nobody(faults: Faults) -> None:
     # A threshold of the next tree may come by another way sooner than the one with which the old tree ended, and
     # what was said before a peer died is no word of the network that is whole again.
@@ -116,7 +116,8 @@ def test_a_cut_that_has_healed_when_it_is_noticed_stops_nobody(
     for seed in range(6):
         done = train(
             problem, "ring()", policy, peers=6, steps=30, rate=0.1, batch=4, latency=latency, evaluate_every=30.0,
-            delays=ShiftedExponential(shift=1.0, mean=1.0, seed=seed), faults=[CutOff((0, 1), 15.0, 15.3)], notice=1.0,
+            delays=ShiftedExponential(shift=1.0, mean=1.0, seed=seed), notice=1.0,
+            faults=[NetworkPartition((0, 1), 15.0, 15.3)],
         )  # fmt: skip
         assert not done.stopped
-        assert [len(row.sides) for row in done.troubles] == [2, 0]
+        assert [len(row.sides) for row in done.view_changes] == [2, 0]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from erasurehead._internal import state_json
-from erasurehead.consensus import ConsensusRun, Cut, Leave, parse_graph, train
+from erasurehead.consensus import ConsensusRun, Crash, NetworkPartition, parse_graph, train
 from erasurehead.consensus.graphs import Graph
 from erasurehead.delays import Exponential, Fixed, Scaled, parse
 from erasurehead.errors import InvalidArgument
@@ -96,7 +96,7 @@ def json_copy(state: Any) -> Any:
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_run_goes_on_to_the_bit(problem: LogisticRegression, policy: str, late: str) -> None:
     more: dict[str, Any] = {"late": late, "latency": 0.1, "algorithm": "gradient_tracking()", "rate": 0.05,
-                            "faults": [Leave(2, 12.0, 30.0)], "notice": 1.0}  # fmt: skip
+                            "faults": [Crash(2, 12.0, 30.0)], "notice": 1.0}  # fmt: skip
     whole = run(problem, "erdos_renyi(p=0.4)", policy, steps=30, **more)
     half = run(problem, "erdos_renyi(p=0.4)", policy, steps=15, keep_state=True, **more)
     rest = run(problem, "erdos_renyi(p=0.4)", policy, steps=30, resume=json_copy(half.state), **more)
@@ -133,7 +133,7 @@ def test_epochs_of_the_threshold_rule_connect_all_within_the_links_of_a_tree(
         rounds[row.round] |= {(min(row.peer, other), max(row.peer, other)) for other in row.links}
     last = max(rounds) - 1
     assert done.state is not None
-    epochs = done.state["clock"]["peers"][0]["kept"]["epochs"]
+    epochs = done.state["clock"]["peers"][0]["attributes"]["epochs"]
     # An epoch has at most as many rounds as a spanning tree has links, so that these epochs had at most so many:
     assert last + 2 <= 9 * (epochs + 1)
     # and any stretch that holds a whole epoch is connected: two epochs' lengths do.
@@ -171,12 +171,12 @@ def test_messages_of_the_threshold_are_charged(problem: LogisticRegression) -> N
 @pytest.mark.parametrize("latency", [0.0, 0.2])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_peers_leave_and_come_back(problem: LogisticRegression, policy: str, latency: float, orphans: str) -> None:
-    faults = [Leave(0, 10.0), Leave(3, 14.0, 40.0)]  # without 0 the star falls apart
+    faults = [Crash(0, 10.0), Crash(3, 14.0, 40.0)]  # without 0 the star falls apart
     done = run(problem, "star()", policy, faults=faults, notice=2.0, orphans=orphans, slow=1, latency=latency)
     assert not done.stopped
-    assert 0 not in done.there
-    assert 3 in done.there
-    assert len(done.troubles[0].knitted) == 3
+    assert 0 not in done.present
+    assert 3 in done.present
+    assert len(done.view_changes[0].added_links) == 3
     assert {row.peer for row in done.rows if row.end > 60.0} == {1, 2, 3, 4}
     held = np.concatenate(done.shares)
     assert len(np.unique(held)) == len(held)
@@ -186,7 +186,9 @@ def test_peers_leave_and_come_back(problem: LogisticRegression, policy: str, lat
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_cut_network_trains_on_in_both_parts_and_heals(problem: LogisticRegression, policy: str) -> None:
-    done = run(problem, "ring()", policy, faults=[Cut((0, 1, 2), 15.0, 60.0)], notice=1.0, steps=60, slow=5)
+    done = run(
+        problem, "ring()", policy, faults=[NetworkPartition((0, 1, 2), 15.0, 60.0)], notice=1.0, steps=60, slow=5
+    )
     within = [row for row in done.rows if row.begin > 20.0 and row.end < 60.0]
     assert {row.peer for row in within} == set(range(6))
     crossing = [row for row in within if any((other in (0, 1, 2)) != (row.peer in (0, 1, 2)) for other in row.links)]
@@ -197,7 +199,7 @@ def test_a_cut_network_trains_on_in_both_parts_and_heals(problem: LogisticRegres
 
 
 def test_the_mean_of_the_living_does_not_jump(problem: LogisticRegression) -> None:
-    done = run(problem, "erdos_renyi(p=0.4)", "static(wait_for=1)", faults=[Leave(4, 20.0)], evaluate_every=0.1)
+    done = run(problem, "erdos_renyi(p=0.4)", "static(wait_for=1)", faults=[Crash(4, 20.0)], evaluate_every=0.1)
     before = max(row.objective for row in done.means if 18.0 < row.time < 20.0)
     after = max(row.objective for row in done.means if 20.0 < row.time < 22.0)
     assert after < before + 0.02
@@ -215,8 +217,8 @@ def test_the_mean_of_the_living_does_not_jump(problem: LogisticRegression) -> No
         ({"split": [[0]] * 6}, "each with one peer at most"),
         ({"late": "sometimes"}, "'carry' or 'preempt'"),
         ({"latency": -1.0}, "latency must be"),
-        ({"faults": [Leave(9, 1.0)]}, "peer must be at most 5"),
-        ({"faults": [Leave(peer, 1.0) for peer in range(6)]}, "at least one peer"),
+        ({"faults": [Crash(9, 1.0)]}, "peer must be at most 5"),
+        ({"faults": [Crash(peer, 1.0) for peer in range(6)]}, "at least one peer"),
         ({"mixing": "other()"}, "mixing must be one of"),
         ({"algorithm": "adam()"}, "must use known names"),
         ({"delays": "scaled(none(), [1.0])"}, "factors must have one for each of 6"),

@@ -29,7 +29,8 @@ NAMES = {
     "borne", "reformed", "reseated", "station_of", "twin", "write_storm", "Happening", "befallen", "take_happenings",
     "Befallen", "Inbox", "OnSuspicion", "RowFile", "Storms", "doubt", "doubts", "gathered_on_one", "most_liars",
     "restricted", "Correspondence", "Mail", "Post", "Received", "SharedMail", "RankMail", "correspondence", "letters",
-    "open_letters",
+    "open_letters", "Conduct", "Holdings", "LivePort", "LiveRun", "Trouble", "TroubleRow", "carry_out", "knitted",
+    "on_trouble", "parted",
 }  # fmt: skip
 """Classes and functions that were renamed."""
 
@@ -43,6 +44,7 @@ ATTRIBUTES = {
     "happened",
     "inbox",
     "instruments",
+    "knitted",
     "letters",
     "liars",
     "mail",
@@ -51,6 +53,7 @@ ATTRIBUTES = {
     "seats",
     "suspicion",
     "thinned",
+    "troubles",
 }
 """Attributes and methods that were renamed."""
 

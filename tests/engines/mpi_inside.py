@@ -48,7 +48,7 @@ if __name__ in sys.modules:
 
 
 class TestConformance(EngineConformance, FaultInjectionConformance):
-    known_within = 30.0  # within a second: in `test_mpi.py`, where nothing else runs
+    detection_seconds = 30.0  # within a second: in `test_mpi.py`, where nothing else runs
 
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> MPIEngine:
         return MPIEngine(delays, late)
@@ -57,7 +57,7 @@ class TestConformance(EngineConformance, FaultInjectionConformance):
 class TestConformanceOfWhatTravels(EngineConformance, FaultInjectionConformance):
     """The same with models and messages that MPI carries, as between machines."""
 
-    known_within = 30.0
+    detection_seconds = 30.0
 
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> MPIEngine:
         return MPIEngine(delays, late, share=False)

@@ -45,8 +45,8 @@ class TestProcessEngine(EngineConformance, FaultInjectionConformance):
         return ProcessEngine(delays, late)
 
     @pytest.mark.alone
-    def test_a_killed_worker_is_known_within_a_second(self) -> None:
-        super().test_a_killed_worker_is_known_within_a_second()
+    def test_a_death_is_detected_within_a_second(self) -> None:
+        super().test_a_death_is_detected_within_a_second()
 
 
 def alive(pid: int) -> bool:

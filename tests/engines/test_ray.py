@@ -54,7 +54,7 @@ def cluster() -> Generator[RayEngine]:
 
 
 class TestRayEngine(EngineConformance, FaultInjectionConformance):
-    known_within = PROMPT  # within a second: below, where nothing else runs
+    detection_seconds = PROMPT  # within a second: below, where nothing else runs
 
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> RayEngine:
         return RayEngine(delays, late)

@@ -10,7 +10,7 @@ import pytest
 
 from erasurehead import delays, engines, optimizers, problems, schemes, train
 from erasurehead.reports.canvas import drawing, new_figure
-from erasurehead.reports.decisions import decides, draw_decisions
+from erasurehead.reports.decisions import draw_decisions, has_decisions
 from erasurehead.training.result import Run
 
 
@@ -26,7 +26,7 @@ def deciding() -> Run:
 
 def test_every_decision_is_a_mark_and_rejected_points_are_told_apart(deciding: Run) -> None:
     pytest.importorskip("matplotlib")
-    assert decides(deciding)
+    assert has_decisions(deciding)
     acts = Counter(row.decision["act"] for row in deciding.steps if row.decision)
     assert {"accept", "shorten"} <= set(acts)
     with drawing():
@@ -44,4 +44,4 @@ def test_every_decision_is_a_mark_and_rejected_points_are_told_apart(deciding: R
 
 
 def test_runs_without_decisions_have_no_such_picture(runs: list[Run]) -> None:
-    assert not any(map(decides, runs))
+    assert not any(map(has_decisions, runs))

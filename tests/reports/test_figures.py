@@ -13,7 +13,7 @@ import pytest
 
 from erasurehead.errors import InvalidArgument, MissingExtra
 from erasurehead.reports import comparison_table, draw_comparison
-from erasurehead.reports.canvas import drawing, fit, look, named_bars, new_figure
+from erasurehead.reports.canvas import drawing, fit, named_bars, new_figure, run_style
 from erasurehead.reports.panels import Comparison, draw_progress, draw_speed_ups, draw_step_times
 from erasurehead.training.result import Run
 
@@ -144,10 +144,10 @@ def test_long_names_are_cut_to_fit(runs: list[Run], tmp_path: Path) -> None:
 
 
 def test_looks_differ_in_more_than_colour() -> None:
-    looks = [look(index) for index in range(8)]
+    looks = [run_style(index) for index in range(8)]
     assert len({each.colour for each in looks}) == 8
     assert len({(each.line, each.marker) for each in looks}) == 8
-    assert look(8) == look(0)
+    assert run_style(8) == run_style(0)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import pytest
 from erasurehead import codes, schemes
 from erasurehead.decoding import analyse
 from erasurehead.reports import canvas, draw_codes, draw_comparison
-from erasurehead.reports.canvas import scheme_look, scheme_looks
+from erasurehead.reports.canvas import scheme_style, scheme_styles
 from erasurehead.reports.panels import Comparison, draw_progress, draw_step_times
 from erasurehead.training.result import Run
 
@@ -114,7 +114,7 @@ def test_a_scheme_has_its_colour_whatever_else_is_in_the_picture(make_runs: Make
     colours: dict[str, set[str]] = {}
     for chosen in (made, made[1:], made[::-1], made[2:], [made[2], made[0]]):
         comparison = Comparison.of(chosen, None)
-        for name, style in zip(comparison.names, comparison.looks, strict=True):
+        for name, style in zip(comparison.names, comparison.styles, strict=True):
             colours.setdefault(name, set()).add(style.colour)
     assert [len(own) for own in colours.values()] == [1, 1, 1]
     assert len(set.union(*colours.values())) == 3
@@ -122,11 +122,11 @@ def test_a_scheme_has_its_colour_whatever_else_is_in_the_picture(make_runs: Make
 
 def test_schemes_of_one_family_share_a_colour_and_differ_in_line_and_marker() -> None:
     names = ["erasurehead", *(f"erasurehead(load={load}, wait_for=11)" for load in range(2, 9)), "exact", "mine(3)"]
-    looks = scheme_looks(names)
+    looks = scheme_styles(names)
     assert len({look.colour for look in looks[:8]}) == 1
     assert len(set(looks)) == len(names)
-    assert scheme_looks(names[::-1])[::-1] == looks
-    assert looks[0] == scheme_look("erasurehead")
+    assert scheme_styles(names[::-1])[::-1] == looks
+    assert looks[0] == scheme_style("erasurehead")
 
 
 def test_far_apart_times_have_a_logarithmic_axis_and_a_virtual_clock_no_wall(runs: list[Run]) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from erasurehead import schemes
-from erasurehead.reports.timeline import stretches, window
+from erasurehead.reports.timeline import visible_seconds, work_intervals
 from erasurehead.training.result import Run
 
 
 def test_uncoded_work_is_all_used_and_the_slowest_ends_the_step(runs: list[Run]) -> None:
     run = runs[0]
-    found = stretches(run, run.seconds)
-    assert {item.fate for item in found} == {"used"}
+    found = work_intervals(run, run.seconds)
+    assert {item.outcome for item in found} == {"used"}
     for step in run.steps:
         of_step = [item for item in found if item.begin == step.begin]
         assert sorted(item.worker for item in of_step) == list(range(12))
@@ -21,14 +21,15 @@ def test_uncoded_work_is_all_used_and_the_slowest_ends_the_step(runs: list[Run])
 
 def test_every_worker_of_a_step_is_used_spare_or_late(runs: list[Run]) -> None:
     run = runs[2]
-    found = stretches(run, run.seconds)
+    found = work_intervals(run, run.seconds)
     for step in run.steps:
         of_step = [item for item in found if item.begin == step.begin]
-        fates = {fate: {item.worker for item in of_step if item.fate == fate} for fate in ("used", "spare", "late")}
-        assert fates["used"] == set(step.used)
-        assert fates["late"] == set(step.missing)
-        assert set.union(*fates.values()) == set(range(12))
-        assert all(item.end == pytest.approx(step.end) for item in of_step if item.fate == "late")
+        outcomes = ("used", "spare", "late")
+        workers = {outcome: {item.worker for item in of_step if item.outcome == outcome} for outcome in outcomes}
+        assert workers["used"] == set(step.used)
+        assert workers["late"] == set(step.missing)
+        assert set.union(*workers.values()) == set(range(12))
+        assert all(item.end == pytest.approx(step.end) for item in of_step if item.outcome == "late")
 
 
 def test_late_work_that_is_carried_on_goes_beyond_its_step(make_runs) -> None:
@@ -36,7 +37,7 @@ def test_late_work_that_is_carried_on_goes_beyond_its_step(make_runs) -> None:
     submitted = {step.round: step for step in run.steps}
     came = [row for row in run.arrivals if row.late]
     assert came
-    found = {(item.worker, item.end) for item in stretches(run, run.seconds) if item.fate == "late"}
+    found = {(item.worker, item.end) for item in work_intervals(run, run.seconds) if item.outcome == "late"}
     for row in came:
         assert (row.worker, submitted[row.round].begin + row.seconds) in found
         assert submitted[row.round].begin + row.seconds > submitted[row.round].end - 1e-12
@@ -44,11 +45,11 @@ def test_late_work_that_is_carried_on_goes_beyond_its_step(make_runs) -> None:
 
 def test_only_steps_that_began_in_time_are_shown(runs: list[Run]) -> None:
     until = runs[0].steps[1].end
-    assert max(item.begin for item in stretches(runs[0], until)) == runs[0].steps[1].begin
+    assert max(item.begin for item in work_intervals(runs[0], until)) == runs[0].steps[1].begin
 
 
 def test_the_window_shows_some_steps_of_the_slowest_run(runs: list[Run]) -> None:
-    assert window(runs) == runs[0].steps[2].end
-    assert window(runs[2:], steps=100) == runs[2].seconds
-    assert window(runs, steps=8, most=5) == runs[2].steps[4].end
-    assert window([Run("uncoded", "virtual", x=runs[0].x)]) > 0
+    assert visible_seconds(runs) == runs[0].steps[2].end
+    assert visible_seconds(runs[2:], steps=100) == runs[2].seconds
+    assert visible_seconds(runs, steps=8, max_steps=5) == runs[2].steps[4].end
+    assert visible_seconds([Run("uncoded", "virtual", x=runs[0].x)]) > 0

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from erasurehead.consensus.experiment import ConsensusExperiment
     from erasurehead.consensus.result import ConsensusRun
-    from erasurehead.consensus.waiting import SlowestPeer
+    from erasurehead.consensus.slowest_peer import SlowestPeer
     from erasurehead.training.notices import Notice
 
 HELP = """
@@ -88,7 +88,7 @@ def run(
 ) -> None:
     """Train without a coordinator, and record the run in a folder."""
     from erasurehead.consensus.experiment import ConsensusExperiment
-    from erasurehead.consensus.waiting import SlowestPeer
+    from erasurehead.consensus.slowest_peer import SlowestPeer
     from erasurehead.errors import invalid
     from erasurehead.runs.config.toml import read_tables
 
@@ -138,10 +138,10 @@ def _introduce(screen: Screen, experiment: ConsensusExperiment) -> None:
 
 
 def _lines(screen: Screen) -> Any:
-    from erasurehead.consensus.rows import MeanRow, TroubleRow
-    from erasurehead.consensus.watcher import Watcher
+    from erasurehead.consensus.callback import ConsensusCallback
+    from erasurehead.consensus.rows import MeanRow, ViewChangeRow
 
-    class Lines(Watcher):
+    class Lines(ConsensusCallback):
         """Prints the progress every few seconds."""
 
         said = time.monotonic()
@@ -151,7 +151,7 @@ def _lines(screen: Screen) -> Any:
                 self.said = time.monotonic()
                 screen.say(f"  step {row.step:.0f}: loss {row.objective:.4g}, distance {row.distance:.3g}")
 
-        def on_trouble(self, row: TroubleRow) -> None:
+        def on_view_change(self, row: ViewChangeRow) -> None:
             who = f"gone: {', '.join(map(str, row.gone))}" if row.gone else "all peers are present"
             screen.say(f"  after {row.time:.3g} s {who}{'; the network is cut' if row.sides else ''}")
 
@@ -165,16 +165,16 @@ def _full(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun) -
     """Run full waiting with the same delays and steps; return None if it was the policy, or the run ended early."""
     from dataclasses import replace
 
-    from erasurehead.consensus.conduct import Conduct
     from erasurehead.consensus.policies import Full
-    from erasurehead.consensus.training import carry_out
+    from erasurehead.consensus.training import run_plan
+    from erasurehead.consensus.training_options import TrainingOptions
 
     if isinstance(experiment.plan.policy, Full) or done.stopped:
         return None
     screen.say("full waiting on the same delays, to compare ...")
     run = experiment.config.run
-    conduct = Conduct(steps=run.steps, evaluate_every=run.evaluate_every, records=False)
-    return carry_out(replace(experiment.plan, policy=Full()), conduct, run.engine)
+    conduct = TrainingOptions(steps=run.steps, evaluate_every=run.evaluate_every, records=False)
+    return run_plan(replace(experiment.plan, policy=Full()), conduct, run.engine)
 
 
 def _draw(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun, full: ConsensusRun | None) -> list[str]:
@@ -226,10 +226,10 @@ def _conclude(
     if slowest.peer is not None:
         own, rounds = slowest.rounds
         lines.append(
-            f"peer {slowest.peer}, whose gradients take {slowest.times:.2g} times as long as the others', took part in "
-            f"{own} of {rounds} rounds ({own / rounds:.0%})"
+            f"peer {slowest.peer}, whose gradients take {slowest.slowdown:.2g} times as long as the others', took part "
+            f"in {own} of {rounds} rounds ({own / rounds:.0%})"
         )
-        summary["slowest"] = {"peer": slowest.peer, "times": slowest.times, "rounds": own, "of": rounds}
+        summary["slowest"] = {"peer": slowest.peer, "times": slowest.slowdown, "rounds": own, "of": rounds}
     if full is not None:
         goal = max(last.objective, full.means[-1].objective)
         own, other = done.time_to(goal), full.time_to(goal)

@@ -12,7 +12,7 @@ from erasurehead.cli.plan_pages import Page
 from erasurehead.cli.planned_delays import TRACE, Planned
 from erasurehead.cli.screen import Screen
 from erasurehead.errors import MissingExtra, invalid
-from erasurehead.reports.canvas import made_folder
+from erasurehead.reports.canvas import prepare_folder
 from erasurehead.runs.config import build_config, to_toml
 from erasurehead.runs.jsonl import to_text
 from erasurehead.runs.names import RUNS, check_writable, next_free
@@ -59,7 +59,7 @@ def write(
         figures: whether to draw the picture.
         screen: prints a warning if there is no picture.
     """
-    made_folder(place, "private")
+    prepare_folder(place, "private")
     tables = run_tables(page, options)
     build_config(tables)  # checks that the run file will be valid
     head = f"# Made by erasurehead plan. To run it: erasurehead train {place / RUN}\n"

@@ -1,4 +1,4 @@
-"""Training without a coordinator: peers that exchange models directly, and wait only for some of their neighbours.
+"""Training without a coordinator: peers average their models with neighbours, and wait only for some of them.
 
 >>> import numpy as np, erasurehead as eh
 >>> rng = np.random.default_rng(0)
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from erasurehead.consensus.algorithms import GradientTracking as GradientTracking
     from erasurehead.consensus.algorithms import Momentum as Momentum
     from erasurehead.consensus.algorithms import QuasiGlobalMomentum as QuasiGlobalMomentum
-    from erasurehead.consensus.conduct import Conduct as Conduct
+    from erasurehead.consensus.callback import ConsensusCallback as ConsensusCallback
     from erasurehead.consensus.config import ConsensusConfig as ConsensusConfig
     from erasurehead.consensus.contract import Message as Message
     from erasurehead.consensus.contract import MixedStep as MixedStep
     from erasurehead.consensus.contract import Peer as Peer
     from erasurehead.consensus.contract import Port as Port
-    from erasurehead.consensus.faults import Cut as Cut
-    from erasurehead.consensus.faults import Leave as Leave
+    from erasurehead.consensus.faults import Crash as Crash
+    from erasurehead.consensus.faults import NetworkPartition as NetworkPartition
     from erasurehead.consensus.finished import compare_finished as compare_finished
     from erasurehead.consensus.finished import finished_run as finished_run
     from erasurehead.consensus.graphs import Graph as Graph
@@ -54,18 +54,18 @@ if TYPE_CHECKING:
     from erasurehead.consensus.result import ConsensusRun as ConsensusRun
     from erasurehead.consensus.rows import MeanRow as MeanRow
     from erasurehead.consensus.rows import PeerRow as PeerRow
-    from erasurehead.consensus.rows import TroubleRow as TroubleRow
+    from erasurehead.consensus.rows import ViewChangeRow as ViewChangeRow
     from erasurehead.consensus.shares import dirichlet as dirichlet
     from erasurehead.consensus.shares import even as even
     from erasurehead.consensus.training import train as train
-    from erasurehead.consensus.watcher import Watcher as Watcher
+    from erasurehead.consensus.training_options import TrainingOptions as TrainingOptions
 
 _HOMES = {
     "algorithms": ("Algorithm", "DecentralizedSGD", "GradientTracking", "Momentum", "QuasiGlobalMomentum"),
-    "conduct": ("Conduct",),
+    "callback": ("ConsensusCallback",),
     "config": ("ConsensusConfig",),
     "contract": ("Message", "MixedStep", "Peer", "Port"),
-    "faults": ("Cut", "Leave"),
+    "faults": ("Crash", "NetworkPartition"),
     "finished": ("compare_finished", "finished_run"),
     "graphs": ("Graph", "edges", "parse_graph"),
     "mixing": ("FixedMixing", "MaxDegree", "Metropolis", "Mixing"),
@@ -73,10 +73,10 @@ _HOMES = {
     "plans": ("ConsensusPlan", "plan"),
     "policies": ("BoundedStaleness", "Dynamic", "Full", "Local", "Pairwise", "Policy", "RendezvousPeer", "Static"),
     "result": ("ConsensusRun",),
-    "rows": ("MeanRow", "PeerRow", "TroubleRow"),
+    "rows": ("MeanRow", "PeerRow", "ViewChangeRow"),
     "shares": ("dirichlet", "even"),
     "training": ("train",),
-    "watcher": ("Watcher",),
+    "training_options": ("TrainingOptions",),
 }
 
 __getattr__, __dir__ = lazy_names(__name__, {name: home for home, names in _HOMES.items() for name in names})

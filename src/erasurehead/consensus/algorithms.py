@@ -1,4 +1,4 @@
-"""How a peer's model moves between averagings: plain, with momentum, or tracking the mean gradient."""
+"""The algorithms by which a peer's model moves: plain SGD, momentum, gradient tracking."""
 
 from __future__ import annotations
 
@@ -14,33 +14,48 @@ from erasurehead._internal.text_parser import read_or_keep
 from erasurehead.errors import invalid, real
 
 Memory: TypeAlias = dict[str, Array]
-"""What an algorithm stores for a peer: its model `x`, and vectors of the same shape, never changed in place."""
+"""An algorithm's state of one peer: its model `x`, and vectors of the same shape. Arrays are replaced, not changed."""
 
 
 class Algorithm(ABC):
-    """A peer's step, before and after averaging. Immutable data: whatever changes is in the peer's memory.
+    """How a peer's model moves, before and after averaging. Immutable data: the state is in the peer's memory.
 
-    An algorithm of your own sends a vector of `n_vectors * n_parameters` numbers, whose first part is a model, and
-    adopts its average.
+    A step computes a vector of `n_vectors * n_parameters` numbers, which begins with a model. Peers average these
+    vectors, and adopt the result.
     """
 
     n_vectors: ClassVar[int] = 1
-    """Number of vectors of the model's shape that are averaged."""
+    """Number of vectors of the model's length that are averaged together."""
 
     def begin(self, x: Array) -> Memory:
-        """Return the memory of a peer at its first model."""
+        """Return the memory of a peer that begins at a model, shape (n_parameters,)."""
         return {"x": x}
 
     def vector(self, memory: Memory) -> Array:
-        """Return what the peer would send without a gradient: the vector that is averaged."""
+        """Return the vector to average with neighbours without taking a step, shape (n_vectors * n_parameters,)."""
         return memory["x"]
 
     @abstractmethod
     def step(self, memory: Memory, gradient: Array, rate: float) -> Array:
-        """Take a step along a gradient, and return the vector to average with the neighbours."""
+        """Take a step along a gradient.
+
+        Arguments:
+            memory: the peer's memory, which is updated.
+            gradient: shape (n_parameters,).
+            rate: step size.
+
+        Returns:
+            The vector to average with neighbours, shape (n_vectors * n_parameters,).
+        """
 
     def adopt(self, memory: Memory, vector: Array, rate: float) -> None:
-        """Adopt the average of the vectors that were sent."""
+        """Adopt an average.
+
+        Arguments:
+            memory: the peer's memory, which is updated.
+            vector: the average, shape (n_vectors * n_parameters,).
+            rate: step size.
+        """
         memory["x"] = vector
 
 
@@ -65,7 +80,7 @@ def _check_momentum(momentum: float) -> None:
 @final
 @dataclass(frozen=True)
 class Momentum(Algorithm):
-    """The heavy ball of each peer: `v <- momentum * v + gradient`, and a step along `v`; the velocity is not averaged.
+    """Heavy-ball momentum: `v <- momentum * v + gradient`, and a step along `v`. Velocities are not averaged.
 
     Arguments:
         momentum: in [0, 1).
@@ -91,7 +106,7 @@ class Momentum(Algorithm):
 @final
 @dataclass(frozen=True)
 class QuasiGlobalMomentum(Algorithm):
-    """Momentum along the path of the averaged model, which is less misled by uneven data (Lin et al., 2021).
+    """Momentum along the path of the averaged model, which suits peers with dissimilar data (Lin et al., 2021).
 
     Arguments:
         momentum: in [0, 1).
@@ -103,15 +118,15 @@ class QuasiGlobalMomentum(Algorithm):
         _check_momentum(self.momentum)
 
     def begin(self, x: Array) -> Memory:
-        return {"x": x, "before": x, "way": np.zeros_like(x)}
+        return {"x": x, "before": x, "direction": np.zeros_like(x)}
 
     def step(self, memory: Memory, gradient: Array, rate: float) -> Array:
-        memory["x"] = memory["x"] - rate * (self.momentum * memory["way"] + gradient)
+        memory["x"] = memory["x"] - rate * (self.momentum * memory["direction"] + gradient)
         return memory["x"]
 
     def adopt(self, memory: Memory, vector: Array, rate: float) -> None:
-        went = (memory["before"] - vector) / rate
-        memory["way"] = self.momentum * memory["way"] + (1.0 - self.momentum) * went
+        moved = (memory["before"] - vector) / rate
+        memory["direction"] = self.momentum * memory["direction"] + (1.0 - self.momentum) * moved
         memory["x"] = memory["before"] = vector
 
     def __str__(self) -> str:
@@ -121,11 +136,11 @@ class QuasiGlobalMomentum(Algorithm):
 @final
 @dataclass(frozen=True)
 class GradientTracking(Algorithm):
-    """Each peer tracks the mean gradient beside its model, so that uneven data do not bias the limit.
+    """Each peer also tracks the mean gradient of all peers, so that dissimilar data do not bias the limit.
 
     `y <- average of (y + gradient - last gradient)`, `x <- average of (x - rate * y)`, both in one message (the
-    adapt-then-combine form of Nedic, Olshevsky and Shi, 2017, and of Xu et al., 2015). As averaging keeps sums, the
-    sum of all `y` is the sum of all peers' last gradients, whichever peers took part in which step.
+    adapt-then-combine form of Nedic, Olshevsky and Shi, 2017, and of Xu et al., 2015). Averaging preserves sums: the
+    sum of all `y` is the sum of the last gradients of all peers, whichever peers took part in which step.
     """
 
     n_vectors = 2
@@ -156,7 +171,7 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "quasi_global": QuasiGlobalMomentum,
     "gradient_tracking": GradientTracking,
 }
-"""The constructor for each name in the text of an algorithm."""
+"""The class for each name in the text of an algorithm."""
 
 
 def parse_algorithm(text: str | Algorithm) -> Algorithm:

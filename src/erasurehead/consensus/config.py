@@ -10,12 +10,12 @@ from erasurehead.runs.config.sections import CheckpointsSection, DataSection, Pr
 
 
 class ConsensusSection(Section):
-    """`[consensus]`: the graph of peers, whom they wait for, and how their models move."""
+    """`[consensus]`: the graph of peers, their policy, and how their models move."""
 
     peers: int = key(10, "Number of peers.", option="--peers, -n", metavar="N", ge=2)
     graph: str = key(
         "erdos_renyi(p=0.4, seed=0)",
-        "Who is whose neighbour: 'ring()', 'path()', 'torus()', 'star()', 'complete()', 'exponential()', "
+        "The links between peers: 'ring()', 'path()', 'torus()', 'star()', 'complete()', 'exponential()', "
         "'erdos_renyi(p=0.4, seed=0)' (the default), 'random_regular(degree=4)', 'small_world()', or "
         "\"edges(['a-b', 'b-c'])\".",
         option="--graph, -g",
@@ -30,7 +30,7 @@ class ConsensusSection(Section):
     )
     mixing: str = key(
         "metropolis()",
-        "Weights by which neighbours average: metropolis (the default), max_degree or fixed.",
+        "Weights with which neighbours average: metropolis (the default), max_degree or fixed.",
         option="--mixing",
         metavar="MIXING",
     )
@@ -48,8 +48,8 @@ class ConsensusSection(Section):
     )
     model: Literal["linear", "network", "cnn"] | None = key(
         None,
-        "What is learned: linear (the default), network (a hidden layer, for classes; the default with --hidden), or "
-        "cnn (a small convolutional network for mnist and cifar10, which needs PyTorch).",
+        "The model: linear (the default), network (one hidden layer, for classes; the default with --hidden), or cnn "
+        "(a small convolutional network for mnist and cifar10, which needs PyTorch).",
         option="--model",
         metavar="MODEL",
     )
@@ -60,12 +60,13 @@ class ConsensusSection(Section):
         metavar="N",
         ge=0,
     )
-    batch: int = key(32, "Samples per gradient; 0 for all that a peer has.", option="--batch", metavar="N", ge=0)
+    batch: int = key(32, "Samples per gradient; 0 for all samples of a peer.", option="--batch", metavar="N", ge=0)
     rate: float | str = key(
         0.05, "Step size, or a schedule such as 'geometric(0.1, 0.99)'.", option="--rate", metavar="RATE"
     )
     orphans: Literal["out", "taken over"] = key(
-        "out", "What becomes of the samples of a peer that leaves: out (the default), or taken over by its neighbours.",
+        "out", "What happens to the samples of a peer that is gone: out (left out, the default), or taken over by its "
+        "neighbours.",
         option="--orphans", metavar="WHAT",
     )  # fmt: skip
     faults: str | None = key(
@@ -73,7 +74,7 @@ class ConsensusSection(Section):
         option="--faults", metavar="FILE",
     )  # fmt: skip
     notice: float = key(
-        1.0, "Seconds until the loss of a peer is noticed.", option="--notice", metavar="SECONDS", ge=0,
+        1.0, "Seconds until the other peers notice that a peer is gone.", option="--notice", metavar="SECONDS", ge=0,
         allow_inf_nan=False,
     )  # fmt: skip
 
@@ -98,7 +99,7 @@ class PeerDataSection(DataSection):
 
 
 class PeerDelaysSection(Section):
-    """`[delays]`: how long a gradient takes."""
+    """`[delays]`: how long gradients take."""
 
     model: str | None = key(
         None,
@@ -109,8 +110,8 @@ class PeerDelaysSection(Section):
     )
     late: Literal["carry", "preempt"] = key(
         "carry",
-        "What becomes of work that no peer waits for any more: carry (the default: it is finished) or preempt (it is "
-        "dropped).",
+        "What happens to a gradient that no peer waits for any more: carry (it is finished, the default) or preempt "
+        "(it is dropped).",
         option="--late",
         metavar="HOW",
     )
@@ -133,7 +134,7 @@ class PeerDelaysSection(Section):
 
 
 class PeerRunSection(Section):
-    """`[run]`: where and how long the run is, and where its records go."""
+    """`[run]`: the engine, the length of the run, and where its records go."""
 
     engine: Literal["virtual", "processes", "mpi"] = key(
         "virtual",
@@ -174,7 +175,7 @@ class PeerRunSection(Section):
     )
     access: Access = key(
         "private",
-        "Who may read a new run folder and what is in it: private (the default: only you), group or all.",
+        "Who may read a new run folder and its files: private (the default: only you), group or all.",
         option="--access",
         metavar="WHO",
         panel="Output",

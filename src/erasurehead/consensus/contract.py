@@ -1,8 +1,7 @@
-"""The interface between peers and whatever runs them: handlers and a port, and nothing else.
+"""The interface between peers and what runs them: event handlers (`Peer`) and a port through which peers act (`Port`).
 
-A peer's handlers are called one at a time, never concurrently; a peer acts only through its port. There are handlers
-rather than generators, so that what a peer waits for is in its attributes, and its state can be saved between any two
-calls.
+The handlers of a peer are never called concurrently. They are handlers rather than coroutines, so that all state of a
+peer is in its attributes, and can be saved between any two calls.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ class Message(NamedTuple):
 
     Attributes:
         tag: kind of the message, such as `"offer"`.
-        round: round of the sender, for policies that count rounds.
-        data: a few plain numbers, and tuples of them.
-        vector: for example a model; never changed after it was sent. None for control messages, which cost a hop and
-            hardly any bytes.
+        round: round of the sender, for policies that have rounds.
+        data: a few numbers, and tuples of them.
+        vector: for example a model, which must not change after it was sent; None for control messages, which cost
+            latency but hardly any bandwidth.
     """
 
     tag: str
@@ -36,33 +35,33 @@ class Message(NamedTuple):
 
     @classmethod
     def restored(cls, state: Sequence[Any]) -> Message:
-        """Return the message whose `state` is given."""
+        """Return the message whose `state` was saved."""
         return cls(str(state[0]), int(state[1]), cast("tuple[Any, ...]", tupled(state[2])), state[3])
 
 
 def tupled(value: Any) -> Any:
-    """Convert lists to tuples recursively, as states that were read from files have lists."""
+    """Convert lists to tuples recursively, as JSON has no tuples."""
     if isinstance(value, list | tuple):
         return tuple(tupled(item) for item in cast("Sequence[Any]", value))
     return value
 
 
 class Port(ABC):
-    """A peer's connection to the others. Implemented by whatever runs peers."""
+    """What a peer can do: send messages, and compute gradients. Implemented by what runs peers."""
 
     peer: int
     """The peer's number."""
 
     @abstractmethod
     def now(self) -> float:
-        """Return the seconds since training began, by the clock that the peers of a run share."""
+        """Return the seconds since training began, by the clock that all peers share."""
 
     @abstractmethod
     def send(self, to: int, message: Message) -> None:
-        """Send a message to a neighbour. Messages of one sender arrive in order; those to dead peers are lost.
+        """Send a message to a neighbour.
 
-        A message with a vector may be skipped if the receiver has not read it yet when two newer ones with vectors have
-        arrived from the same sender.
+        Messages of one sender arrive in order; those to dead peers are lost. An unread message with a vector may be
+        dropped when two newer ones with vectors have arrived from the same sender.
         """
 
     @abstractmethod
@@ -70,17 +69,17 @@ class Port(ABC):
         """Start computing a stochastic gradient; `Peer.on_work` is called with it when it is ready.
 
         Arguments:
-            model: the point of the gradient, which must not change until then.
-            step: number from which mini-batch and delay are drawn.
+            model: where the gradient is taken, shape (n_parameters,); must not change until then.
+            step: number from which the mini-batch and the delay are drawn.
         """
 
     @abstractmethod
     def drop_work(self) -> None:
-        """Abandon what `work` started: `on_work` will not be called for it."""
+        """Abandon the gradient in progress: `on_work` will not be called for it."""
 
     @abstractmethod
     def mixed(self, step: MixedStep) -> None:
-        """Report that a step is done, for the records."""
+        """Record a step that has just ended."""
 
 
 class MixedStep(NamedTuple):
@@ -90,11 +89,11 @@ class MixedStep(NamedTuple):
         step: number of the peer's step, counted from 0.
         round: the round in which it mixed.
         begun: when it began to compute, in seconds since training began.
-        ready: when its gradient was ready.
-        links: the neighbours whose vectors it took, ascending.
-        weights: their weights.
-        backups: neighbours that it did not wait for.
-        hops: number of consecutive messages that the decision took; 0 where nothing had to be decided.
+        ready: when its gradient was ready, in seconds since training began.
+        links: the neighbours whose vectors it averaged with its own, ascending.
+        weights: their mixing weights.
+        backups: number of neighbours that it did not wait for.
+        hops: number of consecutive messages that the decision took; 0 if nothing had to be decided.
     """
 
     step: int
@@ -108,46 +107,46 @@ class MixedStep(NamedTuple):
 
 
 class Peer(ABC):
-    """A peer, with a model and neighbours. Everything that it does happens in these handlers."""
+    """A peer: a worker with a model of its own, which acts only in these event handlers."""
 
     @abstractmethod
     def begin(self, port: Port) -> None:
-        """Begin; called once, when all peers have started."""
+        """Called once, when all peers have started."""
 
     @abstractmethod
     def on_work(self, gradient: Array) -> None:
-        """The requested gradient is ready."""
+        """Called when the requested gradient is ready."""
 
     @abstractmethod
     def on_message(self, sender: int, message: Message) -> None:
-        """A message from a neighbour has arrived."""
+        """Called for each message from a neighbour."""
 
     @abstractmethod
     def settle(self) -> None:
-        """Decide, after all events up to this moment. Called after one or several other handlers."""
+        """Called after the handlers of all simultaneous events, so that the peer decides with all of them known."""
 
     @abstractmethod
-    def on_change(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> None:
-        """Others have left, or come back, or the network is cut.
+    def on_view_change(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> None:
+        """Called when peers have left or rejoined, or a network partition has begun or healed.
 
-        A message is only delivered to peers that have heard of all changes of which its sender had heard.
+        A message is delivered only after its receiver has been told of all changes that its sender knew of.
 
         Arguments:
             gone: all peers that are gone now.
-            sides: parts between which no message gets through; empty for none.
-            number: ascends whenever `gone` loses a peer or `sides` change, so that a network that is again what it was
-                before is told from the earlier one; among changes of one number peers only leave.
+            sides: the sides of a network partition, between which no message gets through; empty for none.
+            number: the view number. It increases with every rejoin and every change of `sides`, so that views of the
+                same network before and after such a change differ. Among views with the same number, peers only leave.
         """
 
     @abstractmethod
-    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int, port: Port) -> None:
-        """This peer is back, and remembers only its graph.
+    def on_rejoin(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int, port: Port) -> None:
+        """Called instead of `begin` when this peer rejoins after a crash, without any of its state but the graph.
 
-        On engines with real workers it is a new object, whose `begin` was never called.
+        On engines with real workers it is called on a new object.
 
         Arguments:
-            gone, sides, number: as for `on_change`.
-            port: its connection to the others.
+            gone, sides, number: as for `on_view_change`.
+            port: the peer's new port.
         """
 
     @property
@@ -157,8 +156,8 @@ class Peer(ABC):
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """Return everything that `restore` needs to continue bit for bit, except for the port."""
+        """Return everything that `restore` needs to continue bit for bit, as plain data; without the port."""
 
     @abstractmethod
     def restore(self, state: Mapping[str, Any], port: Port) -> None:
-        """Continue from what `state` returned."""
+        """Continue from what `state` returned, with a new port."""

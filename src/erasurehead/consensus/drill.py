@@ -1,4 +1,4 @@
-"""A drill of peers: the same run without and with faults, and whether what is promised of them was kept."""
+"""A fault-injection drill of peers: the same run without and with faults, and whether the guarantees held."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead._internal.rng import stream
-from erasurehead.consensus.conduct import Conduct
-from erasurehead.consensus.faults import Cut, Leave, Trouble
+from erasurehead.consensus.faults import Crash, NetworkPartition, PeerFault
 from erasurehead.consensus.graphs import parse_graph
 from erasurehead.consensus.plans import ConsensusPlan, plan
 from erasurehead.consensus.result import ConsensusRun
-from erasurehead.consensus.rows import PeerRow
-from erasurehead.consensus.training import carry_out
+from erasurehead.consensus.rows import PeerRow, ViewChangeRow
+from erasurehead.consensus.training import run_plan
+from erasurehead.consensus.training_options import TrainingOptions
 from erasurehead.consensus.views import View
 from erasurehead.drills.drill import DRILLS, REPORT_FILE
 from erasurehead.drills.verdicts import SOON, Verdict
@@ -28,33 +28,34 @@ from erasurehead.runs.jsonl import to_text
 from erasurehead.runs.names import next_free
 
 ENGINES = ("virtual", "processes")
-"""What peers are drilled on; ranks of MPI are started by its launcher, not by a drill."""
+"""The engines of drills of peers. MPI ranks are started by mpiexec, and not by a drill."""
 
-_WORD = {"virtual": 0.0, "processes": 0.1}  # seconds until all have heard of a change
+_PROPAGATION = {"virtual": 0.0, "processes": 0.1}  # seconds until all peers know of a view change
 _FEATURES, _SAMPLES, _BATCH, _RATE = 20, 2_000, 16, 0.3
-_ENDLESS = 10_000_000  # steps; the clock ends a drill
-_JUMP = 0.25  # of the way from the first objective to the best, that a change may set the mean model back
-_BEHIND = 0.1  # of the same way, that the faulty run may be behind the baseline at the end
+_UNLIMITED = 10_000_000  # steps; a drill ends by the clock
+# Fractions of the baseline's total progress, which is its first objective minus its best one:
+_MAX_SETBACK = 0.25  # by which a view change may raise the objective of the mean model
+_MAX_LAG = 0.1  # by which the faulty run may be behind the baseline run at the end
 
 
 @final
 @dataclass(frozen=True)
 class PeerDrill:
-    """A run of peers to be drilled.
+    """A run of peers that is to be drilled.
 
     Arguments:
-        policy: whom a peer waits for.
-        graph: who is whose neighbour.
-        engine: of `ENGINES`.
-        peers: number of peers.
-        seconds: how long each of the two runs takes, by the engine's clock.
-        seed: of who is struck.
-        delays: of gradients, in both runs alike.
-        faults: what goes wrong; by default one peer is killed for good, one is killed and comes back, and the network
-            is cut and heals, one after the other.
+        policy: which neighbours a peer waits for.
+        graph: the links between peers.
+        engine: one of `ENGINES`.
+        peers: number of peers, at least 4.
+        seconds: duration of each of the two runs, by the engine's clock; at least 1.
+        seed: seed of the data and of the peers that crash.
+        delays: delays of the gradients, the same in both runs.
+        faults: the injected faults; by default, one after the other, a peer crashes for good, another one crashes and
+            rejoins, and the network is partitioned and heals.
 
     Raises:
-        InvalidArgument: if something does not fit, before anything starts.
+        InvalidArgument: if an argument is invalid; raised before anything starts.
     """
 
     policy: str = "dynamic()"
@@ -64,7 +65,7 @@ class PeerDrill:
     seconds: float = 60.0
     seed: int = 0
     delays: str = "exponential(mean=0.5, seed=0)"
-    faults: tuple[Trouble, ...] | None = None
+    faults: tuple[PeerFault, ...] | None = None
     plan: ConsensusPlan = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -76,63 +77,67 @@ class PeerDrill:
         rng = stream("peers of a drill", self.seed)
         X = rng.standard_normal((max(_SAMPLES, 20 * self.peers), _FEATURES))
         y = np.sign(X @ rng.standard_normal(_FEATURES) + rng.standard_normal(len(X)))
-        faults = self._drawn(rng) if self.faults is None else self.faults
-        made = plan(
+        faults = self._default_faults(rng) if self.faults is None else self.faults
+        drilled = plan(
             LogisticRegression(X, y, l2=1e-3), self.graph, self.policy, peers=self.peers, rate=_RATE, batch=_BATCH,
             delays=self.delays, faults=faults, orphans="taken over", seed=self.seed,
         )  # fmt: skip
-        object.__setattr__(self, "plan", made)
+        object.__setattr__(self, "plan", drilled)
 
-    def _drawn(self, rng: np.random.Generator) -> tuple[Trouble, ...]:
-        """Return who is struck when, of a part of the graph and the rest for the cut."""
+    def _default_faults(self, rng: np.random.Generator) -> tuple[PeerFault, ...]:
+        """Return the default faults, with peers drawn at random; a side of the partition is a connected subgraph."""
         dead, back = (int(peer) for peer in rng.permutation(self.peers)[:2])
         graph = parse_graph(self.graph, check_count("peers", self.peers))
         others = View(graph, frozenset({dead}))
         side, start = [back], 0
-        while len(side) < self.peers // 2:  # a part that hangs together, so that it trains on
+        while len(side) < self.peers // 2:  # a connected side, so that its peers can still average
             new = [peer for peer in others.neighbours[side[start]] if peer not in side]
             side += new[: self.peers // 2 - len(side)]
             start += 1
         at = self.seconds
-        return Leave(dead, 0.2 * at), Leave(back, 0.35 * at, 0.5 * at), Cut(tuple(side), 0.6 * at, 0.75 * at)
+        return (
+            Crash(dead, 0.2 * at),
+            Crash(back, 0.35 * at, 0.5 * at),
+            NetworkPartition(tuple(side), 0.6 * at, 0.75 * at),
+        )
 
     def run(
         self, say: Callable[[str], None] = lambda text: None, out: str | os.PathLike[str] | None = None
     ) -> PeerFindings:
-        """Make both runs, and return what was found.
+        """Make both runs, and check the guarantees.
 
         Arguments:
-            say: is told what is going on.
+            say: called with lines about the progress.
             out: a folder for the report; None for a new one in `drills`.
         """
-        conduct = Conduct(steps=_ENDLESS, until=self.seconds, metrics=False)
-        for trouble in self.plan.troubles:
-            say(f"{trouble.at:10.2f} s  {trouble}")
+        options = TrainingOptions(steps=_UNLIMITED, until=self.seconds, metrics=False)
+        for fault in self.plan.faults:
+            say(f"{fault.at:10.2f} s  {fault}")
         say("the baseline run ...")
-        made = plan(
+        baseline_plan = plan(
             self.plan.problem, self.plan.graph, self.policy, rate=_RATE, batch=_BATCH, delays=self.delays,
             seed=self.seed,
         )  # fmt: skip
-        baseline = carry_out(made, conduct, self.engine)
+        baseline = run_plan(baseline_plan, options, self.engine)
         say("the faulty run ...")
-        faulty = carry_out(self.plan, conduct, self.engine)
+        faulty = run_plan(self.plan, options, self.engine)
         folder = Path(out) if out is not None else next_free(DRILLS, f"peers-{self.engine}-{self.seed}")
         folder.mkdir(parents=True, exist_ok=True)
-        found = PeerFindings(self, baseline, faulty, str(folder))
-        write_whole(folder / REPORT_FILE, [to_text(found.as_dict()).encode()])
-        return found
+        findings = PeerFindings(self, baseline, faulty, str(folder))
+        write_whole(folder / REPORT_FILE, [to_text(findings.as_dict()).encode()])
+        return findings
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class PeerFindings:
-    """What a drill of peers has found.
+    """The findings of a drill of peers.
 
     Attributes:
-        drill: what was drilled.
-        baseline, faulty: both runs.
-        folder: with the report.
-        verdicts: what was promised, and whether it was kept.
+        drill: the drill.
+        baseline, faulty: the run without and with faults.
+        folder: the folder of the report.
+        verdicts: the guarantees, and whether each was kept.
     """
 
     drill: PeerDrill
@@ -150,61 +155,69 @@ class PeerFindings:
         return all(verdict.kept is not False for verdict in self.verdicts)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the findings as plain data, ready for JSON."""
         return {
             "engine": self.drill.engine, "policy": self.drill.policy, "graph": self.drill.graph,
             "peers": self.drill.peers, "passed": self.passed, "verdicts": [vars(one) for one in self.verdicts],
-            "faults": [{"kind": type(one).__name__.lower(), **asdict(one)} for one in self.drill.plan.troubles],
-            "troubles": [row.as_dict() for row in self.faulty.troubles],
+            "faults": [{"kind": _kind(fault), **asdict(fault)} for fault in self.drill.plan.faults],
+            "view_changes": [row.as_dict() for row in self.faulty.view_changes],
             "runs": {"baseline": self.baseline.summary(), "faulty": self.faulty.summary()}, "folder": self.folder,
         }  # fmt: skip
+
+
+def _kind(fault: PeerFault) -> str:
+    return "crash" if isinstance(fault, Crash) else "partition"
 
 
 def _verdicts(drill: PeerDrill, baseline: ConsensusRun, faulty: ConsensusRun) -> Iterator[Verdict]:
     for name, run in (("baseline", baseline), ("faulty", faulty)):
         ended = not run.stopped and bool(run.rows) and run.rows[-1].end >= 0.8 * drill.seconds
         last = run.rows[-1].end if run.rows else 0.0
-        said = f": {run.stopped}" if run.stopped else ""
-        text = f"the {name} run took {run.steps} steps, the last of them after {last:.3g} of {drill.seconds:g} s{said}"
+        reason = f": {run.stopped}" if run.stopped else ""
+        text = (
+            f"the {name} run took {run.steps} steps, the last of them after {last:.3g} of {drill.seconds:g} s{reason}"
+        )
         yield Verdict(text, ended)
-    yield from _noticed(drill, faulty)
-    for row in faulty.troubles:
+    yield from _detection_verdicts(drill, faulty)
+    for row in faulty.view_changes:
         view = View(faulty.graph, frozenset(row.gone), tuple(frozenset(side) for side in row.sides))
-        if not row.sides and len(view.parts) > 1:
+        if not row.sides and len(view.components) > 1:
             yield Verdict(
-                f"after {row.time:.3g} s the graph was in {len(view.parts)} parts, and no new links joined them", False
+                f"after {row.time:.3g} s the graph was in {len(view.components)} parts, which no added links joined",
+                False,
             )
-    yield from _going_on(drill, faulty)
+    yield from _progress_verdicts(drill, faulty)
     held = sum(map(len, faulty.shares))
-    there = drill.plan.problem.n_samples
-    yield Verdict(f"{held} of {there} samples belong to a peer at the end", held == there)
-    yield from _worth(baseline, faulty)
+    n_samples = drill.plan.problem.n_samples
+    yield Verdict(f"{held} of {n_samples} samples belong to a peer at the end", held == n_samples)
+    yield from _objective_verdicts(baseline, faulty)
 
 
-def _noticed(drill: PeerDrill, faulty: ConsensusRun) -> Iterator[Verdict]:
-    after: list[float] = []
-    unseen = 0
-    for fault in drill.plan.troubles:
-        rows = [row.time for row in faulty.troubles if row.time >= fault.at and _shows(fault, row.gone, row.sides)]
-        after += [rows[0] - fault.at] if rows else []
-        unseen += not rows
-    text = f"{len(after)} of {len(after) + unseen} faults were noticed, at most {max(after, default=0.0):.3g} s after"
-    yield Verdict(text, not unseen and max(after, default=0.0) <= SOON)
+def _detection_verdicts(drill: PeerDrill, faulty: ConsensusRun) -> Iterator[Verdict]:
+    latencies: list[float] = []
+    unnoticed = 0
+    for fault in drill.plan.faults:
+        times = [row.time for row in faulty.view_changes if row.time >= fault.at and _is_visible(fault, row)]
+        latencies += [times[0] - fault.at] if times else []
+        unnoticed += not times
+    worst = max(latencies, default=0.0)
+    text = f"{len(latencies)} of {len(latencies) + unnoticed} faults were noticed, at most {worst:.3g} s after"
+    yield Verdict(text, not unnoticed and worst <= SOON)
 
 
-def _shows(fault: Trouble, gone: list[int], sides: list[list[int]]) -> bool:
-    return fault.peer in gone if isinstance(fault, Leave) else bool(sides)
+def _is_visible(fault: PeerFault, row: ViewChangeRow) -> bool:
+    return fault.peer in row.gone if isinstance(fault, Crash) else bool(row.sides)
 
 
-def _going_on(drill: PeerDrill, faulty: ConsensusRun) -> Iterator[Verdict]:
-    """Between two changes everybody who is there takes steps, with nobody who is not, and not across a cut."""
-    times = [row.time for row in faulty.troubles] + [faulty.seconds]
+def _progress_verdicts(drill: PeerDrill, faulty: ConsensusRun) -> Iterator[Verdict]:
+    """Between two view changes, all present peers take steps, and none averages with a peer out of its reach."""
+    times = [row.time for row in faulty.view_changes] + [faulty.seconds]
     wrong: list[str] = []
-    for row, end in zip(faulty.troubles, times[1:], strict=True):
+    for row, end in zip(faulty.view_changes, times[1:], strict=True):
         gone, sides = set(row.gone), [set(side) for side in row.sides]
-        within = [one for one in faulty.rows if row.time + _WORD[drill.engine] < one.begin and one.end < end]
+        within = [one for one in faulty.rows if row.time + _PROPAGATION[drill.engine] < one.begin and one.end < end]
         steps = {peer: sum(one.peer == peer for one in within) for peer in range(drill.peers)}
-        enough = len(within) >= 5 * drill.peers  # or the time was too short to tell
+        enough = len(within) >= 5 * drill.peers  # else the time was too short to tell
         idle = [peer for peer, count in steps.items() if not count and peer not in gone and enough]
         wrong += [f"peer {peer} stood still from {row.time:.3g} to {end:.3g} s" for peer in idle]
         wrong += [
@@ -213,37 +226,38 @@ def _going_on(drill: PeerDrill, faulty: ConsensusRun) -> Iterator[Verdict]:
             if gone & {*one.links}
         ]
         wrong += [
-            f"peer {one.peer} averaged with a peer across the cut after {one.end:.3g} s"
+            f"peer {one.peer} averaged with a peer on the other side of the partition after {one.end:.3g} s"
             for one in within
             if _across(one, sides)
         ]
     yield Verdict(
         wrong[0] if wrong else "after each change all remaining peers went on, and only with each other", not wrong
     )
-    for fault in drill.plan.troubles:
-        if isinstance(fault, Leave) and fault.back is not None:
-            met = sum(one.peer == fault.peer and one.begin > fault.back and bool(one.links) for one in faulty.rows)
-            yield Verdict(f"peer {fault.peer} came back, and averaged with others in {met} steps", met > 0)
-        elif isinstance(fault, Cut) and fault.until is not None:
+    for fault in drill.plan.faults:
+        if isinstance(fault, Crash) and fault.rejoin is not None:
+            met = sum(one.peer == fault.peer and one.begin > fault.rejoin and bool(one.links) for one in faulty.rows)
+            yield Verdict(f"peer {fault.peer} rejoined, and averaged with others in {met} steps", met > 0)
+        elif isinstance(fault, NetworkPartition) and fault.until is not None:
             sides = [{*fault.peers}, {*range(drill.peers)} - {*fault.peers}]
             met = sum(one.begin > fault.until and _across(one, sides) for one in faulty.rows)
-            yield Verdict(f"after the cut had healed, {met} steps had links across it", met > 0)
+            yield Verdict(f"after the partition had healed, {met} steps had links across it", met > 0)
 
 
 def _across(row: PeerRow, sides: list[set[int]]) -> bool:
     return any((row.peer in side) != (other in side) for side in sides for other in row.links)
 
 
-def _worth(baseline: ConsensusRun, faulty: ConsensusRun) -> Iterator[Verdict]:
-    """The mean model does not jump when the network changes, and both runs make about the same progress."""
-    way = baseline.means[0].objective - min(row.objective for row in baseline.means)
+def _objective_verdicts(baseline: ConsensusRun, faulty: ConsensusRun) -> Iterator[Verdict]:
+    """View changes do not set the mean model back, and both runs make about the same progress."""
+    progress = baseline.means[0].objective - min(row.objective for row in baseline.means)
     worst = 0.0
-    for row in faulty.troubles:
+    for row in faulty.view_changes:
         before = [one.objective for one in faulty.means if one.time <= row.time][-1:]
         after = [one.objective for one in faulty.means if one.time > row.time][:1]
         worst = max([worst, *(now - then for then, now in zip(before, after, strict=False))])
-    text = f"changes set the mean model's objective back by at most {worst:.3g} ({_JUMP * way:.3g} is allowed)"
-    yield Verdict(text, worst <= _JUMP * way)
+    limit = _MAX_SETBACK * progress
+    text = f"view changes raised the objective of the mean model by at most {worst:.3g} ({limit:.3g} is allowed)"
+    yield Verdict(text, worst <= limit)
     apart = faulty.objective - baseline.objective
     text = f"it is {faulty.objective:.4g} at the end, and {baseline.objective:.4g} in the baseline run"
-    yield Verdict(text, apart <= _BEHIND * way)
+    yield Verdict(text, apart <= _MAX_LAG * progress)

@@ -1,4 +1,4 @@
-"""Faults of peers and their network during a run: leaving, coming back, being cut off."""
+"""Faults of peers and of the network between them: crashes, with or without a rejoin, and network partitions."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from erasurehead.errors import check_count, invalid, real
 
 @final
 @dataclass(frozen=True)
-class Leave:
-    """A peer is killed, and may come back, with nothing but its place in the graph.
+class Crash:
+    """A peer is killed. It may rejoin later, without any of its state.
 
     Arguments:
         peer: number of the peer.
         at: when it is killed, in seconds since training began.
-        back: when it comes back, in seconds since training began; None for never.
+        rejoin: when it rejoins, in seconds since training began; None for never.
     """
 
     peer: int
     at: float
-    back: float | None = None
+    rejoin: float | None = None
 
     def __post_init__(self) -> None:
         check_count("peer", self.peer, at_least=0)
-        _check_times(self.at, self.back, "back")
+        _check_times(self.at, self.rejoin, "rejoin")
 
 
 @final
 @dataclass(frozen=True)
-class Cut:
-    """The network splits into two parts between which no message gets through, and heals.
+class NetworkPartition:
+    """The network splits into two sides; messages between them are lost until it heals.
 
     Arguments:
-        peers: the peers of one part; all others are the other.
-        at: when it splits, in seconds since training began.
+        peers: the peers on one side; all others are on the other side.
+        at: when the network splits, in seconds since training began.
         until: when it heals, in seconds since training began; None for never.
     """
 
@@ -55,15 +55,15 @@ class Cut:
         _check_times(self.at, self.until, "until")
 
 
-Trouble: TypeAlias = Leave | Cut
+PeerFault: TypeAlias = Crash | NetworkPartition
 
 
-def parted(one: int, other: int, sides: Iterable[Container[int]]) -> bool:
-    """Return whether one of the cuts separates two peers.
+def partitioned(one: int, other: int, sides: Iterable[Container[int]]) -> bool:
+    """Return whether two peers are on different sides of a network partition.
 
     Arguments:
         one, other: the two peers.
-        sides: the peers on one side of each cut.
+        sides: the peers on each side; empty if the network is not partitioned.
     """
     return any((one in side) != (other in side) for side in sides)
 
@@ -75,48 +75,49 @@ def _check_times(at: float, end: float | None, name: str) -> None:
         raise invalid(name, f"must be after at ({at})", end)
 
 
-def check_troubles(troubles: Iterable[Trouble], graph: Graph) -> tuple[Trouble, ...]:
-    """Check faults against a graph, and return them as a tuple.
+def check_faults(faults: Iterable[PeerFault], graph: Graph) -> tuple[PeerFault, ...]:
+    """Check faults against a graph, and return them ordered by time.
 
     Raises:
-        InvalidArgument: if a peer does not exist, one leaves while it is gone, all leave, or a cut has an empty side.
+        InvalidArgument: if a peer does not exist, or crashes while it is gone, if all peers would be gone at once, if a
+            side of a partition is empty, or if partitions overlap in time.
     """
-    found = tuple(sorted(troubles, key=lambda trouble: trouble.at))
-    away: dict[int, float] = {}
-    cut_until = -1.0
-    for trouble in found:
-        if isinstance(trouble, Leave):
-            check_count("peer", trouble.peer, 0, graph.n_peers - 1)
-            if trouble.at < away.get(trouble.peer, -1.0):
-                raise invalid("faults", f"must let peer {trouble.peer} come back before it leaves again", trouble)
-            away[trouble.peer] = np.inf if trouble.back is None else trouble.back
-            if sum(end > trouble.at for end in away.values()) > graph.n_peers - 1:
-                raise invalid("faults", "must leave at least one peer at any time", trouble)
+    ordered = tuple(sorted(faults, key=lambda fault: fault.at))
+    gone_until: dict[int, float] = {}
+    partitioned_until = -1.0
+    for fault in ordered:
+        if isinstance(fault, Crash):
+            check_count("peer", fault.peer, 0, graph.n_peers - 1)
+            if fault.at < gone_until.get(fault.peer, -1.0):
+                raise invalid("faults", f"must let peer {fault.peer} rejoin before it crashes again", fault)
+            gone_until[fault.peer] = np.inf if fault.rejoin is None else fault.rejoin
+            if sum(end > fault.at for end in gone_until.values()) > graph.n_peers - 1:
+                raise invalid("faults", "must leave at least one peer at any time", fault)
         else:
-            for peer in trouble.peers:
+            for peer in fault.peers:
                 check_count("peers", peer, 0, graph.n_peers - 1)
-            if not 0 < len(trouble.peers) < graph.n_peers:
-                raise invalid("peers of a cut", "must be some and not all", trouble.peers)
-            if trouble.at < cut_until:
-                raise invalid("faults", "must let one cut heal before the next", trouble)
-            cut_until = np.inf if trouble.until is None else trouble.until
-    return found
+            if not 0 < len(fault.peers) < graph.n_peers:
+                raise invalid("peers of a network partition", "must be some of the peers, but not all", fault.peers)
+            if fault.at < partitioned_until:
+                raise invalid("faults", "must let one network partition heal before the next", fault)
+            partitioned_until = np.inf if fault.until is None else fault.until
+    return ordered
 
 
-def from_schedule(schedule: FaultSchedule) -> tuple[Trouble, ...]:
-    """Convert a fault schedule to faults of peers.
+def from_schedule(schedule: FaultSchedule) -> tuple[PeerFault, ...]:
+    """Convert a fault schedule, as `erasurehead drill` writes it, to faults of peers.
 
-    Peers that are killed leave for good; those that hang or are disconnected leave, and come back afterwards.
+    Peers that are killed never rejoin. Peers that hang or are disconnected count as crashed, and rejoin afterwards.
 
     Raises:
-        InvalidArgument: if it has a fault that does not exist for peers, as they have no coordinator and do not decode.
+        InvalidArgument: if the schedule has faults of other kinds, which need a coordinator or a code.
     """
-    found: list[Trouble] = []
+    faults: list[PeerFault] = []
     for fault in schedule.faults:
         if fault.kind == "kill" and fault.worker is not None:
-            found.append(Leave(fault.worker, fault.at))
+            faults.append(Crash(fault.worker, fault.at))
         elif fault.kind in ("stop", "disconnect") and fault.worker is not None:
-            found.append(Leave(fault.worker, fault.at, None if fault.lasting is None else fault.until))
+            faults.append(Crash(fault.worker, fault.at, None if fault.lasting is None else fault.until))
         else:
             raise invalid("kinds", "must be among kill, stop, disconnect for peers", fault.kind)
-    return tuple(found)
+    return tuple(faults)

@@ -1,4 +1,4 @@
-"""Finished runs, with and without a coordinator, read for a comparison."""
+"""Finished runs, with and without a coordinator, read from their run folders to be compared."""
 
 from __future__ import annotations
 
@@ -18,60 +18,64 @@ from erasurehead.runs.names import CONFIG, EVALUATIONS, MEANS
 def compare_finished(
     folders: Sequence[str | os.PathLike[str]], target: tuple[str, float] | str | None = None
 ) -> FinishedComparison:
-    """Compare finished runs on the same data, with a coordinator or without one.
+    """Compare finished runs on the same data, with or without a coordinator.
 
     Arguments:
-        folders: folders of the runs, two or more; speed-ups are relative to the first.
+        folders: run folders, at least two; speed-ups are relative to the first.
         target: metric and value to reach, such as `("accuracy", 0.85)` or `"accuracy=0.85"`; by default one that
-            all have reached.
+            all runs have reached.
 
     Raises:
-        DataError: if one is not a run folder, or has nothing to compare, or is of other data.
+        DataError: if one is not a run folder, has nothing to compare, or is a run on other data.
         InvalidArgument: if there are fewer than two, or the target was not measured.
     """
     runs, data = [finished_run(folder) for folder in folders], [_data(folder) for folder in folders]
-    told = [(os.fspath(folder), numbers) for folder, (_, _, numbers) in zip(folders, data, strict=True) if numbers]
-    for folder, (name, rows, numbers) in zip(folders, data, strict=True):
+    fingerprints = [
+        (os.fspath(folder), fingerprint)
+        for folder, (_, _, fingerprint) in zip(folders, data, strict=True)
+        if fingerprint
+    ]
+    for folder, (name, rows, fingerprint) in zip(folders, data, strict=True):
         if (name, rows) != data[0][:2]:
             raise DataError(
                 f"{os.fspath(folder)!r} is a run on {name} ({rows:,} rows), and {os.fspath(folders[0])!r} one on "
                 f"{data[0][0]} ({data[0][1]:,} rows): only runs on the same data can be compared."
             )
-        if numbers and numbers != told[0][1]:
+        if fingerprint and fingerprint != fingerprints[0][1]:
             raise DataError(
-                f"{os.fspath(folder)!r} and {told[0][0]!r} are both runs on {name} ({rows:,} rows), but not with the "
-                "same numbers: the rows, the test rows, or what was made of the columns differ. Only runs on the same "
-                "data can be compared."
+                f"{os.fspath(folder)!r} and {fingerprints[0][0]!r} are both runs on {name} ({rows:,} rows), but "
+                "not on the same numbers: the rows, the test rows or the encoding of the columns differ. Only runs on "
+                "the same data can be compared."
             )
     return FinishedComparison.of(runs, parse_target(target) if isinstance(target, str) else target)
 
 
 def finished_run(folder: str | os.PathLike[str]) -> FinishedRun:
-    """Return the result of a run, as it was recorded.
+    """Return the recorded result of a run.
 
     Arguments:
         folder: folder of a run, with or without a coordinator.
 
     Raises:
-        DataError: if there is no run, or it took no step, or its records are damaged.
+        DataError: if there is no finished run, it took no steps, or its records are damaged.
     """
     opened = RunFolder.open(folder)
     if opened.summary.get("status", "running") == "running":
-        raise DataError(f"{os.fspath(folder)!r} has no summary: the run is still in progress, or was cut off.")
+        raise DataError(f"{os.fspath(folder)!r} has no summary: the run is still in progress, or was killed.")
     if damage := opened.damage(CONFIG):
         raise DataError(damage)
     for name in filter(opened.lost, (CONFIG, EVALUATIONS, MEANS)):
         raise DataError(f"There is no {name} in {os.fspath(folder)!r} any more, which the run wrote.")
-    made = _of_peers(opened) if "consensus" in opened.tables else _with_coordinator(opened)
-    if not made.steps:
+    run = _of_peers(opened) if "consensus" in opened.tables else _with_coordinator(opened)
+    if not run.steps:
         raise DataError(f"{os.fspath(folder)!r} is a run without any steps, so there is nothing to compare.")
-    return made
+    return run
 
 
 def _data(folder: str | os.PathLike[str]) -> tuple[str, int, str]:
-    """Return the data of a run: their name, the number of training rows, and their fingerprint; empty for shards."""
-    told = cast("dict[str, Any]", RunFolder.open(folder).summary.get("data", {}))
-    return str(told.get("name")), int(told.get("train_rows") or 0), str(told.get("fingerprint") or "")
+    """Return name, number of training rows and fingerprint of the data of a run; the latter is empty for shards."""
+    summary = cast("dict[str, Any]", RunFolder.open(folder).summary.get("data", {}))
+    return str(summary.get("name")), int(summary.get("train_rows") or 0), str(summary.get("fingerprint") or "")
 
 
 def _facts(tables: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,10 +108,10 @@ def _problem(tables: Mapping[str, Any]) -> str | None:
 
 
 def _of_peers(opened: RunFolder) -> FinishedRun:
-    summary, looks = opened.summary, [MeanRow(**row) for row in opened.lines(MEANS)]
-    metrics: dict[str, Curve] = {LOSS: tuple((row.time, row.objective) for row in looks)}
-    for metric in looks[-1].metrics if looks else ():
-        metrics[metric] = tuple((row.time, row.metrics[metric]) for row in looks)
+    summary, evaluations = opened.summary, [MeanRow(**row) for row in opened.lines(MEANS)]
+    metrics: dict[str, Curve] = {LOSS: tuple((row.time, row.objective) for row in evaluations)}
+    for metric in evaluations[-1].metrics if evaluations else ():
+        metrics[metric] = tuple((row.time, row.metrics[metric]) for row in evaluations)
     peers = int(summary.get("peers", 0))
     return FinishedRun(
         f"{summary.get('policy')} on {summary.get('graph')}", True, peers, summary.get("engine") == "virtual",

@@ -1,4 +1,4 @@
-"""Graphs of peers: topologies by name, users' own edge lists, and how well a graph mixes."""
+"""Graphs of peers: named topologies, edge lists of your own, and properties such as the spectral gap."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from erasurehead._internal.arrays import Array
 from erasurehead._internal.text_parser import read
 from erasurehead.errors import InvalidArgument, check_count, invalid, listed, real
 
-_DRAWS = 200
-"""Number of draws of a random graph before it is given up as not connected."""
+_MAX_DRAWS = 200
+"""Number of draws of a random graph, none of which is connected, before an error is raised."""
 
-_DENSE = 1_500
-"""Number of peers up to which eigenvalues are computed from a dense matrix."""
+_MAX_DENSE = 1_500
+"""Largest number of peers whose eigenvalues are computed from a dense matrix."""
 
 
 @final
@@ -29,11 +29,11 @@ class Graph:
     Arguments:
         n_peers: number of peers, at least 2; they are numbered from 0.
         edges: pairs of neighbours, in any order and direction; stored ascending, the smaller number first.
-        name: its text, such as `"ring()"`.
-        labels: the user's names of the peers; empty for their numbers.
+        name: the text of the graph, such as `"ring()"`.
+        labels: the user's names of the peers; empty if they have none but their numbers.
 
     Raises:
-        InvalidArgument: if there is only one peer, an edge is a loop, occurs twice or names an unknown peer, or the
+        InvalidArgument: if there is only one peer, an edge is a loop, is duplicate or names an unknown peer, or the
             graph is not connected.
     """
 
@@ -44,7 +44,7 @@ class Graph:
 
     def __post_init__(self) -> None:
         if check_count("n_peers", self.n_peers) < 2:
-            raise invalid("n_peers", "must be at least 2, because one peer has nobody to average with", self.n_peers,
+            raise invalid("n_peers", "must be at least 2, as a single peer has nobody to average with", self.n_peers,
                           "train alone with `train` on an uncoded scheme")  # fmt: skip
         found: set[tuple[int, int]] = set()
         for edge in self.edges:
@@ -52,9 +52,11 @@ class Graph:
                 raise invalid("every edge", "must be a pair of peers", edge)
             low, high = sorted(_peer(end, self.n_peers) for end in edge)
             if low == high:
-                raise invalid("every edge", "must join two different peers", self._shown(edge), "leave self-loops out")
+                raise invalid(
+                    "every edge", "must join two different peers", self._edge_text(edge), "leave self-loops out"
+                )
             if (low, high) in found:
-                raise invalid("every edge", "must be named once", self._shown(edge), "leave duplicates out")
+                raise invalid("every edge", "must be named once", self._edge_text(edge), "leave duplicates out")
             found.add((low, high))
         object.__setattr__(self, "edges", tuple(sorted(found)))
         if len(parts := self.components(range(self.n_peers))) > 1:
@@ -64,7 +66,7 @@ class Graph:
                 f"{listed(alone)} to the others", "add an edge between the parts",
             )  # fmt: skip
 
-    def _shown(self, edge: Sequence[int]) -> str:
+    def _edge_text(self, edge: Sequence[int]) -> str:
         return "-".join(self.labels[end] if self.labels else str(end) for end in edge)
 
     @cached_property
@@ -88,41 +90,41 @@ class Graph:
             peers: the peers to consider.
             without: edges to ignore, the smaller number first.
         """
-        left, gone, parts = set(peers), set(without), list[list[int]]()
-        ways = [list[int]() for _ in range(self.n_peers)]
+        remaining, ignored, parts = set(peers), set(without), list[list[int]]()
+        adjacent = [list[int]() for _ in range(self.n_peers)]
         for low, high in self.edges:
-            if (low, high) not in gone:
-                ways[low].append(high)
-                ways[high].append(low)
-        while left:
-            reached = [min(left)]
-            left.remove(reached[0])
+            if (low, high) not in ignored:
+                adjacent[low].append(high)
+                adjacent[high].append(low)
+        while remaining:
+            reached = [min(remaining)]
+            remaining.remove(reached[0])
             for peer in reached:
-                for other in ways[peer]:
-                    if other in left:
-                        left.remove(other)
+                for other in adjacent[peer]:
+                    if other in remaining:
+                        remaining.remove(other)
                         reached.append(other)
             parts.append(sorted(reached))
         return parts
 
     @cached_property
     def cut_vertices(self) -> frozenset[int]:
-        """Peers without which the graph would be disconnected; they are never a leaf of a spanning tree."""
+        """Peers whose removal would disconnect the graph. They are not a leaf of any spanning tree."""
         return frozenset(int(peer) for peer in _networkx().articulation_points(self._as_networkx()))
 
     @cached_property
     def diameter(self) -> int:
-        """Number of hops between the two peers that are farthest apart."""
+        """Largest number of hops between two peers."""
         return int(_networkx().diameter(self._as_networkx()))
 
     @cached_property
     def spectral_gap(self) -> float:
-        """One minus the second largest modulus of an eigenvalue of the graph's Metropolis matrix.
+        """One minus the second largest modulus of an eigenvalue of the Metropolis matrix of the graph.
 
-        It tells how fast averaging alone makes the peers agree: their distance shrinks at least by `1 - gap` per step.
+        With averaging alone, the distance from consensus shrinks at least by the factor `1 - gap` per step.
         """
         weights = _metropolis(self)
-        if self.n_peers <= _DENSE:
+        if self.n_peers <= _MAX_DENSE:
             values = np.sort(np.abs(np.linalg.eigvalsh(weights.toarray())))
             return float(1.0 - values[-2])
         linalg: Any = importlib.import_module("scipy.sparse.linalg")
@@ -160,31 +162,30 @@ def _metropolis(graph: Graph) -> Any:
 
 
 def path(n_peers: int) -> Graph:
-    """Return a path: every peer has a neighbour on either side, except for the two at the ends."""
+    """Return a path, on which peers with consecutive numbers are neighbours."""
     return Graph(n_peers, tuple((peer, peer + 1) for peer in range(check_count("n_peers", n_peers) - 1)), "path()")
 
 
 def ring(n_peers: int) -> Graph:
-    """Return a ring; for two peers, the single edge between them."""
+    """Return a ring; with two peers, it is the single edge between them."""
     if check_count("n_peers", n_peers) < 3:
         return Graph(n_peers, path(n_peers).edges, "ring()")
     return Graph(n_peers, tuple((peer, (peer + 1) % n_peers) for peer in range(n_peers)), "ring()")
 
 
 def torus(n_peers: int, rows: int | None = None) -> Graph:
-    """Return a grid whose opposite sides are joined: four neighbours per peer.
+    """Return a grid with periodic boundaries, on which every peer has four neighbours.
 
     Arguments:
-        n_peers: number of peers: rows times columns, each at least 3.
-        rows: number of rows; by default such that the grid is as square as possible.
+        n_peers: number of peers, a product of rows and columns, each at least 3.
+        rows: number of rows; by default the one that makes the grid as square as possible.
     """
     n_peers = check_count("n_peers", n_peers)
     fitting = [count for count in range(3, n_peers // 3 + 1) if n_peers % count == 0]
     if rows is None:
         if not fitting:
             raise invalid("n_peers", "must be the product of at least 3 rows and 3 columns for a "
-            "torus", n_peers, "9, 12, 15 "
-                          "and 16 are")  # fmt: skip
+                          "torus", n_peers, "9, 12, 15 and 16 are")  # fmt: skip
         rows = min(fitting, key=lambda count: (abs(count - n_peers / count), count))
         name = "torus()"
     else:
@@ -224,11 +225,11 @@ def exponential(n_peers: int) -> Graph:
 
 
 def erdos_renyi(n_peers: int, p: float = 0.4, seed: int = 0) -> Graph:
-    """Return a random graph in which any two peers are neighbours with a probability, drawn until it is connected.
+    """Return a random graph in which each two peers are neighbours with equal probability, drawn until it is connected.
 
     Arguments:
         n_peers: number of peers, at least 2.
-        p: the probability, in (0, 1].
+        p: probability of each edge, in (0, 1].
         seed: seed of the draws.
     """
     if not 0.0 < real(p) <= 1.0:
@@ -238,7 +239,13 @@ def erdos_renyi(n_peers: int, p: float = 0.4, seed: int = 0) -> Graph:
 
 
 def random_regular(n_peers: int, degree: int = 4, seed: int = 0) -> Graph:
-    """Return a random graph in which every peer has the same number of neighbours, drawn until it is connected."""
+    """Return a random graph in which every peer has the same number of neighbours, drawn until it is connected.
+
+    Arguments:
+        n_peers: number of peers, at least 2.
+        degree: number of neighbours of each peer, 1 to n_peers - 1; even if n_peers is odd.
+        seed: seed of the draws.
+    """
     n_peers = check_count("n_peers", n_peers)
     check_count("degree", degree, 1, max(1, n_peers - 1))
     if n_peers * degree % 2:
@@ -258,7 +265,7 @@ def small_world(n_peers: int, neighbours: int = 4, rewired: float = 0.1, seed: i
     """
     n_peers = check_count("n_peers", n_peers)
     if check_count("neighbours", neighbours, 2, max(2, n_peers - 1)) % 2:
-        raise invalid("neighbours", "must be even, with as many on either side", neighbours)
+        raise invalid("neighbours", "must be even, half of them on either side", neighbours)
     if not 0.0 <= real(rewired) <= 1.0:
         raise invalid("rewired", "must lie in [0, 1]", rewired)
     name = f"small_world(neighbours={neighbours}, rewired={rewired}, seed={seed})"
@@ -272,23 +279,23 @@ def _connected(name: str, n_peers: int, seed: int, draw: Callable[[int], Any]) -
         return Graph(n_peers, ())
     check_count("seed", seed, at_least=0)
     networkx = _networkx()
-    for attempt in range(_DRAWS):
+    for attempt in range(_MAX_DRAWS):
         drawn = draw(seed + 1_000_003 * attempt)
         if networkx.is_connected(drawn):
             return Graph(n_peers, tuple((int(a), int(b)) for a, b in drawn.edges), name)
     raise invalid(
-        "the graph", "must be connected", f"{name} of {n_peers} peers, which fell apart in each of {_DRAWS} draws",
+        "the graph", "must be connected", f"{name} of {n_peers} peers, disconnected in each of {_MAX_DRAWS} draws",
         "take more edges",
     )  # fmt: skip
 
 
 def edges(pairs: Sequence[str | Sequence[Any]], peers: Sequence[Any] | None = None) -> Graph:
-    """Return the graph of a user's own edge list.
+    """Return the graph with the given edges.
 
     Arguments:
-        pairs: such as `["a-b", "b-c"]`, or pairs of names or numbers.
-        peers: all names, in the order in which the peers are numbered; by default those in the pairs, numbers
-            ascending, names in the order of first occurrence.
+        pairs: texts such as `["a-b", "b-c"]`, or pairs of names or numbers.
+        peers: the names of all peers, in the order in which they are numbered; by default those in the pairs: numbers
+            in ascending order, names in the order of their first occurrence.
 
     Raises:
         InvalidArgument: as for `Graph`, or if a pair names a peer that is not among `peers`.
@@ -335,7 +342,7 @@ _TOPOLOGIES: Mapping[str, Callable[..., Graph]] = {
     "random_regular": random_regular,
     "small_world": small_world,
 }
-"""The constructor for each name in the text of a topology, given the number of peers."""
+"""For each name in the text of a topology: the function that constructs it for a number of peers."""
 
 
 def parse_graph(text: str, n_peers: int) -> Graph:
@@ -357,7 +364,7 @@ def parse_graph(text: str, n_peers: int) -> Graph:
     except InvalidArgument as error:
         raise error.inside("graph", text) from None
     if made.n_peers != n_peers:
-        raise invalid("peers", f"must be {made.n_peers}, which is how many the edge list names", n_peers)
+        raise invalid("peers", f"must be {made.n_peers}, the number of peers in the edge list", n_peers)
     return made
 
 

@@ -1,4 +1,4 @@
-"""The weights with which neighbours average: symmetric and doubly stochastic for any links of a step."""
+"""Mixing weights, with which neighbours average: symmetric and doubly stochastic for any set of links."""
 
 from __future__ import annotations
 
@@ -14,36 +14,41 @@ from erasurehead.consensus.graphs import Graph
 from erasurehead.errors import InvalidArgument, invalid
 
 _EXACT = 1e-9
-"""Tolerance for the sums of a user's matrix."""
+"""Tolerance for the sums and the symmetry of a user's matrix."""
 
 
 class Mixing(ABC):
-    """The weight of a link, used by both of its ends. A peer's own weight is one minus the weights of its links.
+    """The mixing weight of each link. A peer's own weight is one minus the sum of the weights of its links.
 
-    A mixing of your own must return the same weight for both ends, at least 0, such that the weights of a peer's links
-    add up to at most one, on every subgraph of the graph.
+    Your own mixing must return the same weight, at least 0, for both ends of a link, such that the weights of a peer's
+    links add up to at most one, for every subset of the links of the graph.
     """
 
     name: ClassVar[str]
     needs_degrees: ClassVar[bool]
-    """Whether both ends tell each other how many links they have in the step: one more message per link."""
+    """Whether the weight depends on the degrees in the step, which takes one more message per link and direction."""
 
     @abstractmethod
     def weight(self, here: int, there: int, own_degree: int, other_degree: int) -> float:
         """Return the weight of a link.
 
         Arguments:
-            here, there: its ends.
-            own_degree: links of `here` in this step.
-            other_degree: links of `there` in this step.
+            here, there: the ends of the link.
+            own_degree: number of links of `here` in this step.
+            other_degree: number of links of `there` in this step.
         """
 
     def on(self, graph: Graph, links: Iterable[tuple[int, int]]) -> Mixing:
-        """Return the mixing for a graph whose links have changed, for example after a peer has left."""
+        """Return the mixing for other links, for example after a peer has left.
+
+        Arguments:
+            graph: the graph of all peers.
+            links: the present links, the smaller number first.
+        """
         return self
 
     def check(self, graph: Graph) -> None:
-        """Raise if the mixing does not fit a graph.
+        """Check that the mixing fits a graph.
 
         Raises:
             InvalidArgument: if it does not; the error says why.
@@ -54,7 +59,7 @@ class Mixing(ABC):
 @final
 @dataclass(frozen=True)
 class Metropolis(Mixing):
-    """`1 / (1 + max(degree, degree))`, of the links that the step has (Xiong et al., 2021; Metropolis-Hastings)."""
+    """Metropolis-Hastings weights, `1 / (1 + max(degree, degree))` by the degrees in a step (Xiong et al., 2021)."""
 
     name = "metropolis"
     needs_degrees = True
@@ -69,18 +74,18 @@ class Metropolis(Mixing):
 @final
 @dataclass(frozen=True)
 class MaxDegree(Mixing):
-    """`1 / (1 + greatest degree of the graph)` for every link: known in advance, and so without a message.
+    """`1 / (1 + largest degree of the graph)` for every link, which is known without a message.
 
     Arguments:
-        most: the greatest degree; 0 until `on` has set it.
+        degree: the largest degree; 0 until `on` has set it.
     """
 
-    most: int = 0
+    degree: int = 0
     name = "max_degree"
     needs_degrees = False
 
     def weight(self, here: int, there: int, own_degree: int, other_degree: int) -> float:
-        return 1.0 / (1.0 + self.most)
+        return 1.0 / (1.0 + self.degree)
 
     def on(self, graph: Graph, links: Iterable[tuple[int, int]]) -> Mixing:
         return MaxDegree(max(_degrees(graph.n_peers, links), default=0))
@@ -91,14 +96,14 @@ class MaxDegree(Mixing):
 
 @final
 class FixedMixing(Mixing):
-    """The weights of the whole graph for any links of a step; the rest remains with the peer.
+    """The same weight for a link in every step; the weights of missing links are added to the peer's own.
 
     Arguments:
         matrix: symmetric and doubly stochastic, shape (n_peers, n_peers), 0 where there is no link; None for the
             Metropolis weights of the whole graph.
 
     Raises:
-        InvalidArgument: if the matrix is not such a matrix.
+        InvalidArgument: if the matrix is not symmetric and doubly stochastic.
     """
 
     name = "fixed"
@@ -112,14 +117,14 @@ class FixedMixing(Mixing):
         return self._weights[(here, there) if here < there else (there, here)]
 
     def on(self, graph: Graph, links: Iterable[tuple[int, int]]) -> Mixing:
-        made, pairs = FixedMixing(), list(links)
-        made.matrix = self.matrix
+        bound, pairs = FixedMixing(), list(links)
+        bound.matrix = self.matrix
         if self.matrix is None:
             degrees = _degrees(graph.n_peers, pairs)
-            made._weights = {(a, b): 1.0 / (1.0 + max(degrees[a], degrees[b])) for a, b in pairs}
+            bound._weights = {(a, b): 1.0 / (1.0 + max(degrees[a], degrees[b])) for a, b in pairs}
         else:  # a link that was added since has no weight in the user's matrix
-            made._weights = {(a, b): float(self.matrix[a, b]) for a, b in pairs}
-        return made
+            bound._weights = {(a, b): float(self.matrix[a, b]) for a, b in pairs}
+        return bound
 
     def check(self, graph: Graph) -> None:
         if self.matrix is None:
@@ -176,7 +181,7 @@ def _degrees(n_peers: int, links: Iterable[tuple[int, int]]) -> list[int]:
 
 
 MIXINGS = {"metropolis": Metropolis, "max_degree": MaxDegree, "fixed": FixedMixing}
-"""The constructor for each name in the text of a mixing."""
+"""The class for each name in the text of a mixing."""
 
 
 def parse_mixing(text: str | Mixing) -> Mixing:
@@ -194,17 +199,17 @@ def parse_mixing(text: str | Mixing) -> Mixing:
 
 
 def mixed(own: Array, here: int, vectors: Sequence[tuple[int, float, Array]]) -> Array:
-    """Return the weighted mean of a peer's vector and its neighbours', summed in the order of the peers' numbers.
+    """Return the weighted mean of a peer's vector and those of its neighbours.
 
-    The fixed order makes equal arrivals give equal bits, whichever came first.
+    It is summed in the order of the peers' numbers, so that equal vectors give equal bits, whichever arrived first.
 
     Arguments:
-        own: the peer's own vector.
-        here: its number.
+        own: the peer's own vector, shape (n,).
+        here: number of the peer.
         vectors: neighbour, weight and vector of each link, ascending by neighbour.
 
     Returns:
-        A new array.
+        The mean, a new array of shape (n,).
 
     >>> mixed(np.array([4.0]), 1, [(0, 0.25, np.array([0.0])), (2, 0.25, np.array([8.0]))])
     array([4.])
@@ -228,11 +233,11 @@ def mixed(own: Array, here: int, vectors: Sequence[tuple[int, float, Array]]) ->
 
 
 def matrix_of(mixing: Mixing, graph: Graph, links: Iterable[tuple[int, int]]) -> Array:
-    """Return the mixing matrix of one step with the given realised links, shape (n_peers, n_peers).
+    """Return the mixing matrix of a step with the given realised links, shape (n_peers, n_peers).
 
     Arguments:
-        mixing: the weights.
-        graph: the graph with all links.
+        mixing: the mixing weights.
+        graph: the graph of all peers.
         links: the links of the step, the smaller number first.
 
     Raises:
@@ -241,8 +246,8 @@ def matrix_of(mixing: Mixing, graph: Graph, links: Iterable[tuple[int, int]]) ->
     pairs, bound = sorted(set(links)), mixing.on(graph, graph.edges)
     for pair in pairs:
         if pair not in graph.edges:
-            said = f"There is no link {pair[0]}-{pair[1]} in {graph}."
-            raise InvalidArgument("links", f"must be of {graph}", pair, sentence=said)
+            sentence = f"There is no link {pair[0]}-{pair[1]} in {graph}."
+            raise InvalidArgument("links", f"must be of {graph}", pair, sentence=sentence)
     degrees = _degrees(graph.n_peers, pairs)
     matrix = np.zeros((graph.n_peers,) * 2)
     for a, b in pairs:

@@ -1,4 +1,4 @@
-"""The common part of all peers, whatever they wait for: model, work, measured speed, leaving and coming back."""
+"""The base class of all peers, whatever their policy: model, gradients, measured speed, view changes and rejoins."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from erasurehead.consensus.mixing import Mixing, mixed
 from erasurehead.consensus.views import View
 from erasurehead.optimizers.schedules import Schedule
 
-_MEMORY_OF_SPEED = 0.3
-"""Weight of the newest step in a peer's measured speed."""
+_SMOOTHING = 0.3
+"""Weight of the newest step in the moving average of the seconds per step."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What a peer is constructed from.
+    """The arguments from which a peer is constructed.
 
     Attributes:
-        peer: its number.
-        view: the view of the network.
-        mixing: the mixing for that view.
+        peer: number of the peer.
+        view: its first view of the network.
+        mixing: the mixing weights for that view.
         algorithm: how its model moves.
         rate: step size by the peer's own steps.
-        x: its first model, the same for all.
-        preempt: whether work that nobody waits for any more is dropped; otherwise it is finished.
+        x: its first model, shape (n_parameters,); the same for all peers.
+        preempt: whether a gradient that nobody waits for any more is dropped; otherwise it is finished.
         seed: seed of the policy's random choices.
-        policy: the policy of the peer.
-        steps: number of steps it has taken before; more than 0 for a peer that has come back on a new worker.
+        policy: its policy.
+        steps: number of steps that its earlier incarnations have taken; 0 if it has not crashed.
     """
 
     peer: int
@@ -50,14 +50,14 @@ class Setup:
 
 
 class LocalPeer(Peer):
-    """A peer that computes, offers its result, and mixes when its policy says so.
+    """A peer that computes a gradient, offers the resulting vector, and mixes when its policy says so.
 
-    The peer of your own policy implements `offer`, `on_message` and `settle`, calls `finish` with the realised links,
-    and lists the attributes that it remembers in `kept`.
+    The peer of a policy of your own implements `offer`, `on_message` and `settle`, calls `finish` with the realised
+    links, and lists the attributes that are part of its state in `checkpointed`.
     """
 
-    kept: tuple[str, ...] = ()
-    """Attributes, plain data and arrays, that a checkpoint must hold in addition to those of every peer."""
+    checkpointed: tuple[str, ...] = ()
+    """Names of further attributes, plain data and arrays, that a checkpoint must contain."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -71,10 +71,10 @@ class LocalPeer(Peer):
         self.steps = self.attempts = setup.steps
         self.begun = 0.0
         self.ready: float | None = None
-        self.usual = float("nan")
+        self.mean_seconds = float("nan")
         self.vector: Array = setup.x
-        self.awaited: dict[int, tuple[int, Array | None]] = {}  # after coming back: neighbours' rounds and models
-        self.joining = False
+        self.pending_models: dict[int, tuple[int, Array | None]] = {}  # of a rejoin: neighbours' rounds and models
+        self.rejoining = False
 
     @property
     def model(self) -> Array:
@@ -92,8 +92,8 @@ class LocalPeer(Peer):
 
     def on_work(self, gradient: Array) -> None:
         self.ready = now = self.port.now()
-        took = now - self.begun
-        self.usual = took if self.usual != self.usual else self.usual + _MEMORY_OF_SPEED * (took - self.usual)
+        took, mean = now - self.begun, self.mean_seconds
+        self.mean_seconds = took if mean != mean else mean + _SMOOTHING * (took - mean)
         self.vector = self.algorithm.step(self.memory, gradient, self.setup.rate(self.steps))
         self.offer()
 
@@ -102,22 +102,22 @@ class LocalPeer(Peer):
         """Offer the new `vector` to the neighbours."""
 
     def pace(self) -> float:
-        """Return the measured seconds of a step; at least those of the current step so far."""
+        """Return the measured seconds of a gradient: a moving average, or those of the current one if more."""
         elapsed = 0.0 if self.ready is not None else self.port.now() - self.begun
-        return elapsed if self.usual != self.usual or elapsed > self.usual else self.usual
+        return elapsed if self.mean_seconds != self.mean_seconds or elapsed > self.mean_seconds else self.mean_seconds
 
     def finish(self, links: Sequence[tuple[int, float, Array]], round: int, hops: int = 0) -> None:
         """Mix, record the step, and start the next one.
 
         Arguments:
-            links: neighbour, weight and vector of each realised link, ascending.
-            round: the round of the mixing.
+            links: neighbour, weight and vector of each realised link, ascending by neighbour.
+            round: the round in which it mixes.
             hops: number of consecutive messages that the decision took.
         """
         assert self.ready is not None
         if links:
-            made = mixed(self.vector, self.peer, links)
-            self.algorithm.adopt(self.memory, made, self.setup.rate(self.steps))
+            average = mixed(self.vector, self.peer, links)
+            self.algorithm.adopt(self.memory, average, self.setup.rate(self.steps))
         else:
             self.algorithm.adopt(self.memory, self.vector, self.setup.rate(self.steps))
         step = MixedStep(
@@ -128,116 +128,128 @@ class LocalPeer(Peer):
         self.port.mixed(step)
         self.start()
 
-    def look(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> tuple[int, ...]:
-        """Adopt a new view of the network, and return the neighbours that are gone."""
+    def adopt_view(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> tuple[int, ...]:
+        """Adopt a new view of the network.
+
+        Arguments:
+            gone, sides, number: as for `on_view_change`.
+
+        Returns:
+            The former neighbours that are no longer neighbours, ascending.
+        """
         before = self.neighbours
         self.view = self.view.changed(gone, sides, number)
         self.neighbours = self.view.neighbours[self.peer]
         self.mixing = self.setup.mixing.on(self.view.graph, self.view.links)
         return tuple(peer for peer in before if peer not in self.neighbours)
 
-    def on_change(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> None:
-        lost = self.look(gone, sides, number)
-        if self.joining:
+    def on_view_change(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> None:
+        lost = self.adopt_view(gone, sides, number)
+        if self.rejoining:
             for peer in lost:
-                self.awaited.pop(peer, None)
-            self._join()
+                self.pending_models.pop(peer, None)
+            self._finish_rejoin()
             return
         for peer in lost:
-            self.forget(peer)
+            self.on_neighbour_gone(peer)
         for peer in self.neighbours:
-            self.repeat(peer)
+            self.resend(peer)
 
-    def repeat(self, peer: int) -> None:
-        """Repeat to a neighbour what holds: it is new, or messages from before a change may have been lost.
+    def resend(self, peer: int) -> None:
+        """Resend to a neighbour what still holds, such as the current offer.
 
-        Called for all neighbours after each change. Hearing something twice must change nothing.
+        Called for each neighbour after each view change, as it may be new, or earlier messages may have been lost.
+        Handling a message twice must change nothing.
         """
         return
 
-    def forget(self, peer: int) -> None:
-        """A neighbour is gone: do not wait for anything from it."""
+    def on_neighbour_gone(self, peer: int) -> None:
+        """Stop waiting for a peer that is no longer a neighbour."""
         return
 
-    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int, port: Port) -> None:
+    def on_rejoin(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int, port: Port) -> None:
         self.port = port
-        self.look(gone, sides, number)
-        for name, value in vars(type(self)(self.setup)).items():  # everything that it was about to do is dropped
-            if name in self.kept:
+        self.adopt_view(gone, sides, number)
+        for name, value in vars(type(self)(self.setup)).items():  # the policy's state is reset
+            if name in self.checkpointed:
                 setattr(self, name, value)
-        self.ready, self.joining = None, True
-        self.awaited = dict.fromkeys(self.neighbours, (-1, None))
+        self.ready, self.rejoining = None, True
+        self.pending_models = dict.fromkeys(self.neighbours, (-1, None))
         for peer in self.neighbours:
             self.port.send(peer, Message("join"))
-        self._join()
+        self._finish_rejoin()
 
-    def joined(self, sender: int, message: Message) -> bool:
-        """Serve peers that come back; return whether the message was about that."""
+    def handle_rejoin(self, sender: int, message: Message) -> bool:
+        """Handle a message of the rejoin protocol; return whether it was one.
+
+        A peer that rejoins asks its neighbours for their models by `join`, which they answer by `model`.
+        """
         if message.tag == "join":
             self.port.send(sender, Message("model", self.round, (), self.model))
             return True
         if message.tag == "model":
-            if self.joining and sender in self.awaited:
-                self.awaited[sender] = (message.round, message.vector)
-                self._join()
+            if self.rejoining and sender in self.pending_models:
+                self.pending_models[sender] = (message.round, message.vector)
+                self._finish_rejoin()
             return True
-        if self.joining and message.vector is not None and self.awaited.get(sender, (0, message))[1] is None:
+        if self.rejoining and message.vector is not None and self.pending_models.get(sender, (0, message))[1] is None:
             self.port.send(sender, Message("join"))  # newer vectors may have replaced the requested model
         return False
 
-    def _join(self) -> None:
-        """Start over at the mean of the neighbours' models, when all of them have arrived."""
-        models = [vector for _, (_, vector) in sorted(self.awaited.items())]
+    def _finish_rejoin(self) -> None:
+        """Once the models of all neighbours have arrived, start training at their mean."""
+        models = [vector for _, (_, vector) in sorted(self.pending_models.items())]
         if any(vector is None for vector in models):
             return
         if models:
             self.memory = self.algorithm.begin(np.mean(np.array(models), axis=0))
-            self.round = max(self.round, *(round for round, _ in self.awaited.values()))
-        self.joining, self.awaited = False, {}
+            self.round = max(self.round, *(round for round, _ in self.pending_models.values()))
+        self.rejoining, self.pending_models = False, {}
         self.start()
 
-    _COMMON = ("round", "steps", "attempts", "begun", "ready", "usual", "vector", "joining")
+    _COMMON = ("round", "steps", "attempts", "begun", "ready", "mean_seconds", "vector", "rejoining")
 
     def state(self) -> dict[str, Any]:
-        kept = {name: _plain(getattr(self, name)) for name in (*self._COMMON, *self.kept)}
-        awaited = [[peer, round, vector] for peer, (round, vector) in self.awaited.items()]
+        attributes = {name: _to_plain(getattr(self, name)) for name in (*self._COMMON, *self.checkpointed)}
+        pending_models = [[peer, round, vector] for peer, (round, vector) in self.pending_models.items()]
         return {
-            "kept": kept, "memory": dict(self.memory), "awaited": awaited, "gone": sorted(self.view.gone),
-            "sides": [sorted(side) for side in self.view.sides], "number": self.view.number,
+            "attributes": attributes, "memory": dict(self.memory), "pending_models": pending_models,
+            "gone": sorted(self.view.gone), "sides": [sorted(side) for side in self.view.sides],
+            "number": self.view.number,
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any], port: Port) -> None:
         self.port = port
         gone, sides = frozenset(state["gone"]), tuple(frozenset(side) for side in state["sides"])
         if state["number"]:
-            self.look(gone, sides, int(state["number"]))
-        for name, value in state["kept"].items():
-            setattr(self, name, _lively(value))
+            self.adopt_view(gone, sides, int(state["number"]))
+        for name, value in state["attributes"].items():
+            setattr(self, name, _from_plain(value))
         self.memory = {name: np.asarray(vector) for name, vector in state["memory"].items()}
         if self.vector.shape == self.memory["x"].shape and (self.vector == self.memory["x"]).all():
             self.vector = self.memory["x"]
-        self.awaited = {int(peer): (int(round), vector) for peer, round, vector in state["awaited"]}
+        self.pending_models = {int(peer): (int(round), vector) for peer, round, vector in state["pending_models"]}
 
 
 _MAP, _SET, _TUPLE = "map", "set", "tuple"
 
 
-def _plain(value: Any) -> Any:
-    """Convert what peers remember to plain data that preserves mappings with numbers as keys, sets and tuples."""
+def _to_plain(value: Any) -> Any:
+    """Convert values of attributes to plain data that preserves mappings with numbers as keys, sets and tuples."""
     if isinstance(value, dict):
-        return {_MAP: [[_plain(key), _plain(item)] for key, item in value.items()]}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return {_MAP: [[_to_plain(key), _to_plain(item)] for key, item in value.items()]}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if isinstance(value, frozenset | set):
-        return {_SET: [_plain(item) for item in sorted(value)]}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return {_SET: [_to_plain(item) for item in sorted(value)]}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if isinstance(value, tuple):
-        return {_TUPLE: [_plain(item) for item in value]}  # pyright: ignore[reportUnknownVariableType]
+        return {_TUPLE: [_to_plain(item) for item in value]}  # pyright: ignore[reportUnknownVariableType]
     return value
 
 
-def _lively(value: Any) -> Any:
+def _from_plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         (kind, items), *_ = value.items()  # pyright: ignore[reportUnknownVariableType]
         if kind == _MAP:
-            return {_lively(key): _lively(item) for key, item in items}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        inner = [_lively(item) for item in items]  # pyright: ignore[reportUnknownVariableType]
+            return {_from_plain(key): _from_plain(item) for key, item in items}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        inner = [_from_plain(item) for item in items]  # pyright: ignore[reportUnknownVariableType]
         return frozenset(inner) if kind == _SET else tuple(inner)
     return value

@@ -1,4 +1,4 @@
-"""Pictures of a run without a coordinator: which peers were left out when, what it saved, how the models agreed."""
+"""Pictures of runs without a coordinator: links and backup workers over time, loss and distance from consensus."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LINKS, PROGRESS = "links", "consensus"
 """The names of the pictures, without suffixes."""
 
 _WORK, _WAIT = "#0072B2", "#E69F00"
-_NOBODY = "#D9D9D9"
+_NO_STEPS = "#D9D9D9"
 _BINS = 60
-_MOST_PEERS = 40
-"""Number of peers up to which they are drawn one by one."""
+_MAX_LABELLED = 40
+"""Largest number of peers that are drawn one by one."""
 
 
 def draw_links(
@@ -31,11 +31,14 @@ def draw_links(
     """Draw the graph, the links over time, and the activity of the peers.
 
     Arguments:
-        graph: who is whose neighbour.
+        graph: the graph of peers.
         rows: the rows of the run, at least one.
         title: title of the picture.
         folder: folder for the files.
-        formats: formats, among `png`, `svg`, `pdf`.
+        formats: file formats, among `png`, `svg`, `pdf`.
+
+    Returns:
+        The paths of the files.
     """
     with canvas.drawing():
         figure = canvas.new_figure(13.0, 8.4, title)
@@ -55,23 +58,26 @@ def draw_progress(
     best: float | None = None,
     formats: Sequence[str] = ("png", "svg"),
 ) -> list[Path]:
-    """Draw the mean model's loss and the distance from consensus against time, and the time of a step, by policy.
+    """Draw loss of the mean model and distance from consensus over time, and the time of a step, by policy.
 
     Arguments:
         runs: evaluations of the mean model, by policy.
         seconds: mean seconds per step of a peer, by policy.
         title: title of the picture.
         folder: folder for the files.
-        best: the least objective, relative to which losses are drawn; None to draw them as they are.
-        formats: formats, among `png`, `svg`, `pdf`.
+        best: an objective that is subtracted from all losses, such as the minimum; None to draw them as they are.
+        formats: file formats, among `png`, `svg`, `pdf`.
+
+    Returns:
+        The paths of the files.
     """
     with canvas.drawing():
         figure = canvas.new_figure(14.0, 4.6, title)
         loss, distance, step = figure.subplots(1, 3)
-        looks = [canvas.look(index + 1) for index in range(len(runs))]
-        for (name, means), look in zip(runs.items(), looks, strict=True):
+        styles = [canvas.run_style(index + 1) for index in range(len(runs))]
+        for (name, means), line_style in zip(runs.items(), styles, strict=True):
             times = [row.time for row in means]
-            style = {"color": look.colour, "linestyle": look.line, "linewidth": 1.8, "label": name}
+            style = {"color": line_style.colour, "linestyle": line_style.line, "linewidth": 1.8, "label": name}
             loss.plot(times, [row.objective - (best or 0.0) for row in means], **style)
             distance.plot(times[1:], [row.distance for row in means[1:]], **style)
         loss.set_title("Loss of the mean model" if best is None else "Gap of the mean model's loss")
@@ -80,25 +86,27 @@ def draw_progress(
         distance.set_ylabel("root mean square distance")
         for axes in (loss, distance):
             axes.set_xlabel("seconds of the clock")
-            if any((np.asarray(line.get_ydata()) > 0.0).any() for line in axes.get_lines()):  # else all agree, always
+            if any((np.asarray(line.get_ydata()) > 0.0).any() for line in axes.get_lines()):  # else models always agree
                 axes.set_yscale("log")
                 canvas.plain_ticks(axes.yaxis)
             axes.grid(color=FAINT, linewidth=0.5)
         if len(runs) > 1:
             loss.legend(fontsize=9)
-        canvas.named_bars(step, list(runs), [seconds[name] for name in runs], [look.colour for look in looks], "s")
+        canvas.named_bars(
+            step, list(runs), [seconds[name] for name in runs], [line_style.colour for line_style in styles], "s"
+        )
         step.set_title("Time of a step")
         step.set_xlabel("seconds of the clock")
         return canvas.save(figure, folder, PROGRESS, formats)
 
 
-def _places(n_peers: int) -> Array:
+def _positions(n_peers: int) -> Array:
     angles = 2.0 * math.pi * np.arange(n_peers) / n_peers + math.pi / 2.0
     return np.column_stack([np.cos(angles), np.sin(angles)])
 
 
-def _used(graph: Graph, rows: Sequence[PeerRow]) -> dict[tuple[int, int], float]:
-    """Return, for each link, the fraction of its ends' steps in which it was realised."""
+def _link_usage(graph: Graph, rows: Sequence[PeerRow]) -> dict[tuple[int, int], float]:
+    """Return for each link the fraction of the steps of its ends in which it was realised."""
     met = dict.fromkeys(graph.edges, 0)
     steps = np.zeros(graph.n_peers)
     for row in rows:
@@ -109,7 +117,7 @@ def _used(graph: Graph, rows: Sequence[PeerRow]) -> dict[tuple[int, int], float]
     return {pair: count / max(1.0, float(steps[pair[0]] + steps[pair[1]])) for pair, count in met.items()}
 
 
-def _paces(graph: Graph, rows: Sequence[PeerRow]) -> Array:
+def _seconds_per_gradient(graph: Graph, rows: Sequence[PeerRow]) -> Array:
     took: list[list[float]] = [[] for _ in range(graph.n_peers)]
     for row in rows:
         took[row.peer].append(row.ready - row.begin)
@@ -117,15 +125,15 @@ def _paces(graph: Graph, rows: Sequence[PeerRow]) -> Array:
 
 
 def _graph(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
-    places, paces = _places(graph.n_peers), _paces(graph, rows)
-    for (low, high), share in _used(graph, rows).items():
-        ends = places[[low, high]]
+    positions, seconds = _positions(graph.n_peers), _seconds_per_gradient(graph, rows)
+    for (low, high), share in _link_usage(graph, rows).items():
+        ends = positions[[low, high]]
         axes.plot(*ends.T, color=_WORK, linewidth=0.6 + 5.0 * share, alpha=0.25 + 0.75 * min(1.0, share), zorder=1)
-    axes.scatter(*places.T, s=260, c=[_tint(pace, paces) for pace in paces], edgecolors=INK, zorder=2)
-    if graph.n_peers <= _MOST_PEERS:
-        for peer, place in enumerate(places):
+    axes.scatter(*positions.T, s=260, c=[_fill_colour(own, seconds) for own in seconds], edgecolors=INK, zorder=2)
+    if graph.n_peers <= _MAX_LABELLED:
+        for peer, position in enumerate(positions):
             name = graph.labels[peer] if graph.labels else str(peer)
-            axes.annotate(name, place, ha="center", va="center", fontsize=9, zorder=3)
+            axes.annotate(name, position, ha="center", va="center", fontsize=9, zorder=3)
     axes.set_title("Links, by use (slow peers orange)")
     axes.set_xlim(-1.25, 1.25)
     axes.set_ylim(-1.2, 1.2)
@@ -133,23 +141,23 @@ def _graph(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
     axes.set_axis_off()
 
 
-def _tint(pace: float, paces: Array) -> str:
-    usual = float(np.nanmedian(paces))
-    return FAINT if math.isnan(pace) else _WAIT if pace > 1.8 * usual else "white"
+def _fill_colour(own_seconds: float, seconds: Array) -> str:
+    median = float(np.nanmedian(seconds))
+    return FAINT if math.isnan(own_seconds) else _WAIT if own_seconds > 1.8 * median else "white"
 
 
 def _links_over_time(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
     end, bins = _end(rows), _bins(rows)
-    known = {pair: number for number, pair in enumerate(sorted({*graph.edges, *_used(graph, rows)}))}
+    known = {pair: number for number, pair in enumerate(sorted({*graph.edges, *_link_usage(graph, rows)}))}
     met, steps = np.zeros((len(known), bins)), np.zeros((graph.n_peers, bins))
     for row in rows:
-        place = min(bins - 1, int(bins * row.end / end))
-        steps[row.peer, place] += 1
+        index = min(bins - 1, int(bins * row.end / end))
+        steps[row.peer, index] += 1
         for other in row.links:
-            met[known[min(row.peer, other), max(row.peer, other)], place] += 1
+            met[known[min(row.peer, other), max(row.peer, other)], index] += 1
     both = np.array([steps[low] + steps[high] for low, high in known])
     shares = np.divide(met, both, out=np.full_like(met, np.nan), where=both > 0)
-    axes.set_facecolor(_NOBODY)
+    axes.set_facecolor(_NO_STEPS)
     image = axes.imshow(
         shares, aspect="auto", cmap="Blues", vmin=0.0, vmax=1.0, extent=(0.0, end, len(known) - 0.5, -0.5),
         interpolation="nearest",
@@ -183,12 +191,12 @@ def _backups(axes: Axes, rows: Sequence[PeerRow]) -> None:
     middle = (np.arange(bins) + 0.5) * end / bins
     bottom = np.zeros(bins)
     for number in range(most + 1):
-        depth = number / most
-        colour = tuple((1.0 - depth) * np.array([0.84, 0.91, 0.97]) + depth * np.array([0.84, 0.37, 0.0]))
+        shade = number / most
+        colour = tuple((1.0 - shade) * np.array([0.84, 0.91, 0.97]) + shade * np.array([0.84, 0.37, 0.0]))
         label = str(number) if most < 8 or number in (0, most // 2, most) else None
         axes.bar(middle, shares[number], width=end / bins, bottom=bottom, color=colour, label=label)
         bottom += shares[number]
-    axes.set_facecolor(_NOBODY)
+    axes.set_facecolor(_NO_STEPS)
     axes.set_ylim(0.0, 1.0)
     axes.set_xlim(0.0, end)
     axes.set_title("Backup workers: neighbours not waited for")
@@ -201,7 +209,7 @@ def _gantt(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
     steps = sorted(row.end - row.begin for row in rows)
     begin = 0.4 * max(row.end for row in rows)
     end = begin + (14.0 * steps[len(steps) // 2] or _end(rows))
-    shown = range(min(graph.n_peers, _MOST_PEERS))
+    shown = range(min(graph.n_peers, _MAX_LABELLED))
     for row in rows:
         if row.end < begin or row.begin > end or row.peer not in shown:
             continue
@@ -217,7 +225,7 @@ def _gantt(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
 
 
 def draw_run(run: ConsensusRun, title: str, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
-    """Draw both pictures of one run whose rows were kept."""
+    """Draw both pictures of one run; see `draw_links` and `draw_progress`. The first one needs `run.rows`."""
     drawn = draw_links(run.graph, run.rows, title, folder, formats) if run.rows else []
     return [*drawn, *draw_progress({run.policy: run.means}, {run.policy: run.seconds_per_step}, title, folder,
                                    formats=formats)]  # fmt: skip

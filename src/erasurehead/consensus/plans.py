@@ -1,4 +1,4 @@
-"""Plans of runs without a coordinator: checked before anything starts."""
+"""Plans of runs without a coordinator, checked before anything starts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.consensus.algorithms import Algorithm, parse_algorithm
 from erasurehead.consensus.contract import Peer
-from erasurehead.consensus.faults import Trouble, check_troubles
+from erasurehead.consensus.faults import PeerFault, check_faults
 from erasurehead.consensus.graphs import Graph, parse_graph
 from erasurehead.consensus.mixing import FixedMixing, Mixing, parse_mixing
 from erasurehead.consensus.peers import Setup
@@ -29,23 +29,23 @@ from erasurehead.problems.base import Problem
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """The part of a plan that does not depend on the problem: how peers are connected, wait and move.
+    """The part of a plan that does not depend on the problem.
 
     Attributes:
-        graph: who is whose neighbour.
-        policy: whom a peer waits for.
+        graph: the links between peers.
+        policy: which neighbours a peer waits for.
         mixing: the weights with which neighbours average.
-        algorithm: how a model moves.
-        rate: step size, as a function of a peer's own steps.
-        delays: delays of the peers' work.
-        late: what happens to work that nobody waits for any more.
+        algorithm: how a peer's model moves.
+        rate: step size, by a peer's own steps.
+        delays: delays of the gradients.
+        late: what happens to a gradient that nobody waits for any more: it is finished or dropped.
         rows_every: seconds of the clock after which the next row of the delays applies; None for one row per step.
-        seconds_per_step: seconds that are added to each gradient, on the virtual clock.
-        latency: seconds that a message takes, on the virtual clock.
-        troubles: faults of peers and their network.
-        notice: seconds until a fault is noticed.
-        orphans: whether the samples of a peer that left are left out, or taken over by its neighbours.
-        seed: seed of batches, and of the policy's random choices.
+        seconds_per_step: on the virtual clock, seconds that are added to each gradient.
+        latency: on the virtual clock, seconds that each message takes.
+        faults: faults of peers and of the network.
+        notice: seconds until the other peers notice a crash or a network partition.
+        orphans: whether the samples of a peer that is gone are left out, or taken over by its neighbours.
+        seed: seed of mini-batches, and of the policy's random choices.
     """
 
     graph: Graph
@@ -58,7 +58,7 @@ class Terms:
     rows_every: float | None
     seconds_per_step: float
     latency: float
-    troubles: tuple[Trouble, ...]
+    faults: tuple[PeerFault, ...]
     notice: float
     orphans: Literal["out", "taken over"]
     seed: int
@@ -66,12 +66,12 @@ class Terms:
 
 @dataclass(frozen=True, eq=False)
 class ConsensusPlan(Terms):
-    """A checked plan of a run; nothing has started.
+    """A checked plan of a run without a coordinator.
 
     Attributes:
         problem: what is minimised.
-        shares: the samples of each peer.
-        batch: number of samples per gradient; None for all of a peer's.
+        shares: the samples of each peer at the beginning.
+        batch: number of samples per gradient; None for all samples of a peer.
         x: the first model of all peers, shape (n_parameters,).
     """
 
@@ -85,7 +85,7 @@ class ConsensusPlan(Terms):
 
         Arguments:
             number: number of the peer.
-            steps: number of steps that an earlier peer with this number has taken.
+            steps: number of steps that its earlier incarnations have taken; 0 if it has not crashed.
         """
         setup = Setup(
             number, self._view, self._mixing, self.algorithm, self.rate, self.x, self.late == "preempt", self.seed,
@@ -102,7 +102,7 @@ class ConsensusPlan(Terms):
         return self.mixing.on(self.graph, self.graph.edges)
 
     def peers(self) -> list[Peer]:
-        """Return new peers, which have not begun."""
+        """Return a new peer for each number."""
         return [self.peer(number) for number in range(self.graph.n_peers)]
 
 
@@ -122,13 +122,13 @@ def plan(
     rows_every: float | None = None,
     seconds_per_step: float = 0.0,
     latency: float = 0.0,
-    faults: Sequence[Trouble] = (),
+    faults: Sequence[PeerFault] = (),
     notice: float = 0.0,
     orphans: Literal["out", "taken over"] = "out",
     seed: int = 0,
     initial: Array | None = None,
 ) -> ConsensusPlan:
-    """Check everything that a run consists of; see `train` for the arguments.
+    """Return the plan of a run; see `train` and `ConsensusPlan` for the arguments.
 
     Raises:
         InvalidArgument: if an argument is invalid; the error names it.
@@ -160,19 +160,19 @@ def check_terms(
     rows_every: float | None,
     seconds_per_step: float,
     latency: float,
-    faults: Sequence[Trouble],
+    faults: Sequence[PeerFault],
     notice: float,
     orphans: Literal["out", "taken over"],
     seed: int,
 ) -> Terms:
-    """Check all that does not depend on the problem; `plan` has the defaults, and `train` describes the arguments.
+    """Check the arguments of `plan` that do not depend on the problem, and return them in their final form.
 
     Raises:
         InvalidArgument: if an argument is invalid; the error names it.
     """
-    chosen, weights = parse_policy(policy), parse_mixing(mixing)
+    parsed_policy, weights = parse_policy(policy), parse_mixing(mixing)
     try:
-        chosen.check(graph)
+        parsed_policy.check(graph)
     except InvalidArgument as error:
         raise error.inside("policy", str(policy)) from None
     weights.check(graph)
@@ -187,19 +187,19 @@ def check_terms(
     for name, value in (("seconds_per_step", seconds_per_step), ("latency", latency), ("notice", notice)):
         if not (math.isfinite(real(value)) and value >= 0.0):
             raise invalid(name, "must be a finite number of seconds of at least 0", value)
-    troubles = check_troubles(faults, graph)
-    if troubles and isinstance(weights, FixedMixing) and weights.matrix is not None:
+    checked_faults = check_faults(faults, graph)
+    if checked_faults and isinstance(weights, FixedMixing) and weights.matrix is not None:
         raise invalid("mixing", "must not be a matrix of your own where peers leave", str(weights), "metropolis() "
                       "works on any graph")  # fmt: skip
     return Terms(
-        graph, chosen, weights, parse_algorithm(algorithm), as_schedule(rate), model, late, rows_every,
-        float(seconds_per_step), float(latency), troubles, float(notice), orphans,
+        graph, parsed_policy, weights, parse_algorithm(algorithm), as_schedule(rate), model, late, rows_every,
+        float(seconds_per_step), float(latency), checked_faults, float(notice), orphans,
         check_count("seed", seed, at_least=0),
     )  # fmt: skip
 
 
 def _graph(graph: Graph | str, peers: int | None, problem: Problem) -> Graph:
-    if peers is not None and check_count("peers", peers) > problem.n_samples:  # before a graph of millions is drawn
+    if peers is not None and check_count("peers", peers) > problem.n_samples:  # checked before a huge graph is drawn
         raise invalid("peers", f"must be at most the number of training samples, {problem.n_samples}", peers,
                       "each peer has at least one")  # fmt: skip
     if isinstance(graph, str):

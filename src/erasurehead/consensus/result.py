@@ -1,4 +1,4 @@
-"""What training without a coordinator returns."""
+"""The result of training without a coordinator."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.consensus.graphs import Graph
-from erasurehead.consensus.joint import JointConnectivity
-from erasurehead.consensus.rows import MeanRow, PeerRow, TroubleRow
+from erasurehead.consensus.joint_connectivity import JointConnectivity
+from erasurehead.consensus.rows import MeanRow, PeerRow, ViewChangeRow
 from erasurehead.consensus.shares import Shares
 from erasurehead.errors import check_count
 from erasurehead.training.result import Status
@@ -23,20 +23,20 @@ class ConsensusRun:
 
     Attributes:
         policy: text of the policy.
-        graph: who was whose neighbour.
-        models: models of the peers at the end, shape (n_peers, n_parameters).
-        there: the peers that were present at the end.
-        means: evaluations of the mean model, at the beginning, along the way and at the end.
+        graph: the graph of peers.
+        models: models of all peers at the end, shape (n_peers, n_parameters); the last ones of those that are gone.
+        present: the peers that were present at the end.
+        means: evaluations of the mean model: at the beginning, during the run and at the end.
         rows: one per step of a peer, in the order in which they ended; empty if they were not kept.
-        troubles: what happened to the network.
+        view_changes: changes of the network that peers have noticed.
         steps: total number of steps of all peers.
-        seconds: seconds of the clock.
-        messages: number of messages sent; `vectors` of them carried a model, the others a few numbers.
+        seconds: duration of the run, in seconds of the clock.
+        messages: total number of messages sent; `vectors` of them carried a model, the others only a few numbers.
         vectors: see `messages`.
         gradient_seconds: processor seconds spent on gradients, on the virtual clock.
-        joint: when the union of the realised graphs was connected.
-        status: how it ended: finished, interrupted, or failed, if nothing could happen any more.
-        stopped: why training ended before its last step, in words; empty if it did not.
+        joint: the windows in which the union of the realised graphs became connected.
+        status: how the run ended: finished, interrupted, or failed (if all peers were gone or waiting for ever).
+        stopped: why the run ended before its last step; empty if it did not.
         state: the state from which `train(resume=...)` continues bit for bit; None if it was not requested.
         shares: the samples of each peer at the end.
     """
@@ -44,10 +44,10 @@ class ConsensusRun:
     policy: str
     graph: Graph
     models: Array
-    there: list[int]
+    present: list[int]
     means: list[MeanRow] = field(default_factory=list[MeanRow])
     rows: list[PeerRow] = field(default_factory=list[PeerRow])
-    troubles: list[TroubleRow] = field(default_factory=list[TroubleRow])
+    view_changes: list[ViewChangeRow] = field(default_factory=list[ViewChangeRow])
     steps: int = 0
     seconds: float = 0.0
     messages: int = 0
@@ -68,10 +68,13 @@ class ConsensusRun:
     @property
     def x(self) -> Array:
         """The mean of the models of all present peers, shape (n_parameters,)."""
-        return self.models[self.there].mean(axis=0)
+        return self.models[self.present].mean(axis=0)
 
     def model(self, peer: int | None = None) -> Array:
-        """Return one model of the run, shape (n_parameters,): the mean, or that of a peer, its last one if it is gone.
+        """Return a model of the run, shape (n_parameters,).
+
+        Arguments:
+            peer: number of a peer, for its model at the end, or its last one if it is gone; None for the mean model.
 
         Raises:
             InvalidArgument: if there is no such peer.
@@ -80,24 +83,24 @@ class ConsensusRun:
             return self.x
         return self.models[check_count("peer", peer, 0, self.graph.n_peers - 1)]
 
-    def apart(self, peer: int | None = None) -> float:
-        """Return the Euclidean distance of a peer's model from the mean; 0 for None, the mean itself."""
+    def distance_from_mean(self, peer: int | None = None) -> float:
+        """Return the Euclidean distance of a peer's model from the mean model; 0 for None, which is the mean model."""
         return float(np.linalg.norm(self.model(peer) - self.x))
 
     @property
     def distance(self) -> float:
-        """Root mean square distance of the peers' models from their mean: how far they are from consensus."""
-        return distance_of(self.models[self.there])
+        """Root mean square distance of the present peers' models from their mean: the distance from consensus."""
+        return distance_of(self.models[self.present])
 
     @property
     def objective(self) -> float:
-        """The objective of the mean model over all training data."""
+        """The objective of the mean model at the end, over all training data."""
         return self.means[-1].objective
 
     @property
     def seconds_per_step(self) -> float:
         """Mean seconds of the clock per step of a peer."""
-        return self.seconds * len(self.there) / self.steps if self.steps else math.nan
+        return self.seconds * len(self.present) / self.steps if self.steps else math.nan
 
     @property
     def backups(self) -> float:
@@ -105,22 +108,22 @@ class ConsensusRun:
         return float(np.mean([row.backups for row in self.rows])) if self.rows else math.nan
 
     def time_to(self, objective: float) -> float | None:
-        """Return the seconds after which the mean model first had at most a given objective; None if it never had.
+        """Return the time at which the mean model reached a given objective, in seconds; None if it never did.
 
-        Between two evaluations, the time is interpolated, by the logarithm of the excess.
+        The time is interpolated linearly between two evaluations.
         """
         before: MeanRow | None = None
         for row in self.means:
             if row.objective <= objective:
                 if before is None or not before.objective > objective:
                     return row.time
-                share = (before.objective - objective) / (before.objective - row.objective)
-                return before.time + share * (row.time - before.time)
+                fraction = (before.objective - objective) / (before.objective - row.objective)
+                return before.time + fraction * (row.time - before.time)
             before = row
         return None
 
     def summary(self) -> dict[str, Any]:
-        """Return the figures of the whole run, as plain data."""
+        """Return the figures of the whole run as plain data, as `summary.json` has them."""
         last = self.means[-1]
         return {
             "policy": self.policy, "graph": str(self.graph), "peers": self.graph.n_peers, "steps": self.steps,
@@ -128,9 +131,9 @@ class ConsensusRun:
             "first_objective": self.means[0].objective, "distance": last.distance, "metrics": dict(last.metrics),
             "messages": self.messages, "messages_with_models": self.vectors,
             "messages_per_step": self.messages / self.steps if self.steps else math.nan, "backups": self.backups,
-            "spectral_gap": self.graph.spectral_gap, "there": self.there,
+            "spectral_gap": self.graph.spectral_gap, "present": self.present,
             "joint_steps": self.joint.longest if self.joint and self.joint.windows else None,
-            "gone": [peer for peer in range(self.graph.n_peers) if peer not in self.there], "stopped": self.stopped,
+            "gone": [peer for peer in range(self.graph.n_peers) if peer not in self.present], "stopped": self.stopped,
         }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The records of a run without a coordinator: a row per step of a peer, and evaluations of the mean model."""
+"""Rows of the records of a run without a coordinator: steps of peers, evaluations of the mean model, view changes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class PeerRow:
     Attributes:
         peer: number of the peer.
         step: number of its step, counted from 0.
-        round: the round in which it mixed; the peer's own step if the policy has no rounds of the network.
+        round: the round in which it mixed; the number of the step if the policy has no rounds of the whole network.
         begin: when it began to compute, in seconds since training began.
         ready: when its gradient was ready, in seconds since training began.
-        end: when it had mixed; it waited from `ready` until then.
+        end: when it had mixed, in seconds since training began; it waited from `ready` until then.
         links: neighbours that it averaged with, ascending.
-        weights: their weights; the rest, up to one, is the peer's own.
-        backups: neighbours that it did not wait for.
+        weights: their mixing weights; one minus their sum is the peer's own weight.
+        backups: number of neighbours that it did not wait for.
         hops: number of consecutive messages that the decision took.
     """
 
@@ -38,7 +38,13 @@ class PeerRow:
 
     @classmethod
     def of(cls, peer: int, end: float, step: MixedStep) -> PeerRow:
-        """Return the row of a step that has just ended."""
+        """Return the row of a step.
+
+        Arguments:
+            peer: number of the peer.
+            end: when the step ended, in seconds since training began.
+            step: the step.
+        """
         return cls(
             peer, step.step, step.round, step.begun, step.ready, end, list(step.links), list(step.weights),
             step.backups, step.hops,
@@ -56,10 +62,10 @@ class MeanRow:
     Attributes:
         step: mean number of steps per peer.
         time: seconds since training began.
-        objective: objective of the mean model over all training data, penalty included.
-        distance: root mean square distance of the peers' models from it.
+        objective: objective of the mean model over all training data, including the penalty.
+        distance: root mean square distance of the peers' models from the mean model.
         metrics: metrics on the test samples; empty if they were not requested.
-        peers: the peers that were present.
+        peers: number of present peers.
     """
 
     step: float
@@ -75,23 +81,23 @@ class MeanRow:
 
 
 @dataclass(frozen=True)
-class TroubleRow:
-    """A change of the network.
+class ViewChangeRow:
+    """A new view of the network: peers have left or rejoined, or a network partition has begun or healed.
 
     Attributes:
-        time: when the remaining peers noticed it.
-        gone: the peers that were gone by then.
-        sides: the sides of a cut; empty for none.
-        knitted: links that were added because the graph was disconnected.
-        shares: what happened to the samples of peers that are gone: `"out"`, or `"taken over"`; empty if none is.
-        noticed: for deaths, which neighbour noticed which peer's, and when, in seconds since training began; the
-            others were told by these.
+        time: when the change was first noticed, in seconds since training began.
+        gone: the peers that are gone.
+        sides: the sides of a network partition; empty for none.
+        added_links: links that were added to reconnect the graph.
+        shares: what happens to the samples of the peers that are gone: `"out"` or `"taken over"`; empty if none is.
+        noticed: for each detected death: the detecting neighbour, the dead peer, and when, in seconds since training
+            began; these neighbours have told the other peers.
     """
 
     time: float
     gone: list[int]
     sides: list[list[int]] = field(default_factory=list[list[int]])
-    knitted: list[list[int]] = field(default_factory=list[list[int]])
+    added_links: list[list[int]] = field(default_factory=list[list[int]])
     shares: str = ""
     noticed: list[tuple[int, int, float]] = field(default_factory=list[tuple[int, int, float]])
 

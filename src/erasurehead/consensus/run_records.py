@@ -1,4 +1,4 @@
-"""The records of a run without a coordinator while it is running, whatever runs its peers."""
+"""The records of a run without a coordinator while it is running, on the virtual clock or on an engine."""
 
 from __future__ import annotations
 
@@ -8,56 +8,56 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.consensus.conduct import Conduct
-from erasurehead.consensus.joint import JointConnectivity
+from erasurehead.consensus.joint_connectivity import JointConnectivity
 from erasurehead.consensus.plans import ConsensusPlan
 from erasurehead.consensus.result import ConsensusRun, distance_of
-from erasurehead.consensus.rows import MeanRow, PeerRow, TroubleRow
-from erasurehead.consensus.shares import Holdings
+from erasurehead.consensus.rows import MeanRow, PeerRow, ViewChangeRow
+from erasurehead.consensus.shares import SampleOwnership
+from erasurehead.consensus.training_options import TrainingOptions
 from erasurehead.consensus.views import View
 from erasurehead.errors import Diverged
 from erasurehead.training.notices import Notice
 
-_WINDOW = 100
-"""Steps per peer after which a union of graphs that is not connected is reported."""
+_WARN_AFTER = 100
+"""Steps per peer after which the user is warned that the union of the graphs is still not connected."""
 
 
 @final
 class RunRecords:
-    """Rows, evaluations of the mean model, faults, and the current holders of samples.
+    """The rows of a run: steps, evaluations of the mean model and view changes; and who holds which samples now.
 
     Arguments:
-        made: the plan.
-        conduct: what to keep, and which hooks watch.
+        plan: the plan.
+        options: what to record, and the callbacks.
 
     Attributes:
-        run: the run that is returned at the end.
-        holdings: the samples of each peer.
-        joint: when the union of the realised graphs was connected.
+        run: the run, as it is returned at the end.
+        ownership: the samples that each peer holds now.
+        joint: the windows in which the union of the realised graphs became connected.
     """
 
-    def __init__(self, made: ConsensusPlan, conduct: Conduct) -> None:
-        self.made, self.conduct = made, conduct
-        self.holdings = Holdings(made.graph, made.shares, made.orphans)
-        self.joint = JointConnectivity(made.graph.n_peers)
-        self.run = ConsensusRun(str(made.policy), made.graph, np.empty((0, 0)), [], joint=self.joint)
-        self._said = False
+    def __init__(self, plan: ConsensusPlan, options: TrainingOptions) -> None:
+        self.plan, self.options = plan, options
+        self.ownership = SampleOwnership(plan.graph, plan.shares, plan.orphans)
+        self.joint = JointConnectivity(plan.graph.n_peers)
+        self.run = ConsensusRun(str(plan.policy), plan.graph, np.empty((0, 0)), [], joint=self.joint)
+        self._warned = False
 
     def begin(self) -> None:
-        """Tell the watchers that training begins."""
-        for watcher in self.conduct.watchers:
-            watcher.on_begin(self.made, self.conduct.steps)
+        """Call `on_begin` of the callbacks."""
+        for callback in self.options.callbacks:
+            callback.on_begin(self.plan, self.options.steps)
 
     def step(self, row: PeerRow) -> None:
-        """Record a step of a peer; steps are reported in the order in which they ended."""
+        """Record a step of a peer. Must be called in the order in which the steps ended."""
         if row.links:
             self.joint.add(row.peer, row.links, row.end)
-        if self.conduct.records:
+        if self.options.records:
             self.run.rows.append(row)
-        for watcher in self.conduct.watchers:
-            watcher.on_step(row)
+        for callback in self.options.callbacks:
+            callback.on_step(row)
 
-    def look(self, models: Array, steps: int, time: float) -> MeanRow:
+    def evaluate(self, models: Array, steps: int, time: float) -> MeanRow:
         """Evaluate the mean model.
 
         Arguments:
@@ -68,61 +68,66 @@ class RunRecords:
         Raises:
             Diverged: if it, its objective or its distance from the peers' models is not finite.
         """
-        mean, problem, n_peers = models.mean(axis=0), self.made.problem, self.made.graph.n_peers
+        mean, problem, n_peers = models.mean(axis=0), self.plan.problem, self.plan.graph.n_peers
         finite = np.isfinite(mean).all()
         objective, distance = (problem.objective(mean), distance_of(models)) if finite else (np.nan, np.nan)
         if not np.isfinite([objective, distance]).all():
             raise Diverged("The peers' models are no longer finite: the rate is too large.")
-        measured = problem.metrics(mean) if self.conduct.metrics else {}
+        measured = problem.metrics(mean) if self.options.metrics else {}
         row = MeanRow(steps / n_peers, time, objective, distance, measured, len(models))
         self.run.means.append(row)
-        for watcher in self.conduct.watchers:
-            watcher.on_mean(row)
-        if not self._said and self.joint.open_steps > _WINDOW:
-            self._said = True
+        for callback in self.options.callbacks:
+            callback.on_mean(row)
+        if not self._warned and self.joint.open_steps > _WARN_AFTER:
+            self._warned = True
             text = (
-                f"In the last {_WINDOW} steps, the links in use have not connected all peers: some learn nothing from"
-                " the data of others. Wait for more neighbours."
+                f"In the last {_WARN_AFTER} steps, the links in use have not connected all peers: some learn nothing "
+                "from the data of others. Wait for more neighbours."
             )
-            self.notice(Notice("not_connected", data={"steps": _WINDOW}, text=text, time=time))
+            self.notice(Notice("not_connected", data={"steps": _WARN_AFTER}, text=text, time=time))
         return row
 
     def notice(self, notice: Notice) -> None:
-        """Pass a notice to the watchers."""
-        for watcher in self.conduct.watchers:
-            watcher.on_notice(notice)
+        """Pass a notice to the callbacks."""
+        for callback in self.options.callbacks:
+            callback.on_notice(notice)
 
-    def trouble(
+    def view_change(
         self,
         time: float,
         gone: frozenset[int],
         sides: Sequence[frozenset[int]],
         noticed: Sequence[tuple[int, int, float]] = (),
     ) -> bool:
-        """Record which peers are gone now, and cuts; return whether samples have changed hands.
+        """Record a new view of the network.
 
         Arguments:
-            time: when it was first noticed.
+            time: when the change was first noticed, in seconds since training began.
             gone: all peers that are gone.
-            sides: the sides of a cut.
-            noticed: which neighbour noticed which peer's death, and when.
+            sides: the sides of a network partition; empty for none.
+            noticed: for each detected death: the detecting neighbour, the dead peer, and when.
+
+        Returns:
+            Whether samples have moved between peers.
         """
-        moved = self.holdings.change(gone)
-        self.joint.change(self.made.graph.n_peers - len(gone), time)
-        shares = "" if not gone else "taken over" if self.made.orphans == "taken over" else "out"
-        knitted = View(self.made.graph, gone, tuple(sides)).knitted
-        row = TroubleRow(time, sorted(gone), [sorted(side) for side in sides], [list(link) for link in knitted], shares,
-                         list(noticed))  # fmt: skip
-        self.run.troubles.append(row)
-        for watcher in self.conduct.watchers:
-            watcher.on_trouble(row)
+        moved = self.ownership.update(gone)
+        self.joint.reset(self.plan.graph.n_peers - len(gone), time)
+        shares = "" if not gone else "taken over" if self.plan.orphans == "taken over" else "out"
+        added_links = View(self.plan.graph, gone, tuple(sides)).added_links
+        row = ViewChangeRow(
+            time, sorted(gone), [sorted(side) for side in sides], [list(link) for link in added_links], shares,
+            list(noticed),
+        )  # fmt: skip
+        self.run.view_changes.append(row)
+        for callback in self.options.callbacks:
+            callback.on_view_change(row)
         return moved
 
     def state(self) -> dict[str, Any]:
         """Return everything that `restore` needs, as plain data."""
-        return {**self.holdings.state(), "joint": self.joint.state()}
+        return {**self.ownership.state(), "joint": self.joint.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned."""
-        self.holdings.restore(state)
+        self.ownership.restore(state)
         self.joint.restore(state["joint"])

@@ -1,4 +1,4 @@
-"""Which peer holds which samples: even or label-skewed splits; what happens to those of a peer that leaves."""
+"""Which peer holds which samples: even and label-skewed splits, and the samples of peers that are gone."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Shares: TypeAlias = tuple[IntArray, ...]
 @final
 @dataclass(frozen=True)
 class Split:
-    """How samples are dealt out to peers.
+    """How the samples are split among the peers.
 
     Arguments:
-        alpha: parameter of the Dirichlet distribution of each class over peers: the smaller, the fewer classes a peer
-            sees; None for an even split of shuffled samples.
+        alpha: concentration of the Dirichlet distribution of each class over the peers: the smaller, the fewer classes
+            a peer has; None for an even split of shuffled samples.
         seed: seed of the shuffling and of the Dirichlet draws.
     """
 
@@ -47,10 +47,10 @@ class Split:
         """
         rng = stream("shares", self.seed)
         if self.alpha is None:
-            made = [np.sort(part) for part in np.array_split(rng.permutation(problem.n_samples), n_peers)]
+            parts = [np.sort(part) for part in np.array_split(rng.permutation(problem.n_samples), n_peers)]
         else:
-            made = self._skewed(problem, n_peers, rng)
-        return checked_shares(made, problem.n_samples, n_peers, str(self))
+            parts = self._skewed(problem, n_peers, rng)
+        return checked_shares(parts, problem.n_samples, n_peers, str(self))
 
     def _skewed(self, problem: Problem, n_peers: int, rng: np.random.Generator) -> list[IntArray]:
         labels: Any = getattr(problem, "labels", None)
@@ -83,17 +83,17 @@ def even(seed: int = 0) -> Split:
 
 
 def dirichlet(alpha: float = 0.3, seed: int = 0) -> Split:
-    """Return the split in which each class is distributed over peers by a Dirichlet law (Hsu, Qi and Brown, 2019).
+    """Return the split in which each class is spread over the peers by a Dirichlet draw (Hsu, Qi and Brown, 2019).
 
     Arguments:
-        alpha: greater than 0: the smaller, the fewer classes most of a peer's samples are from.
+        alpha: concentration, greater than 0: the smaller, the fewer classes most of a peer's samples are from.
         seed: seed of the draws, at least 0.
     """
     return Split(alpha, seed)
 
 
 SPLITS: Mapping[str, Callable[..., Split]] = {"even": even, "dirichlet": dirichlet}
-"""The constructor for each name in the text of a split."""
+"""The function for each name in the text of a split."""
 
 
 def parse_split(text: str | Split) -> Split:
@@ -102,35 +102,42 @@ def parse_split(text: str | Split) -> Split:
 
 
 def checked_shares(shares: Sequence[Any], n_samples: int, n_peers: int, by: str = "shares") -> Shares:
-    """Check shares, and return them as arrays.
+    """Check shares, and return them as sorted arrays.
+
+    Arguments:
+        shares: the samples of each peer.
+        n_samples: number of samples of the problem.
+        n_peers: number of peers.
+        by: the argument that errors about empty shares name.
 
     Raises:
-        InvalidArgument: if there is not one per peer, a peer has no data, or a sample does not exist or is held twice.
+        InvalidArgument: if there is not one share per peer, one is empty, or a sample does not exist or is held twice.
     """
     if len(shares) != n_peers:
         raise invalid("shares", f"must be {n_peers}, one per peer", len(shares))
-    made = [np.sort(np.asarray(share, dtype=np.int64)) for share in shares]
-    if empty := [peer for peer, share in enumerate(made) if not len(share)]:
+    arrays = [np.sort(np.asarray(share, dtype=np.int64)) for share in shares]
+    if empty := [peer for peer, share in enumerate(arrays) if not len(share)]:
         raise invalid(
             by, "must give every peer at least one sample", f"none for {listed(empty)} ({n_samples} samples, "
             f"{n_peers} peers)", "take more data, fewer peers, a larger alpha or another seed",
         )  # fmt: skip
-    every = np.concatenate(made)
+    every = np.concatenate(arrays)
     if len(np.unique(every)) < len(every) or every.min() < 0 or every.max() >= n_samples:
         raise invalid("shares", f"must hold samples 0 to {n_samples - 1}, each with one peer at most", "others")
-    return tuple(made)
+    return tuple(arrays)
 
 
 class LocalGradients:
-    """Stochastic gradients of the peers' own objectives, whose mean over the peers is the objective of all their data.
+    """Stochastic gradients of the peers' local objectives, whose mean over the peers is the objective.
 
-    A peer's gradient is that of the mean loss over its samples, times the number of peers, times the fraction of all
-    samples that it holds, plus the penalty: so shares of unequal size count in proportion.
+    The local objective of a peer is the mean loss over its samples, times the number of present peers, times the
+    fraction of all samples that it holds, plus the penalty: so samples count the same, however they are split.
 
     Arguments:
         problem: what is minimised.
         shares: the samples of each peer.
-        batch: number of samples per gradient, drawn with replacement from (seed, peer, step); None for all of a peer's.
+        batch: number of samples per gradient, drawn with replacement from (seed, peer, step); None for all samples of
+            the peer.
         seed: seed of the draws.
 
     Raises:
@@ -154,73 +161,88 @@ class LocalGradients:
             raise invalid("penalty", "must have a gradient everywhere for peers, which average models", self._penalty,
                           "take L2")  # fmt: skip
         self.problem, self.batch, self.seed = problem, batch, check_count("seed", seed, at_least=0)
-        self._by_samples = problem if sampled else None  # a look at its methods takes as long as a small gradient
+        self._by_samples = problem if sampled else None  # isinstance of a protocol takes as long as a small gradient
         self.assign(shares)
 
     def assign(self, shares: Shares) -> None:
-        """Reassign the samples; peers without any are not present."""
+        """Set which samples each peer holds; peers without any count as absent.
+
+        Raises:
+            DataError: if no peer has any samples.
+        """
         self.shares = shares
-        total, there = sum(map(len, shares)), sum(1 for share in shares if len(share))
+        total, present = sum(map(len, shares)), sum(1 for share in shares if len(share))
         if not total:
             raise DataError("No peer has any data left.")
-        self.factors = np.array([len(share) * there / total for share in shares])
+        self.factors = np.array([len(share) * present / total for share in shares])
         self._counts = np.array([len(share) for share in shares], dtype=np.int64)
         self._starts = np.concatenate([[0], np.cumsum(self._counts)[:-1]])
-        self._every = np.concatenate(shares)
-        self._held: dict[int, Any] = {}
+        self._all_samples = np.concatenate(shares)
+        self._shards: dict[int, Any] = {}
 
     def gradients(self, peers: Sequence[int], models: Array, steps: Sequence[int]) -> Array:
-        """Return gradients of several peers, each the same bit for bit whatever other peers are computed with it.
+        """Return gradients of several peers. Each is the same bit for bit, whichever peers are in the same call.
 
         Arguments:
             peers: the peers.
             models: their models, shape (len(peers), n_parameters).
-            steps: numbers from which batches are drawn.
+            steps: the step of each, from which its mini-batch is drawn.
 
         Returns:
-            Shape (len(peers), n_parameters), the penalty included.
+            The gradients, including that of the penalty, shape (len(peers), n_parameters).
         """
-        who = np.asarray(peers, dtype=np.int64)
+        numbers = np.asarray(peers, dtype=np.int64)
         if self._by_samples is not None:
-            found = self._sampled(self._by_samples, who, models, np.asarray(steps, dtype=np.int64))
+            found = self._of_samples(self._by_samples, numbers, models, np.asarray(steps, dtype=np.int64))
         else:
-            each = zip(who.tolist(), models, steps, strict=True)
-            found = np.stack([self._whole(peer, model, step) for peer, model, step in each])
+            each = zip(numbers.tolist(), models, steps, strict=True)
+            found = np.stack([self._of_share(peer, model, step) for peer, model, step in each])
         if self._penalty.smooth:
             for own, model in zip(found, models, strict=True):
                 own += self._penalty.gradient(model)
         return found
 
-    def _sampled(self, problem: Sampled, who: IntArray, models: Array, steps: IntArray) -> Array:
-        factors = self.factors[who][:, None]
+    def _of_samples(self, problem: Sampled, numbers: IntArray, models: Array, steps: IntArray) -> Array:
+        factors = self.factors[numbers][:, None]
         if self.batch is not None:
-            places = _draw(self.seed, who, steps, self.batch)
-            counts = self._counts[who][:, None].astype(np.uint64)
-            rows = self._every[self._starts[who][:, None] + ((places * counts) >> np.uint64(32)).astype(np.int64)]
+            draws = _draw(self.seed, numbers, steps, self.batch)
+            counts = self._counts[numbers][:, None].astype(np.uint64)
+            rows = self._all_samples[
+                self._starts[numbers][:, None] + ((draws * counts) >> np.uint64(32)).astype(np.int64)
+            ]
             return problem.sample_gradients(models, rows) * factors
         found = np.empty_like(models)
-        for count in np.unique(self._counts[who]).tolist():  # those with equally many samples go together
-            own = np.flatnonzero(self._counts[who] == count)
-            rows = self._every[self._starts[who[own]][:, None] + np.arange(count)]
+        for count in np.unique(self._counts[numbers]).tolist():  # peers with equally many samples share one call
+            own = np.flatnonzero(self._counts[numbers] == count)
+            rows = self._all_samples[self._starts[numbers[own]][:, None] + np.arange(count)]
             found[own] = problem.sample_gradients(models[own], rows)
         return found * factors
 
-    def _whole(self, peer: int, model: Array, step: int) -> Array:
+    def _of_share(self, peer: int, model: Array, step: int) -> Array:
         rows = self.shares[peer]
-        if peer not in self._held:
+        if peer not in self._shards:
             cuts = np.flatnonzero(np.diff(rows) != 1) + 1
-            runs = [slice(int(part[0]), int(part[-1]) + 1) for part in np.split(rows, cuts)]
-            self._held[peer] = self.problem.shard(runs)
-        shard, found = self._held[peer], np.zeros(self.problem.n_parameters)
-        there = slice(None) if shard.support is None else shard.support
+            ranges = [slice(int(part[0]), int(part[-1]) + 1) for part in np.split(rows, cuts)]
+            self._shards[peer] = self.problem.shard(ranges)
+        shard, gradient = self._shards[peer], np.zeros(self.problem.n_parameters)
+        support = slice(None) if shard.support is None else shard.support
         local = np.empty(self.problem.n_parameters if shard.support is None else len(shard.support))
         shard.combine(shard.take(model), np.ones(shard.n_tasks), int(step), local)
-        found[there] = local
-        return found * (self.problem.n_samples / len(rows) * self.factors[peer])
+        gradient[support] = local
+        return gradient * (self.problem.n_samples / len(rows) * self.factors[peer])
 
 
 def _draw(seed: int, peers: IntArray, steps: IntArray, count: int) -> Any:
-    """Return 32 random bits for each peer and sample of a batch: splitmix64 of (seed, peer, step, sample)."""
+    """Return 32 random bits for each sample of each peer's mini-batch: splitmix64 of (seed, peer, step, sample).
+
+    Arguments:
+        seed: seed of the draws.
+        peers, steps: the peers and their steps, shape (n,).
+        count: number of samples of a batch.
+
+    Returns:
+        Shape (n, count), uint64.
+    """
     key = (int(seed) * 0x9E3779B97F4A7C15 + 0xD1B54A32D192ED03) & (2**64 - 1)
     with np.errstate(over="ignore"):
         own = scrambled(peers.astype(np.uint64) * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(key))
@@ -230,48 +252,52 @@ def _draw(seed: int, peers: IntArray, steps: IntArray, count: int) -> Any:
         )
 
 
-def taken_over(shares: Shares, leaver: int, heirs: Sequence[int]) -> Shares:
-    """Return the shares after the neighbours of a peer that left have divided its samples among themselves.
+def taken_over(shares: Shares, gone_peer: int, successors: Sequence[int]) -> Shares:
+    """Return the shares after the samples of a peer that is gone were divided among its successors.
 
     Raises:
-        InvalidArgument: if there is no heir.
+        InvalidArgument: if there are no successors.
     """
-    if not heirs:
-        said = f"No peer is left to take over the data of peer {leaver}."
-        raise InvalidArgument("heirs", "must be one or more", heirs, sentence=said)
-    made = list(shares)
-    for heir, part in zip(heirs, np.array_split(shares[leaver], len(heirs)), strict=True):
-        made[heir] = np.sort(np.concatenate([made[heir], part]))
-    made[leaver] = np.empty(0, dtype=np.int64)
-    return tuple(made)
+    if not successors:
+        sentence = f"No peer is left to take over the data of peer {gone_peer}."
+        raise InvalidArgument("successors", "must be one or more", successors, sentence=sentence)
+    updated = list(shares)
+    for successor, part in zip(successors, np.array_split(shares[gone_peer], len(successors)), strict=True):
+        updated[successor] = np.sort(np.concatenate([updated[successor], part]))
+    updated[gone_peer] = np.empty(0, dtype=np.int64)
+    return tuple(updated)
 
 
-class Holdings:
-    """The holders of samples as peers leave and come back: they depend only on which peers are gone now.
+class SampleOwnership:
+    """Which peer holds which samples now. It depends only on which peers are gone, and not on the order of changes.
 
     Arguments:
-        graph: the graph, whose neighbours take over.
+        graph: the graph of all peers.
         shares: the initial shares.
-        orphans: whether the samples of a peer that left are left out, or taken over by its neighbours.
+        orphans: whether the samples of a peer that is gone are left out, or taken over by its neighbours.
 
     Attributes:
-        shares: the current samples of each peer; empty for those that are gone.
+        shares: the samples that each peer holds now; empty for peers that are gone.
         gone: the peers that are gone.
     """
 
     def __init__(self, graph: Graph, shares: Shares, orphans: Literal["out", "taken over"]) -> None:
-        self._graph, self._first, self._orphans = graph, shares, orphans
+        self._graph, self._initial, self._orphans = graph, shares, orphans
         self.shares, self.gone = shares, frozenset[int]()
 
-    def change(self, gone: frozenset[int]) -> bool:
-        """Record which peers are gone now; return whether samples have changed hands."""
+    def update(self, gone: frozenset[int]) -> bool:
+        """Set which peers are gone.
+
+        Returns:
+            Whether the shares have changed.
+        """
         if gone == self.gone:
             return False
-        shares = self._first
+        shares = self._initial
         for peer in sorted(gone):
-            heirs = self._heirs(peer, gone)
-            if self._orphans == "taken over" and heirs:
-                shares = taken_over(shares, peer, heirs)
+            successors = self._successors(peer, gone)
+            if self._orphans == "taken over" and successors:
+                shares = taken_over(shares, peer, successors)
             else:
                 shares = tuple(
                     np.empty(0, dtype=np.int64) if other == peer else share for other, share in enumerate(shares)
@@ -279,8 +305,11 @@ class Holdings:
         self.shares, self.gone = shares, gone
         return True
 
-    def _heirs(self, peer: int, gone: frozenset[int]) -> list[int]:
-        """Return the heirs of a peer that left: its neighbours; where these are gone, theirs, and so on; ascending."""
+    def _successors(self, peer: int, gone: frozenset[int]) -> list[int]:
+        """Return which peers take over from a peer that is gone, ascending.
+
+        They are its neighbours; in place of neighbours that are gone, too, the neighbours of these, and so on.
+        """
         reached, found = [peer], set[int]()
         for one in reached:
             for other in self._graph.neighbours[one]:
@@ -292,7 +321,7 @@ class Holdings:
 
     def state(self) -> dict[str, Any]:
         """Return everything that `restore` needs, as plain data."""
-        return {"orphaned": sorted(self.gone), "shares": [] if self.shares is self._first else list(self.shares)}
+        return {"orphaned": sorted(self.gone), "shares": [] if self.shares is self._initial else list(self.shares)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned."""

@@ -1,4 +1,4 @@
-"""`consensus.train`: peers that train one model by averaging with each other."""
+"""`consensus.train`: peers that train one model by averaging their models with each other's."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]  # ships none
 
 from erasurehead._internal.arrays import Array
-from erasurehead.consensus.conduct import Conduct
 from erasurehead.consensus.contract import MixedStep
+from erasurehead.consensus.engine_run import EngineRun
 from erasurehead.consensus.graphs import Graph
-from erasurehead.consensus.live import LiveRun
 from erasurehead.consensus.plans import ConsensusPlan, plan
 from erasurehead.consensus.policies import Policy
 from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.rows import MeanRow, PeerRow
 from erasurehead.consensus.run_records import RunRecords
 from erasurehead.consensus.shares import LocalGradients
+from erasurehead.consensus.training_options import TrainingOptions
 from erasurehead.consensus.views import View
 from erasurehead.consensus.virtual import VirtualClock
 from erasurehead.engines.base import Engine
@@ -29,9 +29,9 @@ from erasurehead.optimizers.schedules import Schedule
 from erasurehead.problems.base import Problem
 
 ENGINES = ("virtual", "processes", "mpi")
-"""The engines for peers."""
+"""Names of the engines that run peers."""
 
-_CONDUCT = frozenset(field.name for field in fields(Conduct))
+_OPTIONS = frozenset(field.name for field in fields(TrainingOptions))
 
 
 def train(
@@ -47,47 +47,53 @@ def train(
 ) -> ConsensusRun:
     """Train without a coordinator.
 
-    Every peer has its own model and its own share of the data; it takes a gradient step and averages with those of its
-    neighbours that the policy makes it wait for.
+    Every peer has its own model and its own share of the data. In each step, it takes a gradient step and averages its
+    model with those of the neighbours that the policy makes it wait for.
 
     Arguments:
-        problem: what is minimised, over all data together.
-        graph: who is whose neighbour, or its text, such as `"ring()"`, with `peers`.
-        policy: whom a peer waits for, or its text: `full()`, `static(wait_for=2)`, `dynamic()` (cb-DyBW),
-            `local()`, `bounded_staleness()`, `pairwise()` (AD-PSGD).
+        problem: what is minimised, over the data of all peers.
+        graph: the links between peers: a graph, or its text, such as `"ring()"`, together with `peers`.
+        policy: which neighbours a peer waits for: a policy, or its text: `full()`, `static(wait_for=2)`, `dynamic()`
+            (cb-DyBW), `local()`, `bounded_staleness()`, `pairwise()` (AD-PSGD).
         steps: number of steps of each peer, on average.
-        rate: step size or schedule, by a peer's own steps.
+        rate: step size, or a schedule of it by a peer's own steps.
         peers: number of peers, if the graph is a text.
-        engine: `"virtual"`, the virtual clock; `"processes"`, `"mpi"`, or an engine whose workers can write to each
-            other: real peers, which sit out their delays.
+        engine: `"virtual"` for the virtual clock; `"processes"`, `"mpi"`, or an engine whose workers can send messages
+            to each other, for real peers, which sit out their delays.
         settings: of the plan (see `ConsensusPlan`): `algorithm`, `mixing`, `split` (or the samples of each peer),
             `batch`, `delays`, `late`, `rows_every`, `seconds_per_step`, `latency`, `faults`, `notice`, `orphans`,
-            `seed`, `initial`; and how it is carried out (see `Conduct`): `evaluate_every`, `metrics`, `records`,
-            `until`, `target`, `watchers`, `resume`, `keep_state`, `stop`.
+            `seed`, `initial`; and of the run (see `TrainingOptions`): `evaluate_every`, `metrics`, `records`, `until`,
+            `target`, `callbacks`, `resume`, `keep_state`, `stop`.
 
     Returns:
-        The run: `x` is the mean model.
+        The run; its `x` is the mean model.
 
     Raises:
-        InvalidArgument: if something does not fit, before anything starts.
+        InvalidArgument: if an argument is invalid; raised before anything starts.
         EngineError: if peers cannot run on the engine, or one of them failed.
-        Diverged: if the models are not finite any more.
+        Diverged: if a model is no longer finite.
     """
-    conduct = Conduct(steps=steps, **{name: settings.pop(name) for name in _CONDUCT & settings.keys()})
-    return carry_out(plan(problem, graph, policy, peers=peers, rate=rate, **settings), conduct, engine)
+    options = TrainingOptions(steps=steps, **{name: settings.pop(name) for name in _OPTIONS & settings.keys()})
+    return run_plan(plan(problem, graph, policy, peers=peers, rate=rate, **settings), options, engine)
 
 
-def carry_out(made: ConsensusPlan, conduct: Conduct, engine: Engine | str = "virtual") -> ConsensusRun:
-    """Carry a plan out; see `train` for the engine."""
-    # The products are small, so that threads of BLAS would mostly wait for each other; and one thread gives one order
-    # of every sum, and so the same bits on machines of any number of cores.
+def run_plan(plan: ConsensusPlan, options: TrainingOptions, engine: Engine | str = "virtual") -> ConsensusRun:
+    """Run a plan.
+
+    Arguments:
+        plan: the plan.
+        options: how it is run.
+        engine: as for `train`.
+    """
+    # The matrix products are small, so that BLAS threads would mostly wait for each other. One thread also fixes the
+    # order of every sum, and so gives the same bits on any number of cores.
     with threadpool_limits(limits=1):
         if engine == "virtual":
-            return _OnVirtualClock(made, conduct).run()
+            return _VirtualRun(plan, options).run()
         if isinstance(engine, Engine):
-            return LiveRun(made, conduct, engine).run()
+            return EngineRun(plan, options, engine).run()
         with _engine(engine) as opened:
-            return LiveRun(made, conduct, opened).run()
+            return EngineRun(plan, options, opened).run()
 
 
 def _engine(name: str) -> Engine:
@@ -100,79 +106,79 @@ def _engine(name: str) -> Engine:
 
 
 @final
-class _OnVirtualClock:
-    """One run on the virtual clock: clock, records and looks at the mean model."""
+class _VirtualRun:
+    """One run on the virtual clock, with its records and evaluations of the mean model."""
 
-    def __init__(self, made: ConsensusPlan, conduct: Conduct) -> None:
-        self.made, self.conduct = made, conduct
-        self.kept = RunRecords(made, conduct)
-        self.local = LocalGradients(made.problem, made.shares, made.batch, made.seed)
+    def __init__(self, plan: ConsensusPlan, options: TrainingOptions) -> None:
+        self.plan, self.options = plan, options
+        self.records = RunRecords(plan, options)
+        self.gradients = LocalGradients(plan.problem, plan.shares, plan.batch, plan.seed)
         self.clock = VirtualClock(
-            made.peers(), self.local, made.delays, seconds_per_step=made.seconds_per_step, latency=made.latency,
-            rows_every=made.rows_every, troubles=made.troubles, notice=made.notice, on_step=self._on_step,
-            on_trouble=self._on_trouble,
+            plan.peers(), self.gradients, plan.delays, seconds_per_step=plan.seconds_per_step, latency=plan.latency,
+            rows_every=plan.rows_every, faults=plan.faults, notice=plan.notice, on_step=self._on_step,
+            on_view_change=self._on_view_change,
         )  # fmt: skip
-        self.looks = 0
+        self.evaluations = 0
 
     def run(self) -> ConsensusRun:
-        clock, conduct, kept, done = self.clock, self.conduct, self.kept, self.kept.run
-        n_peers, until = self.made.graph.n_peers, conduct.end
-        kept.begin()
-        if conduct.resume is None:
+        clock, options, records, run = self.clock, self.options, self.records, self.records.run
+        n_peers, until = self.plan.graph.n_peers, options.end
+        records.begin()
+        if options.resume is None:
             clock.begin()
-            self._look()
+            self._evaluate()
         else:
-            self._restore(conduct.resume)
-        while not done.stopped:
-            total = min(conduct.steps * n_peers, math.ceil((self.looks + 1) * conduct.evaluate_every * n_peers))
+            self._restore(options.resume)
+        while not run.stopped:
+            total = min(options.steps * n_peers, math.ceil((self.evaluations + 1) * options.evaluate_every * n_peers))
             going = clock.run(total, until)
             if not going and clock.time < until and math.isinf(until):
-                done.status, done.stopped = "failed", "the run is stuck: every peer is waiting or gone"
+                run.status, run.stopped = "failed", "the run is stuck: every peer is waiting or gone"
             if going:
-                self.looks += 1
-            row = self._look()
-            last = not going or clock.total >= conduct.steps * n_peers
-            if conduct.target is not None and row.objective <= conduct.target:
+                self.evaluations += 1
+            row = self._evaluate()
+            last = not going or clock.total >= options.steps * n_peers
+            if options.target is not None and row.objective <= options.target:
                 last = True
-            for watcher in conduct.watchers:
-                watcher.on_state(clock.total // n_peers, self._state, self._models())
-            if last or done.stopped:
+            for callback in options.callbacks:
+                callback.on_state(clock.total // n_peers, self._state, self._models())
+            if last or run.stopped:
                 break
-            if said := conduct.stop():
-                done.status, done.stopped = "interrupted", said
-        done.models, done.there = self._models(), self._there()
-        done.steps, done.seconds = clock.total, clock.time
-        done.messages, done.vectors, done.gradient_seconds = clock.messages, clock.vectors, clock.gradient_seconds
-        done.shares = kept.holdings.shares
-        if conduct.keep_state:
-            done.state = self._state()
-        return done
+            if reason := options.stop():
+                run.status, run.stopped = "interrupted", reason
+        run.models, run.present = self._models(), self._present()
+        run.steps, run.seconds = clock.total, clock.time
+        run.messages, run.vectors, run.gradient_seconds = clock.messages, clock.vectors, clock.gradient_seconds
+        run.shares = records.ownership.shares
+        if options.keep_state:
+            run.state = self._state()
+        return run
 
     def _models(self) -> Array:
         return np.array([peer.model for peer in self.clock.peers])
 
-    def _there(self) -> list[int]:
-        return [peer for peer in range(self.made.graph.n_peers) if peer not in self.clock.gone]
+    def _present(self) -> list[int]:
+        return [peer for peer in range(self.plan.graph.n_peers) if peer not in self.clock.gone]
 
-    def _look(self) -> MeanRow:
-        models = np.array([self.clock.peers[peer].model for peer in self._there()])
-        return self.kept.look(models, self.clock.total, self.clock.time)
+    def _evaluate(self) -> MeanRow:
+        models = np.array([self.clock.peers[peer].model for peer in self._present()])
+        return self.records.evaluate(models, self.clock.total, self.clock.time)
 
     def _on_step(self, peer: int, time: float, step: MixedStep) -> None:
-        self.kept.step(PeerRow.of(peer, time, step))
+        self.records.step(PeerRow.of(peer, time, step))
 
-    def _on_trouble(self, time: float, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
-        new = gone - self.kept.holdings.gone
-        around = View(self.made.graph, gone - new, sides).neighbours
+    def _on_view_change(self, time: float, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
+        new = gone - self.records.ownership.gone
+        around = View(self.plan.graph, gone - new, sides).neighbours
         noticed = [(other, peer, time) for peer in sorted(new) for other in around[peer] if other not in gone]
-        if self.kept.trouble(time, gone, sides, noticed):
-            self.local.assign(self.kept.holdings.shares)
+        if self.records.view_change(time, gone, sides, noticed):
+            self.gradients.assign(self.records.ownership.shares)
 
     def _state(self) -> dict[str, Any]:
-        return {"clock": self.clock.state(), "looks": self.looks, **self.kept.state()}
+        return {"clock": self.clock.state(), "looks": self.evaluations, **self.records.state()}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         self.clock.restore(state["clock"])
-        self.looks = int(state["looks"])
-        self.kept.restore(state)
-        self.local.assign(self.kept.holdings.shares)
+        self.evaluations = int(state["looks"])
+        self.records.restore(state)
+        self.gradients.assign(self.records.ownership.shares)

@@ -1,4 +1,4 @@
-"""What peers know about the network after some have left: the current links and their tree."""
+"""Views: which peers a peer believes to be present, and the links among them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from erasurehead.consensus.graphs import Graph
 @final
 @dataclass(frozen=True, eq=False)
 class View:
-    """The links among the present peers.
+    """A view of the network: the present peers and the links among them.
 
-    All peers that know of the same changes have the same view, without having to ask for it.
+    The links follow from the arguments alone, so that peers with the same information have the same view, without
+    agreeing on it by messages.
 
     Arguments:
-        graph: all links at the beginning.
+        graph: the graph at the beginning, with all peers.
         gone: the peers that are gone.
-        sides: parts between which no message gets through; empty for none.
-        number: of the newest change that peers were told of. A network may be again what it was before: this tells
-            such views apart, and what was said under the one does not count under the other.
+        sides: the sides of a network partition, between which no message gets through; empty for none.
+        number: the view number. It distinguishes two views of the same network before and after a change, so that
+            messages of the earlier view do not count in the later one.
     """
 
     graph: Graph
@@ -37,32 +38,34 @@ class View:
         return tuple(peer for peer in range(self.graph.n_peers) if peer not in self.gone)
 
     @cached_property
-    def knitted(self) -> tuple[tuple[int, int], ...]:
-        """Links that were added because the graph was disconnected: between the smallest neighbours of the leavers in
-        each part, one link fewer than there are parts."""
-        parts = self.graph.components(self.living)
-        if len(parts) < 2:
+    def added_links(self) -> tuple[tuple[int, int], ...]:
+        """Links that were added to reconnect the graph after peers have left, one fewer than there are components.
+
+        They join successive components, each by its smallest peer that is a neighbour of one that is gone.
+        """
+        components = self.graph.components(self.living)
+        if len(components) < 2:
             return ()
         ends = [
-            min((peer for peer in part if self.gone & set(self.graph.neighbours[peer])), default=part[0])
-            for part in parts
+            min((peer for peer in peers if self.gone & set(self.graph.neighbours[peer])), default=peers[0])
+            for peers in components
         ]
         return tuple((min(pair), max(pair)) for pair in pairwise(ends))
 
     @cached_property
     def links(self) -> tuple[tuple[int, int], ...]:
-        """All working links, the smaller number first."""
+        """All links over which messages get through, the smaller number first."""
         if not self.gone and not self.sides:
             return self.graph.edges
         kept = [pair for pair in self.graph.edges if not self.gone & set(pair)]
-        return tuple(sorted(pair for pair in {*kept, *self.knitted} if self._joined(pair)))
+        return tuple(sorted(pair for pair in {*kept, *self.added_links} if self._is_up(pair)))
 
-    def _joined(self, pair: tuple[int, int]) -> bool:
+    def _is_up(self, pair: tuple[int, int]) -> bool:
         return not any((pair[0] in side) != (pair[1] in side) for side in self.sides)
 
     @cached_property
     def neighbours(self) -> Mapping[int, tuple[int, ...]]:
-        """The neighbours of all present peers, ascending."""
+        """The neighbours of each present peer, ascending."""
         found: dict[int, list[int]] = {peer: [] for peer in self.living}
         for low, high in self.links:
             found[low].append(high)
@@ -70,8 +73,8 @@ class View:
         return {peer: tuple(sorted(others)) for peer, others in found.items()}
 
     @cached_property
-    def parts(self) -> tuple[frozenset[int], ...]:
-        """Parts of peers that can reach each other."""
+    def components(self) -> tuple[frozenset[int], ...]:
+        """The connected components of the present peers."""
         left, found = set(self.living), list[frozenset[int]]()
         while left:
             reached = [min(left)]
@@ -84,19 +87,23 @@ class View:
             found.append(frozenset(reached))
         return tuple(found)
 
-    def part_of(self, peer: int) -> frozenset[int]:
-        """Return the peers that a peer can reach, including itself."""
-        return next(part for part in self.parts if peer in part)
+    def component_of(self, peer: int) -> frozenset[int]:
+        """Return the component of a peer: all peers that it can reach, including itself."""
+        return next(peers for peers in self.components if peer in peers)
 
     def changed(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> View:
-        """Return the view after changes; peers of one run share it."""
+        """Return another view of the same graph; equal views of a run are one object.
+
+        Arguments:
+            gone, sides, number: as for the class.
+        """
         key = (gone, sides, number)
-        known = self._known
-        if key not in known:
-            known[key] = View(self.graph, gone, sides, number)
-            known[key].__dict__["_known"] = known
-        return known[key]
+        cache = self._cache
+        if key not in cache:
+            cache[key] = View(self.graph, gone, sides, number)
+            cache[key].__dict__["_cache"] = cache
+        return cache[key]
 
     @cached_property
-    def _known(self) -> dict[tuple[frozenset[int], tuple[frozenset[int], ...], int], View]:
+    def _cache(self) -> dict[tuple[frozenset[int], tuple[frozenset[int], ...], int], View]:
         return {(self.gone, self.sides, self.number): self}

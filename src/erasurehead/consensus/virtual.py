@@ -1,4 +1,4 @@
-"""Peers on a virtual clock: thousands of them in one process, with time that jumps to the next event."""
+"""A discrete-event simulation of peers: thousands of them in one process, on a clock that jumps to the next event."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.consensus.contract import Message, MixedStep, Peer, Port
-from erasurehead.consensus.drawn import DrawnDelays
-from erasurehead.consensus.faults import Leave, Trouble, parted
+from erasurehead.consensus.drawn_delays import DrawnDelays
+from erasurehead.consensus.faults import Crash, PeerFault, partitioned
 from erasurehead.consensus.shares import LocalGradients
 from erasurehead.delays.base import Delays
 
-_TROUBLE, _NOTICE, _WORK, _MESSAGE = 0, 1, 2, 3
-"""The order of simultaneous events."""
+_FAULT, _NOTICE, _WORK, _MESSAGE = 0, 1, 2, 3
+"""Kinds of events, in the order in which simultaneous ones are handled."""
 
 
 @final
 class VirtualPort(Port):
-    """A peer's connection to the others on the virtual clock."""
+    """The port of a peer on the virtual clock."""
 
     __slots__ = ("_clock", "peer")
 
@@ -41,7 +41,7 @@ class VirtualPort(Port):
         if clock.latency:
             clock.push(clock.time + clock.latency, _MESSAGE, to, (self.peer, message))
         else:
-            clock.soon.append((to, self.peer, message))
+            clock.immediate.append((to, self.peer, message))
 
     def work(self, model: Array, step: int) -> None:
         self._clock.begin_work(self.peer, model, step)
@@ -56,28 +56,30 @@ class VirtualPort(Port):
 
 @final
 class VirtualClock:
-    """Runs peers: events in the order of time, and all simultaneous ones before any peer decides.
+    """Runs peers on a virtual clock. All simultaneous events are handled before any peer decides (`Peer.settle`).
 
-    The same peers, delays and seed give the same bits. All pending gradients are computed together when the first of
-    them is due.
+    The same peers, delays and seed give the same bits. All requested gradients are computed in one batch when the first
+    of them is due.
 
     Arguments:
-        peers: one peer for each number.
-        gradients: the gradients that they compute.
-        delays: delays of their work, drawn by a peer's own steps, so that all policies meet the same delays.
+        peers: the peers, ascending by number.
+        gradients: computes their gradients.
+        delays: delays of the gradients, drawn by a peer's own steps, so that all policies meet the same delays.
         seconds_per_step: seconds that are added to each gradient.
         latency: seconds that each message takes.
         rows_every: seconds after which the next row of the delays applies, for traces and other models that follow the
             clock; None for one row per step.
-        troubles: faults of peers and their network.
-        notice: seconds after which the remaining peers notice that a peer is gone, or a link cut.
+        faults: faults of peers and their network.
+        notice: seconds until the remaining peers notice a crash or a network partition.
         on_step: called with each step: peer, time, step.
-        on_trouble: called with each fault when it is noticed: time, peers that are gone, sides of a cut.
+        on_view_change: called with each new view: time, peers that are gone, sides of a network partition.
 
     Attributes:
         time: seconds since training began.
         total: total number of steps of all peers.
-        messages: number of messages sent; `vectors` of them carried a model.
+        messages: total number of messages sent; `vectors` of them carried a model.
+        gone: peers that have crashed, whether or not the others know of that.
+        sides: sides of the network partition in effect, whether or not peers know of it.
         gradient_seconds: processor seconds spent on gradients.
     """
 
@@ -90,48 +92,49 @@ class VirtualClock:
         seconds_per_step: float = 0.0,
         latency: float = 0.0,
         rows_every: float | None = None,
-        troubles: Sequence[Trouble] = (),
+        faults: Sequence[PeerFault] = (),
         notice: float = 0.0,
         on_step: Callable[[int, float, MixedStep], None] = lambda peer, time, step: None,
-        on_trouble: Callable[[float, frozenset[int], tuple[frozenset[int], ...]], None] = lambda time, gone, sides: (
-            None
-        ),
+        on_view_change: Callable[
+            [float, frozenset[int], tuple[frozenset[int], ...]], None
+        ] = lambda time, gone, sides: None,
     ) -> None:
         self.peers, self.gradients = list(peers), gradients
         self.seconds_per_step, self.latency = seconds_per_step, latency
-        self.notice, self.on_step, self.on_trouble = notice, on_step, on_trouble
+        self.notice, self.on_step, self.on_view_change = notice, on_step, on_view_change
         self.time = 0.0
         self.total = self.messages = self.vectors = 0
         self.gradient_seconds = 0.0
-        self.soon: deque[tuple[int, int, Message]] = deque()
+        self.immediate: deque[tuple[int, int, Message]] = deque()
         self.gone: set[int] = set()
         self.sides: tuple[frozenset[int], ...] = ()
         n_peers = len(self.peers)
         self._ports = [VirtualPort(self, peer) for peer in range(n_peers)]
         self._heap: list[tuple[float, int, int, int, Any]] = []
-        self._count = 0
-        self._dirty: list[int] = []
-        self._is_dirty = bytearray(n_peers)
-        self._work = [0] * n_peers  # the number of the work that each peer is at; those dropped have lower ones
+        self._n_events = 0
+        self._unsettled: list[int] = []
+        self._is_unsettled = bytearray(n_peers)
+        self._work_number = [0] * n_peers  # by peer; work with a lower number was dropped
         self._working = bytearray(n_peers)
         self._models: list[Array | None] = [None] * n_peers
         self._steps = [0] * n_peers
-        self._made: list[Array | None] = [None] * n_peers
+        self._computed: list[Array | None] = [None] * n_peers
         self._pending: list[int] = []
         self._delays = DrawnDelays(delays, n_peers, rows_every)
-        self._noticed: frozenset[int] = frozenset()
-        self._told: tuple[frozenset[int], ...] = ()  # sides of a cut, as peers know of it
-        self._changes: list[tuple[int, frozenset[int], tuple[frozenset[int], ...]]] = []  # after which event each was
-        for trouble in troubles:
-            if isinstance(trouble, Leave):
-                self.push(trouble.at, _TROUBLE, trouble.peer, ("leave",))
-                if trouble.back is not None:
-                    self.push(trouble.back, _TROUBLE, trouble.peer, ("return",))
+        self._known_gone: frozenset[int] = frozenset()  # what peers know of `gone` and `sides`
+        self._known_sides: tuple[frozenset[int], ...] = ()
+        # All views but the first: number of events at that time, peers that are gone, sides of a partition.
+        self._views: list[tuple[int, frozenset[int], tuple[frozenset[int], ...]]] = []
+        for fault in faults:
+            if isinstance(fault, Crash):
+                self.push(fault.at, _FAULT, fault.peer, ("crash",))
+                if fault.rejoin is not None:
+                    self.push(fault.rejoin, _FAULT, fault.peer, ("rejoin",))
             else:
-                inside = frozenset(trouble.peers)
-                self.push(trouble.at, _TROUBLE, -1, ("cut", inside, frozenset(range(n_peers)) - inside))
-                if trouble.until is not None:
-                    self.push(trouble.until, _TROUBLE, -1, ("cut",))
+                inside = frozenset(fault.peers)
+                self.push(fault.at, _FAULT, -1, ("partition", inside, frozenset(range(n_peers)) - inside))
+                if fault.until is not None:
+                    self.push(fault.until, _FAULT, -1, ("partition",))
 
     def begin(self) -> None:
         """Let all peers begin."""
@@ -139,31 +142,42 @@ class VirtualClock:
             peer.begin(port)
 
     def push(self, when: float, kind: int, peer: int, payload: Any) -> None:
-        """Schedule an event."""
-        self._count += 1
-        heapq.heappush(self._heap, (when, kind, self._count, peer, payload))
+        """Schedule an event.
+
+        Arguments:
+            when: in seconds since training began.
+            kind: of the kinds above.
+            peer: the peer that it concerns; -1 for none.
+            payload: further data, depending on the kind.
+        """
+        self._n_events += 1
+        heapq.heappush(self._heap, (when, kind, self._n_events, peer, payload))
 
     def begin_work(self, peer: int, model: Array, step: int) -> None:
-        """A peer starts a gradient."""
-        self._work[peer] += 1
-        self._models[peer], self._steps[peer], self._made[peer] = model, step, None
+        """Start a gradient; see `Port.work`."""
+        self._work_number[peer] += 1
+        self._models[peer], self._steps[peer], self._computed[peer] = model, step, None
         if not self._working[peer]:
             self._working[peer] = 1
         self._pending.append(peer)
         seconds = self._delays.seconds(peer, step, self.time) + self.seconds_per_step
         if seconds < np.inf:
-            self.push(self.time + seconds, _WORK, peer, self._work[peer])
+            self.push(self.time + seconds, _WORK, peer, self._work_number[peer])
 
     def drop_work(self, peer: int) -> None:
-        """A peer abandons its gradient."""
-        self._work[peer] += 1
+        """Abandon a gradient; see `Port.drop_work`."""
+        self._work_number[peer] += 1
         self._working[peer] = 0
 
     def run(self, total: int, until: float = np.inf) -> bool:
-        """Continue until the total number of steps is reached, or the time.
+        """Run until all peers together have taken a number of steps, or until a time.
+
+        Arguments:
+            total: total number of steps of all peers.
+            until: in seconds since training began.
 
         Returns:
-            Whether the steps were reached; False if the time was up before, or nothing can happen any more.
+            Whether the number of steps was reached; False if the time was reached first, or no events are left.
         """
         heap, peers = self._heap, self.peers
         while self.total < total:
@@ -172,168 +186,183 @@ class VirtualClock:
             when, kind, count, peer, payload = heapq.heappop(heap)
             self.time = when
             if kind == _WORK:
-                if payload == self._work[peer] and self._working[peer]:
-                    made = self._made[peer]
-                    if made is None:
-                        made = self._compute(peer)
+                if payload == self._work_number[peer] and self._working[peer]:
+                    gradient = self._computed[peer]
+                    if gradient is None:
+                        gradient = self._compute(peer)
                     self._working[peer] = 0
-                    self._models[peer] = self._made[peer] = None
-                    peers[peer].on_work(made)
-                    self._mark(peer)
+                    self._models[peer] = self._computed[peer] = None
+                    peers[peer].on_work(gradient)
+                    self._mark_unsettled(peer)
             elif kind == _MESSAGE:
-                if not self._changes or count > self._changes[-1][0] or not self._severed(peer, payload[0], count):
+                if not self._views or count > self._views[-1][0] or not self._is_void(peer, payload[0], count):
                     self._deliver(peer, *payload)
             elif kind == _NOTICE:
-                self._tell(*payload, heals=peer < 0 and not payload)
+                self._announce_view(*payload, heals=peer < 0 and not payload)
             else:
-                self._strike(peer, payload)
+                self._on_fault(peer, payload)
             self._drain()
         return True
 
-    def _mark(self, peer: int) -> None:
-        if not self._is_dirty[peer]:
-            self._is_dirty[peer] = 1
-            self._dirty.append(peer)
+    def _mark_unsettled(self, peer: int) -> None:
+        if not self._is_unsettled[peer]:
+            self._is_unsettled[peer] = 1
+            self._unsettled.append(peer)
 
-    def _severed(self, to: int, sender: int, count: int) -> bool:
-        """Whether peers have learnt, since a message was sent, that its two ends were separated."""
+    def _is_void(self, to: int, sender: int, count: int) -> bool:
+        """Return whether a view since the message was sent has separated its two ends.
+
+        Such a message is dropped: a link that may have lost messages is reset at both ends.
+
+        Arguments:
+            to, sender: the two ends.
+            count: number of events when the message was sent.
+        """
         return any(
-            to in gone or sender in gone or parted(to, sender, sides)
-            for number, gone, sides in self._changes
+            to in gone or sender in gone or partitioned(to, sender, sides)
+            for number, gone, sides in self._views
             if number >= count
         )
 
     def _deliver(self, to: int, sender: int, message: Message) -> None:
-        if self.gone or self.sides or self._told:
+        if self.gone or self.sides or self._known_sides:
             if to in self.gone or sender in self.gone:
                 return
-            if parted(to, sender, self.sides) or parted(to, sender, self._told):
+            if partitioned(to, sender, self.sides) or partitioned(to, sender, self._known_sides):
                 return
         self.peers[to].on_message(sender, message)
-        if not self._is_dirty[to]:
-            self._is_dirty[to] = 1
-            self._dirty.append(to)
+        if not self._is_unsettled[to]:
+            self._is_unsettled[to] = 1
+            self._unsettled.append(to)
 
     def _drain(self) -> None:
-        """Deliver all events of this moment, and let peers decide when none is left."""
-        soon, heap = self.soon, self._heap
+        """Deliver all messages of this moment; when no simultaneous event is left, let peers decide."""
+        immediate, heap = self.immediate, self._heap
         while True:
-            while soon:
-                self._deliver(*soon.popleft())
-            if not self._dirty or (heap and heap[0][0] <= self.time):
+            while immediate:
+                self._deliver(*immediate.popleft())
+            if not self._unsettled or (heap and heap[0][0] <= self.time):
                 return
-            dirty, self._dirty = self._dirty, []
-            for peer in dirty:
-                self._is_dirty[peer] = 0
-            for peer in dirty:
+            unsettled, self._unsettled = self._unsettled, []
+            for peer in unsettled:
+                self._is_unsettled[peer] = 0
+            for peer in unsettled:
                 if peer not in self.gone:
                     self.peers[peer].settle()
 
     def _compute(self, due: int) -> Array:
+        """Compute all requested gradients in one batch, and return that of the peer whose gradient is due."""
         begin = time.process_time()
-        wanted = [peer for peer in dict.fromkeys(self._pending) if self._working[peer] and self._made[peer] is None]
+        requested = [
+            peer for peer in dict.fromkeys(self._pending) if self._working[peer] and self._computed[peer] is None
+        ]
         self._pending.clear()
-        models = np.array([self._models[peer] for peer in wanted])
-        made = self.gradients.gradients(wanted, models, [self._steps[peer] for peer in wanted])
-        for peer, gradient in zip(wanted, made, strict=True):
-            self._made[peer] = gradient
+        models = np.array([self._models[peer] for peer in requested])
+        gradients = self.gradients.gradients(requested, models, [self._steps[peer] for peer in requested])
+        for peer, gradient in zip(requested, gradients, strict=True):
+            self._computed[peer] = gradient
         self.gradient_seconds += time.process_time() - begin
-        found = self._made[due]
-        assert found is not None
-        return found
+        gradient = self._computed[due]
+        assert gradient is not None
+        return gradient
 
-    # What happens to peers
+    # Faults
 
-    def _strike(self, peer: int, what: tuple[Any, ...]) -> None:
-        if what[0] == "leave":
+    def _on_fault(self, peer: int, fault: tuple[Any, ...]) -> None:
+        if fault[0] == "crash":
             self.gone.add(peer)
             self.drop_work(peer)
             self.push(self.time + self.notice, _NOTICE, peer, ())
-        elif what[0] == "return":
-            if peer not in self._noticed:
-                self._tell()
+        elif fault[0] == "rejoin":
+            if peer not in self._known_gone:
+                self._announce_view()
             self.gone.discard(peer)
-            self._tell(returning=peer)
-            self.peers[peer].on_return(self._noticed, self._told, len(self._changes), self._ports[peer])
-            self._mark(peer)
+            self._announce_view(rejoining=peer)
+            self.peers[peer].on_rejoin(self._known_gone, self._known_sides, len(self._views), self._ports[peer])
+            self._mark_unsettled(peer)
         else:
-            self.sides = tuple(what[1:])
+            self.sides = tuple(fault[1:])
             self.push(self.time + self.notice, _NOTICE, -1, self.sides)
 
-    def _tell(self, *cut: frozenset[int], returning: int = -1, heals: bool = False) -> None:
-        """Tell all present peers which are gone, and of a cut, even of one that has healed meanwhile.
+    def _announce_view(self, *sides: frozenset[int], rejoining: int = -1, heals: bool = False) -> None:
+        """Give all present peers a new view, even if a network partition has healed before it was noticed.
 
-        Messages were lost then, and a link that lost some starts over at both ends.
+        Messages were lost meanwhile, and a link that has lost some must be reset at both ends.
+
+        Arguments:
+            sides: the sides of a network partition; none if it is another change.
+            rejoining: a peer that is about to get the view by `on_rejoin`; -1 for none.
+            heals: whether a network partition has healed.
         """
-        self._noticed = frozenset(self.gone)
-        if cut or heals:
-            self._told = cut
-        self._changes = [*self._changes, (self._count, self._noticed, self._told)]
-        self.on_trouble(self.time, self._noticed, self._told)
-        for peer, one in enumerate(self.peers):
-            if peer not in self.gone and peer != returning:
-                one.on_change(self._noticed, self._told, len(self._changes))
-                self._mark(peer)
+        self._known_gone = frozenset(self.gone)
+        if sides or heals:
+            self._known_sides = sides
+        self._views = [*self._views, (self._n_events, self._known_gone, self._known_sides)]
+        self.on_view_change(self.time, self._known_gone, self._known_sides)
+        for number, peer in enumerate(self.peers):
+            if number not in self.gone and number != rejoining:
+                peer.on_view_change(self._known_gone, self._known_sides, len(self._views))
+                self._mark_unsettled(number)
 
-    # To the bit
+    # Checkpoints
 
     def state(self) -> dict[str, Any]:
-        """Return everything that `restore` needs, between two events."""
+        """Return everything that `restore` needs, as plain data; must be called between two events."""
         return {
             "time": self.time, "total": self.total, "messages": self.messages, "vectors": self.vectors,
-            "count": self._count, "gone": sorted(self.gone), "noticed": sorted(self._noticed),
-            "sides": [sorted(side) for side in self.sides], "told": [sorted(side) for side in self._told],
-            "changes": [[count, sorted(gone), [*map(sorted, sides)]] for count, gone, sides in self._changes],
-            "heap": [[when, kind, count, peer, _payload(kind, payload)] for when, kind, count, peer, payload in
+            "count": self._n_events, "gone": sorted(self.gone), "known_gone": sorted(self._known_gone),
+            "sides": [sorted(side) for side in self.sides], "known_sides": [sorted(side) for side in self._known_sides],
+            "views": [[count, sorted(gone), [*map(sorted, sides)]] for count, gone, sides in self._views],
+            "heap": [[when, kind, count, peer, _payload_to_plain(kind, payload)] for when, kind, count, peer, payload in
                      sorted(self._heap, key=lambda entry: entry[:3])],
-            "work": list(self._work), "working": list(self._working), "steps": list(self._steps),
+            "work": list(self._work_number), "working": list(self._working), "steps": list(self._steps),
             "models": [[peer, model] for peer, model in enumerate(self._models) if model is not None],
-            "made": [[peer, made] for peer, made in enumerate(self._made) if made is not None],
+            "computed": [[peer, gradient] for peer, gradient in enumerate(self._computed) if gradient is not None],
             "pending": list(dict.fromkeys(self._pending)),
-            "dirty": list(self._dirty),
+            "unsettled": list(self._unsettled),
             "peers": [peer.state() for peer in self.peers],
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned, instead of beginning."""
         self.time, self.total = float(state["time"]), int(state["total"])
-        self.messages, self.vectors, self._count = int(state["messages"]), int(state["vectors"]), int(state["count"])
-        self.gone, self._noticed = set(state["gone"]), frozenset(state["noticed"])
+        self.messages, self.vectors, self._n_events = int(state["messages"]), int(state["vectors"]), int(state["count"])
+        self.gone, self._known_gone = set(state["gone"]), frozenset(state["known_gone"])
         self.sides = tuple(frozenset(side) for side in state["sides"])
-        self._told = tuple(frozenset(side) for side in state["told"])
-        self._changes = [
+        self._known_sides = tuple(frozenset(side) for side in state["known_sides"])
+        self._views = [
             (int(count), frozenset(gone), tuple(frozenset(side) for side in sides))
-            for count, gone, sides in state["changes"]
+            for count, gone, sides in state["views"]
         ]
         self._heap = [
-            (float(when), int(kind), int(count), int(peer), _payload_of(int(kind), payload))
+            (float(when), int(kind), int(count), int(peer), _payload_from_plain(int(kind), payload))
             for when, kind, count, peer, payload in state["heap"]
         ]
-        self._work, self._steps = [int(w) for w in state["work"]], [int(s) for s in state["steps"]]
+        self._work_number, self._steps = [int(w) for w in state["work"]], [int(s) for s in state["steps"]]
         self._working = bytearray(int(w) for w in state["working"])
-        self._models, self._made = [None] * len(self.peers), [None] * len(self.peers)
+        self._models, self._computed = [None] * len(self.peers), [None] * len(self.peers)
         for peer, model in state["models"]:
             self._models[peer] = model
-        for peer, made in state["made"]:
-            self._made[peer] = made
+        for peer, gradient in state["computed"]:
+            self._computed[peer] = gradient
         self._pending = [int(peer) for peer in state["pending"]]
-        self._dirty = [int(peer) for peer in state["dirty"]]
-        self._is_dirty = bytearray(peer in self._dirty for peer in range(len(self.peers)))
-        for peer, port, kept in zip(self.peers, self._ports, state["peers"], strict=True):
-            peer.restore(kept, port)
+        self._unsettled = [int(peer) for peer in state["unsettled"]]
+        self._is_unsettled = bytearray(peer in self._unsettled for peer in range(len(self.peers)))
+        for peer, port, saved in zip(self.peers, self._ports, state["peers"], strict=True):
+            peer.restore(saved, port)
 
 
-def _payload(kind: int, payload: Any) -> Any:
+def _payload_to_plain(kind: int, payload: Any) -> Any:
     if kind == _MESSAGE:
         return [payload[0], payload[1].state()]
-    if kind == _TROUBLE:
+    if kind == _FAULT:
         return [payload[0], *(sorted(side) for side in payload[1:])]
     return payload if kind == _WORK else [sorted(side) for side in payload]
 
 
-def _payload_of(kind: int, payload: Any) -> Any:
+def _payload_from_plain(kind: int, payload: Any) -> Any:
     if kind == _MESSAGE:
         return int(payload[0]), Message.restored(payload[1])
-    if kind == _TROUBLE:
+    if kind == _FAULT:
         return (str(payload[0]), *(frozenset(side) for side in payload[1:]))
     return int(payload) if kind == _WORK else tuple(frozenset(side) for side in payload)

@@ -1,4 +1,4 @@
-"""A program as the text of a module: docstring, imports, constants, helpers, functions."""
+"""Assembles the source of a module from a program: docstring, imports, constants, helpers, functions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Assembled:
 
 
 def backend_of(name: str) -> Backend:
-    """Return a backend by its name."""
+    """Return the backend with a name, `"jax"` or `"numpy"`."""
     if name == "jax":
         from erasurehead.decompile.jax_rules import JAX
 
@@ -46,7 +46,15 @@ def assemble(
     program: Program, backend_name: str, comments: bool = False, unfold: bool = False,
     hook: Callable[[Scope, Statement, list[str]], None] | None = None,
 ) -> Assembled:  # fmt: skip
-    """Return the text of a program."""
+    """Return the source of a program.
+
+    Arguments:
+        program: the program.
+        backend_name: `"jax"` or `"numpy"`.
+        comments: whether comments name the lines of the user's source.
+        unfold: whether every value gets a name.
+        hook: called after each statement with its scope and the names of its results.
+    """
     assembled, helpers = _assemble(program, backend_name, comments, unfold, hook, program.name)
     if assembled.name in helpers:  # a helper of the same name
         assembled, _ = _assemble(program, backend_name, comments, unfold, hook, f"{program.name}_")
@@ -177,7 +185,7 @@ def _uses(text: str, name: str) -> bool:
 
 
 def _merged(texts: list[str]) -> list[str]:
-    """Return import lines, one for each module."""
+    """Return import lines, merged by module."""
     found: dict[str, list[str]] = {}
     plain: list[str] = []
     for text in texts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from erasurehead.decompile.program import Where
+from erasurehead.decompile.program import SourceLocation
 from erasurehead.errors import ErasureHeadError, InvalidArgument
 
 
@@ -16,7 +16,7 @@ class Unsupported(InvalidArgument):
         where: the place in the user's source; None if it is not known.
     """
 
-    def __init__(self, primitive: str, backend: str, reason: str, where: Where | None = None) -> None:
+    def __init__(self, primitive: str, backend: str, reason: str, where: SourceLocation | None = None) -> None:
         self.primitive, self.backend, self.reason, self.where = primitive, backend, reason, where
         place = f" ({where})" if where else ""
         said = f"{primitive} cannot be decompiled to {backend}: {reason}{place}."

@@ -1,4 +1,4 @@
-"""From JAX's trace to a program: calls inlined, identities left out, names and places from the user's source."""
+"""Lowers a jaxpr to a program: calls are inlined, identities removed, names taken from the user's source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from erasurehead.decompile import expand, folding, origins, user_names
 from erasurehead.decompile.batched_loops import with_one_condition
 from erasurehead.decompile.errors import Unsupported
 from erasurehead.decompile.installed import jax_module
-from erasurehead.decompile.program import Block, Literal, Operand, Statement, Type, Variable, Where
+from erasurehead.decompile.program import Block, Literal, Operand, SourceLocation, Statement, Type, Variable
 from erasurehead.decompile.refusals import reason
 
 CALLS = {
@@ -20,10 +20,10 @@ CALLS = {
     "custom_vmap_call": "call", "remat2": "jaxpr", "remat": "jaxpr", "checkpoint": "jaxpr", "composite": "jaxpr",
     "custom_lin": "", "shard_map": "jaxpr", "eval_jaxpr": "jaxpr",
 }  # fmt: skip
-"""Primitives that call a function, and the parameter that holds it."""
+"""Primitives that call a function, and the name of the parameter that has its jaxpr."""
 
 KEPT = {"jit", "pjit", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"}
-"""Calls that can be kept as functions of their own."""
+"""Calls that can become functions of the source, and are otherwise inlined."""
 
 IDENTITIES = {
     "copy", "copy_p", "name", "pvary", "device_put", "sharding_constraint", "stop_gradient", "layout_constraint",
@@ -37,18 +37,22 @@ COLLECTIVES = {
     "psum", "psum_invariant", "pmax", "pmin", "all_gather", "all_gather_invariant", "all_to_all", "ppermute",
     "axis_index", "reduce_scatter", "pbroadcast",
 }  # fmt: skip
-"""Collective operations: over a single device they change nothing."""
+"""Collective operations; on a single device they return their input."""
 
 MASKED = {"debug_callback", "debug_print"}
-"""Effects without results, which can be kept as comments."""
+"""Effects without results, which can become comments."""
 
 EFFECTS = MASKED | {"io_callback", "pure_callback", "outside_call", "ffi_call"}
 
 _UNIT_REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or")
 
 
-def type_of(aval: Any, where: Where | None = None, backend: str = "jax") -> Type:
-    """Return the type of one of JAX's abstract values."""
+def type_of(aval: Any, where: SourceLocation | None = None, backend: str = "jax") -> Type:
+    """Return the type of an abstract value of JAX.
+
+    Raises:
+        Unsupported: if it is not an array of fixed shape.
+    """
     if not hasattr(aval, "shape") or not hasattr(aval, "dtype"):
         raise Unsupported(type(aval).__name__, backend, "it is not an array; effects and references are refused", where)
     if "Ref" in type(aval).__name__:
@@ -60,13 +64,13 @@ def type_of(aval: Any, where: Where | None = None, backend: str = "jax") -> Type
 
 
 def literal(value: Any, dtype: Any = None, weak: bool = False) -> Literal:
-    """Return a number as a literal."""
+    """Return a number as a literal of a dtype, by default that of numpy."""
     array = np.asarray(value, dtype)
     return Literal(array[()], Type((), array.dtype, weak))
 
 
 class Lowering:
-    """Converts equations of JAX to statements.
+    """Lowers equations of jaxprs to statements.
 
     Arguments:
         backend: `"jax"` or `"numpy"`: some identities and expansions apply to one of them only.
@@ -84,7 +88,7 @@ class Lowering:
         self._axes: dict[Any, int] = {}
 
     def constant(self, array: Any) -> Operand:
-        """Return the operand for an array that the function closes over."""
+        """Return the operand of an array that the function closes over; scalars become literals."""
         if id(array) not in self._constants:
             self._alive.append(array)
             aval = type_of(_aval(array))
@@ -95,9 +99,17 @@ class Lowering:
         return self._constants[id(array)]
 
     def block(
-        self, jaxpr: Any, consts: Sequence[Any], bound: Sequence[Operand], where: Where | None, name: str = ""
+        self, jaxpr: Any, consts: Sequence[Any], bound: Sequence[Operand], where: SourceLocation | None, name: str = ""
     ) -> Block:
-        """Return a jaxpr as a block of its own; its first parameters stand for `bound`."""
+        """Return a jaxpr as a block.
+
+        Arguments:
+            jaxpr: the jaxpr.
+            consts: its constants.
+            bound: operands in place of its first parameters; the others become parameters of the block.
+            where: the location of the statement that runs it.
+            name: name of the block; by default that of the user's function.
+        """
         free = jaxpr.invars[len(bound) :]
         names = user_names.argument_names(jaxpr, len(jaxpr.invars), len(bound))
         parameters = [Variable(type_of(v.aval, where, self.backend), n) for v, n in zip(free, names, strict=True)]
@@ -105,15 +117,27 @@ class Lowering:
         results = self.run(jaxpr, consts, [*bound, *parameters], statements, where)
         return Block(name or user_names.function_name(jaxpr), parameters, statements, results)
 
-    def closed(self, closed: Any, bound: Sequence[Operand], where: Where | None, name: str = "") -> Block:
-        """Return a closed jaxpr as a block."""
+    def closed(self, closed: Any, bound: Sequence[Operand], where: SourceLocation | None, name: str = "") -> Block:
+        """Return a closed jaxpr as a block; see `block`."""
         return self.block(closed.jaxpr, closed.consts, bound, where, name)
 
     def run(
         self, jaxpr: Any, consts: Sequence[Any], operands: Sequence[Operand], into: list[Statement],
-        outer: Where | None = None, inside_library: bool = False,
+        outer: SourceLocation | None = None, inside_library: bool = False,
     ) -> list[Operand]:  # fmt: skip
-        """Append the statements of a jaxpr that is called with operands, and return its results."""
+        """Inline a jaxpr.
+
+        Arguments:
+            jaxpr: the jaxpr.
+            consts: its constants.
+            operands: its inputs.
+            into: the list to which its statements are appended.
+            outer: the location of the call, for equations without one in the user's source.
+            inside_library: whether it belongs to a library, so that its own locations are ignored.
+
+        Returns:
+            Its results.
+        """
         known: dict[Any, Operand] = dict(zip(jaxpr.invars, operands, strict=True))
         known.update(zip(jaxpr.constvars, map(self.constant, consts), strict=True))
 
@@ -123,16 +147,21 @@ class Lowering:
             return known[atom]
 
         for equation in jaxpr.eqns:
-            own = None if inside_library else origins.where_of(equation.source_info)
+            own = None if inside_library else origins.location_of(equation.source_info)
             where = own or outer
             results = self.equation(equation, [read(atom) for atom in equation.invars], into, where, inside_library)
             known.update(zip(equation.outvars, results, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 
     def equation(
-        self, equation: Any, inputs: list[Operand], into: list[Statement], where: Where | None, inside_library: bool
+        self,
+        equation: Any,
+        inputs: list[Operand],
+        into: list[Statement],
+        where: SourceLocation | None,
+        inside_library: bool,
     ) -> Sequence[Operand]:
-        """Append the statements of one equation, and return its results."""
+        """Append the statements of an equation, and return its results; see `run` for the arguments."""
         op, params = equation.primitive.name, dict(equation.params)
         if op in EFFECTS:
             if op in MASKED and self.effects == "comment" and not equation.outvars:
@@ -182,17 +211,17 @@ class Lowering:
         return _forwarded(statement) if op == "cond" else outputs
 
     def _index(self, index: Operand) -> Operand:
-        """Return the index of a branch without the clamp that JAX puts around it, which branches clamp anyway."""
-        made = self._definitions.get(index) if isinstance(index, Variable) else None
-        if made is not None and made.op == "clamp" and made.inputs[1].type.name == "int32":
-            return made.inputs[1]
+        """Return the index of a branch without the clamp that JAX adds, as branches clamp their index anyway."""
+        definition = self._definitions.get(index) if isinstance(index, Variable) else None
+        if definition is not None and definition.op == "clamp" and definition.inputs[1].type.name == "int32":
+            return definition.inputs[1]
         return index
 
     def _shaped(self, statement: Statement) -> Operand | None:
         """Turn reductions over axes of length 1 into reshapes, and merge consecutive reshapes.
 
         Returns:
-            The operand, if no statement is needed.
+            The operand that the statement is equal to; None if the statement is needed.
         """
         op, params, inputs = statement.op, statement.params, statement.inputs
         if op in _UNIT_REDUCTIONS and params["axes"] and isinstance(inputs[0], Variable):
@@ -206,20 +235,27 @@ class Lowering:
             statement.op in ("reshape", "squeeze") and statement.params.get("dimensions") is None
         ) or statement.op == "squeeze":
             source = statement.inputs[0]
-            made = self._definitions.get(source) if isinstance(source, Variable) else None
+            definition = self._definitions.get(source) if isinstance(source, Variable) else None
             if (
-                made is not None and made.op in ("reshape", "squeeze") and len(made.inputs) == 1
-                and (made.op == "squeeze" or made.params.get("dimensions") is None) and not source.type.is_key
+                definition is not None and definition.op in ("reshape", "squeeze") and len(definition.inputs) == 1
+                and (definition.op == "squeeze" or definition.params.get("dimensions") is None)
+                and not source.type.is_key
             ):  # fmt: skip
                 statement.op = "reshape"
                 statement.params = {"new_sizes": statement.output.type.shape, "dimensions": None}
-                statement.inputs = list(made.inputs)
-                if made.inputs[0].type.shape == statement.output.type.shape:
-                    return made.inputs[0]
+                statement.inputs = list(definition.inputs)
+                if definition.inputs[0].type.shape == statement.output.type.shape:
+                    return definition.inputs[0]
         return None
 
     def _call(
-        self, op: str, equation: Any, inputs: list[Operand], into: list[Statement], where: Where | None, library: bool
+        self,
+        op: str,
+        equation: Any,
+        inputs: list[Operand],
+        into: list[Statement],
+        where: SourceLocation | None,
+        library: bool,
     ) -> Sequence[Operand]:
         params = equation.params
         if not CALLS[op]:
@@ -238,10 +274,15 @@ class Lowering:
 
     def _keep(
         self, op: str, equation: Any, jaxpr: Any, consts: Sequence[Any], inputs: list[Operand],
-        into: list[Statement], where: Where | None,
+        into: list[Statement], where: SourceLocation | None,
     ) -> Sequence[Operand]:  # fmt: skip
         name = str(equation.params.get("name") or user_names.function_name(jaxpr))
-        key = (op, name, str(jaxpr), *map(id, consts))  # rules are traced again, and call the same function again
+        key = (
+            op,
+            name,
+            str(jaxpr),
+            *map(id, consts),
+        )  # not the jaxpr itself, as tracing a rule makes another one of the same function
         first = key not in self._kept
         if first:
             self._alive.append(consts)
@@ -260,7 +301,7 @@ class Lowering:
 
     def _collective(
         self, op: str, params: dict[str, Any], inputs: list[Operand], equation: Any, into: list[Statement],
-        where: Where | None,
+        where: SourceLocation | None,
     ) -> Sequence[Operand]:  # fmt: skip
         named: Any = params.get("axes", params.get("axis_name", ()))
         axes: Sequence[Any] = named if type(named) in (tuple, list) else (named,)
@@ -289,7 +330,7 @@ class Lowering:
         return outputs
 
     def _linear_solve(
-        self, params: dict[str, Any], inputs: list[Operand], into: list[Statement], where: Where | None
+        self, params: dict[str, Any], inputs: list[Operand], into: list[Statement], where: SourceLocation | None
     ) -> Sequence[Operand]:
         lengths, closed = params["const_lengths"], params["jaxprs"].solve
         start = lengths.matvec + lengths.vecmat
@@ -298,7 +339,7 @@ class Lowering:
         return self.run(closed.jaxpr, closed.consts, [*consts, *right], into, where)
 
     def _is_identity(
-        self, op: str, params: dict[str, Any], equation: Any, inputs: list[Operand], where: Where | None
+        self, op: str, params: dict[str, Any], equation: Any, inputs: list[Operand], where: SourceLocation | None
     ) -> bool:
         if op in IDENTITIES or (op == "optimization_barrier" and self.backend == "numpy"):
             groups = params.get("axis_index_groups")
@@ -329,14 +370,14 @@ class Lowering:
         return False
 
     def _is_number(self, operand: Operand, number: float) -> bool:
-        """Return whether an operand is a number, or an array filled with it."""
-        made = self._definitions.get(operand) if isinstance(operand, Variable) else None
-        if made is not None and made.op == "broadcast_in_dim":
-            operand = made.inputs[0]
+        """Return whether an operand is a given number, or an array filled with it."""
+        definition = self._definitions.get(operand) if isinstance(operand, Variable) else None
+        if definition is not None and definition.op == "broadcast_in_dim":
+            operand = definition.inputs[0]
         return isinstance(operand, Literal) and float(operand.value) == number and not np.signbit(operand.value)
 
-    def _blocks(self, statement: Statement, where: Where | None) -> None:
-        """Turn the jaxprs among the parameters into blocks."""
+    def _blocks(self, statement: Statement, where: SourceLocation | None) -> None:
+        """Turn the jaxprs among the parameters of a statement into blocks."""
         op, params, inputs = statement.op, statement.params, statement.inputs
         if op == "cond":
             branches = params.pop("branches")
@@ -345,9 +386,13 @@ class Lowering:
                 for branch in branches
             ]
             statement.inputs = [self._index(inputs[0])]
-            made = self._definitions.get(inputs[0]) if isinstance(inputs[0], Variable) else None
-            if made is not None and made.op == "convert_element_type" and made.inputs[0].type.kind == "b":
-                statement.inputs = made.inputs[:1]
+            definition = self._definitions.get(inputs[0]) if isinstance(inputs[0], Variable) else None
+            if (
+                definition is not None
+                and definition.op == "convert_element_type"
+                and definition.inputs[0].type.kind == "b"
+            ):
+                statement.inputs = definition.inputs[:1]
         elif op == "scan":
             n = params.pop("num_consts")
             statement.blocks["body"] = [self.closed(params.pop("jaxpr"), inputs[:n], where)]
@@ -372,12 +417,12 @@ class Lowering:
             params.pop(name, None)
 
     def name_results(self) -> None:
-        """Give the results of statements the names to which the user's source assigns them."""
+        """Give the results of statements the names that the user's source assigns them to."""
         user_names.name_results(self._named)
 
 
 def _forwarded(statement: Statement) -> list[Operand]:
-    """Return the results of branches; if all branches return the same outer value, that value."""
+    """Return the results of a `cond`: if all branches return the same outer variable, that variable."""
     branches = statement.blocks["branches"]
     found: list[Operand] = []
     for output, results in zip(statement.outputs, zip(*(b.results for b in branches), strict=True), strict=True):
@@ -389,7 +434,7 @@ def _forwarded(statement: Statement) -> list[Operand]:
 
 
 def _platform(params: dict[str, Any], backend: str) -> Literal:
-    """Return the index of a function's variant for this machine's platform; for numpy, of that for CPUs."""
+    """Return the index of the variant of a function for this platform; for numpy, that for CPUs."""
     jax = jax_module()
 
     platform = "cpu" if backend == "numpy" else jax.default_backend()

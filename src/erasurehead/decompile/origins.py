@@ -1,4 +1,4 @@
-"""Where in the user's source a statement comes from, and the user's name for its result."""
+"""The location in the user's source that a statement comes from, and the name that its result is assigned to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import CodeType
 from typing import Any
 
 from erasurehead.decompile.installed import jax_module
-from erasurehead.decompile.program import Where
+from erasurehead.decompile.program import SourceLocation
 
 _OWN = str(Path(__file__).parent)
 _STANDARD = sysconfig.get_path("stdlib")
@@ -20,7 +20,7 @@ _STANDARD = sysconfig.get_path("stdlib")
 
 @cache
 def is_library(file: str) -> bool:
-    """Return whether a file belongs to JAX, to Python or to this package, rather than to the user."""
+    """Return whether a file belongs to JAX, to Python or to this package, and not to the user."""
     jax = jax_module()
 
     folder = str(Path(jax.__file__).parent)
@@ -34,21 +34,21 @@ def _positions(code: CodeType) -> list[tuple[int | None, int | None, int | None,
     return list(code.co_positions())
 
 
-def where_of(source_info: Any) -> Where | None:
-    """Return the innermost place in the user's source that an equation comes from; None if there is none."""
+def location_of(source_info: Any) -> SourceLocation | None:
+    """Return the innermost location in the user's source that an equation comes from; None if there is none."""
     traceback = source_info.traceback
     if traceback is None:
         return None
     codes: list[CodeType]
-    lasts: list[int]
-    codes, lasts = traceback.raw_frames()
-    for code, last in zip(codes, lasts, strict=True):
+    offsets: list[int]
+    codes, offsets = traceback.raw_frames()
+    for code, offset in zip(codes, offsets, strict=True):
         if is_library(code.co_filename):
             continue
         positions = _positions(code)
-        if last // 2 >= len(positions):
+        if offset // 2 >= len(positions):
             continue
-        line, end_line, column, end_column = positions[last // 2]
+        line, end_line, column, end_column = positions[offset // 2]
         if line is None:
             continue
         span = (
@@ -56,7 +56,7 @@ def where_of(source_info: Any) -> Where | None:
             if column is not None and end_line is not None and end_column is not None
             else None
         )
-        return Where(code.co_filename, line, span, code.co_name)
+        return SourceLocation(code.co_filename, line, span, code.co_name)
     return None
 
 
@@ -67,7 +67,7 @@ def _names(file: str, lines: tuple[str, ...]) -> dict[tuple[int, int, int, int],
         tree = ast.parse("".join(lines))
     except (SyntaxError, ValueError):
         return {}
-    found: dict[tuple[int, int, int, int], tuple[Any, str]] = {}
+    assignments: dict[tuple[int, int, int, int], tuple[Any, str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target, value, at = node.targets[0], node.value, node.value
@@ -79,19 +79,19 @@ def _names(file: str, lines: tuple[str, ...]) -> dict[tuple[int, int, int, int],
             continue
         names = _target(target)
         if any(flat(names)) and at.end_lineno is not None and at.end_col_offset is not None:
-            found[at.lineno, at.col_offset, at.end_lineno, at.end_col_offset] = (names, _operation(value))
-    return found
+            assignments[at.lineno, at.col_offset, at.end_lineno, at.end_col_offset] = (names, _operation(value))
+    return assignments
 
 
 def _target(node: ast.AST) -> Any:
-    """Return the left side of an assignment: a name, or a tuple of names; empty if it is not a name, or is _."""
+    """Return the target of an assignment: a name, or nested tuples of names; "" for `_` and what is not a name."""
     if isinstance(node, ast.Tuple | ast.List):
         return tuple(_target(element) for element in node.elts)
     return node.id if isinstance(node, ast.Name) and node.id != "_" else ""
 
 
 def flat(names: Any) -> list[str]:
-    """Return the names in a tuple of tuples, in order."""
+    """Return the names in nested tuples, in order."""
     return [names] if isinstance(names, str) else [name for part in names for name in flat(part)]
 
 
@@ -101,27 +101,32 @@ def _trees(file: str, lines: tuple[str, ...]) -> dict[int, ast.FunctionDef]:
         tree = ast.parse("".join(lines))
     except (SyntaxError, ValueError):
         return {}
-    found: dict[int, ast.FunctionDef] = {}
+    assignments: dict[int, ast.FunctionDef] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
-            found[node.lineno] = node
+            assignments[node.lineno] = node
             for decorator in node.decorator_list:
-                found[decorator.lineno] = node
-    return found
+                assignments[decorator.lineno] = node
+    return assignments
 
 
 def unpacked(file: str, line: int) -> dict[str, str]:
-    """Return the names a function gives to parts of its arguments: `{"carry[0]": "i"}` after `i, c = carry`."""
+    """Return the names that a function assigns parts of its arguments to: `{"carry[0]": "i"}` after `i, c = carry`.
+
+    Arguments:
+        file: the file of the function.
+        line: the line at which the function begins.
+    """
     lines = tuple(linecache.getlines(file))
     function = _trees(file, lines).get(line) if lines else None
-    found: dict[str, str] = {}
+    assignments: dict[str, str] = {}
     if function is None:
-        return found
+        return assignments
 
     def enter(names: Any, path: str) -> None:
         if isinstance(names, str):
             if names:
-                found.setdefault(path, names)
+                assignments.setdefault(path, names)
             return
         for i, part in enumerate(names):
             enter(part, f"{path}[{i}]")
@@ -130,10 +135,10 @@ def unpacked(file: str, line: int) -> dict[str, str]:
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             value = statement.value
             if isinstance(value, ast.Name):
-                enter(_target(statement.targets[0]), found.get(value.id, value.id))
+                enter(_target(statement.targets[0]), assignments.get(value.id, value.id))
             elif isinstance(value, ast.Subscript | ast.Attribute):
                 enter(_target(statement.targets[0]), ast.unparse(value))
-    return found
+    return assignments
 
 
 _OPERATORS = {
@@ -143,7 +148,7 @@ _OPERATORS = {
 
 
 def _operation(node: ast.AST) -> str:
-    """Return the name of the primitive that an expression probably becomes."""
+    """Return the name of the primitive that an expression is probably traced to; "" if unknown."""
     if isinstance(node, ast.Call):
         function = node.func
         return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
@@ -154,19 +159,19 @@ def _operation(node: ast.AST) -> str:
     return ""
 
 
-def assigned_at(where: Where) -> tuple[Any, str] | None:
-    """Return the names that the value of the expression at a place is assigned to, and the expression's operation."""
+def assigned_at(where: SourceLocation) -> tuple[Any, str] | None:
+    """Return the names that the expression at a location is assigned to, and its operation; None if there are none."""
     if where.span is None:
         return None
     lines = tuple(linecache.getlines(where.file))
     column, end_line, end_column = where.span
     if not lines or where.line > len(lines):
         return None
-    whole = _names(where.file, lines)
-    if whole or not where.file.endswith((".md", ".rst", ".txt")):
-        return whole.get((where.line, column, end_line, end_column))
-    start = where.line - 1  # a program in a document: the function is looked at alone
+    known = _names(where.file, lines)
+    if known or not where.file.endswith((".md", ".rst", ".txt")):
+        return known.get((where.line, column, end_line, end_column))
+    start = where.line - 1  # a snippet in a document, which as a whole is not Python: parse the function only
     while start > 0 and not lines[start].startswith("def "):
         start -= 1
-    alone = tuple(inspect.getblock(list(lines[start:])))
-    return _names(where.file, alone).get((where.line - start, column, end_line - start, end_column))
+    function_lines = tuple(inspect.getblock(list(lines[start:])))
+    return _names(where.file, function_lines).get((where.line - start, column, end_line - start, end_column))

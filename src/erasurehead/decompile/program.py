@@ -1,4 +1,4 @@
-"""A traced function as plain data: blocks of statements on typed variables, without JAX's own objects."""
+"""The intermediate representation of a traced function: blocks of statements on typed variables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Type:
     Arguments:
         shape: shape of the value.
         dtype: dtype of the value: of numpy or ml_dtypes, or JAX's dtype of random keys.
-        weak: whether it is weakly typed, as Python's numbers are in JAX.
+        weak: whether it is weakly typed, as Python numbers are in JAX.
     """
 
     shape: tuple[int, ...]
@@ -59,15 +59,14 @@ class Type:
 
 
 @dataclass(frozen=True)
-class Where:
-    """A place in the user's source.
+class SourceLocation:
+    """A location in the user's source.
 
     Arguments:
         file: name of the file, as Python reports it.
         line: line number, counted from 1.
         span: first column, last line and end column of the expression, counted from 0; None if unknown.
         function: name of the enclosing function.
-        depth: depth in the call stack, which distinguishes a call from the statements that it runs.
     """
 
     file: str
@@ -96,7 +95,7 @@ class Variable:
 
 @dataclass(frozen=True, eq=False)
 class Literal:
-    """A number that is written where it is used.
+    """A scalar constant, which is written where it is used.
 
     Arguments:
         value: a numpy scalar.
@@ -119,10 +118,11 @@ class Statement:
         inputs: its operands.
         outputs: the variables that it computes.
         params: the primitive's parameters.
-        blocks: name of the parameter -> the block that it runs, such as a branch or a loop body.
-        where: the place in the user's source that it comes from.
+        blocks: the blocks that it runs, such as branches or a loop body, by name.
+        where: the location in the user's source that it comes from.
         primitive: JAX's primitive.
-        bound: the operands and the parameters that JAX applied it to; `bound_outputs` are the results.
+        bound: the operands and the parameters that JAX has applied it to, before any simplification.
+        bound_outputs: the results of that.
     """
 
     op: str
@@ -130,14 +130,14 @@ class Statement:
     outputs: list[Variable]
     params: dict[str, Any]
     blocks: dict[str, list[Block]] = field(default_factory=lambda: dict[str, list["Block"]]())
-    where: Where | None = None
+    where: SourceLocation | None = None
     primitive: Any = None
     bound: tuple[list[Operand], dict[str, Any]] | None = None
     bound_outputs: list[Variable] = field(default_factory=lambda: list[Variable]())
 
     @property
     def output(self) -> Variable:
-        """The only output."""
+        """The output of a statement with a single one."""
         (output,) = self.outputs
         return output
 
@@ -147,7 +147,7 @@ class Block:
     """Statements in order, with their parameters and results.
 
     Arguments:
-        name: the user's name for the function that it comes from.
+        name: name of the user's function that it comes from.
         parameters: the variables passed to it.
         statements: its statements; they may use variables of the enclosing blocks.
         results: the operands that it returns.
@@ -159,7 +159,7 @@ class Block:
     results: list[Operand]
 
     def walk(self) -> Iterator[Statement]:
-        """Yield all statements, those of inner blocks after the statement that runs them."""
+        """Yield all statements, each followed by those of its inner blocks."""
         for statement in self.statements:
             yield statement
             for blocks in statement.blocks.values():
@@ -169,12 +169,12 @@ class Block:
 
 @dataclass(eq=False)
 class Leaf:
-    """One array in the arguments of a function.
+    """An array in the arguments of a function, which are pytrees.
 
     Arguments:
-        variable: the block's parameter for it.
-        argument: name of the argument that it is a part of.
-        path: the steps from the argument to it, as Python writes them: `["w"]`, `[0]`, `.count`.
+        variable: the parameter of the block.
+        argument: name of the argument that contains it.
+        path: the path from the argument to it, as Python source such as `["w"][0]` or `.count`.
     """
 
     variable: Variable
@@ -184,18 +184,18 @@ class Leaf:
 
 @dataclass(eq=False)
 class Program:
-    """A whole function.
+    """A traced function.
 
     Arguments:
-        name: of the function.
-        arguments: their names, in order.
-        leaves: the arrays in them.
-        block: what the function does.
-        result: writes the result as Python, given the texts of the leaves.
-        trees: structure of arguments and of the result, in JAX's terms.
-        x64: whether it was traced with 64-bit types.
-        weak: which results are weakly typed.
-        casts: results whose weak type the source has to set, by their number.
+        name: name of the function.
+        arguments: names of the arguments, in order.
+        leaves: the arrays in the arguments.
+        block: the body of the function.
+        result: returns the source of the result, given the texts of its leaves.
+        trees: the pytree structures of the arguments and of the result.
+        x64: whether it was traced with `jax_enable_x64`.
+        weak: whether each result is weakly typed.
+        casts: for results whose weak type the source must set: number of the result -> whether it is weak.
     """
 
     name: str
@@ -210,7 +210,7 @@ class Program:
 
     @property
     def constants(self) -> list[Variable]:
-        """The constants that statements use, in the order of their use, each once."""
+        """The constants that statements use, each once, in the order of their first use."""
         found: dict[Variable, None] = {}
 
         def see(operands: list[Operand]) -> None:

@@ -1,4 +1,4 @@
-"""Functions and examples of their arguments, as a command line names them."""
+"""Functions and example arguments, as they are given on the command line."""
 
 from __future__ import annotations
 
@@ -21,18 +21,16 @@ from erasurehead.errors import DataError, InvalidArgument, invalid
 
 
 def find_function(target: str) -> Callable[..., Any]:
-    """Return the function that a text such as `package.module:function` or `folder/file.py:function` names.
-
-    The module is imported, or the file is run.
+    """Import and return the function that a text such as `package.module:function` or `folder/file.py:function` names.
 
     Raises:
         InvalidArgument: if the text has another form, or there is no such function.
         DataError: if the file cannot be read, or running it fails.
     """
-    place, colon, name = target.rpartition(":")
-    if not colon or not place or not name.replace(".", "_").isidentifier():
+    source, colon, name = target.rpartition(":")
+    if not colon or not source or not name.replace(".", "_").isidentifier():
         raise invalid("TARGET", "must be MODULE:FUNCTION or FILE.py:FUNCTION", target, "write it as my.py:loss")
-    module: Any = _file(place) if place.endswith(".py") else _module(place)
+    module: Any = _file(source) if source.endswith(".py") else _module(source)
     found: Any = module
     for part in name.split("."):
         found = getattr(found, part, None)
@@ -40,45 +38,45 @@ def find_function(target: str) -> Callable[..., Any]:
             known = [str(key) for key in dir(module) if inspect.isfunction(getattr(module, key))]
             hint = f"; it has {', '.join(known[:12])}" if known else ""
             raise InvalidArgument(
-                "TARGET", "must be MODULE:FUNCTION", target, sentence=f"{place} has no function {name}{hint}."
+                "TARGET", "must be MODULE:FUNCTION", target, sentence=f"{source} has no function {name}{hint}."
             )
     if not callable(found):
         raise invalid(target, "must be a function", found)
     return found
 
 
-def _file(place: str) -> Any:
-    path = readable(place)
+def _file(source: str) -> Any:
+    path = readable(source)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise DataError(f"{place} is not a Python file.")
+        raise DataError(f"{source} is not a Python file.")
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(path.stem, module)
     sys.path.insert(0, str(path.parent.resolve()))
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise DataError(f"{place} fails when it is run: {type(error).__name__}: {error}.") from error
+        raise DataError(f"{source} fails when it is run: {type(error).__name__}: {error}.") from error
     finally:
         sys.path.pop(0)
     return module
 
 
 def _no_module(name: str) -> InvalidArgument:
-    said = f"There is no module {name!r}; name a file as FILE.py:FUNCTION."
-    return InvalidArgument("TARGET", "must name a module or a file", name, sentence=said)
+    sentence = f"There is no module {name!r}; name a file as FILE.py:FUNCTION."
+    return InvalidArgument("TARGET", "must name a module or a file", name, sentence=sentence)
 
 
-def _module(place: str) -> Any:
-    if place.startswith("."):
-        raise _no_module(place)
+def _module(source: str) -> Any:
+    if source.startswith("."):
+        raise _no_module(source)
     sys.path.insert(0, str(Path.cwd()))
     try:
-        return importlib.import_module(place)
+        return importlib.import_module(source)
     except ModuleNotFoundError as error:
-        raise _no_module(error.name or place) from None
+        raise _no_module(error.name or source) from None
     except Exception as error:
-        raise DataError(f"{place} fails when it is imported: {type(error).__name__}: {error}.") from error
+        raise DataError(f"{source} fails when it is imported: {type(error).__name__}: {error}.") from error
     finally:
         sys.path.pop(0)
 
@@ -116,12 +114,12 @@ def read_examples(function: Callable[..., Any], texts: Sequence[str], seed: int 
                 elif key.startswith("arr_") or not key:
                     values.append(array)
                 else:
-                    said = f"which is not an argument of the function; it has {', '.join(sorted(names))}"
+                    sentence = f"which is not an argument of the function; it has {', '.join(sorted(names))}"
                     raise InvalidArgument(
                         "--example",
                         "must hold arguments of the function",
                         text,
-                        sentence=f"{text} holds {key}, {said}.",
+                        sentence=f"{text} holds {key}, {sentence}.",
                     )
         else:
             values.append(_value(_parsed(text), text, random))
@@ -152,8 +150,8 @@ def _of_parameter(parameter: inspect.Parameter, random: np.random.Generator) -> 
     raise _no_example(parameter.name, "for each argument, as in --example 'float32[100,5]'")
 
 
-def _arrays(place: str) -> dict[str, Any]:
-    path = readable(place)
+def _arrays(source: str) -> dict[str, Any]:
+    path = readable(source)
     try:
         loaded: Any = np.load(path, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
@@ -162,7 +160,7 @@ def _arrays(place: str) -> dict[str, Any]:
             return {key: loaded[key] for key in loaded.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
         raise DataError(
-            f"{printable(place)} is not a file of numpy.save or numpy.savez without Python objects."
+            f"{printable(source)} is not a file of numpy.save or numpy.savez without Python objects."
         ) from None
 
 
@@ -198,8 +196,8 @@ def _value(node: ast.expr, text: str, random: np.random.Generator) -> Any:
     if isinstance(node, ast.Name):
         return _array(node.id, (), text, random)
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
-        inside = node.slice
-        elements = inside.elts if isinstance(inside, ast.Tuple) else [inside]
+        index = node.slice
+        elements = index.elts if isinstance(index, ast.Tuple) else [index]
         shape: list[int] = []
         for element in elements:
             if not isinstance(element, ast.Constant) or not isinstance(element.value, int) or element.value < 0:
@@ -234,5 +232,5 @@ def _array(name: str, shape: tuple[int, ...], text: str, random: np.random.Gener
 
 
 def _no_example(name: str, where: str) -> InvalidArgument:
-    said = f"No example is given for {name}; add --example {where}."
-    return InvalidArgument("--example", f"must be given for {name}", sentence=said)
+    sentence = f"No example is given for {name}; add --example {where}."
+    return InvalidArgument("--example", f"must be given for {name}", sentence=sentence)

@@ -1,4 +1,4 @@
-"""Pieces of Python source: expressions with their precedence, and lines wrapped as ruff wraps them."""
+"""Python source as text: expressions with their precedence, unique names, and line wrapping as by ruff."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 WIDTH = 88
-"""Columns of a line: ruff's default."""
+"""Maximal line length, ruff's default."""
 
 (LAMBDA, OR, AND, NOT, COMPARE, BIT_OR, BIT_XOR, BIT_AND, SHIFT, SUM, PRODUCT, UNARY, POWER, ATOM) = range(14)
 
@@ -21,7 +21,7 @@ _LEVELS = {
 }  # fmt: skip
 
 
-_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Expr:
     """An expression.
 
     Arguments:
-        text: its text.
-        level: precedence of its outermost operator.
+        text: its source.
+        level: precedence of its outermost operator, one of the constants above.
         cost: number of operations in it.
     """
 
@@ -42,9 +42,14 @@ class Expr:
         return self.text
 
     def within(self, level: int, equal: bool = True) -> str:
-        """Return its text as an operand of an operator of a precedence, in parentheses if needed."""
-        fine = self.level > level or (equal and self.level == level)
-        return self.text if fine else f"({self.text})"
+        """Return its text as an operand, in parentheses if needed.
+
+        Arguments:
+            level: precedence of the operator.
+            equal: whether operands of equal precedence need no parentheses.
+        """
+        is_tight = self.level > level or (equal and self.level == level)
+        return self.text if is_tight else f"({self.text})"
 
 
 def _cost(operands: Iterable[Expr | str]) -> int:
@@ -53,8 +58,8 @@ def _cost(operands: Iterable[Expr | str]) -> int:
 
 def infix(left: Expr, operator: str, right: Expr) -> Expr:
     """Return `left operator right`."""
-    if operator in _TURNED and left.text[:1] in "-0123456789" and right.text[:1] not in "-0123456789":
-        left, operator, right = right, _TURNED[operator], left  # as Python itself asks the array first
+    if operator in _MIRRORED and left.text[:1] in "-0123456789" and right.text[:1] not in "-0123456789":
+        left, operator, right = right, _MIRRORED[operator], left  # as Python calls the method of the array anyway
     level = _LEVELS[operator]
     cost = _cost((left, right))
     if operator == "**":
@@ -127,23 +132,23 @@ MODULES = {"jax", "jnp", "lax", "np", "math", "scipy", "special", "linalg", "ml_
 
 
 class Names:
-    """Hands out unique names.
+    """Generates unique names.
 
     Arguments:
-        taken: names that are already in use.
+        taken: names that are in use.
     """
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.taken = {*taken}
 
     def next(self, wanted: str) -> str:
-        """Return the name that `new` would give, without taking it."""
+        """Return the name that `new` would return, without reserving it."""
         name = self.new(wanted)
         self.taken.discard(name)
         return name
 
     def new(self, wanted: str) -> str:
-        """Return the wanted name, with a suffix if it is taken or reserved in Python."""
+        """Reserve and return a name: the wanted one, with a suffix if it is taken or reserved in Python."""
         base = wanted if wanted.isidentifier() else re.sub(r"\W", "_", wanted)
         base = base if base.isidentifier() else f"x_{base}"
         if base.startswith("__"):
@@ -163,7 +168,7 @@ class Names:
         return name
 
 
-# ------------------------------------------------------------------------------------------------- broken lines
+# ------------------------------------------------------------------------------------------------ line wrapping
 
 
 _OPEN, _CLOSE = "([{", ")]}"
@@ -190,23 +195,23 @@ def _brackets(text: str, start: int = 0) -> Iterator[tuple[int, str, int]]:
 def _split(text: str) -> list[str]:
     """Return the items between top-level commas."""
     items, start = list[str](), 0
-    for place, c, depth in _brackets(text):
+    for position, c, depth in _brackets(text):
         if c == "," and depth == 0:
-            items.append(text[start:place].strip())
-            start = place + 1
+            items.append(text[start:position].strip())
+            start = position + 1
     last = text[start:].strip()
     return [*items, last] if last else items
 
 
 def _last_bracket(text: str) -> tuple[int, int] | None:
-    """Return the last outermost bracket that is not empty: where it opens and closes."""
-    found, start = None, 0
-    for place, c, depth in _brackets(text):
+    """Return the positions of the last outermost pair of brackets that is not empty; None if there is none."""
+    last, start = None, 0
+    for position, c, depth in _brackets(text):
         if c in _OPEN and depth == 1:
-            start = place
-        elif c in _CLOSE and depth == 0 and text[start + 1 : place].strip():
-            found = start, place
-    return found
+            start = position
+        elif c in _CLOSE and depth == 0 and text[start + 1 : position].strip():
+            last = start, position
+    return last
 
 
 def wrapped(line: str, indent: int) -> list[str]:
@@ -231,13 +236,13 @@ def wrapped(line: str, indent: int) -> list[str]:
         if len(pad) + 4 + len(items[0]) <= WIDTH:
             return [*lines, f"{pad}    {items[0]}{comma}", pad + tail]
         return [*lines, *wrapped(items[0], indent + 4), pad + tail]
-    whole = ", ".join(items)
+    joined = ", ".join(items)
     call_like = start > 0 and (line[start - 1].isalnum() or line[start - 1] in "_])")
-    if call_like and not inside.rstrip().endswith(",") and len(pad) + 4 + len(whole) <= WIDTH:
-        return [*lines, f"{pad}    {whole}", pad + tail]
+    if call_like and not inside.rstrip().endswith(",") and len(pad) + 4 + len(joined) <= WIDTH:
+        return [*lines, f"{pad}    {joined}", pad + tail]
     for item in items:
-        broken = wrapped(f"{item},", indent + 4)
-        lines += broken
+        lines_of_item = wrapped(f"{item},", indent + 4)
+        lines += lines_of_item
     return [*lines, pad + tail]
 
 

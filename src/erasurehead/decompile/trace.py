@@ -1,4 +1,4 @@
-"""Traces a user's function with JAX into a program."""
+"""Traces a function with JAX, and returns it as a program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from erasurehead.decompile.user_names import plain_name
 from erasurehead.errors import InvalidArgument, MissingExtra, invalid
 
 LARGEST_CONSTANTS = 256 * 2**20
-"""Most bytes of constants that may be stored beside a source."""
+"""Largest total size in bytes of the constants that are stored with a source."""
 
 
 def argument_names(function: Callable[..., Any], arguments: Sequence[Any]) -> list[str]:
@@ -27,8 +27,8 @@ def argument_names(function: Callable[..., Any], arguments: Sequence[Any]) -> li
         signature = inspect.signature(function)
         bound = signature.bind(*arguments)
     except TypeError as error:
-        said = f"The example arguments do not fit the function: {error}."
-        raise InvalidArgument("examples", "must fit the function", sentence=said) from None
+        sentence = f"The example arguments do not fit the function: {error}."
+        raise InvalidArgument("examples", "must fit the function", sentence=sentence) from None
     except ValueError:
         return [f"x{i}" if len(arguments) > 1 else "x" for i in range(len(arguments))]
     names: list[str] = []
@@ -41,7 +41,7 @@ def argument_names(function: Callable[..., Any], arguments: Sequence[Any]) -> li
 
 
 def step_text(key: Any, node: Any) -> str:
-    """Return one step of a path into a structure, as Python source."""
+    """Return the source of one step of a path into a pytree."""
     kind = type(key).__name__
     if kind == "DictKey":
         return f"[{_quoted(key.key)}]"
@@ -62,7 +62,7 @@ SPARSE = {
     "BCOO": ("data", "indices"), "BCSR": ("data", "indices", "indptr"), "COO": ("data", "row", "col"),
     "CSR": ("data", "indices", "indptr"), "CSC": ("data", "indices", "indptr"),
 }  # fmt: skip
-"""The arrays in `jax.experimental.sparse`, with their parts in the order in which JAX flattens them."""
+"""The array classes of `jax.experimental.sparse`, with their attributes in the order in which JAX flattens them."""
 
 
 def _quoted(value: object) -> str:
@@ -71,7 +71,7 @@ def _quoted(value: object) -> str:
 
 
 def children(node: Any) -> list[tuple[Any, Any]] | None:
-    """Return the parts of a structure with their keys; None if it is a leaf."""
+    """Return the children of a pytree with their keys; None if it is a leaf."""
     jax = jax_module()
 
     if node is None:
@@ -88,7 +88,7 @@ def children(node: Any) -> list[tuple[Any, Any]] | None:
 
 
 def walk(node: Any, text: str) -> list[tuple[str, Any]]:
-    """Return the leaves of a structure with their paths as source."""
+    """Return the leaves of a pytree with the source of their paths."""
     parts = children(node)
     if parts is None:
         return [(text, node)]
@@ -96,7 +96,7 @@ def walk(node: Any, text: str) -> list[tuple[str, Any]]:
 
 
 def _types_of(arguments: Sequence[tuple[str, Any]]) -> dict[Any, str]:
-    """Return the source for the classes of the arguments, such as named tuples."""
+    """Return the source of the classes in the arguments, such as named tuples."""
     found: dict[Any, str] = {}
 
     def see(node: Any, text: str) -> None:
@@ -113,7 +113,14 @@ def _types_of(arguments: Sequence[tuple[str, Any]]) -> dict[Any, str]:
 
 
 def result_text(node: Any, leaves: list[str], classes: Mapping[Any, str], backend: str) -> str:
-    """Return a result as Python source; takes the texts of its leaves from the front of `leaves`."""
+    """Return the source of a result.
+
+    Arguments:
+        node: the result, a pytree.
+        leaves: the texts of its leaves, which are removed from the front of the list.
+        classes: the source of classes in the arguments.
+        backend: `"jax"` or `"numpy"`.
+    """
     parts = children(node)
     if parts is None:
         return leaves.pop(0)
@@ -149,7 +156,7 @@ def trace(
     function: Callable[..., Any], arguments: Sequence[Any], backend: str, inline: bool, effects: str,
     names: Mapping[str, str] | None = None, name: str | None = None,
 ) -> Program:  # fmt: skip
-    """Return a function, traced with arguments of the examples' types, as a program.
+    """Trace a function with arguments of the types of examples, and return it as a program.
 
     Arguments:
         function: the user's function.
@@ -164,12 +171,12 @@ def trace(
         Unsupported: if some operation cannot be written as source.
         InvalidArgument: if the arguments are wrong, or the function fails on them.
     """
-    titles = argument_names(function, arguments)
+    parameter_names = argument_names(function, arguments)
     title = name or getattr(function, "__name__", "") or "function"
     title = title if title.isidentifier() else "function"
-    places = [(argument, text, leaf) for argument, value in zip(titles, arguments, strict=True)
+    argument_leaves = [(argument, text, leaf) for argument, value in zip(parameter_names, arguments, strict=True)
               for text, leaf in walk(value, "")]  # fmt: skip
-    for argument, text, leaf in places:
+    for argument, text, leaf in argument_leaves:
         check_leaf(argument + text, leaf, backend)
     closed, shape = _traced(function, arguments, backend, title)
     lowering = Lowering(backend, inline, effects)
@@ -177,15 +184,15 @@ def trace(
         lowering.constant(constant)
     wanted = names or {}
     leaves: list[Leaf] = []
-    for (argument, text, _), invar in zip(places, closed.jaxpr.invars, strict=True):
+    for (argument, text, _), invar in zip(argument_leaves, closed.jaxpr.invars, strict=True):
         found = plain_name(argument + text) if text else argument
         variable = Variable(type_of(invar.aval), wanted.get(argument + text, wanted.get(str(found), str(found))))
         leaves.append(Leaf(variable, wanted.get(argument, argument), text))
     block = _lowered(lowering, closed, [leaf.variable for leaf in leaves], title, wanted)
-    classes = _types_of(list(zip(titles, arguments, strict=True)))
+    classes = _types_of(list(zip(parameter_names, arguments, strict=True)))
     jax = jax_module()
     program = Program(
-        title, [wanted.get(t, t) for t in titles], leaves, block,
+        title, [wanted.get(t, t) for t in parameter_names], leaves, block,
         lambda texts: result_text(shape, list(texts), classes, backend),
         (jax.tree.structure(tuple(arguments)), jax.tree.structure(shape)),
         bool(jax.config.jax_enable_x64), [bool(getattr(aval, "weak_type", False)) for aval in closed.out_avals],
@@ -197,34 +204,42 @@ def trace(
 
 
 def _traced(function: Callable[..., Any], arguments: Sequence[Any], backend: str, title: str) -> tuple[Any, Any]:
-    """Return JAX's trace of a function, and the structure of its result."""
+    """Return the closed jaxpr of a function, and the pytree structure of its result."""
     jax = jax_module()
 
-    def fresh(*given: Any) -> Any:  # a new function each time, so that JAX does not use its cache
+    def uncached(*given: Any) -> Any:  # a new function each time, as JAX caches traces by function
         return function(*given)
 
     try:
-        return jax.make_jaxpr(wraps(function)(fresh), return_shape=True)(*arguments)
+        return jax.make_jaxpr(wraps(function)(uncached), return_shape=True)(*arguments)
     except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
-        first = str(error).split("\n", 1)[0].rstrip(".")
+        first_line = str(error).split("\n", 1)[0].rstrip(".")
         raise Unsupported(
             title,
             backend,
-            f"JAX cannot trace it ({type(error).__name__}: {first}), because its shapes or its control flow depend on "
-            "the data",
+            f"JAX cannot trace it ({type(error).__name__}: {first_line}), because its shapes or its control flow "
+            "depend on the data",
         ) from error
     except (InvalidArgument, MissingExtra):
         raise
     except Exception as error:
-        first = str(error).split("\n", 1)[0].rstrip(".")
-        said = f"JAX cannot trace {title} with these examples: {type(error).__name__}: {first}."
-        raise InvalidArgument("examples", "must be such that JAX can trace the function", sentence=said) from error
+        first_line = str(error).split("\n", 1)[0].rstrip(".")
+        sentence = f"JAX cannot trace {title} with these examples: {type(error).__name__}: {first_line}."
+        raise InvalidArgument("examples", "must be such that JAX can trace the function", sentence=sentence) from error
 
 
 def _lowered(
     lowering: Lowering, closed: Any, variables: list[Variable], title: str, wanted: Mapping[str, str]
 ) -> Block:
-    """Return the statements of a function that JAX has traced, with the names that the user wants for variables."""
+    """Lower a closed jaxpr to a block.
+
+    Arguments:
+        lowering: the lowering.
+        closed: the closed jaxpr.
+        variables: the parameters of the block.
+        title: name of the block.
+        wanted: name in the user's source -> name to use instead.
+    """
     statements: list[Statement] = []
     results = lowering.run(closed.jaxpr, closed.consts, variables, statements)
     lowering.name_results()
@@ -238,35 +253,35 @@ def _lowered(
 
 
 def _check_constants(program: Program) -> None:
-    """Raise if the arrays that a function closes over are too large to be stored beside its source."""
+    """Check that the arrays that a function closes over are not too large to be stored with its source."""
     total = sum(np.asarray(v.constant).nbytes for v in program.constants)
     if total > LARGEST_CONSTANTS:
-        most = f"{LARGEST_CONSTANTS // 2**20} MiB"
+        limit = f"{LARGEST_CONSTANTS // 2**20} MiB"
         raise InvalidArgument(
-            "function", f"must close over arrays of at most {most}", hint="pass them as arguments",
+            "function", f"must close over arrays of at most {limit}", hint="pass them as arguments",
             sentence=f"{program.name} closes over arrays of {total / 2**20:.0f} MiB, and a source may hold at most "
-            f"{most}; pass them as arguments.",
+            f"{limit}; pass them as arguments.",
         )  # fmt: skip
 
 
-def check_leaf(place: str, leaf: Any, backend: str) -> None:
-    """Raise if an example is not an array of a supported type."""
+def check_leaf(label: str, leaf: Any, backend: str) -> None:
+    """Check that a leaf of the example arguments is a number or an array of a supported dtype."""
     if isinstance(leaf, bool | int | float | complex):
         return
     dtype = getattr(leaf, "dtype", None)
     if dtype is None or not hasattr(leaf, "shape"):
-        raise invalid(place, "must be an array or a number", leaf, "bind it first, with functools.partial")
+        raise invalid(label, "must be an array or a number", leaf, "bind it first, with functools.partial")
     if str(dtype).startswith("key<"):
         if backend == "numpy" and "fry" not in str(dtype):
             raise Unsupported(str(dtype), backend, "only keys of threefry2x32 can be written for numpy")
         return
     kind = np.dtype(dtype)
     if kind.kind in "OSUMm" or kind.fields is not None:
-        raise invalid(place, "must be of a dtype that JAX knows", str(dtype), "make it an array of numbers")
+        raise invalid(label, "must be of a dtype that JAX knows", str(dtype), "make it an array of numbers")
 
 
 def _name_constants(function: Any, program: Program) -> None:
-    """Give constants the names that they have in the user's function."""
+    """Give constants the names of the variables that the user's function closes over."""
     inner = inspect.unwrap(function) if callable(function) else function
     code = getattr(inner, "__code__", None)
     spaces: dict[str, Any] = {}

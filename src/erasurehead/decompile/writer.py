@@ -1,4 +1,4 @@
-"""Writes a program as Python: some values get names, the others are inlined in the expressions that use them."""
+"""Writes a program as Python source: some values get names, the others are inlined where they are used."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from erasurehead.decompile.program import Block, Literal, Operand, Program, Stat
 from erasurehead.decompile.texts import WIDTH, Expr, Names, wrapped
 
 FOLDED_COST, FOLDED_LENGTH = 4, 56
-"""Expressions are inlined in others up to this many operations and columns."""
+"""Expressions with at most this many operations and characters are inlined."""
 
 Rule = Callable[["Scope", Statement], "Expr | None"]
-"""Writes a statement: returns the expression (a tuple's, if there are several results), or writes lines itself."""
+"""Writes a statement: returns its expression, a tuple for several results; None if it has emitted lines itself."""
 
 
 class Backend(Protocol):
-    """A backend: its rules, and how it writes literals and broadcasts."""
+    """A target of the decompiler: the rules for its primitives, and how it writes literals."""
 
     @property
     def name(self) -> str:
@@ -29,7 +29,7 @@ class Backend(Protocol):
 
     @property
     def rules(self) -> Mapping[str, Rule]:
-        """Its rules, by primitive."""
+        """The rule of each primitive."""
         ...
 
     def typed(self, scope: Scope, literal: Literal) -> Expr:
@@ -37,15 +37,15 @@ class Backend(Protocol):
         ...
 
     def bare(self, literal: Literal) -> Expr | None:
-        """Return a literal as one of Python's numbers, which takes the other operand's dtype; None if it would not."""
+        """Return a literal as a Python number, which takes the dtype of the other operand; None if impossible."""
         ...
 
     def unsupported(self, op: str) -> str:
-        """Return why a primitive without a rule has none."""
+        """Return why a primitive has no rule."""
         ...
 
 
-_HINTS = {
+_DEFAULT_NAMES = {
     "reduce_sum": "total", "reduce_max": "largest", "reduce_min": "smallest", "reduce_prod": "product",
     "dot_general": "product", "exp": "e", "log": "logarithm", "select_n": "chosen", "gather": "taken",
     "sort": "sorted_", "argmax": "best", "argmin": "best", "transpose": "transposed", "reshape": "reshaped",
@@ -60,11 +60,11 @@ _HINTS = {
     "cos": "cosine", "fft": "spectrum", "split": "part", "random_seed": "key", "random_fold_in": "key",
     "random_wrap": "key", "random_unwrap": "key_data", "cholesky": "factor", "erf_inv": "quantile",
 }  # fmt: skip
-"""Names for values that have no name in the user's source."""
+"""Names for values without a name in the user's source, by primitive."""
 
 
-_LINES = {"while", "scan"}
-"""Statements whose rules write lines, and assign the names of their results."""
+_MULTILINE = {"while", "scan"}
+"""Statements whose rules emit several lines, which assign their results."""
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Uses:
 
 
 def uses_of(block: Block) -> dict[Variable, Uses]:
-    """Return the uses of all variables in a block and the blocks within it."""
+    """Return the uses of all variables in a block and its inner blocks."""
     found: dict[Variable, Uses] = {}
 
     def see(operands: Iterable[Operand], at: Block) -> None:
@@ -147,14 +147,14 @@ class Scope:
         self._pending: dict[Variable, Expr] = {}
         self._lazy: dict[Variable, Statement] = {}
         self._consumed: dict[Variable, Expr] = {}
-        self._taken: dict[Variable, Expr] = {}
-        self._parts: dict[Variable, tuple[Expr, list[str]]] = {}
-        self._said = ""
+        self._inlined: dict[Variable, Expr] = {}
+        self._slices: dict[Variable, tuple[Expr, list[str]]] = {}
+        self._last_comment = ""
 
     # -------------------------------------------------------------------------------------------- for rules
 
     def operand(self, value: Operand) -> Expr:
-        """Return a value as an expression of its own dtype and shape."""
+        """Return a value as an expression with its own dtype and shape."""
         if isinstance(value, Literal):
             return self.backend.typed(self, value)
         if value in self._lazy:
@@ -165,56 +165,62 @@ class Scope:
         return Expr(self.name(value))
 
     def atom(self, value: Operand) -> Expr:
-        """Return a value as a name, or as a typed literal: what may be written more than once."""
+        """Return a value as a name or a typed literal, which may be used several times in an expression."""
         if isinstance(value, Variable):
             if value in self._lazy:
                 self._define(value, self._lazy.pop(value))
-            self.settle([value])
+            self.materialize([value])
         return self.operand(value)
 
     def name(self, variable: Variable) -> str:
-        """Return the name of a variable that has one."""
+        """Return the name of a variable, which must have one."""
         if variable.constant is not None and variable not in self.known:
             self.known[variable] = self.module.constants[variable]
         return self.known[variable]
 
     def bind(self, variable: Variable, hint: str = "t") -> str:
-        """Give a variable a name."""
+        """Give a variable a name if it has none, and return its name."""
         if variable not in self.known:
             self.known[variable] = self.names.new(variable.name or hint)
         return self.known[variable]
 
-    def cut(self, variable: Variable, base: Expr, parts: list[str]) -> None:
-        """Remember how a slice is written: of what, and its index by axis."""
-        self._parts[variable] = base, parts
+    def remember_slice(self, variable: Variable, base: Expr, parts: list[str]) -> None:
+        """Remember the source and the indices of a slice, so that it can be written as an index.
 
-    def parts(self, value: Operand) -> tuple[Expr, list[str]] | None:
-        """Return how a slice is written that has no name, and so can become an index; None of anything else."""
-        if isinstance(value, Variable) and value in self._pending and value in self._parts:
+        Arguments:
+            variable: the slice.
+            base: the array that it is a slice of.
+            parts: the text of the index of each axis.
+        """
+        self._slices[variable] = base, parts
+
+    def slice_parts(self, value: Operand) -> tuple[Expr, list[str]] | None:
+        """Return the source and the indices of a slice without a name; None for any other value."""
+        if isinstance(value, Variable) and value in self._pending and value in self._slices:
             self.operand(value)
-            return self._parts[value]
+            return self._slices[value]
         return None
 
     def helper(self, name: str) -> str:
-        """Return the name of a helper function, which the source will then hold."""
+        """Add a helper function to the source, and return its name."""
         self.module.helpers.setdefault(name)
         return name
 
     def need(self, module: str) -> None:
-        """Have the source import a module."""
+        """Add an import of a module to the source."""
         self.module.imports.add(module)
 
     def emit(self, line: str) -> None:
-        """Write a logical line."""
+        """Emit a logical line, wrapped to the width."""
         self.lines += wrapped(line, self.indent)
 
-    def gap(self) -> None:
-        """Leave a line empty, unless there is nothing above it, or an empty one."""
+    def blank_line(self) -> None:
+        """Emit a blank line, unless it would be the first one or follow another."""
         if self.lines and self.lines[-1]:
             self.lines.append("")
 
-    def settle(self, values: Iterable[Operand]) -> None:
-        """Write what is not yet written of some variables."""
+    def materialize(self, values: Iterable[Operand]) -> None:
+        """Emit the assignments of variables that have none yet."""
         for value in values:
             if isinstance(value, Variable):
                 if value in self._lazy:
@@ -222,16 +228,21 @@ class Scope:
                 if value in self._pending:
                     self._write(value, self._pending.pop(value))
 
-    def settle_for(self, *blocks: Block) -> None:
-        """Write what inner blocks use of this one."""
+    def materialize_for(self, *blocks: Block) -> None:
+        """Emit the assignments of variables of this block that inner blocks use."""
         inner: dict[Variable, None] = {}
         for block in blocks:
             for variable in uses_of(block):
                 inner.setdefault(variable)
-        self.settle([v for v in inner if v in self._pending or v in self._lazy])
+        self.materialize([v for v in inner if v in self._pending or v in self._lazy])
 
     def inner(self, block: Block, indent: int | None = None) -> Scope:
-        """Return the scope of a block within this one."""
+        """Return the scope of an inner block.
+
+        Arguments:
+            block: the block.
+            indent: its indentation in columns; by default four more than here.
+        """
         scope = Scope(
             self.backend, self.module, block, self.names, self.known, self.uses,
             self.indent + 4 if indent is None else indent, self.comments, self.unfold, self.hook,
@@ -239,33 +250,33 @@ class Scope:
         scope.definitions = dict(self.definitions)
         return scope
 
-    def near(self, value: Operand, other: Operand) -> Expr:
-        """Return an operand of an elementwise operation: a bare number, or what is not yet broadcast, where that does.
+    def elementwise_operand(self, value: Operand, other: Operand) -> Expr:
+        """Return an operand of an elementwise operation, as a bare number or without a broadcast if these are implied.
 
         Arguments:
             value: the operand.
-            other: the one beside it.
+            other: the other operand.
         """
         if isinstance(value, Literal):
             return self.number(value, other)
-        source = self.unspread(value)
+        source = self.broadcast_source(value)
         if source is not None and other in self._lazy and self.uses[other].count > 1:
-            self.settle([other])
-        if source is not None and self.is_full(other):
+            self.materialize([other])
+        if source is not None and self.has_full_shape(other):
             both = np.broadcast_shapes(value.type.shape, other.type.shape)
             if both == np.broadcast_shapes(source.type.shape, other.type.shape):
                 return self.number(source, other) if isinstance(source, Literal) else self.operand(source)
         return self.operand(value)
 
     def pair(self, statement: Statement) -> tuple[Expr, Expr]:
-        """Return both operands of an elementwise operation, left out what broadcasting does by itself."""
+        """Return both operands of an elementwise operation, without broadcasts that are implied."""
         a, b = statement.inputs
-        return self.near(a, b), self.near(b, a)
+        return self.elementwise_operand(a, b), self.elementwise_operand(b, a)
 
     def number(self, literal: Literal, beside: Operand) -> Expr:
-        """Return a literal as a bare number if the operand beside it settles the dtype, as a typed one if not."""
+        """Return a literal as a bare number if the other operand determines the dtype, or else as a typed scalar."""
         settled = isinstance(beside, Variable) and beside.type.dtype == literal.type.dtype
-        source = self.unspread(beside) if isinstance(beside, Variable) else None
+        source = self.broadcast_source(beside) if isinstance(beside, Variable) else None
         if settled and isinstance(source, Literal) and not self._has_name(beside):
             settled = False
         if settled and (not beside.type.weak or literal.type.weak):
@@ -277,12 +288,12 @@ class Scope:
     def _has_name(self, value: Operand) -> bool:
         return isinstance(value, Variable) and value in self.known
 
-    def is_full(self, value: Operand) -> bool:
-        """Return whether an operand is written with all of its shape."""
-        return isinstance(value, Variable) and self.unspread(value) is None
+    def has_full_shape(self, value: Operand) -> bool:
+        """Return whether an operand is a variable that is not written as the source of a broadcast."""
+        return isinstance(value, Variable) and self.broadcast_source(value) is None
 
-    def unspread(self, value: Operand) -> Operand | None:
-        """Return what a variable is a plain broadcast of, numpy's rules taken; None if it is not one, or has a name."""
+    def broadcast_source(self, value: Operand) -> Operand | None:
+        """Return the operand that a variable is a broadcast of, by numpy's rules; None if it is none, or has a name."""
         if not isinstance(value, Variable) or self.unfold or value in self.known:
             return None
         statement = self.definitions.get(value)
@@ -301,7 +312,7 @@ class Scope:
     # ------------------------------------------------------------------------------------------ statements
 
     def write(self) -> None:
-        """Write all statements of the block."""
+        """Emit all statements of the block."""
         for statement in self.block.statements:
             self.statement(statement)
 
@@ -310,7 +321,7 @@ class Scope:
         return [self.operand(value) for value in self.block.results]
 
     def statement(self, statement: Statement) -> None:
-        """Write one statement, or keep it until it is used."""
+        """Emit a statement, or keep its expression to inline it later."""
         if statement.op == "comment":
             self.emit(f"# {statement.params['text']}")
             return
@@ -318,19 +329,19 @@ class Scope:
             self.definitions[output] = statement
         if len(statement.outputs) == 1:
             (output,) = statement.outputs
-            if statement.op == "broadcast_in_dim" and self.unspread(output) is not None and not self.unfold:
-                source = self.unspread(output)
+            if statement.op == "broadcast_in_dim" and self.broadcast_source(output) is not None and not self.unfold:
+                source = self.broadcast_source(output)
                 uses = self.uses.get(output)
                 if uses is not None and uses.count > 1:
-                    self.settle([source] if source is not None else [])
+                    self.materialize([source] if source is not None else [])
                 if output.name is None:
                     self._lazy[output] = statement
                     return
             self._define(output, statement)
             return
         self._consumed = {}
-        hint = _HINTS.get(statement.op, "t")
-        if statement.op in _LINES or (statement.op == "svd" and self.backend.name == "jax"):
+        hint = _DEFAULT_NAMES.get(statement.op, "t")
+        if statement.op in _MULTILINE or (statement.op == "svd" and self.backend.name == "jax"):
             self._apply(statement, 0)
             self._finish(statement)
             return
@@ -351,14 +362,14 @@ class Scope:
             self.hook(self, statement, [self.known[o] for o in statement.outputs if o in self.known])
 
     def _define(self, output: Variable, statement: Statement) -> None:
-        hint = _HINTS.get(statement.op, "t")
+        hint = _DEFAULT_NAMES.get(statement.op, "t")
         uses = self.uses.get(output, Uses())
-        alone = uses.count == 1 and uses.blocks == {id(self.block)}
-        folds = alone and not output.name and not self.unfold and not statement.blocks
+        used_once = uses.count == 1 and uses.blocks == {id(self.block)}
+        inlinable = used_once and not output.name and not self.unfold and not statement.blocks
         self.definitions[output] = statement
-        if folds:
+        if inlinable:
             expr = self._apply(statement, len(self.names.next(hint)) + 3)
-            operands = self._taken
+            operands = self._inlined
             if expr is not None and expr.cost <= FOLDED_COST and len(expr.text) <= FOLDED_LENGTH:
                 self._pending[output] = expr
                 return
@@ -366,7 +377,7 @@ class Scope:
                 self.known[output] = expr.text
                 return
             self._pending.update(operands)
-        elif statement.op in _LINES:
+        elif statement.op in _MULTILINE:
             self._apply(statement, 0)
             self._finish(statement)
             return
@@ -378,7 +389,7 @@ class Scope:
         self._write(output, expr)
 
     def _apply(self, statement: Statement, margin: int) -> Expr | None:
-        """Return the expression of a rule, with so much of its operands written before it that it fits on a line."""
+        """Return the expression of a statement; operands are assigned before it until it fits on a line."""
         rule = self.backend.rules.get(statement.op)
         if rule is None:
             reason = self.backend.unsupported(statement.op)
@@ -395,26 +406,31 @@ class Scope:
                     raise
                 if expr is None:
                     return None
-                worth = [v for v, e in self._consumed.items() if v in self._pending and e.cost > 0]
-                if not worth or (self.indent + margin + len(expr.text) <= WIDTH and expr.cost <= 7):
+                candidates = [v for v, e in self._consumed.items() if v in self._pending and e.cost > 0]
+                if not candidates or (self.indent + margin + len(expr.text) <= WIDTH and expr.cost <= 7):
                     break
-                largest = max(worth, key=lambda v: (len(self._pending[v].text), self._pending[v].cost))
-                self.settle([largest])
-            self._taken = {v: self._pending.pop(v) for v in self._consumed if v in self._pending}
+                largest = max(candidates, key=lambda v: (len(self._pending[v].text), self._pending[v].cost))
+                self.materialize([largest])
+            self._inlined = {v: self._pending.pop(v) for v in self._consumed if v in self._pending}
             return expr
         finally:
             self._consumed = outer
 
     def returned(self, write: Callable[[list[str]], str], start: str = "return ") -> None:
-        """Write the line that gives back the results of the block."""
+        """Emit the line with the results of the block.
+
+        Arguments:
+            write: returns the text of the results, given the text of each.
+            start: the text before it.
+        """
         while True:
             self._consumed = {}
             texts = [self._result(value) for value in self.block.results]
             line = start + write(texts)
-            worth = [v for v in self._consumed if v in self._pending]
-            if not worth or self.indent + len(line) <= WIDTH:
+            candidates = [v for v in self._consumed if v in self._pending]
+            if not candidates or self.indent + len(line) <= WIDTH:
                 break
-            self.settle([max(worth, key=lambda v: len(self._pending[v].text))])
+            self.materialize([max(candidates, key=lambda v: len(self._pending[v].text))])
         self.emit(line)
 
     def _result(self, value: Operand) -> str:
@@ -424,17 +440,17 @@ class Scope:
         statement = self.definitions.get(variable)
         if statement is not None:
             self._comment(statement)
-        name = self.bind(variable, _HINTS.get(statement.op, "t") if statement else "t")
+        name = self.bind(variable, _DEFAULT_NAMES.get(statement.op, "t") if statement else "t")
         self.emit(f"{name} = {expr.text}")
         if statement is not None:
             self._finish(statement)
 
     def _comment(self, statement: Statement) -> None:
         if self.comments and statement.where is not None:
-            said = f"# {statement.where.file}:{statement.where.line}"
-            if said != self._said:
-                self.lines.append(" " * self.indent + said)
-                self._said = said
+            comment = f"# {statement.where.file}:{statement.where.line}"
+            if comment != self._last_comment:
+                self.lines.append(" " * self.indent + comment)
+                self._last_comment = comment
 
 
 def constant_names(program: Program, names: Names) -> dict[Variable, str]:
@@ -446,5 +462,5 @@ def constant_names(program: Program, names: Names) -> dict[Variable, str]:
 
 
 def is_plain(array: Any) -> bool:
-    """Return whether an array is small enough to be written in the source."""
+    """Return whether an array is small enough to be written as a literal."""
     return bool(np.asarray(array).size <= 16)

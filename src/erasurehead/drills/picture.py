@@ -16,10 +16,10 @@ from erasurehead.reports.canvas import (
     Axes,
     drawing,
     line_key,
-    look,
-    made_folder,
     new_figure,
     patch_key,
+    prepare_folder,
+    run_style,
     save,
 )
 
@@ -49,7 +49,7 @@ def draw_drill(found: Findings, folder: Path | str, formats: Sequence[str] = ("p
     Raises:
         MissingExtra: if matplotlib is not installed.
     """
-    place = made_folder(folder)
+    place = prepare_folder(folder)
     with drawing():
         rows = len({_row(one) for one in found.faults})
         upper, lower = max(3.0, _ROW * rows), 2.0
@@ -86,7 +86,7 @@ def _draw_faults(axes: Axes, found: Findings) -> None:
 def _draw_progress(axes: Axes, found: Findings) -> None:
     for index, (name, run) in enumerate((("baseline", found.baseline), ("faulty", found.faulty))):
         ends = (run.outcome or {}).get("ends", [])
-        style = look(index)
+        style = run_style(index)
         axes.plot(ends, range(1, len(ends) + 1), color=style.colour, linestyle=style.line, label=name)
     axes.set_xlabel("seconds of training")
     axes.set_ylabel("steps done")

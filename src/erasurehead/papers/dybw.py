@@ -204,7 +204,7 @@ def _draw(axes: Axes, runs: Mapping[str, ConsensusRun], against: str) -> None:
     for index, (name, run) in enumerate(runs.items()):
         places = np.array([row.step if against == "iterations" else row.time for row in run.means], dtype=np.float64)
         losses = np.array([row.objective for row in run.means], dtype=np.float64)
-        canvas.curve(axes, places, losses, canvas.look(index), name, index)
+        canvas.curve(axes, places, losses, canvas.run_style(index), name, index)
     axes.set_xlabel("iterations of each worker" if against == "iterations" else "seconds of the clock")
     axes.set_ylabel("loss of the mean model, all data")
     axes.grid(color=FAINT, linewidth=0.5)

@@ -10,7 +10,7 @@ from erasurehead.planning.forecasts import Forecast
 from erasurehead.planning.planner import Plan
 from erasurehead.planning.trials import Trial
 from erasurehead.reports import canvas
-from erasurehead.reports.canvas import FAINT, INK, Axes, scheme_look
+from erasurehead.reports.canvas import FAINT, INK, Axes, scheme_style
 from erasurehead.reports.units import Unit, time_unit
 
 _BARS = 8
@@ -43,7 +43,7 @@ def draw_plan(
     """
     formats = canvas.check_formats(formats)
     with canvas.drawing():
-        place = canvas.made_folder(folder)
+        place = canvas.prepare_folder(folder)
         count = f"{len(plan.ranked)} settings for {plan.n_workers:,} workers"
         figure = canvas.new_figure(11.0, 5.4, f"Plan: {count}, late work {_LATE.get(plan.late, plan.late)}")
         left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0))
@@ -67,7 +67,7 @@ def draw_tradeoff(axes: Axes, plan: Plan) -> None:
     unit = time_unit([item.seconds_per_step for item in shown])
     for kind in dict.fromkeys(map(_kind, shown)):
         own = [item for item in shown if _kind(item) == kind]
-        style = scheme_look(kind)
+        style = scheme_style(kind)
         axes.scatter(
             [item.seconds_per_step / unit.size for item in own], [100 * item.missing for item in own],
             s=[14 + 6 * item.load for item in own], color=style.colour, marker=style.marker, alpha=0.6, linewidth=0,
@@ -128,7 +128,7 @@ def _bars(axes: Axes, bars: Sequence[tuple[str, float, tuple[float, float]]], un
     end = max([*ends, *times], default=unit.size)
     low_end = 0.5 * min(times) if wide else 0.0
     for place, (name, middle, (low, high)) in enumerate(bars):
-        style = scheme_look(name)
+        style = scheme_style(name)
         if not math.isfinite(middle):
             axes.annotate(" not reached", (0.0, place), xycoords=("axes fraction", "data"), va="center", fontsize=9)
             continue

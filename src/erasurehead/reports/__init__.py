@@ -1,4 +1,4 @@
-"""Figures and tables for people: how long runs took, how good they became, and which workers were late."""
+"""Figures and tables of runs and codes: time, quality of the model, stragglers, costs of codes."""
 
 from erasurehead.reports.code_curves import draw_codes as draw_codes
 from erasurehead.reports.code_tables import cost_table as cost_table

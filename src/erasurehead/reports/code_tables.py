@@ -1,4 +1,4 @@
-"""Tables of codes side by side: what they cost, and what stragglers take away."""
+"""Tables of codes: what they cost, and what is lost to stragglers."""
 
 from __future__ import annotations
 
@@ -40,12 +40,14 @@ RESIDUAL_NOTES = (
 
 
 def cost_table(analyses: Mapping[str, Analysis]) -> Table:
-    """Return a table of the costs of codes, one row each.
+    """Return a table of the costs of codes, one row per code.
 
     Arguments:
-        analyses: by the name to show, at least one.
+        analyses: the analysis of each code, by the name to show; at least one.
     """
-    return _table(_COSTS, [[name, *_costs(found)] for name, found in check_analyses(analyses).items()], COST_NOTES)
+    return _table(
+        _COSTS, [[name, *_costs(analysis)] for name, analysis in check_analyses(analyses).items()], COST_NOTES
+    )
 
 
 def residual_table(analyses: Mapping[str, Analysis], shares: Sequence[float] | None = None) -> Table:
@@ -54,13 +56,14 @@ def residual_table(analyses: Mapping[str, Analysis], shares: Sequence[float] | N
     The name of a single code is left out.
 
     Arguments:
-        analyses: by the name to show, at least one.
-        shares: fractions of the workers; the nearest numbers of stragglers are shown. None for all that were analysed.
+        analyses: the analysis of each code, by the name to show; at least one.
+        shares: fractions of the workers, for which the nearest numbers of stragglers are shown; None for all numbers
+            that were analysed.
     """
     rows: list[list[str]] = []
-    for name, found in check_analyses(analyses).items():
-        places = range(len(found.curves.stragglers)) if shares is None else nearest(found, shares)
-        rows += [[name if not row else "", *_residuals(found, place)] for row, place in enumerate(places)]
+    for name, analysis in check_analyses(analyses).items():
+        indices = range(len(analysis.curves.stragglers)) if shares is None else nearest(analysis, shares)
+        rows += [[name if not row else "", *_residuals(analysis, index)] for row, index in enumerate(indices)]
     single = int(len(analyses) == 1)
     return _table(_RESIDUALS[single:], [row[single:] for row in rows], RESIDUAL_NOTES)
 
@@ -73,7 +76,7 @@ def nearest(analysis: Analysis, shares: Iterable[float]) -> list[int]:
 
 
 def percent(part: float) -> str:
-    """Return a fraction as percent with two decimals, such that only zero is shown as zero."""
+    """Return a fraction in percent with two decimals, such that only zero is shown as zero."""
     if part != part:
         return NOTHING
     if abs(part) <= EXACT:
@@ -82,36 +85,40 @@ def percent(part: float) -> str:
 
 
 def times(factor: float) -> str:
-    """Return a factor with two digits, or without decimals where it is large."""
+    """Return a factor with two digits, or without decimals if it is at least 100."""
     return f"{factor:.2g}" if factor < 100 else f"{factor:,.0f}"
 
 
 def check_analyses(analyses: Mapping[str, Analysis]) -> Mapping[str, Analysis]:
-    """Return the analyses, or raise where there are none."""
+    """Check that there is at least one analysis, and return them.
+
+    Raises:
+        InvalidArgument: if there is none.
+    """
     if not analyses:
         raise invalid("analyses", "must have at least one code", dict(analyses))
     return analyses
 
 
-def _costs(found: Analysis) -> list[str]:
-    code, cost = found.code, found.cost
+def _costs(analysis: Analysis) -> list[str]:
+    code, cost = analysis.code, analysis.cost
     tolerance = "none stated" if code.tolerance is None else str(code.tolerance)
     return [
         str(code.n_workers), str(code.n_tasks), str(cost.load), f"{cost.storage:.3g}", f"{cost.upload:.3g}",
-        tolerance, times(found.conditioning.amplification), cost.decoder,
+        tolerance, times(analysis.conditioning.amplification), cost.decoder,
     ]  # fmt: skip
 
 
-def _residuals(found: Analysis, place: int) -> list[str]:
-    curves, tasks = found.curves, found.code.n_tasks
-    count = int(curves.stragglers[place])
-    worst = percent(float(curves.worst[place]) / tasks)
-    bound = percent(float(curves.bound[place]) / tasks)
-    error = float(curves.mean_error[place]) / tasks
+def _residuals(analysis: Analysis, index: int) -> list[str]:
+    curves, tasks = analysis.curves, analysis.code.n_tasks
+    count = int(curves.stragglers[index])
+    worst = percent(float(curves.worst[index]) / tasks)
+    bound = percent(float(curves.bound[index]) / tasks)
+    error = float(curves.mean_error[index]) / tasks
     return [
-        str(count), f"{100 * count / found.code.n_workers:.1f}", percent(float(curves.mean[place]) / tasks),
-        percent(error) if error > EXACT else "", percent(float(curves.one_step[place]) / tasks),
-        worst if curves.worst_proven[place] else f"≥ {worst}", bound,
+        str(count), f"{100 * count / analysis.code.n_workers:.1f}", percent(float(curves.mean[index]) / tasks),
+        percent(error) if error > EXACT else "", percent(float(curves.one_step[index]) / tasks),
+        worst if curves.worst_proven[index] else f"≥ {worst}", bound,
     ]  # fmt: skip
 
 

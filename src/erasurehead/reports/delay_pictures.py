@@ -1,4 +1,4 @@
-"""Pictures of fitted delays: the P-P plot, and the tail that it hides."""
+"""Figures of fitted delay models: a P-P plot, and the tail probabilities, which it does not show well."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from erasurehead.delays import FAMILIES, Fit, Trace
 from erasurehead.delays.fitting import kaplan_meier
 from erasurehead.errors import invalid
 from erasurehead.reports import canvas
-from erasurehead.reports.canvas import FAINT, INK, Axes, look
+from erasurehead.reports.canvas import FAINT, INK, Axes, run_style
 
-_SHOWN = 4  # number of families that are shown; further ones fit worse, and would only hide these
-_CHANCE = 1.36  # over sqrt(n): the 95% bound of Kolmogorov and Smirnov
+_MAX_FAMILIES = 4  # further families fit worse, and would cover these
+_KS_95 = 1.36  # divided by sqrt(n): the 95% bound of the Kolmogorov-Smirnov test
 
 
 def draw_fits(
@@ -25,7 +25,7 @@ def draw_fits(
     scale_with_load: bool = False,
     formats: Sequence[str] = ("png", "svg"),
 ) -> list[Path]:
-    """Draw the best fits to a trace: `fits`, a P-P plot beside the probabilities of being slower.
+    """Draw the best fits to a trace; the file is `fits`, a P-P plot beside the tail probabilities.
 
     Arguments:
         trace: the trace that was fitted.
@@ -45,7 +45,7 @@ def draw_fits(
     if not fits:
         raise invalid("fits", "must have at least one fit", list(fits))
     with canvas.drawing():
-        place = canvas.made_folder(folder)
+        path = canvas.prepare_folder(folder)
         hidden = f", {fits[0].n_censored:,} of them censored" if fits[0].n_censored else ""
         title = f"{Path(trace.source).name}: {fits[0].n:,} delays of {trace.n_workers:,} workers{hidden}"
         figure = canvas.new_figure(10.0, 5.4, title)
@@ -53,18 +53,18 @@ def draw_fits(
         draw_pp(left, fits)
         draw_tails(right, trace, fits, scale_with_load)
         figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
-        return canvas.save(figure, place, "fits", formats)
+        return canvas.save(figure, path, "fits", formats)
 
 
 def draw_pp(axes: Axes, fits: Sequence[Fit]) -> None:
-    """Draw the P-P plot: a family that fits stays on the diagonal."""
+    """Draw a P-P plot, on which a family that fits is on the diagonal."""
     n = fits[0].n - fits[0].n_censored
-    band = _CHANCE / math.sqrt(n)
+    band = _KS_95 / math.sqrt(n)
     ends = np.array([0.0, 1.0])
     axes.fill_between(ends, ends - band, ends + band, color=FAINT, alpha=0.5, linewidth=0, label="chance alone (95%)")
     axes.plot(ends, ends, color=INK, linewidth=0.8)
-    for index, item in enumerate(fits[:_SHOWN]):
-        style = look(index + 1)
+    for index, item in enumerate(fits[:_MAX_FAMILIES]):
+        style = run_style(index + 1)
         label = f"{item.family.replace('_', ' ')} (gap {item.gap:.3f})"
         axes.plot(item.empirical, item.fitted, style.line, color=style.colour, linewidth=1.8, label=label)
     axes.set_xlim(0.0, 1.0)
@@ -76,27 +76,27 @@ def draw_pp(axes: Axes, fits: Sequence[Fit]) -> None:
 
 
 def draw_tails(axes: Axes, trace: Trace, fits: Sequence[Fit], scale_with_load: bool = False) -> None:
-    """Draw the probability of being slower, on logarithmic scales: the stragglers are on the right."""
+    """Draw the tail probabilities of samples and fits, on logarithmic axes; stragglers are on the right."""
     seconds = trace.seconds / trace.load if scale_with_load else trace.seconds
     reached, points = kaplan_meier(seconds, trace.censored)
-    seen = 1.0 - reached
-    shown = (seen > 1e-12) & (points > 0.0)
-    axes.step(points[shown], seen[shown], where="post", color=INK, linewidth=1.2)
+    survival = 1.0 - reached
+    shown = (survival > 1e-12) & (points > 0.0)
+    axes.step(points[shown], survival[shown], where="post", color=INK, linewidth=1.2)
     known = points[points > 0.0]
     grid = np.exp(np.linspace(math.log(float(known[0])), math.log(float(known[-1])), 400))
-    least = 0.5 / len(seconds)
-    for index, item in enumerate(fits[:_SHOWN]):
-        chosen = FAMILIES[item.family]
-        theta = np.array([item.parameters[name] for name in chosen.parameters])
-        location = item.parameters[chosen.location] if chosen.location else 0.0
-        tail = np.exp(chosen.log_survival(grid, theta, location))
-        style = look(index + 1)
-        axes.plot(grid, np.where(tail >= least, tail, np.nan), style.line, color=style.colour, linewidth=1.8)
+    lowest = 0.5 / len(seconds)
+    for index, item in enumerate(fits[:_MAX_FAMILIES]):
+        family = FAMILIES[item.family]
+        theta = np.array([item.parameters[name] for name in family.parameters])
+        location = item.parameters[family.location] if family.location else 0.0
+        tail = np.exp(family.log_survival(grid, theta, location))
+        style = run_style(index + 1)
+        axes.plot(grid, np.where(tail >= lowest, tail, np.nan), style.line, color=style.colour, linewidth=1.8)
     axes.set_xscale("log")
     axes.set_yscale("log")
     canvas.plain_ticks(axes.xaxis)
     canvas.plain_ticks(axes.yaxis)
-    axes.set_ylim(least, 1.3)
+    axes.set_ylim(lowest, 1.3)
     axes.grid(color=FAINT, linewidth=0.5)
     axes.set_xlabel("seconds per task" if scale_with_load else "seconds")
     axes.set_ylabel("share that is slower")

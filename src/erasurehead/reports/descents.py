@@ -1,4 +1,4 @@
-"""How near each run came to the least objective, and when, in a table and a figure."""
+"""How fast the objective of each run converges to the minimum, in a table and a figure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import invalid
 from erasurehead.reports import canvas, measures
-from erasurehead.reports.canvas import FAINT, Axes, scheme_looks
+from erasurehead.reports.canvas import FAINT, Axes, scheme_styles
 from erasurehead.reports.rendering import Column, as_markdown, as_table
 from erasurehead.reports.units import time_unit
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 GAPS = (1e-1, 1e-2, 1e-3, 1e-6)
-"""The gaps in tables: from those that any method reaches to those that only whole gradients reach."""
+"""The gaps in tables: from one that any method reaches to one that takes full gradients."""
 
 _TITLE, _GAP = "Time to each gap of the objective", "(f(x) - f*) / (f(x0) - f*)"
-_LEAST = 1e-12  # a gap below which rounding is all that could be drawn
+_ROUNDING = 1e-12  # smaller gaps are rounding errors
 
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """The gap of each model along a run, (f(x) - f*) / (f(x0) - f*): 1 at the first model, 0 at the least objective.
+    """The gap of each model of a run, (f(x) - f*) / (f(x0) - f*): 1 at the first model, 0 at the minimum.
 
     Arguments:
-        scheme: its name.
+        scheme: name of the scheme.
         times: seconds of training until each model, ascending, shape (n_models,).
-        gaps: gaps of the models, shape (n_models,); NaN where a model has diverged.
-        virtual: whether the times are of a virtual clock.
+        gaps: gaps of the models, shape (n_models,); NaN for models that have diverged.
+        virtual: whether the times are those of a virtual clock.
     """
 
     scheme: str
@@ -42,16 +42,16 @@ class Descent:
     virtual: bool
 
     def seconds_to(self, gap: float) -> float | None:
-        """Return when the gap was first no larger than `gap`, in seconds; None if it never was."""
-        reached = np.flatnonzero(self.gaps <= gap)
-        return float(self.times[reached[0]]) if len(reached) else None
+        """Return when the gap was first at most `gap`, in seconds; None if it never was."""
+        indices = np.flatnonzero(self.gaps <= gap)
+        return float(self.times[indices[0]]) if len(indices) else None
 
 
 def descent_table(descents: Sequence[Descent]) -> Table:
-    """Return the table for a terminal: how long each scheme took to each gap.
+    """Return a table for a terminal: the time of each scheme to each gap.
 
     Arguments:
-        descents: at least one.
+        descents: at least descent.
     """
     return as_table(_columns(descents), [f"The gap is {_GAP}."], _TITLE)
 
@@ -60,7 +60,7 @@ def descent_markdown(descents: Sequence[Descent]) -> str:
     """Return the same table as Markdown, ending in a newline.
 
     Arguments:
-        descents: at least one.
+        descents: at least descent.
     """
     return f"{_TITLE}, {_GAP}:\n\n{as_markdown(_columns(descents))}"
 
@@ -68,45 +68,47 @@ def descent_markdown(descents: Sequence[Descent]) -> str:
 def _columns(descents: Sequence[Descent]) -> list[Column]:
     if not descents:
         raise invalid("descents", "must have at least one", list(descents))
-    times = {gap: [one.seconds_to(gap) for one in descents] for gap in GAPS}
+    times = {gap: [descent.seconds_to(gap) for descent in descents] for gap in GAPS}
     unit = time_unit([seconds for column in times.values() for seconds in column])
     return [
-        Column(("Scheme",), [one.scheme for one in descents]),
+        Column(("Scheme",), [descent.scheme for descent in descents]),
         *(
             Column((f"Gap {gap:g}", f"({unit.name})"), [unit.write(seconds) for seconds in column])
             for gap, column in times.items()
         ),
-        Column(("Least", "gap"), [f"{_least(one):.1e}" for one in descents]),
+        Column(("Least", "gap"), [f"{_smallest_gap(descent):.1e}" for descent in descents]),
     ]
 
 
-def _least(descent: Descent) -> float:
+def _smallest_gap(descent: Descent) -> float:
     return float(np.nanmin(descent.gaps))
 
 
 def draw_descents(axes: Axes, descents: Sequence[Descent]) -> None:
-    """Draw the gap of the objective against time, on a logarithmic axis down to where each run stays.
+    """Draw the gap of the objective over time, on a logarithmic axis down to the floor of each run.
 
     Arguments:
         axes: the axes to draw into.
-        descents: at least one.
+        descents: at least descent.
     """
-    lasts = [float(one.times[-1]) for one in descents]
+    lasts = [float(descent.times[-1]) for descent in descents]
     unit = time_unit(lasts)
-    firsts = [float(one.times[1]) for one in descents if len(one.times) > 1 and one.times[1] > 0.0]
-    logarithmic = bool(firsts) and measures.is_wide([min(firsts), max(lasts)])
-    begin = 0.7 * min(firsts) if logarithmic else 0.0  # where a logarithmic axis begins, first models are drawn
-    for index, (one, style) in enumerate(zip(descents, scheme_looks([one.scheme for one in descents]), strict=True)):
-        drawn = np.where(one.gaps < measures.HIGHEST, np.maximum(one.gaps, _LEAST), np.nan)
+    firsts = [float(descent.times[1]) for descent in descents if len(descent.times) > 1 and descent.times[1] > 0.0]
+    logarithmic = bool(firsts) and measures.needs_log_axis([min(firsts), max(lasts)])
+    begin = 0.7 * min(firsts) if logarithmic else 0.0  # first models are drawn here if it is logarithmic
+    for index, (descent, style) in enumerate(
+        zip(descents, scheme_styles([descent.scheme for descent in descents]), strict=True)
+    ):
+        gaps = np.where(descent.gaps < measures.MAX_DRAWN, np.maximum(descent.gaps, _ROUNDING), np.nan)
         canvas.curve(
             axes,
-            np.maximum(one.times, begin) / unit.size,
-            drawn,
+            np.maximum(descent.times, begin) / unit.size,
+            gaps,
             style,
-            measures.cut(one.scheme, measures.LEGEND),
+            measures.shorten(descent.scheme, measures.LEGEND_WIDTH),
             index,
         )
-    low = max(_LEAST, min(_least(one) for one in descents))
+    low = max(_ROUNDING, min(_smallest_gap(descent) for descent in descents))
     axes.set_ylim(low / 3.0, 3.0)
     axes.set_yscale("log")
     canvas.plain_ticks(axes.yaxis)
@@ -116,6 +118,8 @@ def draw_descents(axes: Axes, descents: Sequence[Descent]) -> None:
         canvas.plain_ticks(axes.xaxis)
     else:
         axes.set_xlim(0.0, 1.02 * max(lasts) / unit.size or 1.0)
-    axes.set_xlabel(f"{measures.clock_of([one.virtual for one in descents])} ({unit.name}), all waiting included")
+    axes.set_xlabel(
+        f"{measures.clock_of([descent.virtual for descent in descents])} ({unit.name}), all waiting included"
+    )
     axes.set_ylabel("gap of the objective, (f(x) - f*) / (f(x0) - f*)")
     axes.grid(color=FAINT, linewidth=0.5)

@@ -1,4 +1,4 @@
-"""The figures of a comparison, as files: all panels in one figure, and each of them alone."""
+"""The figures of a comparison of runs, as files: one with all panels, and one for each panel."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from erasurehead._internal.storage import Access
 from erasurehead.reports import canvas, measures
 from erasurehead.reports.canvas import Axes, Figure
-from erasurehead.reports.decisions import decides, draw_decisions
+from erasurehead.reports.decisions import draw_decisions, has_decisions
 from erasurehead.reports.descents import Descent, draw_descents
 from erasurehead.reports.panels import Comparison, draw_progress, draw_speed_ups, draw_step_times, legend_columns
-from erasurehead.reports.timeline import draw_timeline, explain_timeline, window
+from erasurehead.reports.timeline import add_timeline_legend, draw_timeline, visible_seconds
 from erasurehead.training.result import Run
 
 _WIDTH = 10.0  # inches; at a README's 850 pixels letters are then 13 pixels high
-_BAR, _LINE, _TIMELINE, _DECISIONS = 0.42, 0.23, 1.35, 6.0  # inches that a run takes
+_BAR, _LINE, _TIMELINE, _DECISIONS = 0.42, 0.23, 1.35, 6.0  # inches per run
 
 
 def draw_comparison(
@@ -27,23 +27,23 @@ def draw_comparison(
     access: Access | None = None,
     descents: Sequence[Descent] = (),
 ) -> list[Path]:
-    """Draw several runs against each other, after the ErasureHead paper's Figures 2 to 4.
+    """Draw a comparison of runs, after Figures 2 to 4 of the ErasureHead paper.
 
-    The files are `comparison` (all panels), `progress` (quality against time), `step_times`, `speed_up`
-    and `timeline` (who was late in the first steps); with descents, `gap` (objective above the least, against time, on
-    a logarithmic axis down to where each run stays), and `decisions` of optimizers that recorded some. Equal runs give
-    equal files. Each scheme has its own colour, whatever it is compared with; axes are logarithmic where a linear one
-    would hide the fastest, and `virtual time` is that of the virtual engine's clock.
+    The files are `comparison` (all panels), `progress` (quality over time), `step_times`, `speed_up` and `timeline`
+    (late workers in the first steps); with descents, `gap` (the gap of the objective over time, on a logarithmic axis
+    down to the floor of each run); and `decisions`, if an optimizer has recorded some. Equal runs give equal files. The
+    colour of a scheme does not depend on the others. Axes are logarithmic if a linear one would hide the fastest run.
+    `virtual time` is the time of the virtual engine's clock.
 
     Arguments:
         runs: at least one, trained under the same delays from the same model.
         folder: folder for the files; created if it does not exist.
         formats: among `"png"`, `"svg"` and `"pdf"`.
-        target: metric and value of the target to show, such as `("auc", 0.84)`; None for none.
+        target: metric and value of the target, such as `("auc", 0.84)`; None for none.
         title: what is compared: data, delays, and whether late work is dropped (`preempt`) or finished (`carry`).
             The number of workers and the engine are added.
         access: who may read the files; None for the system's default.
-        descents: descents of the runs, if objectives are known.
+        descents: the gaps of the runs, if their objectives are known.
 
     Returns:
         The files written.
@@ -58,9 +58,9 @@ def draw_comparison(
     heading = _heading(runs, title)
     paths: list[Path] = []
     with canvas.drawing():
-        place = canvas.made_folder(folder, access)
+        path = canvas.prepare_folder(folder, access)
         for name, figure in _figures(comparison, heading, descents):
-            paths += canvas.save(figure, place, name, formats, access)
+            paths += canvas.save(figure, path, name, formats, access)
     return paths
 
 
@@ -72,31 +72,31 @@ def _figures(comparison: Comparison, heading: str, descents: Sequence[Descent]) 
         ("step_times", draw_step_times, bars),
         ("speed_up", draw_speed_ups, bars),
     ]
-    made = [("comparison", _whole(comparison, heading))]
+    figures = [("comparison", _all_panels(comparison, heading))]
     for name, draw, height in single:
         figure = canvas.new_figure(0.75 * _WIDTH, height, heading)
         draw(figure.subplots(), comparison)
-        made.append((name, figure))
+        figures.append((name, figure))
     figure = canvas.new_figure(_WIDTH, 1.5 + _TIMELINE * len(comparison.runs), heading)
-    _draw_timelines(figure.subfigures(), comparison)  # a part of its own: the legend would cover the figure's title
-    made.append(("timeline", figure))
+    _draw_timelines(figure.subfigures(), comparison)  # else the legend would cover the title of the figure
+    figures.append(("timeline", figure))
     if descents:
         figure = canvas.new_figure(0.75 * _WIDTH, curves + 0.6, heading)
         axes = figure.subplots()
         draw_descents(axes, descents)
-        canvas.legend_above(axes, legend_columns([one.scheme for one in descents]))
-        made.append(("gap", figure))
-    deciding = [(run, row) for run, row in zip(comparison.runs, comparison.rows, strict=True) if decides(run)]
+        canvas.legend_above(axes, legend_columns([descent.scheme for descent in descents]))
+        figures.append(("gap", figure))
+    deciding = [(run, row) for run, row in zip(comparison.runs, comparison.rows, strict=True) if has_decisions(run)]
     if deciding:
         figure = canvas.new_figure(_WIDTH, _DECISIONS * len(deciding), heading)
-        parts = figure.subfigures(len(deciding), 1, squeeze=False)[:, 0]
-        for part, (run, row) in zip(parts, deciding, strict=True):
-            draw_decisions(part, run, f"{measures.cut(row.scheme, 60)}: decisions of the optimizer over time")
-        made.append(("decisions", figure))
-    return made
+        panels = figure.subfigures(len(deciding), 1, squeeze=False)[:, 0]
+        for panel, (run, row) in zip(panels, deciding, strict=True):
+            draw_decisions(panel, run, f"{measures.shorten(row.scheme, 60)}: decisions of the optimizer over time")
+        figures.append(("decisions", figure))
+    return figures
 
 
-def _whole(comparison: Comparison, heading: str) -> Figure:
+def _all_panels(comparison: Comparison, heading: str) -> Figure:
     above = max(4.2, 2 * (1.1 + _BAR * len(comparison.runs)))
     below = 1.1 + _TIMELINE * len(comparison.runs)
     figure = canvas.new_figure(_WIDTH, above + below + 0.4, heading)
@@ -112,11 +112,11 @@ def _whole(comparison: Comparison, heading: str) -> Figure:
 
 def _draw_timelines(figure: Figure, comparison: Comparison) -> None:
     panels: list[Axes] = list(figure.subplots(len(comparison.runs), 1, sharex=True, squeeze=False)[:, 0])
-    until = window(comparison.runs)
+    until = visible_seconds(comparison.runs)
     for axes, run, row in zip(panels, comparison.runs, comparison.rows, strict=True):
-        draw_timeline(axes, run, until, f"{measures.cut(row.scheme, 60)}: {_progress(run, until)}")
+        draw_timeline(axes, run, until, f"{measures.shorten(row.scheme, 60)}: {_progress(run, until)}")
     panels[-1].set_xlabel(f"{measures.clock(comparison.runs)} since training began (s)")
-    explain_timeline(figure)
+    add_timeline_legend(figure)
 
 
 def _progress(run: Run, until: float) -> str:
@@ -127,5 +127,5 @@ def _progress(run: Run, until: float) -> str:
 def _heading(runs: Sequence[Run], title: str) -> str:
     workers = " or ".join(map(str, sorted({measures.n_workers(run) for run in measures.check_runs(runs)})))
     engines = " or ".join(sorted({run.engine for run in runs}))
-    where = f"{workers} workers, engine: {engines}"
-    return f"{title}\n{where}" if title else where
+    setting = f"{workers} workers, engine: {engines}"
+    return f"{title}\n{setting}" if title else setting

@@ -1,4 +1,4 @@
-"""Finished runs in one table and one figure, with a coordinator or without one."""
+"""The comparison of finished runs, with and without a coordinator: one table and one figure."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ Curve = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """The result of a run, as far as runs of both kinds can be compared.
+    """The result of a finished run, with or without a coordinator.
 
     Attributes:
-        name: scheme, or policy and graph.
-        peers: whether it had no coordinator.
+        name: the scheme, or the policy and the graph of peers.
+        peers: whether it was a run without a coordinator.
         workers: number of workers.
-        virtual: whether its seconds are of a virtual clock.
+        virtual: whether its seconds are those of a virtual clock.
         steps: number of steps of each worker, on average.
         seconds: seconds of training, including all waiting.
         seconds_per_step: mean seconds per step of a worker.
-        curves: values by metric along the way: metrics on the test samples, and `loss`, the training objective: for
-            peers that of their mean model, with a coordinator the estimate that came with each gradient.
-        facts: conditions of the run, such as `{"delays": "none()"}`, for notes about differences.
+        curves: values over time by metric: metrics on the test samples, and `loss`, the training objective: of the mean
+            model of peers; with a coordinator, the estimate that came with each gradient.
+        facts: conditions of the run, such as `{"delays": "none()"}`, for notes about differences between runs.
         stopped: why it ended early; empty if it did not.
     """
 
@@ -60,7 +60,7 @@ class FinishedRun:
 
     def time_to(self, metric: str, target: float) -> float | None:
         """Return the seconds after which a metric first reached a target; None if it never did."""
-        falls = measures.falls(metric)
+        falls = measures.lower_is_better(metric)
         reached = (time for time, value in self.curves[metric] if (value <= target if falls else value >= target))
         return next(reached, None)
 
@@ -74,11 +74,11 @@ class FinishedComparison:
     """A comparison of finished runs.
 
     Arguments:
-        runs: at least two.
-        target: metric and value; None for none.
+        runs: at least two runs.
+        target: metric and value to reach; None for none.
 
     Raises:
-        InvalidArgument: if there are fewer, or a run has not measured the target's metric.
+        InvalidArgument: if there are fewer runs, or one has not measured the metric of the target.
     """
 
     runs: Sequence[FinishedRun]
@@ -101,8 +101,8 @@ class FinishedComparison:
 
     @property
     def names(self) -> list[str]:
-        """The label of each run: numbered where several have the same name."""
-        return measures.told_apart([run.name for run in self.runs])
+        """The label of each run: its name, with a number if several have the same."""
+        return measures.numbered_names([run.name for run in self.runs])
 
     @property
     def times(self) -> list[float | None]:
@@ -132,17 +132,17 @@ class FinishedComparison:
     def notes(self) -> list[str]:
         """Notes: what speed-ups compare, and in what the runs differ."""
         names = self.names
-        said = [f"Speed-ups compare the {measures.compared(self.target, self.by_target)}; {names[0]} is 1."]
-        said += measures.missed(names, self.times, self.target)
+        notes = [f"Speed-ups compare the {measures.compared(self.target, self.by_target)}; {names[0]} is 1."]
+        notes += measures.target_notes(names, self.times, self.target)
         for fact in self.runs[0].facts:
-            told = [run.facts.get(fact) for run in self.runs]
-            if any(one != told[0] for one in told):
-                each = "; ".join(f"{name}: {one}" for name, one in zip(names, told, strict=True))
-                said.append(f"The runs differ in their {fact}, so that this is not a fair race: {each}.")
+            values = [run.facts.get(fact) for run in self.runs]
+            if any(value != values[0] for value in values):
+                each = "; ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True))
+                notes.append(f"The comparison is not fair, as the runs differ in their {fact}: {each}.")
         if any(run.peers for run in self.runs) and not all(run.peers for run in self.runs):
-            said.append("The loss of peers is that of their mean model, over all data; with a coordinator it is the "
+            notes.append("The loss of peers is that of their mean model, over all data; with a coordinator it is the "
                         "estimate that comes with each gradient.")  # fmt: skip
-        return said + measures.ended_early(names, [run.stopped for run in self.runs])
+        return notes + measures.early_end_notes(names, [run.stopped for run in self.runs])
 
     def to_markdown(self) -> str:
         """Return the table as Markdown, with its notes below."""
@@ -172,45 +172,47 @@ class FinishedComparison:
     def draw(
         self, folder: Path, formats: Sequence[str] = ("png", "svg"), title: str = "", access: Access | None = None
     ) -> list[Path]:
-        """Draw the training loss against time, a metric on the test samples if there is one, and the time of a step.
+        """Draw the training loss over time, a metric on the test samples if there is one, and the time of a step.
 
         Raises:
             InvalidArgument: if a format is not known.
             MissingExtra: if matplotlib is not installed.
         """
         formats, metric = canvas.check_formats(formats), self.metric
-        shown = [LOSS] if metric == LOSS else [LOSS, metric]
+        metrics = [LOSS] if metric == LOSS else [LOSS, metric]
         with canvas.drawing():
-            place = canvas.made_folder(folder, access)
-            figure = canvas.new_figure(5.0 * len(shown) + 4.4, 4.4 + 0.24 * len(self.runs), title)
-            panels: list[Axes] = list(figure.subplots(1, len(shown) + 1))
-            for axes, name in zip(panels, shown, strict=False):
+            path = canvas.prepare_folder(folder, access)
+            figure = canvas.new_figure(5.0 * len(metrics) + 4.4, 4.4 + 0.24 * len(self.runs), title)
+            panels: list[Axes] = list(figure.subplots(1, len(metrics) + 1))
+            for axes, name in zip(panels, metrics, strict=False):
                 self._draw_curve(axes, name)
             handles, labels = panels[0].get_legend_handles_labels()
             figure.legend(handles, labels, loc="outside lower left", ncols=3)
             self._draw_steps(panels[-1])
-            return canvas.save(figure, place, PICTURE, formats, access)
+            return canvas.save(figure, path, PICTURE, formats, access)
 
     def _draw_curve(self, axes: Axes, metric: str) -> None:
         unit = time_unit([run.seconds for run in self.runs])
-        lasts = [run.curves[metric][-1][0] for run in self.runs if run.curves.get(metric)]
+        ends = [run.curves[metric][-1][0] for run in self.runs if run.curves.get(metric)]
         for index, (name, run) in enumerate(zip(self.names, self.runs, strict=True)):
             points = np.array(run.curves.get(metric, ())).reshape(-1, 2)
             times = points[:, 0] / unit.size
-            canvas.curve(axes, times, points[:, 1], canvas.look(index), measures.cut(name, measures.LEGEND), index)
+            canvas.curve(
+                axes, times, points[:, 1], canvas.run_style(index), measures.shorten(name, measures.LEGEND_WIDTH), index
+            )
         if self.target is not None and self.target[0] == metric:
             axes.axhline(self.target[1], color=INK, linewidth=1.0, linestyle=(0, (1, 2)))
         values = [value for run in self.runs for _, value in run.curves.get(metric, ()) if 0.0 < value < np.inf]
-        if measures.falls(metric) and values:
+        if measures.lower_is_better(metric) and values:
             axes.set_yscale("log")
             axes.set_ylim(min(values) / 1.1, min(max(values), 50.0 * min(values)) * 1.1)
             canvas.plain_ticks(axes.yaxis)
         elif later := [value for run in self.runs for _, value in run.curves.get(metric, ())[1:]]:
-            # Without the first model, which would flatten all that is to be distinguished.
-            room = 0.08 * (max(later) - min(later)) or 0.01
-            axes.set_ylim(min(later) - room, max(later) + room)
-        if measures.is_wide([last for last in lasts if last > 0.0]):
-            axes.set_xscale("symlog", linthresh=0.02 * min(last for last in lasts if last > 0.0) / unit.size)
+            # Without the first model, next to which all differences would be invisible.
+            margin = 0.08 * (max(later) - min(later)) or 0.01
+            axes.set_ylim(min(later) - margin, max(later) + margin)
+        if measures.needs_log_axis([end for end in ends if end > 0.0]):
+            axes.set_xscale("symlog", linthresh=0.02 * min(end for end in ends if end > 0.0) / unit.size)
         axes.set_xlabel(f"{measures.clock_of([run.virtual for run in self.runs])} ({unit.name}), all waiting included")
         axes.set_title("Training loss" if metric == LOSS else f"Test {measures.metric_name(metric)}")
         axes.grid(color=FAINT, linewidth=0.5)
@@ -218,8 +220,8 @@ class FinishedComparison:
     def _draw_steps(self, axes: Axes) -> None:
         unit = time_unit([run.seconds_per_step for run in self.runs])
         values = [run.seconds_per_step / unit.size for run in self.runs]
-        colours = [canvas.look(index).colour for index in range(len(values))]
-        canvas.named_bars(axes, [measures.cut(name, 40) for name in self.names], values, colours, unit.name)
+        colours = [canvas.run_style(index).colour for index in range(len(values))]
+        canvas.named_bars(axes, [measures.shorten(name, 40) for name in self.names], values, colours, unit.name)
         axes.set_xlabel(f"mean time ({unit.name})")
         axes.set_title("Time of a step")
 
@@ -238,19 +240,19 @@ class FinishedComparison:
 
 
 def _common_metric(runs: Sequence[FinishedRun]) -> str:
-    """Return what all runs have measured on their test samples, or the loss."""
+    """Return the preferred metric that all runs have measured, or the loss."""
     common = [metric for metric in runs[0].curves if all(run.curves.get(metric) for run in runs)]
     order = (*measures.PREFERRED, *sorted(set(common) - {LOSS}), LOSS)
     return next((metric for metric in order if metric in common), LOSS)
 
 
 def common_target(runs: Sequence[FinishedRun]) -> tuple[str, float] | None:
-    """Return a target that every run reached: 95% of the way from the first model to the worst run's best one.
+    """Return a target that every run has reached: 95% of the way from the first model to the worst run's best one.
 
     Returns:
-        Metric and value, to four digits; None if some run never got better.
+        Metric and value, to four digits; None if a run has not improved.
     """
     metric = _common_metric(runs)
     curves = [[value for _, value in run.curves.get(metric, ())] for run in runs]
-    found = None if not all(curves) else measures.reached_by_all(curves, metric)
-    return None if found is None else (metric, found)
+    value = None if not all(curves) else measures.reached_by_all(curves, metric)
+    return None if value is None else (metric, value)

@@ -1,4 +1,4 @@
-"""Measures of runs for reports: counts and means of their rows, in convenient units."""
+"""Figures of merit and texts of runs, for reports."""
 
 from __future__ import annotations
 
@@ -19,51 +19,55 @@ _NAMES = {"auc": "AUC", "mse": "MSE", "log_loss": "log loss", "r2": "R²", "loss
 
 
 def check_runs(runs: Sequence[Run]) -> Sequence[Run]:
-    """Return the runs, or raise where there are none."""
+    """Check that there is at least one run, and return them.
+
+    Raises:
+        InvalidArgument: if there is none.
+    """
     if not runs:
         raise invalid("runs", "must have at least one run", list(runs))
     return runs
 
 
 def scheme_names(runs: Sequence[Run]) -> list[str]:
-    """Return the label of each run: its scheme, with a number where several have the same."""
-    return told_apart([run.scheme for run in runs])
+    """Return the label of each run: its scheme, with a number if several have the same."""
+    return numbered_names([run.scheme for run in runs])
 
 
-def told_apart(names: Sequence[str], form: str = "{} ({})") -> list[str]:
-    """Return names, each with a number behind it where several are the same.
+def numbered_names(names: Sequence[str], form: str = "{} ({})") -> list[str]:
+    """Return names, with a number appended to those that occur several times.
 
     Arguments:
-        names: in order.
-        form: of a name and its number.
+        names: the names, in order.
+        form: format of a name and its number.
 
-    >>> told_apart(["exact", "uncoded", "exact"])
+    >>> numbered_names(["exact", "uncoded", "exact"])
     ['exact (1)', 'uncoded', 'exact (2)']
     """
     total, seen = Counter(names), Counter[str]()
-    told: list[str] = []
+    numbered: list[str] = []
     for name in names:
         seen[name] += 1
-        told.append(name if total[name] == 1 else form.format(name, seen[name]))
-    return told
+        numbered.append(name if total[name] == 1 else form.format(name, seen[name]))
+    return numbered
 
 
 def compared(target: tuple[str, float] | None, by_target: bool) -> str:
-    """Return what speed-ups compare, in words.
+    """Return what speed-ups compare, as text.
 
     Arguments:
-        target: metric and value, or None.
-        by_target: whether times to it are compared, rather than times per step.
+        target: metric and value; None for none.
+        by_target: whether they compare times to the target, and not times per step.
     """
     return f"time to {target_name(target)}" if target is not None and by_target else "time per step"
 
 
-def missed(names: Sequence[str], times: Sequence[float | None], target: tuple[str, float] | None) -> list[str]:
-    """Return which runs did not reach the target, each in a sentence.
+def target_notes(names: Sequence[str], times: Sequence[float | None], target: tuple[str, float] | None) -> list[str]:
+    """Return a sentence for each run that has not reached the target.
 
     Arguments:
-        names: of the runs.
-        times: seconds to the target of each; None where it was not reached.
+        names: names of the runs.
+        times: seconds to the target of each run; None if it was not reached.
         target: metric and value; None for none.
     """
     if target is None:
@@ -72,17 +76,17 @@ def missed(names: Sequence[str], times: Sequence[float | None], target: tuple[st
     return [f"{name} did not reach {target_name(target)}." for name in late]
 
 
-def ended_early(names: Sequence[str], stopped: Sequence[str]) -> list[str]:
-    """Return which runs ended early and why, each in a sentence.
+def early_end_notes(names: Sequence[str], stopped: Sequence[str]) -> list[str]:
+    """Return a sentence for each run that has ended early.
 
     Arguments:
-        names: of the runs.
-        stopped: why each ended early; empty where it did not.
+        names: names of the runs.
+        stopped: why each run ended early; empty if it did not.
     """
-    return [f"{name} ended early: {why.rstrip('.')}." for name, why in zip(names, stopped, strict=True) if why]
+    return [f"{name} ended early: {reason.rstrip('.')}." for name, reason in zip(names, stopped, strict=True) if reason]
 
 
-def cut(name: str, width: int, lines: int = 1) -> str:
+def shorten(name: str, width: int, lines: int = 1) -> str:
     """Return a name wrapped to `lines` lines of `width` characters, with an ellipsis if it does not fit."""
     return "\n".join(textwrap.wrap(name, width, max_lines=lines, placeholder="…"))
 
@@ -93,9 +97,9 @@ def baseline_of(runs: Sequence[Run]) -> int:
 
 
 def metric_of(runs: Sequence[Run]) -> str | None:
-    """Return the metric by which to compare runs: the first of `PREFERRED`, or otherwise alphabetically, that all have.
+    """Return the metric by which to compare runs: of those that all have, the first in `PREFERRED` or the alphabet.
 
-    None where they were not evaluated.
+    None if they have none in common.
     """
     measured = [set(run.evaluations[-1].metrics) if run.evaluations else set[str]() for run in runs]
     common = measured[0].intersection(*measured[1:])
@@ -103,22 +107,22 @@ def metric_of(runs: Sequence[Run]) -> str | None:
 
 
 def final_value(run: Run, metric: str) -> float | None:
-    """Return a metric of the last model that was evaluated; None where it was not."""
+    """Return a metric of the last evaluated model; None if it was not measured."""
     return run.evaluations[-1].metrics.get(metric) if run.evaluations else None
 
 
 def n_workers(run: Run) -> int:
-    """Return the number of workers: those that sent, were late, or died."""
-    return len({row.worker for row in run.arrivals} | died(run))
+    """Return the number of workers, including those that were always late, or died."""
+    return len({row.worker for row in run.arrivals} | dead_workers(run))
 
 
-def died(run: Run) -> set[int]:
-    """Return the workers that died, including those that came back."""
+def dead_workers(run: Run) -> set[int]:
+    """Return the workers that have died, including those that were replaced."""
     return {worker for row in run.steps for worker in (*row.dead, *row.workers_noticed("died"))}
 
 
 def mean_over_steps(run: Run, value: Callable[[StepRow], float]) -> float:
-    """Return the mean of something over the steps; NaN if there are none."""
+    """Return the mean of a function of the rows over the steps; NaN if there are none."""
     return fmean(map(value, run.steps)) if run.steps else float("nan")
 
 
@@ -129,69 +133,73 @@ def step_seconds(run: Run) -> list[float]:
 
 
 def metric_name(metric: str) -> str:
-    """Return a metric as people write it."""
+    """Return the display name of a metric."""
     return _NAMES.get(metric, metric.replace("_", " "))
 
 
 def target_name(target: tuple[str, float]) -> str:
-    """Return a target as people write it, such as `"AUC 0.84"`."""
+    """Return the text of a target, such as `"AUC 0.84"`."""
     return f"{metric_name(target[0])} {target[1]:g}"
 
 
 def clock(runs: Sequence[Run]) -> str:
-    """Return what time was measured with: the time of a virtual engine is not wall-clock time."""
+    """Return the kind of time of runs, as text: that of the virtual engine is not wall-clock time."""
     return clock_of([run.engine == "virtual" for run in runs])
 
 
 def clock_of(virtual: Sequence[bool]) -> str:
-    """Return what time was measured with, of runs of which it is known whether their clock was a virtual one."""
+    """Return the kind of time of runs, as text, given whether each is virtual."""
     return "virtual time" if all(virtual) else "wall-clock time" if not any(virtual) else "time"
 
 
-LEGEND = 48
-"""Letters of a name in a legend."""
+LEGEND_WIDTH = 48
+"""Characters of a name in a legend."""
 
-HIGHEST = 1e100
-"""Losses beyond are not drawn: of a run that has diverged so far, what matplotlib computes of an axis overflows."""
+MAX_DRAWN = 1e100
+"""Larger losses, of runs that have diverged, are not drawn, as matplotlib would overflow."""
 
-WIDE = 20.0
-"""Longest over shortest, from which on an axis is logarithmic: on a linear one the shortest could not be seen."""
-
-
-def is_wide(values: Sequence[float]) -> bool:
-    """Whether positive numbers are so far apart that only a logarithmic axis shows all of them."""
-    return len(values) > 1 and min(values) > 0.0 and max(values) > WIDE * min(values)
+_LOG_RATIO = 20.0
+"""Ratio of the largest to the smallest value from which on an axis is logarithmic."""
 
 
-def falls(metric: str) -> bool:
-    """Whether less of a metric is better."""
+def needs_log_axis(values: Sequence[float]) -> bool:
+    """Return whether positive numbers differ so much that only a logarithmic axis shows all of them."""
+    return len(values) > 1 and min(values) > 0.0 and max(values) > _LOG_RATIO * min(values)
+
+
+def lower_is_better(metric: str) -> bool:
+    """Return whether smaller values of a metric are better."""
     return metric in LOWER_IS_BETTER
 
 
-_SHARE = 0.95
-"""The share of the way to the best value that all runs reach, at which a target lies if the user names none."""
+_TARGET_FRACTION = 0.95
+"""The default target is at this fraction of the way from the first value to the best one that all runs reach."""
 
 
 def reached_by_all(values: Sequence[Sequence[float]], metric: str) -> float | None:
     """Return a value that every run reached: 95% of the way from the first model to the worst run's best one.
 
     Arguments:
-        values: of the metric, run by run, at least one each; from the same first model.
-        metric: its name.
+        values: the values of the metric in each run, at least one, beginning with the same model.
+        metric: name of the metric.
 
     Returns:
-        The value, to four digits; None if some run never got better.
+        The value, to four digits; None if a run has not improved.
     """
-    start, falling = values[0][0], falls(metric)
+    start, falling = values[0][0], lower_is_better(metric)
     bests = [min(seen) if falling else max(seen) for seen in values]
     worst = max(bests) if falling else min(bests)
     if not (worst < start if falling else worst > start):
         return None
-    return float(f"{start + _SHARE * (worst - start):.4g}")
+    return float(f"{start + _TARGET_FRACTION * (worst - start):.4g}")
 
 
 def check_target(target: tuple[str, float] | None, runs: Sequence[Run]) -> None:
-    """Raise if a target's metric was not measured in every run."""
+    """Check that the metric of a target was measured in every run.
+
+    Raises:
+        InvalidArgument: if it was not.
+    """
     if target is None:
         return
     for run in runs:

@@ -1,4 +1,4 @@
-"""The panels of a comparison: quality against time, time per step, speed-up; as in the paper's Figures 2 to 4."""
+"""The panels of a comparison: quality over time, time per step, speed-up; as in Figures 2 to 4 of the paper."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.reports import canvas, measures
-from erasurehead.reports.canvas import FAINT, INK, Axes, Look, scheme_looks
+from erasurehead.reports.canvas import FAINT, INK, Axes, RunStyle, scheme_styles
 from erasurehead.reports.table import ComparisonRow, comparison_table
 from erasurehead.reports.units import Unit, time_unit
 from erasurehead.training.result import Run
@@ -18,11 +18,11 @@ from erasurehead.training.result import Run
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs, and what the table says of them.
+    """Runs and their comparison table.
 
     Arguments:
-        runs: at least one.
-        rows: one a run.
+        runs: at least one run.
+        rows: the row of each run.
     """
 
     runs: Sequence[Run]
@@ -35,89 +35,93 @@ class Comparison:
 
     @property
     def names(self) -> list[str]:
-        """What to call each run."""
+        """The label of each run."""
         return [row.scheme for row in self.rows]
 
     @property
-    def looks(self) -> list[Look]:
-        """How each run is drawn: a scheme has its colour, whatever else is in the picture."""
-        return scheme_looks(self.names)
+    def styles(self) -> list[RunStyle]:
+        """The style of each run."""
+        return scheme_styles(self.names)
 
     @property
     def target(self) -> tuple[str, float] | None:
-        """What was to be reached."""
+        """Metric and value to reach; None for none."""
         return self.rows[0].basis.target
 
     @property
     def metric(self) -> str | None:
-        """What is measured on the test samples; None if nothing is, and the training loss must do."""
+        """The metric on the test samples; None if there is none, and the training loss is shown instead."""
         return self.rows[0].basis.metric
 
 
 def draw_progress(axes: Axes, comparison: Comparison) -> None:
-    """Draw how good the model was when: figure 2 (a)-(c) of the ErasureHead paper.
+    """Draw the quality of the model over time, as in Figure 2 (a)-(c) of the ErasureHead paper.
 
-    Without evaluations it is the training loss, as the gathered messages estimate it.
+    Without evaluations, it is the training loss, as estimated from the messages.
     """
     metric = comparison.metric
     curves = [_curve(run, metric) for run in comparison.runs]
     unit = time_unit([float(times[-1]) for times, _ in curves if len(times)])
-    looks = comparison.looks
+    styles = comparison.styles
     for index, (name, (times, values)) in enumerate(zip(comparison.names, curves, strict=True)):
-        style = looks[index]
-        canvas.curve(axes, times / unit.size, values, style, measures.cut(name, measures.LEGEND), index)
+        style = styles[index]
+        canvas.curve(axes, times / unit.size, values, style, measures.shorten(name, measures.LEGEND_WIDTH), index)
     axes.set_xlabel(f"{measures.clock(comparison.runs)} ({unit.name}), all waiting included")
     axes.set_ylabel("training loss (estimate)" if metric is None else f"test {measures.metric_name(metric)}")
-    lasts = [float(times[-1]) for times, _ in curves if len(times)]
-    end = _length(comparison, [times for times, _ in curves]) / unit.size
-    if measures.is_wide([last for last in lasts if last > 0.0]):
+    ends = [float(times[-1]) for times, _ in curves if len(times)]
+    end = _time_limit(comparison, [times for times, _ in curves]) / unit.size
+    if measures.needs_log_axis([end for end in ends if end > 0.0]):
         axes.set_xscale("log")
         axes.set_xlim(0.5 * min(float(times[1]) for times, _ in curves if len(times) > 1 and times[1] > 0) / unit.size,
-                      1.1 * max(lasts) / unit.size)  # fmt: skip
+                      1.1 * max(ends) / unit.size)  # fmt: skip
         canvas.plain_ticks(axes.xaxis)
     else:
         axes.set_xlim(0, end)
-    _set_heights(axes, comparison, [values for _, values in curves])
+    _set_value_limits(axes, comparison, [values for _, values in curves])
     _mark_target(axes, comparison, unit)
     axes.grid(color=FAINT, linewidth=0.5)
-    columns = legend_columns([*comparison.names, *([] if comparison.target is None else [_target(comparison.target)])])
+    columns = legend_columns(
+        [*comparison.names, *([] if comparison.target is None else [_target_label(comparison.target)])]
+    )
     canvas.legend_above(axes, columns)
 
 
 def legend_columns(names: Sequence[str]) -> int:
-    """Return how many names fit side by side above the narrowest panel."""
-    # It is five inches wide; a letter takes a twelfth of one, and a line with its spaces two thirds.
-    longest = max(len(measures.cut(name, measures.LEGEND)) for name in names)
+    """Return the number of columns of a legend with these names above the narrowest panel."""
+    # The panel is five inches wide; a character takes 1/12 inch, and a line with its margins 2/3 inch.
+    longest = max(len(measures.shorten(name, measures.LEGEND_WIDTH)) for name in names)
     return max(1, min(len(names), int(5.0 / (longest / 12 + 0.67))))
 
 
 def _curve(run: Run, metric: str | None) -> tuple[Array, Array]:
     if metric is None:
-        told = [row for row in run.steps if not row.rejected and (row.loss is not None or not row.stepped)]
-        losses = np.array([np.nan if row.loss is None else row.loss for row in told])
-        return np.array([row.begin for row in told]), np.where(np.abs(losses) < measures.HIGHEST, losses, np.nan)
+        rows = [row for row in run.steps if not row.rejected and (row.loss is not None or not row.stepped)]
+        losses = np.array([np.nan if row.loss is None else row.loss for row in rows])
+        return np.array([row.begin for row in rows]), np.where(np.abs(losses) < measures.MAX_DRAWN, losses, np.nan)
     points = [(item.time, item.metrics[metric]) for item in run.evaluations]
     times, values = np.array(points).reshape(-1, 2).T
     return times, values
 
 
-def _set_heights(axes: Axes, comparison: Comparison, curves: Sequence[Array]) -> None:
-    # The first point is a model that has learnt nothing; it would flatten all that is to be distinguished.
-    others: Sequence[float] = [] if comparison.target is None else comparison.target[1:]
-    heights = np.concatenate([*(values[1:] for values in curves), others])
-    heights = heights[np.abs(heights) < measures.HIGHEST]
+def _set_value_limits(axes: Axes, comparison: Comparison, curves: Sequence[Array]) -> None:
+    # Without the first model, next to which all differences would be invisible.
+    target_value: Sequence[float] = [] if comparison.target is None else comparison.target[1:]
+    heights = np.concatenate([*(values[1:] for values in curves), target_value])
+    heights = heights[np.abs(heights) < measures.MAX_DRAWN]
     low, high = (float(heights.min()), float(heights.max())) if len(heights) else (0.0, 1.0)
-    falls = comparison.metric is None or measures.falls(comparison.metric)
-    if falls and measures.is_wide([low, high]):  # on a linear axis the finish would lie on the ground
-        axes.set_ylim(low / 1.2, high * 1.2)  # first: matplotlib's own margins overflow where a run has diverged
+    falls = comparison.metric is None or measures.lower_is_better(comparison.metric)
+    if falls and measures.needs_log_axis([low, high]):  # on a linear axis the last values would be near zero
+        axes.set_ylim(
+            low / 1.2, high * 1.2
+        )  # before the scale is set: automatic margins overflow for runs that have diverged
         axes.set_yscale("log")
         canvas.plain_ticks(axes.yaxis)
         return
-    room = 0.08 * (high - low) or 0.01
-    axes.set_ylim(low - room, high + room)
+    margin = 0.08 * (high - low) or 0.01
+    axes.set_ylim(low - margin, high + margin)
 
 
-def _length(comparison: Comparison, curves: Sequence[Array]) -> float:
+def _time_limit(comparison: Comparison, curves: Sequence[Array]) -> float:
     whole = max((float(times[-1]) for times in curves if len(times)), default=0.0) or 1.0
     reached = [row.seconds_to_target for row in comparison.rows if row.seconds_to_target is not None]
     return min(whole, 1.6 * max(reached)) if len(reached) == len(comparison.rows) and max(reached) > 0 else whole
@@ -127,46 +131,50 @@ def _mark_target(axes: Axes, comparison: Comparison, unit: Unit) -> None:
     if comparison.target is None:
         return
     height = comparison.target[1]
-    # It is named in the legend: beside the line there would be curves.
-    axes.axhline(height, color=INK, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1, label=_target(comparison.target))
+    # It is named in the legend, as a text beside the line would cover curves.
+    axes.axhline(
+        height, color=INK, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1, label=_target_label(comparison.target)
+    )
     bottom = axes.get_ylim()[0]
-    for style, row in zip(comparison.looks, comparison.rows, strict=True):
+    for style, row in zip(comparison.styles, comparison.rows, strict=True):
         if row.seconds_to_target is not None:
             axes.vlines(row.seconds_to_target / unit.size, bottom, height, color=style.colour, linewidth=1.2)
 
 
-def _target(target: tuple[str, float]) -> str:
+def _target_label(target: tuple[str, float]) -> str:
     return f"target: {measures.target_name(target)}"
 
 
 def draw_step_times(axes: Axes, comparison: Comparison) -> None:
-    """Draw how long steps took: a box from the first to the third quartile, its line the median, whiskers 5 to 95 %.
+    """Draw a box plot of the times of steps: quartiles and median, whiskers from 5 to 95 %.
 
-    Figure 2 (d)-(f) of the ErasureHead paper, which has the means alone.
+    Figure 2 (d)-(f) of the ErasureHead paper has their means only.
     """
     seconds = [np.array(measures.step_seconds(run)) for run in comparison.runs]
     unit = time_unit([row.seconds_per_step for row in comparison.rows])
-    looks = comparison.looks
-    wide = measures.is_wide([float(np.median(values)) for values in seconds if len(values) and np.median(values) > 0])
+    styles = comparison.styles
+    log_axis = measures.needs_log_axis(
+        [float(np.median(values)) for values in seconds if len(values) and np.median(values) > 0]
+    )
     lows: list[float] = []
-    if wide:
+    if log_axis:
         axes.set_xscale("log")
     for index, values in enumerate(seconds):
         if not len(values):
             continue
         low, first, median, third, high = np.percentile(values / unit.size, (5, 25, 50, 75, 95))
-        style = looks[index]
+        style = styles[index]
         lows += [float(low)] if low > 0.0 else []
         axes.hlines(index, low, high, color=style.colour, linewidth=1.5)
         axes.barh(index, third - first, left=first, height=0.5, color=style.colour, alpha=0.35)
         axes.barh(index, third - first, left=first, height=0.5, color="none", edgecolor=style.colour, linewidth=1.5)
         axes.vlines(median, index - 0.25, index + 0.25, color=style.colour, linewidth=3.0)
-        own = time_unit([median * unit.size]) if wide else unit
-        _write_beside(axes, high, index, f"{own.write(median * unit.size)} {own.name}")
+        own = time_unit([median * unit.size]) if log_axis else unit
+        _annotate_bar(axes, high, index, f"{own.write(median * unit.size)} {own.name}")
     _name_rows(axes, comparison)
-    if wide:
+    if log_axis:
         axes.set_xlim(0.6 * min(lows, default=axes.get_xlim()[0]), axes.get_xlim()[1])
-        _leave_room(axes)
+        _extend_for_texts(axes)
     else:
         axes.set_xlim(0, 1.25 * axes.get_xlim()[1])
     axes.set_xlabel(f"time ({unit.name}): median, quartiles, 5–95 %")
@@ -174,37 +182,37 @@ def draw_step_times(axes: Axes, comparison: Comparison) -> None:
 
 
 def draw_speed_ups(axes: Axes, comparison: Comparison) -> None:
-    """Draw how many times faster each run was than the baseline: figure 3 of the ErasureHead paper."""
+    """Draw the speed-up of each run over the baseline, as in Figure 3 of the ErasureHead paper."""
     values = [row.speed_up if math.isfinite(row.speed_up) else 0.0 for row in comparison.rows]
-    wide = measures.is_wide([value for value in values if value > 0.0])
-    if wide:
+    log_axis = measures.needs_log_axis([value for value in values if value > 0.0])
+    if log_axis:
         axes.set_xscale("log")
-    for index, (value, style) in enumerate(zip(values, comparison.looks, strict=True)):
+    for index, (value, style) in enumerate(zip(values, comparison.styles, strict=True)):
         axes.barh(index, value, height=0.6, color=style.colour)
         known = math.isfinite(comparison.rows[index].speed_up)
-        _write_beside(axes, value if known or not wide else 1.0, index, f"{value:.1f}×" if known else "not known")
+        _annotate_bar(axes, value if known or not log_axis else 1.0, index, f"{value:.1f}×" if known else "not known")
     _name_rows(axes, comparison)
-    if wide:
-        _leave_room(axes)
+    if log_axis:
+        _extend_for_texts(axes)
     else:
         axes.set_xlim(0, 1.2 * max(values) or 1.0)
-    axes.set_xlabel(f"times as fast as {measures.cut(comparison.rows[0].basis.baseline, 24)}")
+    axes.set_xlabel(f"times as fast as {measures.shorten(comparison.rows[0].basis.baseline, 24)}")
     axes.set_title(f"Speed-up, by {comparison.rows[0].basis.compared}")
 
 
-def _leave_room(axes: Axes) -> None:
-    """Leave a quarter of a logarithmic axis to the texts beside the bars."""
+def _extend_for_texts(axes: Axes) -> None:
+    """Extend a logarithmic axis, so that there is room for the texts beside the bars."""
     low, high = axes.get_xlim()
     axes.set_xlim(low, high * (high / low) ** 0.3)
     canvas.plain_ticks(axes.xaxis)
 
 
-def _write_beside(axes: Axes, x: float, y: float, text: str) -> None:
+def _annotate_bar(axes: Axes, x: float, y: float, text: str) -> None:
     axes.annotate(text, (x, y), (5, 0), textcoords="offset points", va="center")
 
 
 def _name_rows(axes: Axes, comparison: Comparison) -> None:
-    names = [measures.cut(name, width=20, lines=2) for name in comparison.names]
+    names = [measures.shorten(name, width=20, lines=2) for name in comparison.names]
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.tick_params(axis="y", length=0)

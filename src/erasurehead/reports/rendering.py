@@ -1,4 +1,4 @@
-"""The comparison table for terminals and for Markdown pages."""
+"""The comparison table, for terminals and as Markdown."""
 
 from __future__ import annotations
 
@@ -18,29 +18,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Column:
-    """A column; its header is cut into lines where a narrow terminal needs it."""
+    """A column of a table.
+
+    Arguments:
+        header: the lines of the header.
+        cells: the text of each cell.
+    """
 
     header: tuple[str, ...]
     cells: Sequence[str]
 
 
 def render_table(rows: Sequence[ComparisonRow], title: str | None = None) -> Table:
-    """Return the table for a terminal; it fits into 80 characters.
+    """Return the table for a terminal, which fits into 80 characters.
 
     Arguments:
-        rows: of `comparison_table`, at least one.
-        title: put above it.
+        rows: the rows of `comparison_table`, at least one.
+        title: title above the table.
     """
     return as_table(_columns(rows), notes(rows), title)
 
 
-def as_table(columns: Sequence[Column], said: Sequence[str] = (), title: str | None = None) -> Table:
+def as_table(columns: Sequence[Column], notes: Sequence[str] = (), title: str | None = None) -> Table:
     """Return columns as a table for a terminal.
 
     Arguments:
-        columns: of equally many cells; the first is of names.
-        said: sentences that stand below.
-        title: what stands above.
+        columns: columns with equally many cells; the first one has names.
+        notes: sentences below the table.
+        title: title above the table.
     """
     from rich import box
     from rich.table import Table
@@ -48,7 +53,7 @@ def as_table(columns: Sequence[Column], said: Sequence[str] = (), title: str | N
 
     table = Table(
         title=title,
-        caption="\n".join(said),
+        caption="\n".join(notes),
         box=box.SIMPLE_HEAD,
         show_edge=False,
         padding=0,
@@ -72,12 +77,12 @@ def to_markdown(rows: Sequence[ComparisonRow]) -> str:
     return as_markdown(_columns(rows), notes(rows))
 
 
-def as_markdown(columns: Sequence[Column], said: Sequence[str] = ()) -> str:
-    """Return columns as a table of Markdown, ending in a newline.
+def as_markdown(columns: Sequence[Column], notes: Sequence[str] = ()) -> str:
+    """Return columns as a Markdown table, ending in a newline.
 
     Arguments:
-        columns: of equally many cells; the first is of names.
-        said: sentences that stand below.
+        columns: columns with equally many cells; the first one has names.
+        notes: sentences below the table.
     """
     lines = [
         [" ".join(column.header) for column in columns],
@@ -85,25 +90,27 @@ def as_markdown(columns: Sequence[Column], said: Sequence[str] = ()) -> str:
         *zip(*(column.cells for column in columns), strict=True),
     ]
     table = "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
-    return "\n\n".join([table, *said]) + "\n"
+    return "\n\n".join([table, *notes]) + "\n"
 
 
 def notes(rows: Sequence[ComparisonRow]) -> list[str]:
-    """Return what must be said below the table: what speed-ups compare, who missed the target, and who ended early."""
+    """Return the notes below the table: what speed-ups compare, and which runs missed the target or ended early."""
     if not rows:
         raise invalid("rows", "must have at least one row", list(rows))
     basis = rows[0].basis
     target = basis.target
-    said = [f"Speed-ups compare the {basis.compared}; {basis.baseline} is 1. {_workers(rows)}."]
+    sentences = [f"Speed-ups compare the {basis.compared}; {basis.baseline} is 1. {_workers(rows)}."]
     names = [row.scheme for row in rows]
-    said += measures.missed(names, [row.seconds_to_target for row in rows], target)
-    if target is not None and basis.by_target and any(_at_once(row) for row in rows):
-        said.append(f"{measures.target_name(target)} was reached within two steps; a harder target would tell more.")
-    return said + measures.ended_early(names, [row.stopped for row in rows])
+    sentences += measures.target_notes(names, [row.seconds_to_target for row in rows], target)
+    if target is not None and basis.by_target and any(_reached_at_once(row) for row in rows):
+        sentences.append(
+            f"{measures.target_name(target)} was reached within two steps; a harder target would tell more."
+        )
+    return sentences + measures.early_end_notes(names, [row.stopped for row in rows])
 
 
-def _at_once(row: ComparisonRow) -> bool:
-    """Return whether a run reached the target so soon that the speed-up is chance."""
+def _reached_at_once(row: ComparisonRow) -> bool:
+    """Return whether a run has reached the target so soon that its speed-up is due to chance."""
     return row.steps_to_target is not None and row.steps_to_target <= 2
 
 
@@ -145,12 +152,12 @@ def race_columns(
     speed_ups: Sequence[float | None],
     target: tuple[str, float] | None,
 ) -> list[Column]:
-    """Return the columns that say who was how fast: of a step, to the target if there is one, and in comparison.
+    """Return the columns with the times of runs: per step, to the target if there is one, and the speed-up.
 
     Arguments:
-        seconds_per_step: run by run.
-        seconds_to_target: run by run; None where it was not reached.
-        speed_ups: over one of the runs, run by run; None where it cannot be said.
+        seconds_per_step: of each run.
+        seconds_to_target: of each run; None if it was not reached.
+        speed_ups: of each run over the baseline; None if it is unknown.
         target: metric and value; None for none.
     """
     columns = [measured_column(("Time per", "step"), seconds_per_step, time_unit)]
@@ -165,13 +172,20 @@ def measured_column(
     unit_of: Callable[[Sequence[float | None]], Unit],
     name: str = "",
 ) -> Column:
-    """Return a column of numbers in one unit, which its header names unless another name is given."""
+    """Return a column of numbers in one unit.
+
+    Arguments:
+        header: the lines of the header, to which the unit is added.
+        values: the number of each row; None for none.
+        unit_of: chooses the unit.
+        name: name of the unit in the header; by default that of the unit.
+    """
     unit = unit_of(values)
     return Column((*header, f"({name or unit.name})"), [unit.write(value) for value in values])
 
 
 def final_values(values: Sequence[float | None]) -> list[str]:
-    """Return final values: with four decimals, or with five digits where that is too many or too few."""
+    """Return the texts of final values: four decimals, or five digits if the values are very small or large."""
     largest = max((abs(value) for value in values if value is not None and math.isfinite(value)), default=0.0)
     if largest == 0.0 or 0.01 <= largest < 10_000:
         return [_write(value, 4) for value in values]

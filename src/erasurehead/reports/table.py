@@ -1,4 +1,4 @@
-"""The comparison table: one row a run, and the same run to measure all of them against."""
+"""The comparison table: one row per run, with speed-ups over a baseline."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from erasurehead.training.result import Evaluation, Run
 
 @dataclass(frozen=True)
 class Basis:
-    """What the numbers of a comparison mean; the same for all its rows.
+    """What the numbers of a comparison refer to; the same for all of its rows.
 
     Attributes:
-        baseline: the run against which speed-ups are measured.
-        target: metric and value to be reached, or None.
-        by_target: whether speed-ups compare times to the target, rather than times per step: every run reached it.
-        metric: the metric of the column of final values, or None if the runs were not evaluated.
+        baseline: name of the run over which speed-ups are computed.
+        target: metric and value to reach; None for none.
+        by_target: whether speed-ups compare times to the target, as every run has reached it, or times per step.
+        metric: the metric of the final values; None if the runs were not evaluated.
     """
 
     baseline: str
@@ -27,31 +27,31 @@ class Basis:
 
     @property
     def compared(self) -> str:
-        """What speed-ups compare, in words."""
+        """What speed-ups compare, as text."""
         return measures.compared(self.target, self.by_target)
 
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """One run in figures.
+    """One row of the table.
 
     Attributes:
-        scheme: its name; numbered where several runs have the same.
-        seconds_per_step: mean wall time of a step, all waiting included; NaN if there was none.
+        scheme: name of the scheme; numbered if several runs have the same.
+        seconds_per_step: mean wall time of a step, including all waiting; NaN if there were no steps.
         seconds_to_target: seconds of training until the target was reached; None if it was not, or there is none.
-        steps_to_target: steps until then, as far as the model was evaluated; None likewise.
-        speed_up: how many times faster than the baseline, by `basis`; NaN if it cannot be said.
-        residual: mean over the steps of the decoding's residual, in tasks.
-        left_out: mean share of the gradient that was not counted, in [0, 1]: `1 - coverage`. With a decoder that
-            decodes optimally it is the residual divided by the number of tasks.
-        arrivals: mean number of workers whose messages were in when the waiting stopped.
+        steps_to_target: steps until the evaluation at which the target was reached; None as above.
+        speed_up: factor by which it was faster than the baseline, by `basis`; NaN if it is unknown.
+        residual: mean residual of the decoding over the steps, in tasks.
+        left_out: mean share of the gradient that was not counted, `1 - coverage`, in [0, 1]. With optimal decoding, it
+            is the residual divided by the number of tasks.
+        arrivals: mean number of workers whose messages had arrived when the waiting stopped.
         n_workers: number of workers.
-        received: mean bytes a step of the messages that were in when the waiting stopped; late ones are not counted.
-        final: `basis.metric` of the last model; None if there was nothing to evaluate it on.
-        died: workers that died.
-        incidents: what went wrong besides: exceptions and refused messages; suspicions do not count.
+        received: mean bytes per step of the messages that had arrived when the waiting stopped.
+        final: `basis.metric` of the last model; None if it was not evaluated.
+        died: number of workers that died.
+        incidents: number of other failures: exceptions and refused messages, but not suspicions.
         stopped: why training ended early; empty if it did not.
-        basis: what the numbers mean.
+        basis: what the numbers refer to.
     """
 
     scheme: str
@@ -72,10 +72,10 @@ class ComparisonRow:
 
 
 def comparison_table(runs: Sequence[Run], target: tuple[str, float] | None = None) -> list[ComparisonRow]:
-    """Return one row a run.
+    """Return the comparison table, one row per run.
 
-    Speed-ups are over the first run whose scheme is `uncoded`, or else over the first run: by the time to the target
-    if every run reached it, else by the mean time of a step.
+    Speed-ups are over the first run whose scheme is `uncoded`, or else over the first run. They compare the times to
+    the target if every run has reached it, or else the mean times per step.
 
     Arguments:
         runs: at least one, trained under the same delays from the same model.
@@ -89,15 +89,15 @@ def comparison_table(runs: Sequence[Run], target: tuple[str, float] | None = Non
     reached = [None if target is None else run.first_at(*target) for run in runs]
     names, first = measures.scheme_names(runs), measures.baseline_of(runs)
     metric = measures.metric_of(runs) if target is None else target[0]
-    basis = Basis(names[first], target, all(one is not None and one.time > 0 for one in reached), metric)
-    return [_row(run, name, one, runs[first], basis) for run, name, one in zip(runs, names, reached, strict=True)]
+    basis = Basis(names[first], target, all(item is not None and item.time > 0 for item in reached), metric)
+    return [_row(run, name, item, runs[first], basis) for run, name, item in zip(runs, names, reached, strict=True)]
 
 
 def _row(run: Run, name: str, reached: Evaluation | None, baseline: Run, basis: Basis) -> ComparisonRow:
     ours, theirs = run.seconds_per_step, baseline.seconds_per_step
     if basis.by_target and basis.target is not None and reached is not None:
         ours, theirs = reached.time, baseline.time_to(*basis.target) or float("nan")
-    dead = measures.died(run)
+    dead = measures.dead_workers(run)
     return ComparisonRow(
         scheme=name,
         seconds_per_step=run.seconds_per_step,

@@ -1,4 +1,4 @@
-"""Who was late: each worker's work in the first steps, on one clock for all runs."""
+"""Timelines: the work of each worker in the first steps, with one time axis for all runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from erasurehead.reports.canvas import FAINT, INK, Axes, Figure, line_key, patch
 from erasurehead.training.result import Run
 from erasurehead.training.rows import ArrivalRow
 
-Fate: TypeAlias = Literal["used", "spare", "late"]
+Outcome: TypeAlias = Literal["used", "spare", "late"]
 
-FATES: dict[Fate, tuple[str, str]] = {
+OUTCOMES: dict[Outcome, tuple[str, str]] = {
     "used": ("#009E73", "arrived, used"),
     "spare": ("#A6DCCB", "arrived, not needed"),
     "late": ("#EDB458", "late, not waited for"),
@@ -21,63 +21,71 @@ FATES: dict[Fate, tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """What one worker did for one message.
+class WorkInterval:
+    """The work of one worker on one message.
 
     Attributes:
-        worker: its id.
+        worker: id of the worker.
         begin: when it began, in seconds since training began.
-        end: when its message arrived; for a message that did not, when the step ended.
-        fate: what became of the message.
+        end: when its message arrived, or when the step ended if it did not.
+        outcome: whether the message was used.
     """
 
     worker: int
     begin: float
     end: float
-    fate: Fate
+    outcome: Outcome
 
 
-def stretches(run: Run, until: float) -> list[Stretch]:
+def work_intervals(run: Run, until: float) -> list[WorkInterval]:
     """Return the work of all workers in the steps that began before a time.
 
-    A message that was late but came in the end is late until it came.
+    The work on a message that arrived late ends when it arrived.
 
     Arguments:
-        run: with its arrivals.
+        run: a run with its arrivals.
         until: in seconds since training began.
     """
     submitted = {row.round: row.begin for row in run.steps if row.begin < until}
-    came: dict[tuple[int, int], ArrivalRow] = {(row.round, row.message): row for row in run.arrivals if row.late}
-    found: list[Stretch] = []
+    late_arrivals: dict[tuple[int, int], ArrivalRow] = {
+        (row.round, row.message): row for row in run.arrivals if row.late
+    }
+    intervals: list[WorkInterval] = []
     for row in run.arrivals:
         begin = submitted.get(row.round)
         if begin is None or row.late:
             continue
-        fate: Fate = "late" if row.censored else "used" if row.used else "spare"
-        known = came.get((row.round, row.message), row)
-        found.append(Stretch(row.worker, begin + (known.started or 0.0), begin + known.seconds, fate))
-    return found
+        outcome: Outcome = "late" if row.censored else "used" if row.used else "spare"
+        known = late_arrivals.get((row.round, row.message), row)
+        intervals.append(WorkInterval(row.worker, begin + (known.started or 0.0), begin + known.seconds, outcome))
+    return intervals
 
 
-def window(runs: Sequence[Run], steps: int = 3, most: int = 40) -> float:
-    """Return how many seconds to show: some steps of the slowest run, but not too many of the fastest."""
-    slow = max((run.steps[min(steps, len(run.steps)) - 1].end for run in runs if run.steps), default=1.0)
-    fast = min((run.steps[most - 1].end for run in runs if len(run.steps) >= most), default=slow)
-    return min(slow, fast) or slow or 1.0  # on a virtual clock steps may take no time at all
+def visible_seconds(runs: Sequence[Run], steps: int = 3, max_steps: int = 40) -> float:
+    """Return the seconds to show: some steps of the slowest run, but not too many of the fastest one.
+
+    Arguments:
+        runs: the runs.
+        steps: number of steps of the slowest run.
+        max_steps: largest number of steps of the fastest run.
+    """
+    slowest = max((run.steps[min(steps, len(run.steps)) - 1].end for run in runs if run.steps), default=1.0)
+    fastest = min((run.steps[max_steps - 1].end for run in runs if len(run.steps) >= max_steps), default=slowest)
+    return min(slowest, fastest) or slowest or 1.0  # steps may take no time on a virtual clock
 
 
 def draw_timeline(axes: Axes, run: Run, until: float, title: str) -> None:
-    """Draw one run: a line a worker, a bar a message, and a rule where each step ended.
+    """Draw one run: a row per worker, a bar per message, and a vertical line at the end of each step.
 
     Arguments:
-        axes: where.
-        run: what.
+        axes: the axes to draw into.
+        run: the run.
         until: seconds to show.
-        title: above it.
+        title: title of the panel.
     """
-    found = stretches(run, until)
-    for fate, (colour, _) in FATES.items():
-        bars = [item for item in found if item.fate == fate]
+    intervals = work_intervals(run, until)
+    for outcome, (colour, _) in OUTCOMES.items():
+        bars = [item for item in intervals if item.outcome == outcome]
         axes.barh(
             [item.worker for item in bars], [item.end - item.begin for item in bars], height=0.8,
             left=[item.begin for item in bars], color=colour,
@@ -91,8 +99,8 @@ def draw_timeline(axes: Axes, run: Run, until: float, title: str) -> None:
     axes.set_ylabel("worker")
 
 
-def explain_timeline(figure: Figure) -> None:
-    """Say above the panels what the colours mean."""
-    keys = [patch_key(colour, label) for colour, label in FATES.values()]
-    keys += [patch_key("white", "idle", edge=FAINT), line_key(INK, "step ends")]
-    figure.legend(handles=keys, loc="outside upper left", ncols=5, handlelength=1.2, columnspacing=1.4)
+def add_timeline_legend(figure: Figure) -> None:
+    """Add a legend of the colours above the panels."""
+    handles = [patch_key(colour, label) for colour, label in OUTCOMES.values()]
+    handles += [patch_key("white", "idle", edge=FAINT), line_key(INK, "step ends")]
+    figure.legend(handles=handles, loc="outside upper left", ncols=5, handlelength=1.2, columnspacing=1.4)

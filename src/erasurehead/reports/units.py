@@ -1,4 +1,4 @@
-"""Numbers as people read them: one unit and one number of decimals for a whole column, so that it lines up."""
+"""Units and decimals of numbers: the same for a whole column of a table, so that it is aligned."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 NOTHING = "–"
-"""What stands where there is no number."""
+"""The text of missing numbers."""
 
-_MOST = 4  # decimals
-_ENDLESS = 1e12
-"""From here on, nobody counts digits: a heavy tail has delays of 1e40 seconds."""
+_MAX_DECIMALS = 4  # decimals
+_SCIENTIFIC_FROM = 1e12
+"""Numbers from here on are written in scientific notation: heavy tails have delays of 1e40 seconds."""
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 _BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
@@ -19,12 +19,12 @@ _BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit, and the decimals that the numbers of one column need.
+    """The unit and the number of decimals of a column.
 
     Arguments:
-        size: in seconds, or bytes.
-        name: such as `"ms"`.
-        decimals: after the point.
+        size: size of the unit, in seconds or bytes.
+        name: name of the unit, such as `"ms"`.
+        decimals: number of digits after the decimal point.
     """
 
     size: float
@@ -32,13 +32,15 @@ class Unit:
     decimals: int
 
     def write(self, value: float | None) -> str:
-        """Return a number in this unit, without its name."""
+        """Return the text of a number in this unit, without the name of the unit."""
         if value is None or not math.isfinite(value):
             return NOTHING
-        shown = value / self.size
-        if abs(shown) >= _ENDLESS or (self.decimals == _MOST and 0.0 < abs(shown) < 0.5 * 10.0**-_MOST):
-            return f"{shown:.2e}"
-        return f"{shown:,.{self.decimals}f}"
+        number = value / self.size
+        if abs(number) >= _SCIENTIFIC_FROM or (
+            self.decimals == _MAX_DECIMALS and 0.0 < abs(number) < 0.5 * 10.0**-_MAX_DECIMALS
+        ):
+            return f"{number:.2e}"
+        return f"{number:,.{self.decimals}f}"
 
 
 def time_unit(values: Sequence[float | None]) -> Unit:
@@ -52,7 +54,7 @@ def byte_unit(values: Sequence[float | None]) -> Unit:
 
 
 def plain_unit(values: Sequence[float | None]) -> Unit:
-    """Return the decimals for a column of plain numbers."""
+    """Return the unit, which is one, and the decimals for a column of numbers."""
     return _unit(values, ((1.0, ""),))
 
 
@@ -63,11 +65,11 @@ def _unit(values: Sequence[float | None], sizes: Sequence[tuple[float, str]]) ->
     size, name = next(((size, name) for size, name in sizes if max(finite) >= size), sizes[-1])
     # Three digits of the largest number, two of the smallest, and not more than four decimals for it.
     digits = max(2 - math.floor(math.log10(max(finite) / size)), 1 - math.floor(math.log10(min(finite) / size)))
-    return Unit(size, name, min(max(digits, 0), _MOST))
+    return Unit(size, name, min(max(digits, 0), _MAX_DECIMALS))
 
 
 def duration(seconds: float) -> str:
-    """Return a time in the two largest of its units.
+    """Return the text of a time in its two largest units.
 
     >>> duration(42.4), duration(754.0), duration(7_900.0), duration(200_000.0)
     ('42 s', '12 min 34 s', '2 h 11 min', '2 d 7 h')
@@ -80,7 +82,7 @@ def duration(seconds: float) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """Return a time in a unit that suits it.
+    """Return the text of a time in a suitable unit.
 
     >>> seconds_text(0.0123), seconds_text(75.31)
     ('12.3 ms', '75.3 s')

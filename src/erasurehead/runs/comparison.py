@@ -23,7 +23,7 @@ from erasurehead.reports import (
     draw_comparison,
     to_markdown,
 )
-from erasurehead.reports.measures import reached_by_all, told_apart
+from erasurehead.reports.measures import numbered_names, reached_by_all
 from erasurehead.runs.alone import Alone, alone
 from erasurehead.runs.config.sections import Config
 from erasurehead.runs.descents import Models, Objectives, descents
@@ -345,7 +345,7 @@ def _names(texts: Sequence[str], workers: int) -> list[str]:
 def _places(names: Sequence[str]) -> list[str]:
     """Return a folder name for each: letters, digits and a few signs, and no two equal."""
     plain = [re.sub(r"[^A-Za-z0-9._=-]+", "-", name).strip("-.") for name in names]
-    return told_apart(plain, "{}-{}")
+    return numbered_names(plain, "{}-{}")
 
 
 def check_metric(target: tuple[str, float], experiment: Experiment) -> None:

@@ -50,7 +50,7 @@ class RunFolder:
     arrivals.jsonl     one `ArrivalRow` per line, written during the run
     peers.jsonl        without a coordinator, one `PeerRow` per line instead; with
     means.jsonl        one `MeanRow` per line, and
-    troubles.jsonl     one `TroubleRow` per line
+    view_changes.jsonl     one `ViewChangeRow` per line
     evaluations.jsonl  one `Evaluation` per line, at the end
     model.safetensors  the last model, as the tensor `x`
     encoding.json      how raw rows become rows of the design matrix

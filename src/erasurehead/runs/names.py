@@ -29,7 +29,7 @@ LOCK = ".lock"
 CONTROL = "control.json"
 PEERS = "peers.jsonl"
 MEANS = "means.jsonl"
-TROUBLES = "troubles.jsonl"
+VIEW_CHANGES = "view_changes.jsonl"
 WAITING = "waiting.json"
 """Which workers are late now: written during a step, at most once a second, and removed when the run has ended."""
 COMPARISON = "comparison.json"
@@ -41,7 +41,7 @@ PICTURES = ("comparison", "progress", "step_times", "speed_up", "timeline", "gap
 ROWS = (STEPS, ARRIVALS)
 """Files that grow during a run, and are written in place."""
 
-ROWS_OF_PEERS = (PEERS, MEANS, TROUBLES)
+ROWS_OF_PEERS = (PEERS, MEANS, VIEW_CHANGES)
 """The same for a run without a coordinator."""
 
 OF_A_RUN = frozenset(

@@ -1,4 +1,7 @@
-"""Conformance tests for engines of your own and for what runs peers, and their parts, imported when they are used."""
+"""Conformance test suites for engines and for implementations of `Port`, and the programs, delays and peers they use.
+
+Names are imported on first use: a worker that runs one of the programs needs neither pytest nor the test problems.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,10 @@ if TYPE_CHECKING:
     from erasurehead.testing.programs import Echo as Echo
     from erasurehead.testing.programs import Faulty as Faulty
     from erasurehead.testing.programs import Raising as Raising
-    from erasurehead.testing.programs import Sequel as Sequel
+    from erasurehead.testing.programs import Stateful as Stateful
     from erasurehead.testing.programs import Timetable as Timetable
     from erasurehead.testing.programs import Typed as Typed
 
-# A worker that runs one of the programs needs neither pytest nor problems.
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
@@ -31,7 +33,7 @@ __getattr__, __dir__ = lazy_names(
         "Echo": "programs",
         "Faulty": "programs",
         "Raising": "programs",
-        "Sequel": "programs",
+        "Stateful": "programs",
         "Timetable": "programs",
         "Typed": "programs",
     },

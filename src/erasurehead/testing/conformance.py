@@ -1,4 +1,4 @@
-"""The requirements for engines, as tests: subclass `EngineConformance`, define how to make the engine, run pytest.
+"""The conformance tests of engines: subclass `EngineConformance`, define how to make the engine, and run pytest.
 
 ::
 
@@ -22,15 +22,15 @@ from erasurehead.delays.script import Script, ScriptedMessage, ScriptedRound
 from erasurehead.engines.base import Arrived, Event, Failed, Joined, LateWork, MessageLost, Order, Program
 from erasurehead.engines.virtual import VirtualEngine
 from erasurehead.errors import EngineError, InvalidArgument
-from erasurehead.testing.driving import MakesEngines, arrivals, by_worker, order, start, take
+from erasurehead.testing.driving import EngineSuite, arrivals, by_worker, order, start, take
 from erasurehead.testing.pacing import GRID, at_some_pace
-from erasurehead.testing.programs import Constant, Echo, Faulty, Raising, Reader, Sequel, Sized, Timetable, Typed
+from erasurehead.testing.programs import Constant, Echo, Faulty, Raising, Reader, Sized, Stateful, Timetable, Typed
 
 
-class EngineConformance(MakesEngines):
-    """Tests of the engine interface. Each test makes its own engine and closes it."""
+class EngineConformance(EngineSuite):
+    """Conformance tests of `Engine`. Each test makes and closes an engine of its own."""
 
-    def test_every_worker_answers_every_order_once_and_rightly(self) -> None:
+    def test_every_worker_answers_every_order_once_and_correctly(self) -> None:
         with self.make() as engine:
             start(engine, [Echo(worker, (worker,)) for worker in range(4)])
             for number in range(5):
@@ -58,7 +58,7 @@ class EngineConformance(MakesEngines):
                 assert multiple * grid <= event.time - begin < (multiple + 1) * grid
 
     @at_some_pace
-    def test_several_messages_come_in_order_each_with_its_own_delay(self, pace: float) -> None:
+    def test_several_messages_arrive_in_order_each_with_its_own_delay(self, pace: float) -> None:
         grid = pace * GRID
         delays = Timetable({(0, 0, 0): grid, (0, 0, 1): grid, (1, 0, 0): 1.5 * grid})
         with self.make(delays) as engine:
@@ -69,13 +69,13 @@ class EngineConformance(MakesEngines):
             assert [event.read()[2] for event in events] == [7, 6, 5]
 
     @at_some_pace
-    def test_work_is_dropped_when_it_is_more_than_so_many_rounds_old(self, pace: float) -> None:
+    def test_drop_abandons_work_beyond_the_age_limit(self, pace: float) -> None:
         grid = pace * GRID
         delays = Timetable({(0, 0, 0): 9 * grid, **{(1, step, 0): grid for step in range(4)}})
         with self.make(delays, "drop(1)") as engine:
             start(engine, [Echo(0, (0,)), Echo(1, (1,))])
             begin = engine.now()
-            for number in range(3):  # the third is two rounds newer than what worker 0 is at
+            for number in range(3):  # the third is two rounds newer than the work of worker 0
                 engine.submit(order(number))
                 if number < 2:
                     assert [event.worker for event in arrivals(engine, 1)] == [1]
@@ -85,7 +85,7 @@ class EngineConformance(MakesEngines):
             assert engine.now() - begin < 6 * grid
 
     @at_some_pace
-    def test_work_is_sat_out_while_it_is_no_older(self, pace: float) -> None:
+    def test_drop_finishes_work_up_to_the_age_limit(self, pace: float) -> None:
         grid = pace * GRID
         delays = Timetable({(0, 0, 0): 8 * grid, **{(1, step, 0): grid for step in range(4)}})
         with self.make(delays, "drop(2)") as engine:
@@ -123,50 +123,54 @@ class EngineConformance(MakesEngines):
             assert engine.next_event(engine.now() + grid) is None
 
     @at_some_pace
-    def test_delays_that_follow_the_clock_go_by_when_an_order_was_posted(self, pace: float) -> None:
+    def test_delays_along_the_clock_depend_on_when_an_order_was_posted(self, pace: float) -> None:
         grid = pace * GRID
-        slow = Timetable({(0, 1, 0): 4 * grid, (1, 7, 0): 4 * grid})  # by the second, whatever the step
+        slow = Timetable(
+            {(0, 1, 0): 4 * grid, (1, 7, 0): 4 * grid}
+        )  # by the second at which the order was posted, and not by the step
         with self.make(AlongClock(slow, every=1.0)) as engine:
             start(engine, [Echo(0, (0,)), Echo(1, (1,))])
             for number, posted, first in ((0, 1.5, 1), (1, 7.0, 0), (2, 1.0, 1)):
                 engine.submit(Order(7 - number, (np.full(3, float(number)),), round=number, posted=posted))
                 assert [event.worker for event in arrivals(engine, 2)] == [first, 1 - first]
 
-    def test_what_came_late_or_not_is_played_again_on_the_virtual_clock(self) -> None:
+    def test_a_recorded_run_is_replayed_on_the_virtual_clock(self) -> None:
         delays = Timetable({(0, 0, 0): 2.5 * GRID, **{(w, step, 0): GRID for w in (1, 2) for step in range(5)}})
         programs = [Echo(worker, (worker,)) for worker in range(3)]
-        begins: list[float] = []
+        begin_times: list[float] = []
         rounds: dict[int, ScriptedRound] = {}
-        said: list[list[tuple[int, int, list[float]]]] = []
+        expected: list[list[tuple[int, int, list[float]]]] = []
         last_use: dict[int, int] = {}
         with self.make(delays, "carry") as engine:
             start(engine, programs)
             origin = engine.now()
             for number in range(5):
-                begins.append(engine.now())
+                begin_times.append(engine.now())
                 engine.submit(order(number))
-                came = arrivals(engine, 2)
-                said.append([(event.worker, event.order_round, event.read().tolist()) for event in came])
-                last_use |= {event.order_round: number for event in came}
+                arrived = arrivals(engine, 2)
+                expected.append([(event.worker, event.order_round, event.read().tolist()) for event in arrived])
+                last_use |= {event.order_round: number for event in arrived}
                 messages = [
                     ScriptedMessage(event.worker, 0, event.order_round, event.started - begin, event.time - begin)
-                    for event in came
-                    for begin in [begins[event.order_round]]
+                    for event in arrived
+                    for begin in [begin_times[event.order_round]]
                 ]
                 end = engine.now()
-                rounds[number] = ScriptedRound(begins[-1] - origin, end - begins[-1], end - origin, messages)
-        assert any(answered < number for number, came in enumerate(said) for _, answered, _ in came)
-        with VirtualEngine(Recorded(np.zeros((1, 5, 3)), script=Script(rounds, last_use))) as again:
-            start(again, programs)
+                rounds[number] = ScriptedRound(begin_times[-1] - origin, end - begin_times[-1], end - origin, messages)
+        assert any(answered < number for number, arrived in enumerate(expected) for _, answered, _ in arrived)
+        with VirtualEngine(Recorded(np.zeros((1, 5, 3)), script=Script(rounds, last_use))) as replay:
+            start(replay, programs)
             for number in range(5):
-                again.stamp("begin", number)
-                again.submit(order(number))
-                played = arrivals(again, 2)
-                assert [(event.worker, event.order_round, event.read().tolist()) for event in played] == said[number]
-                again.stamp("end", number)
+                replay.stamp("begin", number)
+                replay.submit(order(number))
+                replayed = arrivals(replay, 2)
+                assert [(event.worker, event.order_round, event.read().tolist()) for event in replayed] == expected[
+                    number
+                ]
+                replay.stamp("end", number)
 
     @at_some_pace
-    def test_a_wait_ends_when_its_time_is_over(self, pace: float) -> None:
+    def test_waiting_times_out(self, pace: float) -> None:
         grid = pace * GRID
         with self.make(Timetable({(0, 0, 0): 3 * grid})) as engine:
             start(engine, [Echo(0, (0,))])
@@ -189,13 +193,13 @@ class EngineConformance(MakesEngines):
             with pytest.raises(EngineError, match="released"):
                 second.read()
 
-    def test_what_comes_late_can_be_read_too_and_need_not_be_released(self) -> None:
+    def test_late_messages_can_be_read_and_need_not_be_released(self) -> None:
         with self.make(late="carry") as engine:
             start(engine, [Echo(worker, (worker,)) for worker in range(4)])
             last = 0
             for number in range(30):
                 engine.submit(order(number))
-                time.sleep(0.01)  # several are there when the first is taken
+                time.sleep(0.01)  # so that several have arrived when the first is taken
                 (event,) = arrivals(engine, 1)
                 assert event.read().tolist() == [event.step, event.worker, event.worker, event.order_round]
                 last = event.order_round
@@ -220,13 +224,13 @@ class EngineConformance(MakesEngines):
         with self.make() as engine:
             start(engine, [Faulty(0, (0,), raises_at=frozenset({0})), Echo(1, (1,))])
             engine.submit(order(0))
-            told = [event for event in take(engine, 2) if _failure(event)]
-            assert len(told) == 1
-            assert "told to fail" in _failure(told[0])
+            failed = [event for event in take(engine, 2) if _failure(event)]
+            assert len(failed) == 1
+            assert "told to fail" in _failure(failed[0])
             engine.submit(order(1))
             assert {event.read()[1] for event in arrivals(engine, 2)} == {0, 1}
 
-    def test_whatever_a_program_raises_wherever_costs_its_message_only(self) -> None:
+    def test_any_exception_of_a_program_costs_its_message_only(self) -> None:
         with self.make() as engine:
             programs: list[Program] = [Faulty(0, (0,), raises_at=frozenset({0}), raises=EOFError("told to fail"))]
             programs += [Faulty(1, (1,), raises_at=frozenset({0}), where="remaining"), Echo(2, (2,))]
@@ -239,7 +243,7 @@ class EngineConformance(MakesEngines):
     @pytest.mark.parametrize("late", ["preempt", "carry"])
     def test_a_delay_that_cannot_be_drawn_costs_its_messages_and_nothing_else(self, late: LateWork) -> None:
         delays = Raising(worker=1, steps=frozenset(range(4)))
-        with self.make(delays, late) as engine:  # more often than a worker has room for messages
+        with self.make(delays, late) as engine:  # more rounds than a worker has slots for messages
             start(engine, [Echo(worker, (worker,)) for worker in range(2)])
             for number in range(6):
                 engine.submit(order(number))
@@ -253,7 +257,7 @@ class EngineConformance(MakesEngines):
                     assert isinstance(events[1], Arrived)
                     assert events[1].read().tolist() == [number, 1, 1, number]
 
-    def test_a_delay_that_cannot_be_drawn_leaves_what_was_sent_before(self) -> None:
+    def test_a_delay_that_cannot_be_drawn_keeps_earlier_messages(self) -> None:
         with self.make(Raising(worker=0, steps=frozenset({0}), unit=1)) as engine:
             start(engine, [Echo(0, (7, 5))])
             engine.submit(order(0))
@@ -274,7 +278,7 @@ class EngineConformance(MakesEngines):
 
     def test_a_program_is_asked_what_is_left_only_after_what_it_has_computed(self) -> None:
         with self.make() as engine:
-            start(engine, [Sequel(0, (7, 5, 9))])
+            start(engine, [Stateful(0, (7, 5, 9))])
             engine.submit(order(0))
             events = arrivals(engine, 3)
             assert [(event.spec.message, event.read()[0]) for event in events] == [(7, 0), (5, 1), (9, 2)]
@@ -285,14 +289,14 @@ class EngineConformance(MakesEngines):
         with self.make(Timetable({(0, 0, 0): 3 * GRID}), "carry") as engine:
             start(engine, [Echo(worker, (worker,)) for worker in range(2)])
             engine.submit(order(0))
-            found = [_checked(event) for event in arrivals(engine, 1)]
+            found = [_worker_and_round(event) for event in arrivals(engine, 1)]
             engine.submit(order(1), [0])
             for number in range(2, 2 + others):
                 engine.submit(order(number), [1])
                 while (1, number) not in found:
-                    found += [_checked(event) for event in arrivals(engine, 1)]
+                    found += [_worker_and_round(event) for event in arrivals(engine, 1)]
             while (0, 1) not in found:
-                found += [_checked(event) for event in arrivals(engine, 1)]
+                found += [_worker_and_round(event) for event in arrivals(engine, 1)]
             assert [number for worker, number in found if worker == 0] in ([0, 1], [1])
 
     def test_orders_to_some_workers_in_a_row_are_each_answered(self) -> None:
@@ -318,15 +322,15 @@ class EngineConformance(MakesEngines):
                 (event,) = arrivals(engine, 1)
                 assert event.read()[:4].tolist() == [number, worker, worker, number]
 
-    def test_messages_are_as_long_as_they_are_for_their_order(self) -> None:
+    def test_the_length_of_messages_may_depend_on_the_order(self) -> None:
         with self.make() as engine:
             start(engine, [Sized(worker, (worker,)) for worker in range(2)])
             for number, (kind, length) in enumerate([("gradient", 4), ("long", 12), ("gradient", 4)]):
                 engine.submit(Order(number, order(number).points, round=number, kind=kind))
                 for event in arrivals(engine, 2):
-                    said = [number, event.worker, event.worker, number]
+                    expected = [number, event.worker, event.worker, number]
                     assert event.spec.length == length
-                    assert event.read().tolist() == said * (length // 4)
+                    assert event.read().tolist() == expected * (length // 4)
 
     @pytest.mark.parametrize(
         ("points", "messages"),
@@ -335,7 +339,7 @@ class EngineConformance(MakesEngines):
             ("bfloat16", "bfloat16"), ("float16", "bfloat16"),
         ],
     )  # fmt: skip
-    def test_models_and_messages_of_any_type_cross_as_they_are(self, points: str, messages: str) -> None:
+    def test_models_and_messages_of_any_dtype_are_transferred_unchanged(self, points: str, messages: str) -> None:
         if "bfloat16" in (points, messages):
             pytest.importorskip("ml_dtypes", reason="bfloat16 needs the package ml_dtypes")
         with self.make() as engine:
@@ -346,10 +350,10 @@ class EngineConformance(MakesEngines):
                 for event in arrivals(engine, 2):
                     vector = event.read()
                     assert vector.dtype == dtype_of(messages)
-                    said = [number, event.worker, event.worker, 7 * number, number]
-                    assert vector.astype(np.float64).tolist() == said
+                    expected = [number, event.worker, event.worker, 7 * number, number]
+                    assert vector.astype(np.float64).tolist() == expected
 
-    def test_an_order_brings_all_that_it_was_submitted_with(self) -> None:
+    def test_all_fields_of_an_order_arrive(self) -> None:
         with self.make() as engine:
             start(engine, [Reader(0, (0,))])
             engine.submit(
@@ -359,7 +363,7 @@ class EngineConformance(MakesEngines):
             (event,) = arrivals(engine, 1)
             assert event.read().tolist() == [4.0, 2.0, 5.0, 11.0, 0.1, -1e300, 3.0, 1.0]
 
-    def test_every_worker_gets_its_own_data_even_if_nobody_keeps_them(self) -> None:
+    def test_every_worker_gets_its_own_data_even_if_the_caller_drops_them(self) -> None:
         with self.make() as engine:
             for worker in range(4):
                 engine.assign(worker, Constant(worker))
@@ -378,7 +382,7 @@ class EngineConformance(MakesEngines):
                 assert isinstance(joined, Joined)
                 assert joined.host == host
 
-    def test_a_removed_worker_is_asked_no_more(self) -> None:
+    def test_a_removed_worker_gets_no_more_orders(self) -> None:
         with self.make() as engine:
             start(engine, [Echo(worker, (worker,)) for worker in range(2)])
             engine.assign(0, None)
@@ -386,7 +390,7 @@ class EngineConformance(MakesEngines):
             assert arrivals(engine, 1)[0].worker == 1
             assert engine.next_event(engine.now() + GRID) is None
 
-    def test_orders_that_nobody_answers_do_not_block_the_coordinator(self) -> None:
+    def test_unanswered_orders_do_not_block_the_coordinator(self) -> None:
         with self.make(Timetable({(0, 0, 0): 3 * GRID}), "carry") as engine:
             start(engine, [Echo(0, (0,))])
             for number in range(2_000):
@@ -416,8 +420,8 @@ class EngineConformance(MakesEngines):
             self.make(None, "queue")  # pyright: ignore[reportArgumentType]
 
 
-def _checked(event: Arrived) -> tuple[int, int]:
-    """Return worker and round of an arrival, whose vector must answer that round."""
+def _worker_and_round(event: Arrived) -> tuple[int, int]:
+    """Check that the vector of an arrival answers its round, and return its worker and round."""
     assert event.read().tolist() == [event.step, event.worker, event.worker, event.order_round]
     return event.worker, event.order_round
 

@@ -1,4 +1,4 @@
-"""Helpers that drive an engine by hand in tests: start workers, make orders, take events and arrivals."""
+"""Helpers with which tests drive an engine: start workers, make orders, wait for events."""
 
 from __future__ import annotations
 
@@ -11,15 +11,20 @@ from erasurehead.delays.base import Delays
 from erasurehead.engines.base import Arrived, Engine, Event, Joined, LateWork, Offered, Order, Program
 
 PATIENCE = 300.0
-"""Seconds after which a test counts as hung: many times what anything takes on a slow and busy machine."""
+"""Seconds of waiting after which a test counts as hung, even on a slow and busy machine."""
 
 
-class MakesEngines:
-    """What a test suite needs to know."""
+class EngineSuite:
+    """The base class of conformance suites: how to make the engine that is tested."""
 
     @abstractmethod
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> Engine:
-        """Return a new engine."""
+        """Return a new engine.
+
+        Arguments:
+            delays: its injected delays; None for none.
+            late: what late workers do.
+        """
 
 
 def start(engine: Engine, programs: Sequence[Program]) -> None:
@@ -34,12 +39,22 @@ def start(engine: Engine, programs: Sequence[Program]) -> None:
 
 
 def order(number: int, step: int | None = None, n_parameters: int = 3) -> Order:
-    """Return an order whose point has the order's number in every element."""
+    """Return an order with one point, all of whose elements are the number of the order.
+
+    Arguments:
+        number: the round.
+        step: the step; by default the number.
+        n_parameters: length of the point.
+    """
     return Order(number if step is None else step, (np.full(n_parameters, float(number)),), round=number)
 
 
 def take(engine: Engine, count: int) -> list[Event]:
-    """Return the next `count` events."""
+    """Wait for the next `count` events, and return them.
+
+    Raises:
+        TimeoutError: if one of them does not come within `PATIENCE`.
+    """
     events: list[Event] = []
     while len(events) < count:
         event = engine.next_event(engine.now() + PATIENCE)
@@ -50,14 +65,14 @@ def take(engine: Engine, count: int) -> list[Event]:
 
 
 def arrivals(engine: Engine, count: int) -> list[Arrived]:
-    """Return the next `count` events, all of which must be arrivals."""
-    found: list[Arrived] = []
+    """Wait for the next `count` events, which must all be arrivals, and return them."""
+    arrived: list[Arrived] = []
     for event in take(engine, count):
         assert isinstance(event, Arrived), event
-        found.append(event)
-    return found
+        arrived.append(event)
+    return arrived
 
 
 def by_worker(events: Sequence[Event]) -> dict[int, Event]:
-    """Return events by worker."""
+    """Return the last event of each worker."""
     return {event.worker: event for event in events if not isinstance(event, Offered)}

@@ -1,4 +1,4 @@
-"""The requirements for engines with fault injection, as tests in addition to those of `EngineConformance`."""
+"""The conformance tests of engines with fault injection, in addition to `EngineConformance`."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import pytest
 from erasurehead.engines.base import Died, Engine, Joined
 from erasurehead.engines.fault_injection import FaultInjection
 from erasurehead.errors import EngineError
-from erasurehead.testing.driving import MakesEngines, arrivals, order, start, take
+from erasurehead.testing.driving import EngineSuite, arrivals, order, start, take
 from erasurehead.testing.pacing import GRID, at_some_pace
 from erasurehead.testing.programs import Echo, Timetable
 
 
-class FaultInjectionConformance(MakesEngines):
-    """Tests of engines whose workers can be killed and stopped, in addition to those of `EngineConformance`.
+class FaultInjectionConformance(EngineSuite):
+    """Conformance tests of engines whose workers can be killed and paused, in addition to `EngineConformance`.
 
     Attributes:
-        known_within: seconds within which a death must be known. More than one is only for suites that run beside much
-            else; another test, which runs alone, must then hold the engine to one.
+        detection_seconds: seconds within which a death must be detected. More than one second is only for suites that
+            run beside other load; then another test, which runs alone, must check the one second.
     """
 
-    known_within = 1.0
+    detection_seconds = 1.0
 
-    def test_a_killed_worker_is_known_within_a_second(self) -> None:
+    def test_a_death_is_detected_within_a_second(self) -> None:
         with self.make(Timetable({(0, 0, 0): 1e6})) as engine:
             start(engine, [Echo(worker, (worker,)) for worker in range(3)])
             engine.submit(order(0))
             begin = engine.now()
-            striking(engine).kill(0)
+            fault_injection(engine).kill(0)
             died = [event for event in take(engine, 3) if isinstance(event, Died)]
             assert [event.worker for event in died] == [0]
-            assert died[0].time - begin < self.known_within
+            assert died[0].time - begin < self.detection_seconds
             engine.submit(order(1))
             assert {event.worker for event in arrivals(engine, 2)} == {1, 2}
 
@@ -40,7 +40,7 @@ class FaultInjectionConformance(MakesEngines):
             start(engine, [Echo(worker, (worker,)) for worker in range(2)])
             engine.submit(order(0))
             (survivor,) = arrivals(engine, 1)
-            striking(engine).kill(0)
+            fault_injection(engine).kill(0)
             assert isinstance(take(engine, 1)[0], Died)
             engine.assign(0, Echo(9, (0,)))
             (joined,) = take(engine, 1)
@@ -55,12 +55,12 @@ class FaultInjectionConformance(MakesEngines):
     def test_a_paused_worker_is_silent_and_then_takes_the_newest_order(self) -> None:
         with self.make() as engine:
             start(engine, [Echo(worker, (worker,)) for worker in range(2)])
-            striking(engine).pause(0)
+            fault_injection(engine).pause(0)
             for number in range(3):
                 engine.submit(order(number))
                 assert [event.worker for event in arrivals(engine, 1)] == [1]
             assert engine.next_event(engine.now() + GRID) is None
-            striking(engine).proceed(0)
+            fault_injection(engine).proceed(0)
             (answer,) = arrivals(engine, 1)
             assert (answer.worker, answer.order_round) == (0, 2)
             assert answer.read().tolist() == [2, 0, 0, 2]
@@ -68,7 +68,7 @@ class FaultInjectionConformance(MakesEngines):
     def test_a_worker_that_hangs_can_be_replaced(self) -> None:
         with self.make() as engine:
             start(engine, [Echo(worker, (worker,)) for worker in range(2)])
-            striking(engine).pause(0)
+            fault_injection(engine).pause(0)
             engine.submit(order(0))
             assert [event.worker for event in arrivals(engine, 1)] == [1]
             engine.assign(0, Echo(9, (0,)))
@@ -79,17 +79,17 @@ class FaultInjectionConformance(MakesEngines):
             (answer,) = arrivals(engine, 1)
             assert answer.read()[1] == 9
 
-    def test_nobody_left_is_an_error_not_an_endless_wait(self) -> None:
+    def test_waiting_without_any_workers_is_an_error(self) -> None:
         with self.make() as engine:
             start(engine, [Echo(0, (0,))])
-            striking(engine).kill(0)
+            fault_injection(engine).kill(0)
             assert isinstance(take(engine, 1)[0], Died)
             engine.submit(order(0))
             with pytest.raises(EngineError, match="no worker"):
                 engine.next_event(None)
 
 
-def striking(engine: Engine) -> FaultInjection:
-    """Return an engine as one with fault injection."""
+def fault_injection(engine: Engine) -> FaultInjection:
+    """Return the engine, typed as one with fault injection."""
     assert isinstance(engine, FaultInjection)
     return engine

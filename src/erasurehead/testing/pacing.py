@@ -1,4 +1,4 @@
-"""Tests of the order of arrivals, repeated with longer delays if they fail, so that they do not test the machine."""
+"""Repeats timing-dependent tests with longer delays if they fail, so that they do not depend on the machine."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from collections.abc import Callable
 from typing import Any
 
 GRID = 0.1
-"""Seconds between two injected delays, at the first pace."""
+"""Seconds between two injected delays in the first attempt."""
 
 PACES = (1.0, 5.0, 25.0)
-"""Factors of the delays in successive attempts of a test of their order."""
+"""Factors of the delays in successive attempts."""
 
 
 def at_some_pace(test: Callable[..., None]) -> Callable[..., None]:
-    """Repeat a test of the order of arrivals with longer delays if it fails, so that it tests only the engine.
+    """Repeat a timing-dependent test with longer delays if it fails; it must pass in one of the attempts.
 
-    Between real workers the order follows from delays only where these differ by more than the machine's own noise,
-    which has no known bound. A correct engine passes once they do; a wrong one passes at no pace. A test that hangs is
-    not repeated.
+    Real workers arrive in the order of their delays only if these differ by more than the noise of the machine, which
+    has no known bound. A correct engine passes as soon as they do, and an incorrect one never passes. A test that hangs
+    is not repeated.
 
     Arguments:
         test: a test with an argument `pace`, the factor of its delays.
     """
 
     @functools.wraps(test)
-    def paced(*given: Any, **named: Any) -> None:
+    def paced(*args: Any, **kwargs: Any) -> None:
         for pace in PACES[:-1]:
             try:
-                return test(*given, pace=pace, **named)
+                return test(*args, pace=pace, **kwargs)
             except AssertionError:
                 continue
-        return test(*given, pace=PACES[-1], **named)
+        return test(*args, pace=PACES[-1], **kwargs)
 
-    told = inspect.signature(test)
-    fixtures = [parameter for name, parameter in told.parameters.items() if name != "pace"]
-    vars(paced)["__signature__"] = told.replace(parameters=fixtures)  # which pytest goes by
+    signature = inspect.signature(test)
+    fixtures = [parameter for name, parameter in signature.parameters.items() if name != "pace"]
+    vars(paced)["__signature__"] = signature.replace(parameters=fixtures)  # from which pytest takes the fixtures
     return paced

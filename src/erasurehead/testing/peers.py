@@ -1,4 +1,4 @@
-"""Peers that do not learn, but report in their models what happened to their messages."""
+"""Peers for tests of message passing: they do not learn, but record in their models what happened to their messages."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from erasurehead.consensus.peers import LocalPeer, Setup
 from erasurehead.consensus.policies import Policy
 
 MESSAGES = 200
-"""Number of messages that `_Flooding` sends at once."""
+"""Number of messages of each kind that `_Flooding` sends at once."""
 
 NUMBERS = 30_000
-"""Numbers in one message of `_Flooding`."""
+"""Number of numbers in the long message of `_Flooding`."""
 
 ROUNDS = 60
-"""Rounds of `_PingPong`."""
+"""Number of messages of `_PingPong`."""
 
 
-class _Telling(LocalPeer):
-    """A peer whose model is what it has observed, shape (n_parameters,), padded with zeros."""
+class _Observing(LocalPeer):
+    """A peer whose model has its observations, in the order of `FIELDS`, padded with zeros to (n_parameters,)."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self.seen = np.zeros(len(setup.x))
+        self.observations = np.zeros(len(setup.x))
 
     @property
     def model(self) -> Array:
-        return self.seen
+        return self.observations
 
-    def note(self, **what: float) -> None:
-        """Record an observation, in a new array, as models must not change."""
-        self.seen = self.seen.copy()
-        for name, value in what.items():
-            self.seen[FIELDS.index(name)] = value
+    def observe(self, **observations: float) -> None:
+        """Record observations, in a new array, as models must not be changed in place."""
+        self.observations = self.observations.copy()
+        for name, value in observations.items():
+            self.observations[FIELDS.index(name)] = value
 
-    def told(self, name: str) -> float:
+    def observed(self, name: str) -> float:
         """Return a recorded observation."""
-        return float(self.seen[FIELDS.index(name)])
+        return float(self.observations[FIELDS.index(name)])
 
     def offer(self) -> None:
         return
@@ -54,58 +54,61 @@ class _Telling(LocalPeer):
         return
 
 
-FIELDS = ("words", "disorder", "vectors", "newest", "torn", "whole")
-"""Names of the first elements of these peers' models."""
+FIELDS = ("controls", "disorder", "vectors", "newest", "torn", "whole")
+"""Names of the first elements of these peers' models: numbers of control messages, of messages out of order and of
+vectors that arrived, the newest vector, the number of vectors with mixed contents, and whether the long message arrived
+undamaged."""
 
 
-class _Flooding(_Telling):
-    """Peer 0 sends many messages at once, and peer 1 reports what arrived; each takes a single step."""
+class _Flooding(_Observing):
+    """Peer 0 sends many messages at once, and peer 1 records which of them arrive; each takes a single step."""
 
     def offer(self) -> None:
         if self.peer == 0 and not self.steps:
             for number in range(1, MESSAGES + 1):
-                self.port.send(1, Message("word", number))
-                self.port.send(1, Message("vector", number, (), np.full(len(self.seen), float(number))))
+                self.port.send(1, Message("control", number))
+                self.port.send(1, Message("vector", number, (), np.full(len(self.observations), float(number))))
             self.port.send(1, Message("long", 0, tuple(range(NUMBERS))))
             self.finish((), self.steps)
 
     def on_message(self, sender: int, message: Message) -> None:
         if message.vector is not None:
-            disorder = message.round <= self.told("newest")
-            self.note(
-                vectors=self.told("vectors") + 1, newest=message.round, disorder=self.told("disorder") + disorder,
-                torn=self.told("torn") + bool((message.vector != message.round).any()),
+            disorder = message.round <= self.observed("newest")
+            self.observe(
+                vectors=self.observed("vectors") + 1, newest=message.round,
+                disorder=self.observed("disorder") + disorder,
+                torn=self.observed("torn") + bool((message.vector != message.round).any()),
             )  # fmt: skip
-        elif message.tag == "word":
-            self.note(words=self.told("words") + 1, disorder=self.told("disorder") + (
-                message.round != self.told("words") + 1))  # fmt: skip
+        elif message.tag == "control":
+            self.observe(controls=self.observed("controls") + 1, disorder=self.observed("disorder") + (
+                message.round != self.observed("controls") + 1))  # fmt: skip
         else:
-            self.note(whole=float(message.data == tuple(range(NUMBERS))))
+            self.observe(whole=float(message.data == tuple(range(NUMBERS))))
 
     def settle(self) -> None:
-        if self.peer == 1 and self.ready is not None and not self.steps and self.told("whole"):
+        if self.peer == 1 and self.ready is not None and not self.steps and self.observed("whole"):
             self.finish((), self.steps)
 
 
-class _PingPong(_Telling):
-    """Two peers that wait for each other's words, many times within a single step."""
+class _PingPong(_Observing):
+    """Two peers that answer each other's messages many times within a single step."""
 
     def offer(self) -> None:
         if self.peer == 0 and not self.steps:
             self.port.send(1, Message("ping", 1))
 
     def on_message(self, sender: int, message: Message) -> None:
-        self.note(words=message.round)
+        self.observe(controls=message.round)
         if message.round < ROUNDS:
             self.port.send(sender, Message("pong", message.round + 1))
 
     def settle(self) -> None:
-        if self.ready is not None and not self.steps and self.told("words") >= ROUNDS - 1:
+        if self.ready is not None and not self.steps and self.observed("controls") >= ROUNDS - 1:
             self.finish((), self.steps)
 
 
-class _Raising(_Telling):
-    """A peer that fails in its second step."""
+class _Raising(_Observing):
+    """Peer 1 raises in its second step."""
 
     def offer(self) -> None:
         if self.steps and self.peer == 1:
@@ -115,7 +118,7 @@ class _Raising(_Telling):
 
 @dataclass(frozen=True)
 class Scripted(Policy):
-    """Peers that follow a script: one of `flood`, `ping_pong`, `raising`."""
+    """A policy whose peers follow a script: one of `flood`, `ping_pong`, `raising`."""
 
     script: str
     kinds: ClassVar[dict[str, Callable[[Setup], Any]]] = {

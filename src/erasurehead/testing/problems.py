@@ -1,4 +1,4 @@
-"""A problem whose gradients are known in advance, for tests of codes and training loops."""
+"""A quadratic problem with known gradients, for tests of codes and training loops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from erasurehead.problems.base import Problem, Shard
 
 @dataclass(eq=False)
 class _Rows(Shard):
-    """Some samples' gradients and their minima, restricted to the parameters that they touch."""
+    """The samples of some tasks, restricted to the parameters that they touch."""
 
     rows: list[Array]
     centres: list[Array]
@@ -34,12 +34,12 @@ class _Rows(Shard):
 
 
 class Quadratic(Problem):
-    """The mean of `(row @ x - centre)^2 / 2` over samples: exact, smooth, with a known minimum.
+    """The mean of `(row @ x - centre)^2 / 2` over the samples.
 
     Arguments:
-        rows: shape (n_samples, n_parameters). Zeros are structural: a shard's support is where it has others.
+        rows: shape (n_samples, n_parameters). Zeros are structural: a shard's support has the columns with others.
         centres: shape (n_samples,).
-        l2: factor of the penalty.
+        l2: factor of the l2 penalty.
         sparse: whether shards keep only the parameters that they touch.
     """
 
@@ -48,12 +48,12 @@ class Quadratic(Problem):
         self.n_samples, self.n_parameters = rows.shape
 
     def shard(self, tasks: Sequence[slice]) -> Shard:
-        held = [self.rows[task] for task in tasks]
+        rows_of_tasks = [self.rows[task] for task in tasks]
         centres = [self.centres[task] for task in tasks]
         if not self.sparse:
-            return _Rows(held, centres, None, self.n_samples)
-        support = np.flatnonzero((np.vstack(held) != 0).any(axis=0)).astype(np.int32)
-        return _Rows([rows[:, support] for rows in held], centres, support, self.n_samples)
+            return _Rows(rows_of_tasks, centres, None, self.n_samples)
+        support = np.flatnonzero((np.vstack(rows_of_tasks) != 0).any(axis=0)).astype(np.int32)
+        return _Rows([rows[:, support] for rows in rows_of_tasks], centres, support, self.n_samples)
 
     def loss(self, x: Array) -> float:
         errors = self.rows @ x - self.centres
@@ -75,7 +75,14 @@ class Quadratic(Problem):
         l2: float = 0.0,
         sparse: bool = False,
     ) -> Quadratic:
-        """Return a random problem; `density` is the fraction of the rows' elements that are not zero."""
+        """Return a random problem.
+
+        Arguments:
+            n_samples, n_parameters: shape of the rows.
+            seed: seed of the draws.
+            density: fraction of the elements of the rows that are not zero.
+            l2, sparse: as for the class.
+        """
         rng = np.random.default_rng(seed)
         rows = rng.standard_normal((n_samples, n_parameters)) * (rng.random((n_samples, n_parameters)) < density)
         return cls(rows, rng.standard_normal(n_samples), l2, sparse)

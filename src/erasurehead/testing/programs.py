@@ -1,4 +1,4 @@
-"""Small programs and delays for testing engines."""
+"""Small programs and delay models for tests of engines."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from erasurehead.engines.base import MessageSpec, Order, Program
 
 @dataclass(eq=False)
 class Echo(Program):
-    """Answers `(step, worker, message, first element of the point)`, repeated to the wanted length.
+    """Answers `(step, worker, message, first element of the point)`, repeated to the length of the message.
 
     Arguments:
-        worker: the worker number that it reports.
-        messages: the messages that it sends, in order.
+        worker: number of the worker in its answers.
+        messages: numbers of the messages that it sends, in order.
         length: elements of each message, at least 4.
         n_parameters: elements of a point.
     """
@@ -51,7 +51,7 @@ class Echo(Program):
 
 
 class Constant(Echo):
-    """Answers a number that it holds in a large array of its own."""
+    """Answers a number, which is the mean of a large array of data of its own."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number, (number,))
@@ -81,15 +81,15 @@ class Typed(Echo):
         ]
 
     def take(self, order: Order) -> Any:
-        kinds = [point.dtype for point in order.points]
-        if kinds != [dtype_of(self.input_dtype)] * len(kinds):
-            raise AssertionError(f"points of {kinds} came, not of {self.input_dtype}")
+        dtypes = [point.dtype for point in order.points]
+        if dtypes != [dtype_of(self.input_dtype)] * len(dtypes):
+            raise AssertionError(f"the points have dtypes {dtypes}, and not {self.input_dtype}")
         return order.step, np.array([sum(float(point.astype(np.float64).sum()) for point in order.points)])
 
 
 @dataclass(eq=False)
 class Sized(Echo):
-    """Announces the length of its messages for orders of kind `"long"`; for other orders they have 4 elements."""
+    """Sends messages of `length` elements for orders of kind `"long"`, and of 4 elements for others."""
 
     length: int = 12
 
@@ -100,7 +100,7 @@ class Sized(Echo):
 
 @dataclass(eq=False)
 class Reader(Echo):
-    """Answers everything in an order apart from its points."""
+    """Answers with all fields of an order but its points."""
 
     length: int = 8
 
@@ -109,15 +109,15 @@ class Reader(Echo):
 
     def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
         order: Order = taken
-        known = order.note == {"tolerance": 3, "text": "ü"}
-        out[:] = [order.step, order.round, order.generation, len(order.kind), *order.coefficients, 3.0, known]
+        note_arrived = order.note == {"tolerance": 3, "text": "ü"}
+        out[:] = [order.step, order.round, order.generation, len(order.kind), *order.coefficients, 3.0, note_arrived]
 
 
 @dataclass(eq=False)
-class Sequel(Echo):
-    """Sends its messages one by one, and expects to be asked for the next only after it has computed the last.
+class Stateful(Echo):
+    """A stateful program, which requires that each message is computed before `remaining` is asked for the next one.
 
-    It answers how many it has computed before, and fails if `done` has a message that it has not computed.
+    It answers the number of messages that it has computed before, and fails if `done` has one that it has not computed.
     """
 
     pure = False
@@ -141,8 +141,8 @@ class Faulty(Echo):
     Arguments:
         raises_at: steps at which it raises.
         nan_at: steps at which it answers NaN.
-        raises: what it raises.
-        where: in which method: `"compute"` or `"remaining"`.
+        raises: the exception.
+        where: the method that raises: `"compute"` or `"remaining"`.
     """
 
     raises_at: frozenset[int] = frozenset()
@@ -165,10 +165,10 @@ class Faulty(Echo):
 
 @dataclass(frozen=True)
 class Timetable(Delays):
-    """Delays given message by message, whereas `delays.Fixed` has one per step; others are 0.
+    """Delays of single messages, where `delays.Fixed` has one per step; all others are 0.
 
     Arguments:
-        seconds_of: seconds by (worker, step, unit).
+        seconds_of: seconds by (worker, step, number of the message within the step).
     """
 
     seconds_of: Mapping[tuple[int, int, int], float] = field(default_factory=dict[tuple[int, int, int], float])
@@ -187,12 +187,12 @@ class Timetable(Delays):
 
 @dataclass(frozen=True)
 class Raising(Timetable):
-    """Delays that cannot be drawn for one worker in some steps, as with a trace that ends.
+    """Delays that cannot be drawn for one worker in some steps, as those of a trace that is too short.
 
     Arguments:
-        worker: the worker; drawing its delay, also together with others', raises.
-        steps: the steps in which it raises.
-        unit: the first message of a step for which it raises.
+        worker: the worker whose delays cannot be drawn, alone or together with those of others.
+        steps: the steps in which drawing raises.
+        unit: the first message of a step for which drawing raises.
     """
 
     worker: int = 0

@@ -1,4 +1,4 @@
-"""Whom a peer waits for: all neighbours, the k fastest, those ready by a threshold, hardly any, or none."""
+"""Policies: which neighbours a peer waits for before it mixes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ POLICIES: Mapping[str, Callable[..., Policy]] = {
     "bounded_staleness": BoundedStaleness,
     "pairwise": Pairwise,
 }
-"""The constructor for each name in the text of a policy."""
+"""The class for each name in the text of a policy."""
 
 
 def parse_policy(text: str | Policy) -> Policy:

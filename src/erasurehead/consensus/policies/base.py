@@ -1,4 +1,4 @@
-"""The interface of policies: whom a peer waits for before it mixes, as data and as a peer that acts on it."""
+"""The interface of policies: which neighbours a peer waits for before it mixes."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from erasurehead.consensus.peers import LocalPeer, Setup
 
 
 class Policy(ABC):
-    """Whom a peer waits for. Immutable data; `peer` makes a peer that acts on it.
+    """Which neighbours a peer waits for before it mixes. Immutable data, with a factory of peers that act on it.
 
-    A policy of your own that waits for neighbours and mixes with those that are ready derives its peer from
-    `RendezvousPeer` and implements `enough`; any other from `LocalPeer`.
+    If your own policy waits for some neighbours and mixes with those that are ready, derive its peer from
+    `RendezvousPeer` and implement `enough`; otherwise derive it from `LocalPeer`.
     """
 
     keeps_mean: ClassVar[bool] = True
-    """Whether mixing preserves the mean of all models: both ends of a link mix, with the same weight."""
+    """Whether mixing preserves the mean of all models, because both ends of a link mix with the same weight."""
 
     @abstractmethod
     def peer(self, setup: Setup) -> LocalPeer:
-        """Return a peer."""
+        """Return a new peer that acts on this policy."""
 
     def check(self, graph: Graph) -> None:
-        """Raise if the policy does not fit a graph.
+        """Check that the policy fits a graph.
 
         Raises:
             InvalidArgument: if it does not; the error names the argument.

@@ -11,7 +11,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead.consensus.contract import Message, Port
 from erasurehead.consensus.peers import LocalPeer, Setup
 from erasurehead.consensus.policies.base import Policy
-from erasurehead.consensus.spanning import Tree, spanning_tree
+from erasurehead.consensus.spanning_tree import Tree, spanning_tree
 from erasurehead.consensus.views import View
 from erasurehead.errors import invalid
 
@@ -64,7 +64,7 @@ class DynamicPeer(LocalPeer):
     decided there.
     """
 
-    kept = (
+    checkpointed = (
         "offers", "open_links", "threshold", "before", "declared", "taking_part", "took", "links", "degrees", "early",
         "told", "hops", "best", "paces", "reports", "reported", "asked", "epochs", "newest", "at", "decided",
         "epoch_start", "held",
@@ -99,7 +99,7 @@ class DynamicPeer(LocalPeer):
 
     def _grow(self) -> None:
         """Make the tree from what all peers know alike."""
-        part = self.view.part_of(self.peer)
+        part = self.view.component_of(self.peer)
         known = self.paces if self.policy.tree == "measured" else {}
         tree = _tree(self.view, part, tuple(sorted(known.items())))
         self.tree_links = tree.links
@@ -124,7 +124,7 @@ class DynamicPeer(LocalPeer):
             self.port.send(peer, message)
 
     def on_message(self, sender: int, message: Message) -> None:
-        if self.joined(sender, message):
+        if self.handle_rejoin(sender, message):
             return
         match message.tag:
             case "offer":
@@ -142,7 +142,7 @@ class DynamicPeer(LocalPeer):
                 self._on_report(sender, message)
 
     def settle(self) -> None:
-        if self.joining:
+        if self.rejoining:
             return
         if self.ready is not None and self.taking_part is None and not self.tree_links:
             self.round += 1
@@ -240,7 +240,7 @@ class DynamicPeer(LocalPeer):
         self.round = max(round, self.round) + 1
         if self.ready is not None and self.taking_part is None and self.ready <= first:
             self._take_part(round, tag)
-        elif self.ready is None and self.setup.preempt and not self.joining:
+        elif self.ready is None and self.setup.preempt and not self.rejoining:
             self.port.drop_work()
             self.start()
         for peer, theirs in [key for key in self.early if key[1] <= first]:
@@ -321,9 +321,9 @@ class DynamicPeer(LocalPeer):
             self.reported |= {sender}
             self._report()
 
-    def on_change(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> None:
+    def on_view_change(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> None:
         before = _tag(self)
-        super().on_change(gone, sides, number)
+        super().on_view_change(gone, sides, number)
         self.best, self.declared, self.decided = None, False, 0
         self.paces = {}  # who was away, or in another part, does not know them: all must make the same tree
         self._begin_epoch()
@@ -333,17 +333,17 @@ class DynamicPeer(LocalPeer):
             if at > self.threshold:
                 self._pass(at, round, before)
 
-    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int, port: Port) -> None:
-        super().on_return(gone, sides, number, port)
+    def on_rejoin(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int, port: Port) -> None:
+        super().on_rejoin(gone, sides, number, port)
         # Offers that stand may be older than this moment, and so may be the threshold of the round that is under way.
         self.threshold = self.before = -1.0
         self._begin_epoch()
 
-    def repeat(self, peer: int) -> None:
+    def resend(self, peer: int) -> None:
         if self.ready is not None and self.taking_part is None:
             self.port.send(peer, Message("offer", self.round, (self.ready,), self.vector))
 
-    def forget(self, peer: int) -> None:
+    def on_neighbour_gone(self, peer: int) -> None:
         self.offers.pop(peer, None)
         self.took.pop(peer, None)
         self.links.pop(peer, None)

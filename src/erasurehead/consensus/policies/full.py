@@ -1,4 +1,4 @@
-"""Waiting for every neighbour, as in published decentralised SGD: the baseline of all other policies."""
+"""The policy that waits for all neighbours, as published decentralised SGD does: the baseline of the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from erasurehead.consensus.policies.base import Policy
 @final
 @dataclass(frozen=True)
 class Full(Policy):
-    """D-PSGD (Lian et al., 2017): a step ends when all neighbours' vectors have arrived. There is no global barrier."""
+    """D-PSGD (Lian et al., 2017): a step mixes when the vectors of all neighbours have arrived. No global barrier."""
 
     def peer(self, setup: Setup) -> LocalPeer:
         return FullPeer(setup)
@@ -25,25 +25,25 @@ class Full(Policy):
 
 @final
 class FullPeer(LocalPeer):
-    """A peer that waits for all of its neighbours. A neighbour may be one round ahead, and then offers two vectors."""
+    """A peer that waits for all of its neighbours, each of which may be up to one round ahead."""
 
-    kept = ("offers", "newest")
+    checkpointed = ("offers", "newest")
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self.offers: dict[tuple[int, int], tuple[int, Array]] = {}  # neighbour, round -> its degree, its vector
-        self.newest: dict[int, int] = {}
+        self.newest: dict[int, int] = {}  # neighbour -> its newest round
 
     def offer(self) -> None:
-        known = [round for peer in self.neighbours if (round := self.newest.get(peer, -1)) > self.round + 1]
-        if known:  # others continued without this peer
-            self.round = max(known)
+        ahead = [round for peer in self.neighbours if (round := self.newest.get(peer, -1)) > self.round + 1]
+        if ahead:  # neighbours have continued without this peer: catch up
+            self.round = max(ahead)
         message = Message("offer", self.round, (len(self.neighbours),), self.vector)
         for peer in self.neighbours:
             self.port.send(peer, message)
 
     def on_message(self, sender: int, message: Message) -> None:
-        if self.joined(sender, message):
+        if self.handle_rejoin(sender, message):
             return
         assert message.vector is not None
         self.offers[sender, message.round] = message.data[0], message.vector
@@ -67,10 +67,10 @@ class FullPeer(LocalPeer):
         self.round = round + 1
         self.finish(links, round)
 
-    def repeat(self, peer: int) -> None:
+    def resend(self, peer: int) -> None:
         if self.ready is not None:
             self.port.send(peer, Message("offer", self.round, (len(self.neighbours),), self.vector))
 
-    def forget(self, peer: int) -> None:
+    def on_neighbour_gone(self, peer: int) -> None:
         self.newest.pop(peer, None)
         self.offers = {key: found for key, found in self.offers.items() if key[0] != peer}

@@ -67,7 +67,7 @@ class RendezvousPeer(LocalPeer):
     is late meets whichever peers are open then. The head of this file has the rules, and why nobody waits for ever.
     """
 
-    kept = ("offers", "partners", "open", "links", "degrees", "told", "met", "overtaken")
+    checkpointed = ("offers", "partners", "open", "links", "degrees", "told", "met", "overtaken")
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -100,9 +100,9 @@ class RendezvousPeer(LocalPeer):
     def offer(self) -> None:
         self.open = True
         for peer in self.neighbours:
-            self.repeat(peer)
+            self.resend(peer)
 
-    def repeat(self, peer: int) -> None:
+    def resend(self, peer: int) -> None:
         if self.ready is None:
             return
         if self.open and peer not in self.links:
@@ -113,7 +113,7 @@ class RendezvousPeer(LocalPeer):
         self.port.send(peer, Message("offer", self.steps, (promised,), self.vector))
 
     def on_message(self, sender: int, message: Message) -> None:
-        if self.joined(sender, message) or sender not in self.neighbours:
+        if self.handle_rejoin(sender, message) or sender not in self.neighbours:
             return
         if message.tag == "offer":
             self._on_offer(sender, message)
@@ -135,7 +135,7 @@ class RendezvousPeer(LocalPeer):
         elif self.ready is None:
             if mine >= 0:
                 self._answer(sender, _NOT_NOW, mine, theirs)
-            if self.setup.preempt and not self.joining and (before is None or before[0] < theirs):
+            if self.setup.preempt and not self.rejoining and (before is None or before[0] < theirs):
                 self._be_overtaken(sender)
         elif sender in self.links and self.partners[sender][0] == theirs:
             if mine == self.steps and self.links[sender] is None:
@@ -219,7 +219,7 @@ class RendezvousPeer(LocalPeer):
         """Record the peers that this one mixes with."""
         return
 
-    def forget(self, peer: int) -> None:
+    def on_neighbour_gone(self, peer: int) -> None:
         for kept in (self.offers, self.partners, self.links, self.degrees, self.met, self.overtaken):
             kept.pop(peer, None)
 
@@ -328,7 +328,7 @@ class Local(Policy):
 class LocallyDynamicPeer(RendezvousPeer):
     """A peer that waits for any neighbour, and for those that it has not met for long."""
 
-    kept = (*RendezvousPeer.kept, "last_met")
+    checkpointed = (*RendezvousPeer.checkpointed, "last_met")
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -348,6 +348,6 @@ class LocallyDynamicPeer(RendezvousPeer):
         for peer in peers:
             self.last_met[peer] = self.steps
 
-    def forget(self, peer: int) -> None:
-        super().forget(peer)
+    def on_neighbour_gone(self, peer: int) -> None:
+        super().on_neighbour_gone(peer)
         self.last_met.pop(peer, None)

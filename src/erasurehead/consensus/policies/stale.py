@@ -1,4 +1,4 @@
-"""Bounded staleness: mixing with the neighbours' latest vectors, as long as none is too far behind."""
+"""Bounded staleness: mixing with the newest vectors of the neighbours, if none of them is too many steps behind."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from erasurehead.errors import check_count
 @final
 @dataclass(frozen=True)
 class BoundedStaleness(Policy):
-    """A step mixes with the newest vector of each neighbour, and waits for those that are too many steps behind.
+    """A step mixes with the newest vector of each neighbour, and waits for neighbours that are too many steps behind.
 
-    The weights are those of the whole graph, symmetric and doubly stochastic, but the two ends of a link use them on
-    vectors of different steps: the mean of the models is preserved only in the long run, not by each step. Gradient
-    tracking, which relies on that sum, is biased here.
+    The mixing weights are those of the whole graph, symmetric and doubly stochastic, but the two ends of a link apply
+    them to vectors of different steps: the mean of the models is preserved only in the long run, not by each step.
+    Gradient tracking, which relies on the mean, is biased.
 
     Arguments:
-        steps: how many steps a neighbour may be behind; 0 waits as long as full waiting does.
+        steps: number of steps that a neighbour may be behind; with 0, a peer waits for as long as with `full()`.
     """
 
     steps: int = 4
@@ -40,17 +40,18 @@ class BoundedStaleness(Policy):
 
 @final
 class StalePeer(LocalPeer):
-    """A peer that mixes with the vectors that have arrived."""
+    """A peer that mixes with the newest vectors that have arrived."""
 
-    kept = ("offers", "bases")
+    checkpointed = ("offers", "bases")
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self.policy: BoundedStaleness = setup.policy
         first = self.algorithm.vector(self.memory)
-        self.offers: dict[int, tuple[int, int, Array]] = {
+        self.offers: dict[int, tuple[int, int, Array]] = {  # neighbour -> step, degree, vector
             peer: (-1, len(setup.view.neighbours[peer]), first) for peer in self.neighbours
         }
+        # By neighbour: own step and its step from which staleness is counted.
         self.bases: dict[int, tuple[int, int]] = dict.fromkeys(self.neighbours, (0, 0))
 
     def offer(self) -> None:
@@ -59,11 +60,11 @@ class StalePeer(LocalPeer):
             self.port.send(peer, message)
 
     def on_message(self, sender: int, message: Message) -> None:
-        if self.joined(sender, message):
+        if self.handle_rejoin(sender, message):
             return
         assert message.vector is not None
         self.offers[sender] = message.data[0], message.data[1], message.vector
-        if sender not in self.bases:  # steps are counted from when they met
+        if sender not in self.bases:  # new neighbour: staleness counts from now on
             self.bases[sender] = self.steps, message.data[0]
 
     def settle(self) -> None:
@@ -84,14 +85,14 @@ class StalePeer(LocalPeer):
         ]
         self.finish(links, self.steps)
 
-    def on_return(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int, port: Port) -> None:
-        super().on_return(gone, sides, number, port)
+    def on_rejoin(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int, port: Port) -> None:
+        super().on_rejoin(gone, sides, number, port)
         self.offers, self.bases = {}, {}
 
-    def repeat(self, peer: int) -> None:
+    def resend(self, peer: int) -> None:
         if self.ready is not None:
             self.port.send(peer, Message("offer", self.steps, (self.steps, len(self.neighbours)), self.vector))
 
-    def forget(self, peer: int) -> None:
+    def on_neighbour_gone(self, peer: int) -> None:
         self.offers.pop(peer, None)
         self.bases.pop(peer, None)

@@ -24,7 +24,7 @@ def inner_function(
         one_tuple: whether all parameters are passed as one tuple.
         result: writes the result; by default the only one, or a tuple.
     """
-    scope.settle_for(block)
+    scope.materialize_for(block)
     function = scope.names.new(name or block.name or "body")
     before: list[str] = []
     if one_tuple or splits:
@@ -38,7 +38,7 @@ def inner_function(
             before = [f"{targets(names)} = {parameters[0]}"] if names else []
     else:
         parameters = [scope.bind(p, "x") for p in block.parameters]
-    scope.gap()
+    scope.blank_line()
     scope.emit(f"def {function}({', '.join(parameters)}):")
     inner = scope.inner(block)
     for line in before:

@@ -42,7 +42,7 @@ def _cond(scope: Scope, statement: Statement) -> Expr | None:
 def _while(scope: Scope, statement: Statement) -> Expr | None:
     (cond,), (body,) = statement.blocks["cond"], statement.blocks["body"]
     many = len(statement.outputs) != 1
-    scope.settle(statement.inputs)
+    scope.materialize(statement.inputs)
     start = [scope.operand(v) for v in statement.inputs]
     test = inner_function(scope, cond, one_tuple=many, result=lambda texts: texts[0])
     step = inner_function(scope, body, one_tuple=many, result=_results)
@@ -55,8 +55,8 @@ def _while(scope: Scope, statement: Statement) -> Expr | None:
 def _scan(scope: Scope, statement: Statement) -> Expr | None:
     (body,) = statement.blocks["body"]
     p, n = statement.params, int(statement.params["num_carry"])
-    scope.settle(statement.inputs)
-    scope.settle_for(body)
+    scope.materialize(statement.inputs)
+    scope.materialize_for(body)
     carried, rows = body.parameters[:n], body.parameters[n:]
     before: list[str] = []
 
@@ -72,7 +72,7 @@ def _scan(scope: Scope, statement: Statement) -> Expr | None:
 
     function = scope.names.new(body.name or "body")
     parameters = [side(carried, "c"), side(rows, "x")]
-    scope.gap()
+    scope.blank_line()
     scope.emit(f"def {function}({', '.join(parameters)}):")
     inner = scope.inner(body)
     for line in before:

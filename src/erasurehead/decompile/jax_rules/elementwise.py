@@ -108,8 +108,8 @@ RULES.simple(_lax, _LAX)
 def _div(scope: Scope, statement: Statement) -> Expr:
     a, b = statement.inputs
     if a.type.kind in "fc" and not (isinstance(a, Literal) and isinstance(b, Literal)):
-        left, right = scope.near(a, b), scope.near(b, a)
-        if isinstance(scope.unspread(b), Variable):
+        left, right = scope.elementwise_operand(a, b), scope.elementwise_operand(b, a)
+        if isinstance(scope.broadcast_source(b), Variable):
             # XLA multiplies by the reciprocal of some divisors that are spread out: they keep their shapes.
             right = scope.operand(b)
         return infix(left, "/", right)
@@ -122,7 +122,7 @@ def _pow(scope: Scope, statement: Statement) -> Expr:
     if a.type.dtype == b.type.dtype and isinstance(a, Variable) and isinstance(b, Variable):
         return infix(scope.operand(a), "**", scope.operand(b)) if a.type.kind == "f" else _pow_lax(scope, statement)
     if isinstance(a, Variable) and isinstance(b, Literal) and a.type.dtype == b.type.dtype and a.type.kind == "f":
-        return infix(scope.near(a, b), "**", scope.number(b, a))
+        return infix(scope.elementwise_operand(a, b), "**", scope.number(b, a))
     return _pow_lax(scope, statement)
 
 
@@ -199,15 +199,25 @@ def _select_n(scope: Scope, statement: Statement) -> Expr:
     if len(cases) == 2 and which.type.kind == "b":
         no, yes = cases
         if which.type.shape == statement.output.type.shape and isinstance(which, Variable):
-            sources = [scope.unspread(case) for case in (yes, no)]
+            sources = [scope.broadcast_source(case) for case in (yes, no)]
             texts = [case.type for case in cases]
             del texts
             if not isinstance(no, Literal) and not isinstance(yes, Literal) and all(s is None for s in sources):
                 return call("jnp.where", scope.operand(which), scope.operand(yes), scope.operand(no))
             if sum(s is not None for s in sources) == 1 and which.type.shape != ():
-                return call("jnp.where", scope.operand(which), scope.near(yes, no), scope.near(no, yes))
+                return call(
+                    "jnp.where",
+                    scope.operand(which),
+                    scope.elementwise_operand(yes, no),
+                    scope.elementwise_operand(no, yes),
+                )
             if which.type.shape == () and isinstance(yes, Literal) != isinstance(no, Literal):
-                return call("jnp.where", scope.operand(which), scope.near(yes, no), scope.near(no, yes))
+                return call(
+                    "jnp.where",
+                    scope.operand(which),
+                    scope.elementwise_operand(yes, no),
+                    scope.elementwise_operand(no, yes),
+                )
         return call("lax.select", scope.operand(which), scope.operand(yes), scope.operand(no))
     return call("lax.select_n", *map(scope.operand, statement.inputs))
 

@@ -32,7 +32,7 @@ def write_slice(scope: Scope, statement: Statement) -> Expr:
     """Return a static slice."""
     (x,), parts = statement.inputs, slice_parts(statement)
     base = scope.operand(x)
-    scope.cut(statement.output, base, parts)
+    scope.remember_slice(statement.output, base, parts)
     return subscript(base, index_text(parts))
 
 
@@ -45,7 +45,7 @@ def write_index(scope: Scope, statement: Statement) -> Expr | None:
     starts, limits = made.params["start_indices"], made.params["limit_indices"]
     if any(limits[d] - starts[d] != 1 for d in axes):
         return None
-    found = scope.parts(x)
+    found = scope.slice_parts(x)
     if found is None:
         return None
     base, parts = found

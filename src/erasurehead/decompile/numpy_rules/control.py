@@ -25,9 +25,9 @@ def inner_function(scope: Scope, block: Block, op: str) -> str:
     for statement in block.walk():
         if statement.blocks:
             raise refuse(op, f"its operation holds {statement.op}, which cannot work on whole arrays")
-    scope.settle_for(block)
+    scope.materialize_for(block)
     function = scope.names.new(block.name or "combine")
-    scope.gap()
+    scope.blank_line()
     scope.emit(f"def {function}({', '.join(scope.bind(p, 'x') for p in block.parameters)}):")
     inner = scope.inner(block)
     inner.write()
@@ -39,7 +39,7 @@ def inner_function(scope: Scope, block: Block, op: str) -> str:
 @rule("cond")
 def _cond(scope: Scope, statement: Statement) -> None:
     branches = statement.blocks["branches"]
-    scope.settle_for(*branches)
+    scope.materialize_for(*branches)
     (index,) = statement.inputs
     names = [scope.bind(output, "chosen") for output in statement.outputs]
     order: list[tuple[str, Block]]
@@ -74,8 +74,8 @@ def _share(scope: Scope, groups: list[list[Variable]], hint: str) -> list[str]:
 @rule("while")
 def _while(scope: Scope, statement: Statement) -> None:
     (cond,), (body,) = statement.blocks["cond"], statement.blocks["body"]
-    scope.settle(statement.inputs)
-    scope.settle_for(cond, body)
+    scope.materialize(statement.inputs)
+    scope.materialize_for(cond, body)
     names = _share(scope, [statement.outputs, body.parameters, cond.parameters], "carry")
     _assign(scope, names, [str(scope.operand(v)) for v in statement.inputs])
     test = scope.inner(cond)
@@ -99,8 +99,8 @@ def _scan(scope: Scope, statement: Statement) -> None:
     (body,) = statement.blocks["body"]
     p, n = statement.params, int(statement.params["num_carry"])
     length = int(p["length"])
-    scope.settle(statement.inputs)
-    scope.settle_for(body)
+    scope.materialize(statement.inputs)
+    scope.materialize_for(body)
     carried, rows = body.parameters[:n], body.parameters[n:]
     stacked = statement.outputs[n:]
     names = _share(scope, [statement.outputs[:n], carried], "carry")

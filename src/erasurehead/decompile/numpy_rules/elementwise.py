@@ -268,7 +268,9 @@ def _select_n(scope: Scope, statement: Statement) -> Expr:
         return scope.operand(cases[0])
     if len(cases) == 2 and which.type.kind == "b":
         no, yes = cases
-        return call("np.where", scope.operand(which), scope.near(yes, no), scope.near(no, yes))
+        return call(
+            "np.where", scope.operand(which), scope.elementwise_operand(yes, no), scope.elementwise_operand(no, yes)
+        )
     tests = [f"{scope.atom(which)} == {i}" for i in range(len(cases))]
     return call("np.select", list_text(tests), list_text([scope.operand(c) for c in cases]))
 

@@ -80,10 +80,11 @@ def _draw(axes: Axes, numbers: Numbers, metric: str, target: Target, clock: str)
         axes.set_ylim(float(learnt.min()) - room, float(learnt.max()) + room)
     _mark_target(axes, target)
     axes.set_xlabel(f"{clock} ({unit.name}), all waiting included")
-    better = "lower is better" if measures.falls(metric) else "higher is better"
+    better = "lower is better" if measures.lower_is_better(metric) else "higher is better"
     axes.set_ylabel(f"test {measures.metric_name(metric)} ({better})")
     axes.grid(color=FAINT, linewidth=0.5)
-    axes.legend(loc="upper right" if measures.falls(metric) else "lower right", fontsize=9, title="| end of run",
+    corner = "upper right" if measures.lower_is_better(metric) else "lower right"
+    axes.legend(loc=corner, fontsize=9, title="| end of run",
                 title_fontsize=8, handlelength=3.0, frameon=True, framealpha=0.85, edgecolor="none")  # fmt: skip
 
 
@@ -97,7 +98,7 @@ def _until(labels: np.ndarray, seconds: np.ndarray, values: np.ndarray, metric: 
     whole = float(seconds.max()) or 1.0
     if target is None:
         return whole
-    good = values <= target[1] if measures.falls(metric) else values >= target[1]
+    good = values <= target[1] if measures.lower_is_better(metric) else values >= target[1]
     reached = [float(seconds[good & (labels == method.label)].min()) for method in CURVES]
     return min(whole, 1.5 * max(reached)) or whole
 

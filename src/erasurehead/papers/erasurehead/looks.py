@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from erasurehead.papers.erasurehead.published import Family, Method
-from erasurehead.reports.canvas import Look, look
+from erasurehead.reports.canvas import RunStyle, run_style
 
-_COLOURS: dict[Family, str] = {"uncoded": look(0).colour, "exact": look(1).colour, "erasurehead": look(2).colour}
+_COLOURS: dict[Family, str] = {
+    "uncoded": run_style(0).colour,
+    "exact": run_style(1).colour,
+    "erasurehead": run_style(2).colour,
+}
 _MARKERS: dict[Family, str] = {"uncoded": "o", "exact": "s", "erasurehead": "^"}
 
 
@@ -14,7 +18,7 @@ def colour_of(family: Family) -> str:
     return _COLOURS[family]
 
 
-def look_of(method: Method) -> Look:
+def look_of(method: Method) -> RunStyle:
     """Return how a method is drawn."""
     line = "--" if method.load == 2 else "-" if method.load in (1, 3) else ":"
-    return Look(_COLOURS[method.family], line, _MARKERS[method.family])
+    return RunStyle(_COLOURS[method.family], line, _MARKERS[method.family])

@@ -1,20 +1,20 @@
-"""How often the slowest peer takes part, which is what waiting for it amounts to."""
+"""In how many rounds the slowest peer takes part: the others wait for it in these rounds only."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from typing import final
 
+from erasurehead.consensus.callback import ConsensusCallback
 from erasurehead.consensus.rows import PeerRow
-from erasurehead.consensus.watcher import Watcher
 
 
 @final
-class SlowestPeer(Watcher):
+class SlowestPeer(ConsensusCallback):
     """Counts the rounds of a run, and those in which its slowest peer took part.
 
-    A slow peer that is a leaf of the tree of `dynamic()` is waited for once per epoch, and an epoch has at most as many
-    rounds as the tree has links: this measures the resulting fraction of rounds.
+    With `dynamic()`, a slow peer that is a leaf of the spanning tree is waited for once per epoch, and an epoch has at
+    most as many rounds as the tree has links. This measures the resulting fraction of rounds.
     """
 
     def __init__(self) -> None:
@@ -29,20 +29,20 @@ class SlowestPeer(Watcher):
 
     @property
     def peer(self) -> int | None:
-        """The peer whose gradients take longest, on average; None before the first step."""
+        """The peer with the largest mean time per gradient; None before the first step."""
         return max(self._steps, key=lambda peer: self._seconds[peer] / self._steps[peer], default=None)
 
     @property
     def rounds(self) -> tuple[int, int]:
-        """The rounds in which it took part, and all of them."""
+        """Number of rounds in which the slowest peer took part, and of all rounds."""
         peer = self.peer
         return (0 if peer is None else self._steps[peer]), len(self._rounds)
 
     @property
-    def times(self) -> float:
-        """Mean seconds of its gradients, relative to the others'; NaN for a single peer."""
+    def slowdown(self) -> float:
+        """Mean seconds per gradient of the slowest peer, relative to the others; NaN for a single peer."""
         peer = self.peer
-        others = [self._seconds[one] / self._steps[one] for one in self._steps if one != peer]
+        others = [self._seconds[other] / self._steps[other] for other in self._steps if other != peer]
         if peer is None or not sum(others):
             return float("nan")
         return self._seconds[peer] / self._steps[peer] / (sum(others) / len(others))

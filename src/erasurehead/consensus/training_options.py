@@ -1,4 +1,4 @@
-"""How a plan is carried out: for how long, what is evaluated on the way, and which hooks watch."""
+"""The options of a run that are not part of its plan: when it ends, what is evaluated and recorded, callbacks."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from erasurehead.consensus.watcher import Watcher
+from erasurehead.consensus.callback import ConsensusCallback
 from erasurehead.errors import check_count, invalid, real
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Conduct:
-    """The settings of a run that are not part of its plan.
+class TrainingOptions:
+    """The options of a run that are not part of its plan.
 
     Arguments:
         steps: number of steps of each peer, on average.
         evaluate_every: steps per peer between two evaluations of the mean model.
-        metrics: whether metrics on the test samples are computed, too.
+        metrics: whether to compute metrics on the test samples, too.
         records: whether to keep a row for each step of each peer.
         until: seconds of the clock after which the run ends; None for no limit.
-        target: the objective of the mean model at which it ends; None for none.
-        watchers: hooks that watch.
-        resume: the state of an earlier run with the same arguments, which continues bit for bit. Virtual clock only.
-        keep_state: whether the result has its final state. Virtual clock only.
-        stop: called after each evaluation of the mean model; returning a sentence ends training.
+        target: the run ends when the objective of the mean model is at most this; None for no target.
+        callbacks: called during the run.
+        resume: the state of an earlier run with the same arguments, which continues bit for bit; virtual clock only.
+        keep_state: whether the result has the final state of the run; virtual clock only.
+        stop: called after each evaluation of the mean model; if it returns a reason, and not "", the run ends.
     """
 
     steps: int
@@ -35,7 +35,7 @@ class Conduct:
     records: bool = True
     until: float | None = None
     target: float | None = None
-    watchers: Sequence[Watcher] = ()
+    callbacks: Sequence[ConsensusCallback] = ()
     resume: Mapping[str, Any] | None = None
     keep_state: bool = False
     stop: Callable[[], str] = lambda: ""
@@ -49,5 +49,5 @@ class Conduct:
 
     @property
     def end(self) -> float:
-        """Seconds of the clock after which it ends; inf for no limit."""
+        """Seconds of the clock after which the run ends; inf for no limit."""
         return math.inf if self.until is None else self.until

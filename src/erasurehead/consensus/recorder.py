@@ -1,4 +1,4 @@
-"""The watcher that records a run without a coordinator, with checkpoints from which it can be resumed."""
+"""The callback that records a run without a coordinator, with checkpoints from which it can be resumed."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from erasurehead._internal.arrays import Array
+from erasurehead.consensus.callback import ConsensusCallback
 from erasurehead.consensus.plans import ConsensusPlan
 from erasurehead.consensus.result import ConsensusRun
-from erasurehead.consensus.rows import MeanRow, PeerRow, TroubleRow
-from erasurehead.consensus.watcher import Watcher
+from erasurehead.consensus.rows import MeanRow, PeerRow, ViewChangeRow
 from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.config.sections import CheckpointsSection
 from erasurehead.runs.fingerprints import check_same
 from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.jsonl import JsonlWriter
 from erasurehead.runs.locks import FolderLock
-from erasurehead.runs.names import LOCK, MEANS, PEERS, ROWS_OF_PEERS, TROUBLES
+from erasurehead.runs.names import LOCK, MEANS, PEERS, ROWS_OF_PEERS, VIEW_CHANGES
 from erasurehead.runs.summaries import versions
 from erasurehead.training.result import Status
 
 
-class PeerRecorder(Watcher):
-    """Writes rows as they come, and checkpoints between two events.
+class PeerRecorder(ConsensusCallback):
+    """Writes rows during the run, and checkpoints between two events.
 
     Arguments:
-        folder: folder of the run, locked during the run.
-        facts: what determines the run: a checkpoint is only continued by a run with the same facts.
-        section: when to make checkpoints.
-        resume: whether the run continues from its newest checkpoint.
-        model_of: the peer whose model is saved; None for the mean.
-        summary: further facts for the summary.
+        folder: the run folder, which is locked during the run.
+        facts: what determines the run; a checkpoint can only be resumed by a run with the same facts.
+        section: when to write checkpoints.
+        resume: whether to resume from the newest checkpoint.
+        model_of: the peer whose model is saved; None for the mean model.
+        summary: further entries of the summary.
 
     Attributes:
-        state: state of that checkpoint; None for a new run.
+        state: the state in the newest checkpoint; None for a new run.
 
     Raises:
         DataError: if there is no usable checkpoint.
-        InvalidArgument: if the run is still running, or what it depends on has changed.
+        InvalidArgument: if the run is still running, or its facts have changed.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class PeerRecorder(Watcher):
         model_of: int | None = None, summary: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self.folder, self.facts, self.section, self.model_of = folder, dict(facts), section, model_of
-        self._told = dict(summary or {})
+        self._summary = dict(summary or {})
         self._lock: FolderLock | None = FolderLock(folder.path / LOCK, folder.access)
         self.store = CheckpointStore(folder.path, section.keep, folder.access)
         self.state: Mapping[str, Any] | None = None
@@ -69,18 +69,18 @@ class PeerRecorder(Watcher):
         self._step = 0
 
     def on_begin(self, plan: ConsensusPlan, steps: int) -> None:
-        self.folder.write_summary({"status": "running", **self._told, "versions": versions()})
+        self.folder.write_summary({"status": "running", **self._summary, "versions": versions()})
 
     def on_step(self, row: PeerRow) -> None:
         self._files[PEERS].add(vars(row))
 
     def on_mean(self, row: MeanRow) -> None:
         self._files[MEANS].add(vars(row))
-        for file in self._files.values():  # real peers have no moments of which the state could be taken
+        for file in self._files.values():  # on_state, which flushes them too, is not called for real peers
             file.flush()
 
-    def on_trouble(self, row: TroubleRow) -> None:
-        self._files[TROUBLES].add(vars(row))
+    def on_view_change(self, row: ViewChangeRow) -> None:
+        self._files[VIEW_CHANGES].add(vars(row))
 
     def on_state(self, step: int, state: Callable[[], dict[str, Any]], models: Array) -> None:
         for file in self._files.values():
@@ -92,38 +92,41 @@ class PeerRecorder(Watcher):
             self.checkpoint()
 
     def checkpoint(self) -> None:
-        """Write a checkpoint of the last moment between two events, unless there is one."""
+        """Write a checkpoint of the newest state, unless it was written already."""
         if self._state is None or self._saved == self._step:
             return
         sizes = {name: file.size for name, file in self._files.items()}
         self.store.save(self._step, {"training": self._state()}, sizes, self.facts)
         self._saved, self._saved_at = self._step, time.monotonic()
 
-    def end(self, done: ConsensusRun | None, status: Status, reason: str) -> None:
-        """Save the last checkpoint, the mean model and the summary, and release the folder.
+    def end(self, run: ConsensusRun | None, status: Status, reason: str) -> None:
+        """Write the last checkpoint, the model and the summary, and release the folder.
 
         Arguments:
-            done: the run, if it ended between two events; None if it was cut off in the middle of
-                one, so that it will continue from the previous checkpoint.
+            run: the run; None if it ended by an error, so that it can only be resumed from an earlier checkpoint.
             status: how the run ended.
-            reason: why it ended early.
+            reason: why it ended early; empty if it did not.
         """
         if self._lock is None:
             return
         try:
-            if done is not None and (done.stopped or self.section.keep_finished):
+            if run is not None and (run.stopped or self.section.keep_finished):
                 self.checkpoint()
             for file in self._files.values():
                 file.close()
             self.folder.rows_are_final(ROWS_OF_PEERS)
             figures: dict[str, Any] = {}
-            if done is not None:
-                self.folder.write_model(done.model(self.model_of))
-                figures = {**done.summary(), "model_of": self.model_of, "model_distance": done.apart(self.model_of)}
+            if run is not None:
+                self.folder.write_model(run.model(self.model_of))
+                figures = {
+                    **run.summary(),
+                    "model_of": self.model_of,
+                    "model_distance": run.distance_from_mean(self.model_of),
+                }
             self.folder.write_summary(
-                {"status": status, "reason": reason, **self._told, **figures, "versions": versions()}
+                {"status": status, "reason": reason, **self._summary, **figures, "versions": versions()}
             )
-            if done is not None and not done.stopped and not self.section.keep_finished:
+            if run is not None and not run.stopped and not self.section.keep_finished:
                 self.store.clear()
         finally:
             self._release()
