@@ -167,17 +167,20 @@ class FailureDetector:
             return []
         found: list[int] = []
         self._next = math.inf
+        floor = self.floor if self.after is None else self.after
         for worker, state in self._workers.items():
             if state.since is None or worker in self.suspects:
                 continue
-            earliest = self._earliest(state)
+            left = floor - state.silent
+            earliest = state.due if state.due is not None else state.since + (left if left > 0.0 else 0.0)
             if now >= earliest:
                 state.due = earliest = state.since + self._deadline(state)
                 if now >= earliest - 1e-9 * max(1.0, abs(now)):
                     self.suspects[worker] = self._sentence(worker, state, now)
                     found.append(worker)
                     continue
-            self._next = min(self._next, earliest)
+            if earliest < self._next:
+                self._next = earliest
         return sorted(found)
 
     def next_check(self) -> float:
@@ -280,13 +283,6 @@ class FailureDetector:
         self._next, self._priced = None, (-1.0, 0.0, 0.0)
         for state in self._workers.values():
             state.due = None
-
-    def _earliest(self, state: Silence) -> float:
-        """Return a time before which a worker is not suspected."""
-        assert state.since is not None
-        if state.due is not None:
-            return state.due
-        return state.since + max(0.0, (self.floor if self.after is None else self.after) - state.silent)
 
     def _deadline(self, state: Silence) -> float:
         if self.after is not None:
