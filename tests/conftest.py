@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from erasurehead.drills import keeper
+from erasurehead.drills import cleanup_process
 
 from .bounded import PATIENCE
 from .leftovers import left_since, unclaimed
@@ -133,14 +133,14 @@ def nothing_is_left_in_shared_memory_by_all_tests() -> Generator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def what_tests_start_ends_with_them() -> Generator[None]:
-    """Have a keeper end every process that tests have started and that is left when they are over, or were killed."""
+    """Kill every process that tests have started and that outlives them, also if the tests themselves are killed."""
     mark = secrets.token_hex(8)
-    command = [sys.executable, "-I", "-S", keeper.__file__, mark]
+    command = [sys.executable, "-I", "-S", cleanup_process.__file__, mark]
     with (
         subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process,
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setenv(keeper.MARK, mark)
+        patch.setenv(cleanup_process.MARK, mark)
         yield
         assert process.stdin is not None
         process.stdin.close()

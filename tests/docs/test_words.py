@@ -30,7 +30,7 @@ NAMES = {
     "Befallen", "Inbox", "OnSuspicion", "RowFile", "Storms", "doubt", "doubts", "gathered_on_one", "most_liars",
     "restricted", "Correspondence", "Mail", "Post", "Received", "SharedMail", "RankMail", "correspondence", "letters",
     "open_letters", "Conduct", "Holdings", "LivePort", "LiveRun", "Trouble", "TroubleRow", "carry_out", "knitted",
-    "on_trouble", "parted",
+    "on_trouble", "parted", "Nursery", "made_folder", "scheme_look", "told_apart", "unspread",
 }  # fmt: skip
 """Classes and functions that were renamed."""
 

@@ -12,7 +12,7 @@ from erasurehead import schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.delays import Exponential
 from erasurehead.drills import Fault, FaultSchedule, FaultyEngine
-from erasurehead.drills.journal import Witness
+from erasurehead.drills.journal import NoticeRecorder
 from erasurehead.engines import LateWork, VirtualEngine
 from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.first_order import GradientDescent
@@ -75,8 +75,8 @@ def taken(
     """Take a run in a fault schedule, with delays of half a second."""
     log: list[dict[str, Any]] = []
     faults = schedule if isinstance(schedule, FaultSchedule) else FaultSchedule(tuple(schedule))
-    engine = FaultyEngine(VirtualEngine(Exponential(mean=0.5, seed=1), late), faults, told=log.append)
-    witness = Witness(log.append, lambda: engine.time)
+    engine = FaultyEngine(VirtualEngine(Exponential(mean=0.5, seed=1), late), faults, record=log.append)
+    witness = NoticeRecorder(log.append, lambda: engine.time)
     run = train(
         PROBLEM,
         chosen or scheme(),

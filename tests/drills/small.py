@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from erasurehead.drills.supervisor import Played
+from erasurehead.drills.supervisor import CommandResult
 
 from ..forks import Forked
 
@@ -32,8 +32,8 @@ main(Path(sys.argv[1]), sys.argv[2])
 """
 
 
-def forked(command: Sequence[str], limit: float, sabotage: str = "pass") -> Played:
-    """Play a coordinator's command as `supervisor.play` does, in a forked process.
+def forked(command: Sequence[str], limit: float, sabotage: str = "pass") -> CommandResult:
+    """Play a coordinator's command as `supervisor.run_command` does, in a forked process.
 
     Arguments:
         command: that is not run, but for its last two words.
@@ -43,4 +43,4 @@ def forked(command: Sequence[str], limit: float, sabotage: str = "pass") -> Play
     *_, folder, role = command
     process = Forked(_COORDINATOR.format(sabotage if role == "faulty" else "pass"), folder, role)
     _, said = process.communicate(limit)
-    return Played(process.returncode, said, (), ())
+    return CommandResult(process.returncode, said, (), ())

@@ -67,7 +67,7 @@ def test_on_the_virtual_clock_a_killed_coordinator_costs_not_one_bit(tmp_path: P
 @pytest.mark.slow
 @pytest.mark.processes
 def test_a_fault_outlasts_the_coordinator_on_the_virtual_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "play", forked)
+    monkeypatch.setattr(supervisor, "run_command", forked)
     # Worker 3 is suspected at 17.1 s: by the second coordinator, which goes on from a checkpoint of just before.
     schedule = FaultSchedule((Fault("stop", 12.0, 3, 12.0), Fault("coordinator", 17.2)))
     drill = Drill(Settings(workers=6, seconds=30.0), schedule, tmp_path / "drill")
@@ -79,7 +79,7 @@ def test_a_fault_outlasts_the_coordinator_on_the_virtual_clock(tmp_path: Path, m
 @pytest.mark.slow
 @pytest.mark.processes
 def test_records_may_be_given_up_where_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "play", forked)
+    monkeypatch.setattr(supervisor, "run_command", forked)
     schedule = FaultSchedule((Fault("disk_full", 5.0, lasting=2.0),))
     found = Drill(Settings(workers=6, seconds=12.0, records="optional"), schedule, tmp_path / "drill").run()
     assert found.passed

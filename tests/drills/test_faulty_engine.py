@@ -209,7 +209,7 @@ def test_a_run_resumed_in_mid_schedule_ends_with_the_same_bits(seed: int, after:
 def test_an_engine_without_state_goes_on_where_the_schedule_was() -> None:
     log: list[dict[str, Any]] = []
     schedule = FaultSchedule((Fault("kill", 1.0, 0), Fault("stop", 3.0, 0, 4.0), Fault("kill", 6.0, 1)))
-    engine = FaultyEngine(VirtualEngine(), schedule, elapsed=5.0, told=log.append)
+    engine = FaultyEngine(VirtualEngine(), schedule, elapsed=5.0, record=log.append)
     with engine:
         start(engine, [Echo(0, (0,)), Echo(1, (1,))])
         engine.submit(order(0))

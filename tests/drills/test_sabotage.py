@@ -15,7 +15,7 @@ import pytest
 
 from erasurehead.drills import Fault, FaultSchedule, supervisor
 from erasurehead.drills.drill import Drill, Settings
-from erasurehead.drills.supervisor import Performance, play
+from erasurehead.drills.supervisor import DrillRun, run_command
 from erasurehead.drills.verdicts import Findings
 
 from .small import forked
@@ -141,11 +141,11 @@ def settings_for(fault: Fault) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def baselines(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Fault], Performance]:
+def baselines(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Fault], DrillRun]:
     """Return the run without faults, which no sabotage touches: one for all drills with the same settings."""
 
     @cache
-    def baseline(settings: Settings) -> Performance:
+    def baseline(settings: Settings) -> DrillRun:
         drill = Drill(settings, FaultSchedule(), tmp_path_factory.mktemp("baseline") / "drill")
         drill.prepare()
         return drill.perform("baseline")
@@ -153,7 +153,7 @@ def baselines(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Fault], Per
     return lambda fault: baseline(settings_for(fault))
 
 
-def drilled(folder: Path, fault: Fault, baseline: Performance) -> Findings:
+def drilled(folder: Path, fault: Fault, baseline: DrillRun) -> Findings:
     drill = Drill(settings_for(fault), FaultSchedule((fault,)), folder)
     drill.prepare()
     faulty = drill.perform("faulty")
@@ -166,31 +166,31 @@ def broken(found: Findings) -> str:
 
 @pytest.fixture(autouse=True)
 def _forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "play", forked)
+    monkeypatch.setattr(supervisor, "run_command", forked)
 
 
 @pytest.mark.parametrize("fault", [KILL, LIE, SILENCE, FULL, END], ids=lambda fault: fault.kind)
 def test_without_a_sabotage_every_promise_is_kept(
-    tmp_path: Path, baselines: Callable[[Fault], Performance], fault: Fault
+    tmp_path: Path, baselines: Callable[[Fault], DrillRun], fault: Fault
 ) -> None:
     assert not broken(drilled(tmp_path / "drill", fault, baselines(fault)))
 
 
 @pytest.mark.parametrize("name", SABOTAGES)
 def test_a_sabotage_turns_its_verdict(
-    tmp_path: Path, baselines: Callable[[Fault], Performance], monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, baselines: Callable[[Fault], DrillRun], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     fault, sabotage, sentence = SABOTAGES[name]
     baseline = baselines(fault)
-    monkeypatch.setattr(supervisor, "play", partial(forked, sabotage=sabotage))
+    monkeypatch.setattr(supervisor, "run_command", partial(forked, sabotage=sabotage))
     assert sentence in broken(drilled(tmp_path / "drill", fault, baseline))
 
 
 def test_a_process_that_is_left_running_is_ended_and_told(
-    tmp_path: Path, baselines: Callable[[Fault], Performance], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, baselines: Callable[[Fault], DrillRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     baseline = baselines(KILL)
-    monkeypatch.setattr(supervisor, "play", play)
+    monkeypatch.setattr(supervisor, "run_command", run_command)
     left = """if sys.orig_argv[-1] == 'faulty':
     subprocess.Popen(["sleep", "60"], start_new_session=True)
 """

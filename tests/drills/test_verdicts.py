@@ -11,7 +11,7 @@ from erasurehead.drills import Fault, FaultSchedule
 from erasurehead.drills.event_log import EventLog
 from erasurehead.drills.findings import Finder, Finding
 from erasurehead.drills.report import conclusion, cost_table, fault_table, verdict_line
-from erasurehead.drills.supervisor import Performance
+from erasurehead.drills.supervisor import DrillRun
 from erasurehead.drills.verdicts import Findings
 
 OUTCOME: dict[str, Any] = {
@@ -34,11 +34,11 @@ LIFE = {"what": "life", "time": 0.0, "step": 0, "resumed": False}
 def drilled(*entries: dict[str, Any], faults: tuple[Fault, ...] = (), **changes: Any) -> Findings:
     """Return what a drill finds in a faulty journal, beside a baseline run."""
     given: dict[str, Any] = {"outcome": OUTCOME, "journal": [LIFE, *entries], "lives": 1}
-    faulty = Performance(**{**given, **{key: changes.pop(key) for key in given if key in changes}})
+    faulty = DrillRun(**{**given, **{key: changes.pop(key) for key in given if key in changes}})
     schedule = FaultSchedule(faults)
     found = Finder(schedule, EventLog(faulty.journal), faulty.outcome or {}).findings()
     settings: dict[str, Any] = {"same_bits": None, "patience": 5.0, "telling": True}
-    baseline = Performance(outcome=OUTCOME, journal=[LIFE], lives=1)
+    baseline = DrillRun(outcome=OUTCOME, journal=[LIFE], lives=1)
     return Findings("virtual", "exact", 3, baseline, faulty, found, **{**settings, **changes})
 
 
@@ -178,8 +178,8 @@ def test_steps_that_were_lost_and_losses_that_differ_are_failures(change: dict[s
 
 
 def test_a_run_that_did_not_end_is_a_failure_with_its_reason() -> None:
-    faulty = Performance(failure="too few workers are left", journal=[LIFE], lives=1)
-    baseline = Performance(outcome=OUTCOME, journal=[LIFE], lives=1)
+    faulty = DrillRun(failure="too few workers are left", journal=[LIFE], lives=1)
+    baseline = DrillRun(outcome=OUTCOME, journal=[LIFE], lives=1)
     found = Findings("virtual", "exact", 3, baseline, faulty, [], None, 5.0, True)
     assert broken(found) == ["the faulty run did not finish: too few workers are left"]
     assert broken(Findings("virtual", "exact", 3, faulty, baseline, [], None, 5.0, True)) == [
@@ -213,8 +213,8 @@ def test_what_is_done_again_counts_once() -> None:
 
 
 def test_processes_that_are_left_are_a_failure() -> None:
-    faulty = Performance(outcome=OUTCOME, journal=[LIFE], lives=1, left=["python (123)"])
-    baseline = Performance(outcome=OUTCOME, journal=[LIFE], lives=1)
+    faulty = DrillRun(outcome=OUTCOME, journal=[LIFE], lives=1, leftovers=["python (123)"])
+    baseline = DrillRun(outcome=OUTCOME, journal=[LIFE], lives=1)
     assert broken(Findings("virtual", "exact", 3, baseline, faulty, [], None, 5.0, True)) == [
         "left running: python (123)"
     ]

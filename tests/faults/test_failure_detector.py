@@ -16,7 +16,7 @@ from erasurehead import delays
 from erasurehead._internal.arrays import Array
 from erasurehead.delays import Delays, read_trace
 from erasurehead.errors import InvalidArgument
-from erasurehead.faults.failure_detector import FailureDetector, Law, play
+from erasurehead.faults.failure_detector import FailureDetector, Law, simulate_rounds
 from erasurehead.faults.failure_detector.window import Window
 
 Late = Literal["preempt", "carry"]
@@ -41,7 +41,9 @@ WAYS: list[tuple[Late, int | None]] = [("preempt", None), ("preempt", 11), ("car
 @pytest.mark.parametrize(("late", "first"), WAYS)
 def test_false_alarms_are_no_more_likely_than_promised(name: str, late: Late, first: int | None) -> None:
     detector = FailureDetector(floor=0.0, chance=2e-3, late=late)
-    assert play(LAWS[name].rows(0, 500, 30), detector, first).rate <= 1.3 * 2e-3  # 30 are expected, give or take 5.5
+    assert (
+        simulate_rounds(LAWS[name].rows(0, 500, 30), detector, first).rate <= 1.3 * 2e-3
+    )  # 30 are expected, give or take 5.5
 
 
 @pytest.mark.slow
@@ -49,7 +51,7 @@ def test_false_alarms_are_no_more_likely_than_promised(name: str, late: Late, fi
 @pytest.mark.parametrize(("late", "first"), WAYS)
 def test_heavy_tails_give_at_most_three_times_as_many(name: str, late: Late, first: int | None) -> None:
     detector = FailureDetector(floor=0.0, chance=2e-3, late=late)
-    assert play(HEAVY[name].rows(0, 500, 30), detector, first).rate <= 3.0 * 2e-3
+    assert simulate_rounds(HEAVY[name].rows(0, 500, 30), detector, first).rate <= 3.0 * 2e-3
 
 
 @pytest.mark.slow
@@ -57,7 +59,7 @@ def test_heavy_tails_give_at_most_three_times_as_many(name: str, late: Late, fir
 def test_few_answers_make_no_false_alarms(late: Late, first: int | None, workers: int) -> None:
     runs_of = 12 if workers == 100 else 50
     rows = LAWS["exponential"].rows(0, 30 * runs_of, workers).reshape(runs_of, 30, workers)
-    runs = [play(run, FailureDetector(floor=0.0, chance=1e-2, late=late), first) for run in rows]
+    runs = [simulate_rounds(run, FailureDetector(floor=0.0, chance=1e-2, late=late), first) for run in rows]
     assert np.mean([run.rate for run in runs]) <= 1e-2
 
 
@@ -66,7 +68,7 @@ def test_few_answers_make_no_false_alarms(late: Late, first: int | None, workers
 def test_a_worker_that_hangs_is_found_by_the_deadline_for_it(name: str, late: Late) -> None:
     rows = {**LAWS, **HEAVY}[name].rows(0, 61, 30)
     detector = FailureDetector(floor=0.0, late=late)
-    play(rows[:60], detector)
+    simulate_rounds(rows[:60], detector)
     detector.ordered(7, now := 1000.0)
     deadline = detector.deadline(7)
     assert deadline is not None
@@ -80,11 +82,13 @@ def test_a_worker_that_hangs_is_found_by_the_deadline_for_it(name: str, late: La
 
 @pytest.mark.parametrize(("late", "rounds"), [("preempt", 45), ("carry", 45)])
 def test_silence_is_added_up_over_rounds_that_are_shorter_than_the_deadline(late: Late, rounds: int) -> None:
-    played = play(LAWS["exponential"].rows(0, 300, 30), FailureDetector(floor=0.0, late=late), 11, hung={3: 200})
-    assert list(played.found) == [3]
+    played = simulate_rounds(
+        LAWS["exponential"].rows(0, 300, 30), FailureDetector(floor=0.0, late=late), 11, hung={3: 200}
+    )
+    assert list(played.detected) == [3]
     usual = played.detector.usual()
     assert usual is not None
-    assert 0.9 * usual <= played.found[3] <= 3.0 * usual
+    assert 0.9 * usual <= played.detected[3] <= 3.0 * usual
     assert "over" in played.detector.suspects[3] or late == "carry"
     assert played.detector.suspects.keys() == {3}
     assert played.rounds - 200 > rounds
@@ -92,14 +96,14 @@ def test_silence_is_added_up_over_rounds_that_are_shorter_than_the_deadline(late
 
 def test_ten_of_thirty_that_hang_at_once_are_found() -> None:
     hung = dict.fromkeys(range(10), 100)
-    played = play(LAWS["exponential"].rows(0, 300, 30), FailureDetector(), 11, hung)
-    assert sorted(played.found) == list(range(10))
+    played = simulate_rounds(LAWS["exponential"].rows(0, 300, 30), FailureDetector(), 11, hung)
+    assert sorted(played.detected) == list(range(10))
 
 
 def test_one_that_hangs_from_the_first_order_on_is_found() -> None:
     for late in ("preempt", "carry"):
-        played = play(LAWS["shifted"].rows(0, 60, 30), FailureDetector(late=late), hung={3: 0})
-        assert list(played.found) == [3]
+        played = simulate_rounds(LAWS["shifted"].rows(0, 60, 30), FailureDetector(late=late), hung={3: 0})
+        assert list(played.detected) == [3]
         assert not played.alarms
 
 
@@ -107,7 +111,7 @@ def test_one_that_hangs_from_the_first_order_on_is_found() -> None:
 def test_a_worker_three_times_as_slow_is_taken_for_slow(late: Late, first: int | None) -> None:
     rows = LAWS["exponential"].rows(0, 500, 30)
     rows[:, 3] *= 3.0
-    played = play(rows, FailureDetector(floor=0.0, chance=1e-3, late=late), first)
+    played = simulate_rounds(rows, FailureDetector(floor=0.0, chance=1e-3, late=late), first)
     assert sum(worker == 3 for _, worker in played.alarms) <= 0.02 * 500
     assert played.rate <= 1.3e-3
 
@@ -277,7 +281,7 @@ def test_alarms_on_the_aws_traces_are_their_stalls(name: str, data_folder: Path)
         for load in (0.25, 0.5, 1.0):
             trace = read_trace(path, {"step": "round", "seconds": "latency_s"}, {"region": region, "load": load})
             rows = trace.seconds[np.lexsort((trace.worker, trace.step))].reshape(trace.n_steps, trace.n_workers)
-            played = play(rows, FailureDetector())
+            played = simulate_rounds(rows, FailureDetector())
             alarms, samples, stalls = alarms + len(played.alarms), samples + rows.size, stalls + int((rows > 10).sum())
             short += sum(rows[number, worker] <= 10.0 for number, worker in played.alarms)
     assert alarms - short <= stalls  # every other alarm is for a worker that does stall for 10 s or more
@@ -295,7 +299,7 @@ def test_alarms_on_the_aws_traces_are_their_stalls(name: str, data_folder: Path)
 )
 def test_rounds_that_cannot_be_played_are_refused(seconds: Array, first: int | None, said: str) -> None:
     with pytest.raises(InvalidArgument, match=said):
-        play(seconds, FailureDetector(), first, hung={0: 0})
+        simulate_rounds(seconds, FailureDetector(), first, hung={0: 0})
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import numpy as np
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead.drills.disk import Disk
 from erasurehead.drills.faulty_engine import FaultyEngine
-from erasurehead.drills.journal import Journal, Witness
+from erasurehead.drills.journal import Journal, NoticeRecorder
 from erasurehead.drills.schedule import OF_WORKERS, Fault, FaultSchedule, read_schedule
 from erasurehead.errors import DataError, ErasureHeadError
 from erasurehead.runs.checkpoints.store import CheckpointStore
@@ -33,21 +33,21 @@ Role: TypeAlias = Literal["baseline", "faulty", "unbroken"]
 RUN_FILE, SCHEDULE_FILE = "run.toml", "faults.toml"
 
 ENDED = 3
-"""Exit code: training ended with a sentence, which is in the journal."""
+"""Exit code if training has ended with an error, whose text is in the journal."""
 
 
 def outcome_file(folder: Path, role: Role) -> Path:
-    """Return the file with the figures of a completed run."""
+    """Return the path of the figures of a finished run."""
     return folder / f"{role}.json"
 
 
 def journal_file(folder: Path, role: Role) -> Path:
-    """Return the file with what happened in a run."""
+    """Return the path of the journal of a run."""
     return folder / f"{role}.jsonl"
 
 
-class _Life:
-    """The part of a run that one process coordinates."""
+class _CoordinatorProcess:
+    """The part of a run that is coordinated by one process."""
 
     def __init__(self, folder: Path, role: Role) -> None:
         self.folder = folder
@@ -57,20 +57,21 @@ class _Life:
         self.disk = Disk()
         self.schedule = FaultSchedule() if role == "baseline" else read_schedule(folder / SCHEDULE_FILE)
 
-    def live(self) -> None:
-        """Train from the newest checkpoint, or from the beginning, to the end."""
+    def run(self) -> None:
+        """Train from the newest checkpoint, or from the beginning."""
         resuming = has_checkpoints(self.out)
-        begun = [entry for entry in self.journal.read() if entry["what"] == "injected"]
-        numbers = {int(entry["fault"]) for entry in begun}
+        injected = [entry for entry in self.journal.read() if entry["what"] == "injected"]
+        numbers = {int(entry["fault"]) for entry in injected}
         spent = [number for number in numbers if self.schedule.faults[number].kind not in OF_WORKERS]
         experiment, elapsed, step = self._resumed() if resuming else (self._begun(), 0.0, 0)
         engine = FaultyEngine(
-            experiment.engine(), self.schedule, elapsed=elapsed, spent=spent, told=self.journal.add,
-            upon=self._upon if self.role == "faulty" else lambda fault, begins: None, assigning=self.disk.spared,
+            experiment.engine(), self.schedule, elapsed=elapsed, spent=spent, record=self.journal.add,
+            assigning=self.disk.spared,
+            on_coordinator_fault=self._on_coordinator_fault if self.role == "faulty" else lambda fault, begins: None,
         )  # fmt: skip
         self.journal.add({"what": "life", "time": round(elapsed, 6), "step": step, "resumed": experiment.resuming})
         try:
-            run = experiment.run([Witness(self.journal.add, lambda: engine.time)], engine)
+            run = experiment.run([NoticeRecorder(self.journal.add, lambda: engine.time)], engine)
         except ErasureHeadError as error:
             self.disk.free()
             ended = {"what": "ended", "time": round(engine.time, 6), "text": str(error), "kind": type(error).__name__}
@@ -82,8 +83,8 @@ class _Life:
 
     def _begun(self) -> Experiment:
         config = read_config(self.folder / RUN_FILE)
-        where = config.run.model_copy(update={"out": str(self.out), "overwrite": True})
-        return Experiment.from_config(config.model_copy(update={"run": where}))
+        section = config.run.model_copy(update={"out": str(self.out), "overwrite": True})
+        return Experiment.from_config(config.model_copy(update={"run": section}))
 
     def _resumed(self) -> tuple[Experiment, float, int]:
         try:
@@ -92,7 +93,7 @@ class _Life:
             return self._begun(), 0.0, 0
         return Experiment.resume(self.out), float(checkpoint.state["elapsed"]), checkpoint.step
 
-    def _upon(self, fault: Fault, begins: bool) -> None:
+    def _on_coordinator_fault(self, fault: Fault, begins: bool) -> None:
         if fault.kind == "coordinator":
             self.disk.free()
             self.journal.flush()
@@ -130,8 +131,8 @@ def _figures(experiment: Experiment, run: Run) -> dict[str, Any]:
 
 
 def main(folder: Path, role: Role) -> None:
-    """Live one life of a run; the process ends with 0, with `ENDED`, or by the fault schedule's signal."""
-    _Life(folder, role).live()
+    """Run until the end, or until a fault; the exit code is 0, `ENDED`, or that of the fault's signal."""
+    _CoordinatorProcess(folder, role).run()
 
 
 if __name__ == "__main__":

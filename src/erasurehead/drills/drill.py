@@ -17,7 +17,7 @@ from erasurehead.drills.coordinator import RUN_FILE, SCHEDULE_FILE, Role
 from erasurehead.drills.event_log import EventLog
 from erasurehead.drills.findings import Finder
 from erasurehead.drills.schedule import KINDS, FaultSchedule, Kind, write_schedule
-from erasurehead.drills.supervisor import Performance, Supervisor
+from erasurehead.drills.supervisor import DrillRun, Supervisor
 from erasurehead.drills.verdicts import Findings
 from erasurehead.errors import check_count, counted, invalid, real
 from erasurehead.runs.config.checking import build_config
@@ -175,7 +175,7 @@ class Drill:
         """Whether the faulty run is repeated without faults of its coordinator, to compare results bit for bit."""
         return self.settings.engine == "virtual" and bool(self.schedule.of("coordinator", "disk_full"))
 
-    def perform(self, role: Role, say: Callable[[str], None] = lambda text: None) -> Performance:
+    def perform(self, role: Role, say: Callable[[str], None] = lambda text: None) -> DrillRun:
         """Perform one of its runs, after `prepare`.
 
         Arguments:
@@ -195,7 +195,7 @@ class Drill:
         limit = 6 * settings.seconds + 300
         return Supervisor(self.out, settings.engine, settings.workers, self.schedule, limit).perform(role, say)
 
-    def findings(self, baseline: Performance, faulty: Performance, unbroken: Performance | None = None) -> Findings:
+    def findings(self, baseline: DrillRun, faulty: DrillRun, unbroken: DrillRun | None = None) -> Findings:
         """Return the findings of its runs.
 
         Arguments:
@@ -216,7 +216,7 @@ class Drill:
             folder=str(self.out),
         )
 
-    def _same_bits(self, faulty: Performance, unbroken: Performance | None) -> bool | None:
+    def _same_bits(self, faulty: DrillRun, unbroken: DrillRun | None) -> bool | None:
         if unbroken is None:
             return None
         if faulty.outcome is None or unbroken.outcome is None:

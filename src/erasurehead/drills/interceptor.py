@@ -1,4 +1,4 @@
-"""What stands between coordinator and workers in a faulty run: messages that are held back, and orders with them."""
+"""Delays and holds messages and orders between coordinator and workers, for slow and disconnected workers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from erasurehead.errors import EngineError
 
 
 @final
-class Copy(Lease):
-    """A message's vector, kept while the engine's own may be freed."""
+class CopiedVector(Lease):
+    """A copy of a message's vector, which outlives that of the engine."""
 
-    def __init__(self, vector: Array | None, why: str = "") -> None:
-        self._vector, self._why = vector, why
+    def __init__(self, vector: Array | None, reason: str = "") -> None:
+        self._vector, self._reason = vector, reason
 
     @classmethod
-    def of(cls, arrived: Arrived) -> Copy:
-        """Read and copy a message's vector, or keep why it cannot be read."""
+    def of(cls, arrived: Arrived) -> CopiedVector:
+        """Copy a message's vector, or keep the reason why it cannot be read."""
         try:
             return cls(arrived.read().copy())
         except MessageLost as lost:
@@ -34,8 +34,8 @@ class Copy(Lease):
             MessageLost: if it could not be had to begin with.
             EngineError: after `end`.
         """
-        if self._why:
-            raise MessageLost(self._why)
+        if self._reason:
+            raise MessageLost(self._reason)
         if self._vector is None:
             raise EngineError("the vector of this message was released; read it before the next order is submitted.")
         return self._vector
@@ -46,8 +46,8 @@ class Copy(Lease):
 
 
 @dataclass
-class Held:
-    """An event that is held back until its time."""
+class HeldEvent:
+    """An event that is delivered later, at a time in the engine's seconds."""
 
     event: Arrived | Failed
     due: float
@@ -55,36 +55,37 @@ class Held:
 
 @final
 class Interceptor:
-    """Who is cut off or slow, and what is held back for it.
+    """Holds the events and orders of slow and disconnected workers.
 
-    A message that is late is held here as a slow worker would keep it: the worker is given no newer order before it is
-    through, and it is dropped when it is older than late work may become.
+    A message that is late is held here as a slow worker would hold it: the worker gets no newer order before it is
+    delivered, and it is dropped when it is older than late work may be.
 
     Arguments:
-        kept: how many rounds old late work may become, at least 0; vectors of what outlasts its round are copied.
+        max_age: largest number of rounds that late work may be old, at least 0. Vectors that outlive their round are
+            copied.
     """
 
-    def __init__(self, kept: float) -> None:
-        self.kept = kept
-        self.cut: set[int] = set()
+    def __init__(self, max_age: float) -> None:
+        self.max_age = max_age
+        self.disconnected: set[int] = set()
         self.slow: dict[int, float] = {}
-        self._held: dict[int, list[Held]] = {}
+        self._held: dict[int, list[HeldEvent]] = {}
         self._orders: dict[int, Order] = {}
-        self._leases: list[Copy] = []
+        self._leases: list[CopiedVector] = []
 
-    def shut(self, worker: int) -> bool:
-        """Whether orders to a worker wait here."""
-        return worker in self.cut or (self.kept > 0 and worker in self._held)
+    def is_blocked(self, worker: int) -> bool:
+        """Return whether orders to a worker are held."""
+        return worker in self.disconnected or (self.max_age > 0 and worker in self._held)
 
-    def keep(self, worker: int, order: Order) -> None:
-        """Let an order wait, in place of an older one."""
+    def hold_order(self, worker: int, order: Order) -> None:
+        """Hold an order, in place of an older one."""
         self._orders[worker] = order
 
-    def passes(self, event: Arrived | Failed, now: float) -> bool:
-        """Return whether an event gets through at once; else it is held back."""
+    def try_pass(self, event: Arrived | Failed, now: float) -> bool:
+        """Return whether an event is delivered at once; otherwise it is held."""
         worker = event.worker
         waiting = self._held.get(worker)
-        if worker in self.cut:
+        if worker in self.disconnected:
             due = math.inf
         elif worker in self.slow and isinstance(event, Arrived):
             due = now + self.slow[worker]
@@ -92,81 +93,81 @@ class Interceptor:
             due = waiting[-1].due
         else:
             return True
-        if self.kept and isinstance(event, Arrived):
-            copy = Copy.of(event)
+        if self.max_age and isinstance(event, Arrived):
+            copy = CopiedVector.of(event)
             event = replace(event, read=copy.read, lease=copy)
-        self._held.setdefault(worker, []).append(Held(event, due))
+        self._held.setdefault(worker, []).append(HeldEvent(event, due))
         return False
 
-    def next(self) -> float:
-        """Return when something that is held back is due; inf if nothing ever is."""
+    def next_due(self) -> float:
+        """Return when the next held event is due, in the engine's seconds; inf if there is none."""
         return min((held[0].due for held in self._held.values()), default=math.inf)
 
-    def take(self, now: float) -> Arrived | Failed | None:
-        """Return an event whose time has come, with that time; None if there is none."""
+    def pop_due(self, now: float) -> Arrived | Failed | None:
+        """Remove and return a held event that is due, with the present time; None if there is none."""
         due, worker = min(((held[0].due, worker) for worker, held in self._held.items()), default=(math.inf, -1))
         if due > now:
             return None
         held = self._held[worker].pop(0)
         if not self._held[worker]:
             del self._held[worker]
-        if isinstance(held.event, Arrived) and isinstance(held.event.lease, Copy):
+        if isinstance(held.event, Arrived) and isinstance(held.event.lease, CopiedVector):
             self._leases.append(held.event.lease)
         return replace(held.event, time=now)
 
-    def let_through(self) -> list[tuple[int, Order]]:
-        """Return the orders whose workers can be reached by now, each with its worker."""
-        ready = [worker for worker in self._orders if not self.shut(worker)]
+    def pop_reachable_orders(self) -> list[tuple[int, Order]]:
+        """Remove and return the held orders to workers that can be reached now, each with its worker."""
+        ready = [worker for worker in self._orders if not self.is_blocked(worker)]
         return [(worker, self._orders.pop(worker)) for worker in ready]
 
     def heal(self, worker: int, now: float) -> None:
-        """End a cut: what was held back is due now."""
-        self.cut.discard(worker)
+        """Reconnect a worker: its held events are due now."""
+        self.disconnected.discard(worker)
         for held in self._held.get(worker, ()):
             held.due = min(held.due, now)
 
-    def forget(self, worker: int) -> None:
-        """Open the gate of a worker that is gone; what was held back for it is void."""
-        self.cut.discard(worker)
+    def reset(self, worker: int) -> None:
+        """Forget everything about a worker whose process is gone."""
+        self.disconnected.discard(worker)
         self.slow.pop(worker, None)
         self._held.pop(worker, None)
         self._orders.pop(worker, None)
 
-    def new_round(self, number: int) -> None:
-        """Record that a newer order is out: vectors that were handed out are freed, and what is too old is dropped.
+    def on_new_round(self, number: int) -> None:
+        """Release the vectors that were handed out, and drop held events that are too old.
 
         Arguments:
-            number: of its round.
+            number: number of the new round.
         """
         for copy in self._leases:
             copy.end()
         self._leases.clear()
         self._orders.clear()
         for worker, held in list(self._held.items()):
-            if number - max(one.event.order_round for one in held) > self.kept:
+            if number - max(late.event.order_round for late in held) > self.max_age:
                 del self._held[worker]
 
     def release(self, arrived: Arrived) -> bool:
-        """Free a vector that was kept here; return whether it was."""
-        if not isinstance(arrived.lease, Copy):
+        """Release a vector that was copied here; return whether it was."""
+        if not isinstance(arrived.lease, CopiedVector):
             return False
         arrived.lease.end()
         return True
 
     def state(self) -> dict[str, Tree]:
-        """Return what must be kept between two rounds: an order that waits is followed by a newer one."""
-        held = {str(worker): [_to_tree(one) for one in held] for worker, held in self._held.items()}
+        """Return everything that `restore` needs between two rounds; held orders are superseded by newer ones."""
+        held = {str(worker): [_to_tree(event) for event in held] for worker, held in self._held.items()}
         slow = {str(worker): seconds for worker, seconds in self.slow.items()}
-        return {"cut": sorted(self.cut), "slow": slow, "held": held if self.kept else {}}
+        return {"cut": sorted(self.disconnected), "slow": slow, "held": held if self.max_age else {}}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned."""
-        self.cut = {int(worker) for worker in state["cut"]}
+        self.disconnected = {int(worker) for worker in state["cut"]}
         self.slow = {int(worker): float(seconds) for worker, seconds in state["slow"].items()}
-        self._held = {int(worker): [_from_tree(one) for one in held] for worker, held in state["held"].items()}
+        self._held = {int(worker): [_from_tree(event) for event in held] for worker, held in state["held"].items()}
 
 
-def _to_tree(held: Held) -> Tree:
+def _to_tree(held: HeldEvent) -> Tree:
     event = held.event
     due = held.due if math.isfinite(held.due) else None
     if isinstance(event, Failed):
@@ -174,19 +175,19 @@ def _to_tree(held: Held) -> Tree:
     plain: dict[str, Tree] = {name: getattr(event, name) for name in ("worker", "order_round", "step", "started")}
     try:
         vector: Tree = event.read()
-        why = ""
+        reason = ""
     except MessageLost as lost:
-        vector, why = None, str(lost)
-    return {"due": due, "time": event.time, **plain, "spec": asdict(event.spec), "vector": vector, "why": why}
+        vector, reason = None, str(lost)
+    return {"due": due, "time": event.time, **plain, "spec": asdict(event.spec), "vector": vector, "why": reason}
 
 
-def _from_tree(tree: Mapping[str, Any]) -> Held:
+def _from_tree(tree: Mapping[str, Any]) -> HeldEvent:
     due = math.inf if tree["due"] is None else float(tree["due"])
     if "failed" in tree:
-        return Held(Failed(**tree["failed"]), due)
-    copy = Copy(tree["vector"], str(tree["why"]))
+        return HeldEvent(Failed(**tree["failed"]), due)
+    copy = CopiedVector(tree["vector"], str(tree["why"]))
     arrived = Arrived(
         int(tree["worker"]), MessageSpec(**tree["spec"]), int(tree["order_round"]), int(tree["step"]),
         float(tree["started"]), float(tree["time"]), copy.read, copy,
     )  # fmt: skip
-    return Held(arrived, due)
+    return HeldEvent(arrived, due)

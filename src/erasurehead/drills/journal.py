@@ -1,4 +1,4 @@
-"""What happened in a run of a drill, line by line; the report is made from it."""
+"""The journal of a run of a drill: what was done to it, and what was noticed. The report is made from it."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from erasurehead.training.notices import Notice
 
 @final
 class Journal:
-    """A file of JSON lines that several processes, one after the other, append to.
+    """A file of JSON lines to which several processes append, one after the other.
 
-    Each line is in the file when `add` returns, so that nothing is lost when the process is killed; but while the disk
-    is full lines wait in memory.
+    Each line is in the file when `add` returns, so that nothing is lost if the process is killed; but while the disk is
+    full, lines are kept in memory.
 
     Arguments:
-        path: of the file.
+        path: path of the file.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._waiting = b""
+        self._unwritten = b""
 
     def add(self, entry: dict[str, Any]) -> None:
         """Append an entry."""
-        self._waiting += to_line(entry).encode()
+        self._unwritten += to_line(entry).encode()
         self.flush()
 
     def flush(self) -> None:
-        """Append what had to wait."""
+        """Append the lines that could not be written before."""
         try:
             with Folder.open(self.path.parent) as folder:
                 descriptor = folder.writable(self.path.name)
             try:
                 os.lseek(descriptor, 0, os.SEEK_END)
-                self._waiting = self._waiting[os.write(descriptor, self._waiting) :]
+                self._unwritten = self._unwritten[os.write(descriptor, self._unwritten) :]
             finally:
                 os.close(descriptor)
         except OSError:
-            return  # it is tried again later
+            return  # tried again at the next flush
 
     def read(self) -> list[dict[str, Any]]:
         """Return all entries."""
@@ -52,17 +52,17 @@ class Journal:
 
 
 @final
-class Witness(Callback):
-    """Takes down what a person would be told, with the time of the fault schedule.
+class NoticeRecorder(Callback):
+    """Records all notices of a run, with the time of the fault schedule.
 
     Arguments:
-        told: takes entries.
+        record: called with each entry.
         time: returns the seconds since the first order.
     """
 
-    def __init__(self, told: Callable[[dict[str, Any]], None], time: Callable[[], float]) -> None:
-        self._told, self._time = told, time
+    def __init__(self, record: Callable[[dict[str, Any]], None], time: Callable[[], float]) -> None:
+        self._record, self._time = record, time
 
     def on_notice(self, notice: Notice) -> None:
         time = round(self._time(), 6)
-        self._told({"what": "notice", "time": time, "kind": notice.kind, "text": notice.text})
+        self._record({"what": "notice", "time": time, "kind": notice.kind, "text": notice.text})

@@ -1,4 +1,4 @@
-"""Many lives: the same run over and over, each time struck in another way, with one verdict over all."""
+"""Many lives: the same run again and again, each time with other kills, and one verdict over all."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead.drills.drill import REPORT_FILE, Drill, Settings
-from erasurehead.drills.nursery import Nursery
+from erasurehead.drills.fork_server import ForkServer
 from erasurehead.drills.schedule import FaultSchedule
 from erasurehead.drills.strikes import Strike
-from erasurehead.drills.supervisor import Played, end_all, play, started
+from erasurehead.drills.supervisor import CommandResult, command_line, kill_all, run_command
 from erasurehead.drills.verdicts import CLOSE
 from erasurehead.errors import EngineError, ErasureHeadError, check_count
 from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.jsonl import to_text
 
 DELAYS = "exponential(mean=0.05, seed=0)"
-"""Injected where the user names none."""
+"""The default injected delays."""
 
 FORKED = ("virtual", "processes")
-"""Engines whose coordinators are forked; the others have threads, or are started by what they bring along."""
+"""Engines whose coordinators are forked. The others use threads, or start their coordinator by a launcher."""
 
 _SECONDS = 3.0  # of the run, by the engine's clock
 _LIMIT = 180.0  # seconds that one process may take
-_MOST = 3  # processes of one life: it is struck once
+_MAX_PROCESSES = 3  # processes of one life: it is struck once
 
 
 @dataclass(frozen=True)
 class Life:
-    """What became of one life.
+    """The result of one life.
 
     Attributes:
-        number: of the life.
-        strike: what happened to it.
-        processes: that coordinated it, one after the other.
-        broken: the promises that were not kept, in sentences; none if all were.
+        number: number of the life.
+        strike: what was killed when.
+        processes: number of processes that have coordinated it, one after the other.
+        broken: the broken promises, as sentences; empty if all were kept.
     """
 
     number: int
@@ -58,15 +58,15 @@ class Life:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of all lives.
+    """The results of all lives.
 
     Attributes:
         engine: name of the engine.
-        seed: of the strikes.
-        steps: of each life.
-        lives: one by one.
-        seconds: of real time.
-        folder: where what is broken was kept.
+        seed: seed of the strikes.
+        steps: number of steps of each life.
+        lives: the result of each life.
+        seconds: duration in real time.
+        folder: the folder with the lives that have broken a promise.
     """
 
     engine: str
@@ -102,12 +102,12 @@ class Outcome:
 
 @final
 class Lives:
-    """Many lives to be: everything is checked, and nothing started.
+    """Prepared lives: everything is checked, and nothing has started.
 
     Arguments:
-        settings: of the run; its seconds are not used.
-        count: how many lives, at least 1.
-        out: folder for what is broken, which must not be used yet; by default a new one in `drills`.
+        settings: settings of the run; its seconds are ignored.
+        count: number of lives, at least 1.
+        out: folder for lives that have broken a promise, which must be unused; by default a new one in `drills`.
 
     Raises:
         InvalidArgument, DataError: as for `Drill`.
@@ -121,92 +121,93 @@ class Lives:
         checkpoints = self.drill.config.checkpoints.model_copy(update={"every_steps": max(1, steps // 8)})
         self.drill.config = self.drill.config.model_copy(update={"checkpoints": checkpoints})
         self.settings = self.drill.settings
-        self._over = False
-        self._free = SimpleQueue[Nursery]()
+        self._aborted = False
+        self._servers = SimpleQueue[ForkServer]()
 
     def strike(self, life: int) -> Strike:
-        """Return what happens to a life."""
+        """Return what is killed in a life, and when."""
         return Strike.drawn(self.settings.seed, life, self.settings.workers, self.drill.steps)
 
     def run(self, say: Callable[[str], None] = lambda text: None) -> Outcome:
-        """Live them all: on the virtual clock as many at once as there are processors, elsewhere one after the other.
+        """Run all lives: on the virtual clock as many at once as there are processors, otherwise one after the other.
 
         Arguments:
-            say: told what is going on, in sentences.
+            say: called with lines about the progress.
 
         Raises:
-            EngineError: if the baseline run does not come to its end.
+            EngineError: if the baseline run does not finish.
             MissingExtra: if what the engine needs is not installed.
         """
-        with contextlib.ExitStack() as ends:
-            return self._run(ends, say)
+        with contextlib.ExitStack() as stack:
+            return self._run(stack, say)
 
-    def _run(self, ends: contextlib.ExitStack, say: Callable[[str], None]) -> Outcome:
+    def _run(self, stack: contextlib.ExitStack, say: Callable[[str], None]) -> Outcome:
         begin = time.monotonic()
         self.drill.prepare()
         at_once = os.cpu_count() or 1 if self.settings.engine == "virtual" else 1
         if self.settings.engine in FORKED:
             for _ in range(min(at_once, self.count)):
-                self._free.put(ends.enter_context(Nursery(self.drill.out, self.settings.seed, _LIMIT)))
+                self._servers.put(stack.enter_context(ForkServer(self.drill.out, self.settings.seed, _LIMIT)))
         baseline = self._play("baseline", -1)
         if baseline.code != 0:
             raise EngineError(
-                f"the baseline run of a drill ended with code {baseline.code}: {baseline.said or 'it printed nothing'}"
+                f"the baseline run of a drill ended with code {baseline.code}: "
+                f"{baseline.output or 'it printed nothing'}"
             )
         expected = RunFolder.open(self.drill.out / "baseline").x
-        found: list[Life] = []
+        lives: list[Life] = []
         with ThreadPoolExecutor(at_once) as threads:
             try:
                 for life in threads.map(partial(self._live, expected), range(self.count)):
-                    found.append(life)
+                    lives.append(life)
                     for text in life.broken:
                         say(f"life {life.number}, {life.strike}: {text}")
             except BaseException:
-                self._over = True
+                self._aborted = True
                 threads.shutdown(wait=False, cancel_futures=True)
-                end_all()
+                kill_all()
                 raise
         outcome = Outcome(
-            self.settings.engine, self.settings.seed, self.drill.steps, tuple(found), time.monotonic() - begin,
+            self.settings.engine, self.settings.seed, self.drill.steps, tuple(lives), time.monotonic() - begin,
             str(self.drill.out),
         )  # fmt: skip
         write_whole(self.drill.out / REPORT_FILE, [to_text(outcome.as_dict()).encode()])
         return outcome
 
-    def _play(self, name: str, life: int) -> Played:
+    def _play(self, name: str, life: int) -> CommandResult:
         settings = self.settings
         if settings.engine in FORKED:
-            nursery = self._free.get()
+            server = self._servers.get()
             try:
-                return nursery.live(name, life)
+                return server.run_life(name, life)
             finally:
-                self._free.put(nursery)
+                self._servers.put(server)
         ranks = 1 + settings.workers + (0 if life < 0 else len(self.strike(life).workers))
         words = [str(self.drill.out), name, str(settings.seed), str(life)]
-        return play(started(settings.engine, ranks, "life", *words), _LIMIT)
+        return run_command(command_line(settings.engine, ranks, "life", *words), _LIMIT)
 
     def _live(self, expected: Array, number: int) -> Life:
         name, strike = f"life-{number}", self.strike(number)
         out = self.drill.out / name
-        said: list[str] = []
-        played: list[Played] = []
-        while not played or (len(played) < _MOST and _status(out) != "finished"):
+        broken_promises: list[str] = []
+        played: list[CommandResult] = []
+        while not played or (len(played) < _MAX_PROCESSES and _status(out) != "finished"):
             played.append(self._play(name, number))
-            if self._over:
+            if self._aborted:
                 break
             if played[-1].code is None:
-                said.append(f"a process had not ended within {_LIMIT:.0f} s")
+                broken_promises.append(f"a process had not ended within {_LIMIT:.0f} s")
                 break
-        said += [f"left running: {', '.join(one.left)}" for one in played if one.left]
+        broken_promises += [f"left running: {', '.join(one.leftovers)}" for one in played if one.leftovers]
         if self.settings.engine in ("virtual", "processes"):  # the others have files of their own there
-            said += [f"left in the temporary folder: {', '.join(one.files)}" for one in played if one.files]
+            broken_promises += [f"left in the temporary folder: {', '.join(one.files)}" for one in played if one.files]
         try:
-            said += _broken(RunFolder.open(out), strike, self.settings, self.drill.steps, expected)
+            broken_promises += _broken_promises(RunFolder.open(out), strike, self.settings, self.drill.steps, expected)
         except ErasureHeadError as error:
-            said.append(f"{error} {played[-1].said}".strip())
-        if not said:
+            broken_promises.append(f"{error} {played[-1].output}".strip())
+        if not broken_promises:
             shutil.rmtree(out, ignore_errors=True)
-        return Life(number, strike, len(played), tuple(said))
+        return Life(number, strike, len(played), tuple(broken_promises))
 
 
 def _status(out: Path) -> str:
@@ -216,8 +217,10 @@ def _status(out: Path) -> str:
         return ""
 
 
-def _broken(folder: RunFolder, strike: Strike, settings: Settings, steps: int, expected: Array) -> Iterator[str]:
-    """Yield the promises that a run folder shows to be broken, reading what a user would read."""
+def _broken_promises(
+    folder: RunFolder, strike: Strike, settings: Settings, steps: int, expected: Array
+) -> Iterator[str]:
+    """Yield the promises that a run has broken, as far as a user could see from its folder."""
     summary, rows, x = folder.summary, folder.step_rows(), folder.x
     if summary.get("status") != "finished":
         yield f"the run did not finish: {summary.get('reason') or summary.get('status')}"

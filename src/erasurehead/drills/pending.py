@@ -1,4 +1,4 @@
-"""What workers owe: who has something to answer while it cannot, and whose lies got through."""
+"""Which workers have orders to answer, and which faults keep them from it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from erasurehead.engines.base import Arrived, Failed
 
 @final
 class PendingOrders:
-    """Keeps account of messages and faults.
+    """The messages that workers still have to send, and the faults that had an effect.
 
     Attributes:
-        messages: of each worker that was assigned a program, how many it sends a round.
-        lying: who lies in the current round, each by which fault.
+        messages: number of messages per round of each worker with a program.
+        lying: the fault by which each worker lies in the current round.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class PendingOrders:
         if worker in self.messages:
             self._owed[worker] = self.messages[worker]
 
-    def left(self, worker: int) -> None:
+    def remove(self, worker: int) -> None:
         """Record that a worker's process is gone, or about to be."""
         self._owed.pop(worker, None)
 

@@ -1,4 +1,4 @@
-"""What a run's own records tell, beside the journal of what was done to it: what a user reads decides."""
+"""Entries from the records of a run, merged into the journal: what counts is what a user could read."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ _ENTRIES: Mapping[NoticeKind, str] = {
     "lied": "named",
     "refused": "refused",
 }
-"""What a record tells, as journals have it; there, `lied` is that a lie got through."""
+"""The name of the journal entry for each kind of notice. In journals, `lied` means that a lie was delivered."""
 
 
 def recorded(folder: Path) -> list[dict[str, Any]]:
-    """Return what the records of a run tell of its workers, and whether it went on without records, as entries."""
+    """Return the notices about workers in the records of a run, and whether it went on without records, as entries."""
     try:
         run = RunFolder.open(folder)
         rows, summary = run.step_rows(), run.summary
     except ErasureHeadError:
         return []
-    found: list[dict[str, Any]] = [
+    entries: list[dict[str, Any]] = [
         {"what": _ENTRIES[notice.kind], "time": notice.time, "worker": worker, "text": notice.reason}
         for row in rows
         for notice in row.notices
         if notice.kind in _ENTRIES
         for worker in notice.workers
     ]
-    found += [{"what": "resumed", "time": 0.0, "step": int(step)} for step in summary.get("resumed", ())]
+    entries += [{"what": "resumed", "time": 0.0, "step": int(step)} for step in summary.get("resumed", ())]
     if summary.get("unrecorded"):
         last = rows[-1].end if rows else 0.0
-        found.append({"what": "unrecorded", "time": last, "text": str(summary["unrecorded"])})
-    return found
+        entries.append({"what": "unrecorded", "time": last, "text": str(summary["unrecorded"])})
+    return entries
 
 
 def merged(journal: Iterable[dict[str, Any]], records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ def merged(journal: Iterable[dict[str, Any]], records: Iterable[dict[str, Any]])
         lives[-1].append(entry)
     begins = [float(life[0]["time"]) for life in lives]
     for entry in records:
-        place = max((number for number, begin in enumerate(begins) if begin <= entry["time"]), default=0)
+        index = max((number for number, begin in enumerate(begins) if begin <= entry["time"]), default=0)
         if lives:
-            lives[place].append(entry)
+            lives[index].append(entry)
     return [entry for life in lives for entry in (life[0], *sorted(life[1:], key=lambda one: float(one["time"])))]

