@@ -31,7 +31,7 @@ def _verdict(view: View, met: bool, bound: float) -> Verdict:
     if not view.whole and view.reachable_residual() > bound:
         return Verdict.UNREACHABLE
     # Reachability was judged as if everybody answered: where the session says otherwise, there is nothing to wait for.
-    return Verdict.WAIT if len(view.pending) else Verdict.UNREACHABLE
+    return Verdict.WAIT if view.hopeful else Verdict.UNREACHABLE
 
 
 @final
