@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from erasurehead.errors import check_count
+from erasurehead.errors import check_count, check_size
 from erasurehead.schemes.named import adaptive
 
 _LOADS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20)
@@ -22,7 +22,7 @@ def default_settings(n_workers: int, max_load: int = 10) -> tuple[str, ...]:
         n_workers: number of workers, at least 1.
         max_load: most tasks that a worker may hold, at least 1; memory and data transfer grow with it.
     """
-    check_count("n_workers", n_workers)
+    check_size("n_workers", n_workers)
     check_count("max_load", max_load)
     waits = sorted({round(share * n_workers) for share in _SHARES} & set(range(1, n_workers)))
     loads = [load for load in _LOADS if load <= min(max_load, n_workers)]
@@ -44,7 +44,7 @@ def adaptive_settings(n_workers: int, max_load: int = 10) -> tuple[str, ...]:
     Arguments:
         n_workers, max_load: as in `default_settings`.
     """
-    check_count("n_workers", n_workers)
+    check_size("n_workers", n_workers)
     check_count("max_load", max_load)
     by_load: dict[int, str] = {}
     for load in (1, *_LOADS):

@@ -51,6 +51,9 @@ class Asynchronous(Aggregation):
         self._sums = [0.0]  # for each step the shares of all steps before it
         self._share = 1.0
 
+    def __repr__(self) -> str:
+        return f"Asynchronous(adapt={self.adapt}, greatest_age={self.greatest_age})"
+
     def begin(self) -> Asynchronous:
         return Asynchronous(self.adapt, int(self.greatest_age))
 

@@ -57,6 +57,9 @@ class Arrivals(WaitRule):
     def __str__(self) -> str:
         return f"arrivals({self.count})"
 
+    def __repr__(self) -> str:
+        return f"wait_rules.{self}"
+
 
 @final
 @dataclass(frozen=True)
@@ -95,6 +98,9 @@ class Aged(WaitRule):
 
     def __str__(self) -> str:
         return f"aged({self.most})"
+
+    def __repr__(self) -> str:
+        return f"wait_rules.{self}"
 
 
 def _tasks_of(code: GradientCode, messages: IntArray) -> IntArray:
