@@ -58,6 +58,9 @@ class Decodable(WaitRule):
     def __str__(self) -> str:
         return "decodable()"
 
+    def __repr__(self) -> str:
+        return f"wait_rules.{self}"
+
 
 @final
 @dataclass(frozen=True)
@@ -103,6 +106,9 @@ class ResidualBelow(WaitRule):
 
     def __str__(self) -> str:
         return f"residual_below({self.tasks!r})"
+
+    def __repr__(self) -> str:
+        return f"wait_rules.{self}"
 
 
 def _stop_times(times: Array, decoder: Decoder, bound: float) -> Array:
