@@ -1,11 +1,12 @@
-"""How much load? `adaptive` with 1, 2, 3, 5 and 10 tasks a worker, by how delays and computing grow with it.
+"""How much load, and how many messages? `adaptive` with 1 to 10 tasks a worker, by how delays and computing grow.
 
 Thirty workers on the virtual clock, whose delays have a mean of 0.5 s a step whatever they hold, or of 0.5 s a task, or
 are those that were recorded on AWS Lambda, one after the other; a task takes what it was measured to take, or as many
-milliseconds as `--dear` says. Times are medians over the seeds. It
-needs the real data: set ERASUREHEAD_DATA to their folder.
+milliseconds as `--dear` says. Workers send the sum of their tasks, or with `multi_message` each task by itself, which
+then has a delay of its own. Times are medians over the seeds. It needs the real data: set ERASUREHEAD_DATA to their
+folder.
 
-    python benchmarks/loads.py                   ten seeds, about a minute and a half
+    python benchmarks/loads.py                   ten seeds, about two minutes
     python benchmarks/loads.py --seeds 1
 """
 
@@ -24,8 +25,10 @@ from erasurehead._internal.arrays import Array
 from erasurehead.schemes.text import parse_scheme
 from target_cells import DATA, LATE, WORKERS, law, optimum, problem_of, task_seconds
 
-LOADS = (1, 2, 3, 5, 10)
-USUAL = 3
+CHOICES = {f"load {load}": f"adaptive(load={load})" for load in (1, 2, 3, 5, 10)} | {
+    f"load {load}, a message per task": f"adaptive(load={load}, multi_message=True)" for load in (2, 3, 5)
+}
+USUAL = "load 3"
 GAPS = {"1e-2": 1e-2, "1e-3": 1e-3}
 STEPS = 400
 
@@ -73,13 +76,13 @@ class _Watch(training.Callback):
             raise _Reached
 
 
-def seconds_to(data: str, kind: Kind, late: str, load: int, seed: int, dear: float) -> dict[str, float]:
-    """Train with `adaptive`, and return when each gap was reached."""
+def seconds_to(data: str, kind: Kind, late: str, scheme: str, seed: int, dear: float) -> dict[str, float]:
+    """Train with a scheme, and return when each gap was reached."""
     watch, problem = _Watch(data), problem_of(data)
     task = dear if kind.dear else task_seconds(data)
     engine = engines.VirtualEngine(law(kind.law, seed), late=late, seconds_per_task=task)
     with contextlib.suppress(_Reached):
-        training.train(problem, parse_scheme(f"adaptive(load={load})", WORKERS),
+        training.train(problem, parse_scheme(scheme, WORKERS),
                        optimizers.QuasiNewton(problem.initial()), engine, STEPS, [watch], evaluate_every=0,
                        tolerance=None)  # fmt: skip
     return watch.times
@@ -98,20 +101,18 @@ def main() -> None:
     print(f"{given.data}: a task takes {1e6 * task_seconds(given.data):.0f} microseconds; {given.dear:g} ms where dear")
     for kind, late in itertools.product(KINDS, LATE):
         found = {
-            load: [seconds_to(given.data, kind, late, load, seed, 1e-3 * given.dear) for seed in seeds]
-            for load in LOADS
+            choice: [seconds_to(given.data, kind, late, scheme, seed, 1e-3 * given.dear) for seed in seeds]
+            for choice, scheme in CHOICES.items()
         }
         for gap in GAPS:
-            times = {load: sorted(run.get(gap, math.inf) for run in runs) for load, runs in found.items()}
-            middle = {load: statistics.median(some) for load, some in times.items()}
-            said = ", ".join(f"{load}: {middle[load]:.3g} ({some[0]:.3g} to {some[-1]:.3g})"
-                             for load, some in times.items())  # fmt: skip
-            print(f"{kind.name}, {late}, seconds to {gap} by load: {said}", flush=True)
-            for load in LOADS:
-                if load != USUAL:
-                    ratios[f"{kind.name}, {late}, to {gap}: load {USUAL} over load {load}"] = (
-                        middle[USUAL] / middle[load]
-                    )
+            times = {choice: sorted(run.get(gap, math.inf) for run in runs) for choice, runs in found.items()}
+            middle = {choice: statistics.median(some) for choice, some in times.items()}
+            said = "; ".join(f"{choice}: {middle[choice]:.3g} ({some[0]:.3g} to {some[-1]:.3g})"
+                             for choice, some in times.items())  # fmt: skip
+            print(f"{kind.name}, {late}, seconds to {gap}: {said}", flush=True)
+            for choice in CHOICES:
+                if choice != USUAL:
+                    ratios[f"{kind.name}, {late}, to {gap}: {USUAL} over {choice}"] = middle[USUAL] / middle[choice]
     free = [key for key in ratios if key.startswith(KINDS[0].name) and key.endswith(" over load 10")]
     report("loads", ratios, dict.fromkeys(free, ">= 1"))
 

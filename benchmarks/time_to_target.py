@@ -10,8 +10,9 @@ on, `adaptive` with nothing set is timed beside the paper's own setting and besi
 of `target_cells.py`, to which the work of the optimizer itself is added, of every method alike. Rows named `tuned` are
 of the published methods; `scaled` of these with the solver's diagonal scaling, and of L-BFGS on exact gradients
 (`target_methods.py`); `uncoded` and `exact` of the solver's own optimizer where all workers, or one of each group, are
-waited for: what is gained over these is the waiting's work alone. A method that does not come to a level is counted
-with the time at which it was given up, and its ratio is said to be `at least` so much.
+waited for: what is gained over these is the waiting's work alone; `a message per task` of the solver with
+`multi_message`. A method that does not come to a level is counted with the time at which it was given up, and its ratio
+is said to be `at least` so much.
 
 Then a cell that is drawn is searched once more, for a few minutes, and the run fails if that differs from the table.
 It needs the real data: set ERASUREHEAD_DATA to their folder.
@@ -47,7 +48,11 @@ from target_cells import (
 from target_methods import KINDS, of_setting
 from target_search import BEHIND, TUNED, Best, Cell, best_of, cells, done_of, measure, search, search_again
 
-_WAITING = {"uncoded": "uncoded()", "exact": "exact(load=3)"}  # with the solver's optimizer
+_WAITING = {  # with the solver's optimizer
+    "uncoded": "uncoded()",
+    "exact": "exact(load=3)",
+    "a message per task": "adaptive(multi_message=True)",
+}
 _AGAIN = 4.0  # times what a winner took on the search's seed, after which it is given up on another
 _COLUMNS = {"published": "tuned", "scaled": "scaled"}
 _TARGETS = {

@@ -40,6 +40,7 @@ def parse(text: str) -> tuple[float, float]:
         ("point(1) + point(2, 3)", (3, 3.0)),
         ("several(point(1), point(2) + point(3))", (6, 0.0)),
         ("several()", (0, 0)),
+        ("point(true) + point(2, false)", (3, 0.0)),
     ],
 )
 def test_calls_arguments_nesting_and_operators(text: str, value: tuple[float, float]) -> None:

@@ -189,3 +189,17 @@ def test_a_target_is_told_when_it_was_reached(typed: Typed, shop: Path) -> None:
     for wrong, said in (("bought", "the column of the labels is --label"), ("f1=1", "the metrics are auc")):
         refused = typed("train", "--data", shop, *SMALL, "--target", wrong)
         assert (refused.code, said in refused.sentence) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["train", "compare", "consensus"])
+def test_what_users_are_warned_of_is_a_sentence_in_every_command(typed: Typed, shop: Path, command: str) -> None:
+    """It was a line of Python's, with the path of a module and a line of its code."""
+    rows = [f"{worker},{step},{0.1 * (worker + 1)}\n" for step in range(9) for worker in range(4) if step < 7 or worker]
+    Path("gaps.csv").write_text("worker,step,seconds\n" + "".join(rows))
+    short = ("--peers", 4, "--no-pictures") if command == "consensus" else ("--workers", 4, "--engine", "virtual")
+    given = ("--data", shop, "--categorical", "--delays", "bootstrap('gaps.csv')", "--steps", 2, *short)
+    done = typed(command, *given, "--quiet")
+    assert done.code == 0, done.err
+    assert done.err.splitlines()[0] == "gaps.csv: 2 of 9 steps lack some workers."
+    assert done.err.count("some workers") == 1
+    assert ".py" not in done.err

@@ -71,6 +71,15 @@ def few(problem: LogisticRegression, **more: Any) -> ConsensusRun:
 @pytest.mark.processes
 @pytest.mark.usefixtures("nothing_is_left_in_shared_memory")
 class TestOwn:
+    def test_messages_are_those_of_the_steps(self, problem: LogisticRegression) -> None:
+        """Peers hear late that the run has ended, and what they sent meanwhile counted: 18 times as much, if quick."""
+        with ProcessEngine() as engine:
+            done = few(problem, engine=engine, steps=3, delays="none()")
+        assert done.steps == 12
+        to_all = 6  # on a path of four
+        assert 2 * to_all <= done.vectors <= 6 * to_all  # some peers may be some steps ahead
+        assert done.messages >= done.vectors
+
     def test_a_process_that_somebody_kills_is_noticed(self, problem: LogisticRegression) -> None:
         with ProcessEngine() as engine:
             strike = Strike(engine, 1)

@@ -21,6 +21,8 @@ from erasurehead.runs.first_models import initial_model
 from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.predictor import TrainedModel
 
+from ..typed import typed
+
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -296,3 +298,21 @@ def test_the_command_says_what_was_saved(rows: Path, tmp_path: Path, capsys: pyt
     assert 0 < told["slowest"]["rounds"] < told["slowest"]["of"]
     assert told["slowest"]["times"] > 2.0
     assert "4 peers on ring()" in aside
+
+
+def test_the_command_names_the_peer_whose_model_it_saved(rows: Path, tmp_path: Path) -> None:
+    words = ("consensus", "--data", rows, "--peers", 4, "--graph", "ring()", "--steps", 2, "--no-pictures", "--quiet")
+    assert "records, the mean model in" in typed(*words, "--out", tmp_path / "mean").out
+    assert "records, the model of peer 2 in" in typed(*words, "--out", tmp_path / "two", "--model-of", 2).out
+
+
+def test_a_run_whose_objective_is_no_number_has_diverged_though_its_models_are_finite(
+    rows: Path, tmp_path: Path
+) -> None:
+    """It was finished, and a TypeError when it was drawn: the squares of the penalty had overflowed."""
+    words = ("consensus", "--data", rows, "--peers", 4, "--graph", "ring()", "--steps", 1, "--rate", 1e300)
+    done = typed(*words, "--out", tmp_path / "run")
+    assert (done.code, done.sentence) == (
+        1, "erasurehead: The peers' models are no longer finite: the rate is too large.",
+    )  # fmt: skip
+    assert RunFolder.open(tmp_path / "run").summary["status"] == "failed"

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,11 +28,13 @@ def write_rows(place: Path, count: int) -> Path:
     return place
 
 
-def gathered(rows: Path, out: Path, delays: str = DELAYS) -> Path:
+def gathered(rows: Path, out: Path, delays: str = DELAYS, initial: str = "zeros", **problem: Any) -> Path:
     Experiment.from_config(
         {
             "scheme": "exact(load=2)", "data": {"source": str(rows)}, "delays": {"model": delays, "late": "carry"},
-            "run": {"workers": 4, "engine": "virtual", "steps": 12, "out": str(out), "evaluate_every": 3},
+            "run": {"workers": 4, "engine": "virtual", "steps": 12, "out": str(out), "evaluate_every": 3,
+                    "initial": initial},
+            "problem": problem,
         }
     ).run()  # fmt: skip
     return out
@@ -76,7 +79,7 @@ def test_runs_of_both_kinds_stand_in_one_table(place: Path) -> None:
     text = compared.to_markdown()
     assert "dynamic(tree='measured') on ring()" in text
     assert "The loss of peers is that of their mean model" in text
-    assert "is not fair" not in text
+    assert "not a fair race" not in text
 
 
 def test_a_target_may_be_named_and_must_have_been_measured(place: Path) -> None:
@@ -87,9 +90,30 @@ def test_a_target_may_be_named_and_must_have_been_measured(place: Path) -> None:
         compare_finished(folders, "mse=0.5")
 
 
-def test_an_unfair_comparison_is_noted_or_refused(place: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"l1": 0.02}, "problem, so that this is not a fair race: one: logistic, l2 0.01, linear; other: logistic, "
+         "l2 0.01, l1 0.02, linear"),
+        ({"class_weight": "balanced"}, "logistic, l2 0.01, class weights balanced, linear"),
+        ({"penalize_intercept": True}, "logistic, l2 0.01, on the intercept, too, linear"),
+        ({"initial": "randn"}, "first model, so that this is not a fair race: one: zeros; other: randn"),
+    ],
+)  # fmt: skip
+def test_other_objectives_and_first_models_are_no_fair_race(
+    place: Path, tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    """They were compared as if they were alike: only the loss and l2 were looked at."""
+    rows = place / "rows.csv"
+    one, other = gathered(rows, tmp_path / "one", l2=0.01), gathered(rows, tmp_path / "other", **{"l2": 0.01, **change})
+    notes = [note for note in compare_finished([one, other]).notes if "not a fair race" in note]
+    assert len(notes) == 1
+    assert said in notes[0].replace("exact (1)", "one").replace("exact (2)", "other")
+
+
+def test_what_is_no_fair_race_is_said_or_refused(place: Path, tmp_path: Path) -> None:
     other = gathered(place / "rows.csv", tmp_path / "other", "exponential(mean=0.5)")
-    (said,) = [note for note in compare_finished([place / "peers", other]).notes if "is not fair" in note]
+    (said,) = [note for note in compare_finished([place / "peers", other]).notes if "not a fair race" in note]
     assert "differ in their delays" in said
     few = gathered(write_rows(tmp_path / "few.csv", 80), tmp_path / "few")
     with pytest.raises(DataError, match="only runs on the same data can be compared"):

@@ -27,3 +27,11 @@ def test_peers_that_always_agree_have_a_picture_without_a_warning(problem: Logis
     done = train(problem, "complete()", "full()", peers=2, steps=2, rate=0.3, delays="exponential(mean=1.0)")
     assert not any(row.distance for row in done.means)
     assert draw_run(done, "a title", tmp_path, ("svg",))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("delays", ["none()", "scaled(exponential(mean=1.0), [0, 0, 0, 1])"])
+def test_peers_that_take_no_time_have_a_picture(problem: LogisticRegression, tmp_path: Path, delays: str) -> None:
+    """The last step ended at 0 s, by which places in the picture were divided."""
+    done = train(problem, "ring()", "local()", peers=4, steps=2, rate=0.3, delays=delays)
+    assert len(draw_run(done, "a title", tmp_path, ("svg",))) == 2

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from erasurehead._internal.storage.sealed import sealed
 from erasurehead.datasets.sharded import ShardFolder, shard
+from erasurehead.datasets.sharded.manifest import FORMAT, KEY, VERSION
 from erasurehead.errors import DataError, InvalidArgument
 
 LAST_ROW_IS_FOR_TESTING = 1  # of 40, by the split of this seed
@@ -172,7 +174,6 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"version": 2}, "must be erasurehead-shards of version 1, but it is erasurehead-shards of version 2"),
         ({"form": "odd"}, "is not a manifest of shards"),
         ({"tasks": []}, "is not a manifest of shards"),
         ({"tasks": [{"name": "../x", "bytes": 1, "sha256": "", "rows": 1}]}, "is not the name of a file in the folder"),
@@ -182,11 +183,30 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
 def test_a_manifest_that_cannot_be_used(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     folder = shard(homes(tmp_path), 2, tmp_path / "shards", categorical=True).path
     data = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps({**data, **change}))
+    (folder / "manifest.json").write_bytes(sealed(FORMAT, VERSION, KEY, {**data[KEY], **change}))
     with pytest.raises(DataError, match=said):
+        ShardFolder.open(folder)
+    (folder / "manifest.json").write_bytes(sealed(FORMAT, VERSION - 1, KEY, data[KEY]))
+    with pytest.raises(DataError, match=f"has version {VERSION - 1} of the format"):
         ShardFolder.open(folder)
     (folder / "manifest.json").write_text("{")
     with pytest.raises(DataError, match="is not a manifest of shards"):
+        ShardFolder.open(folder)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"columns": 3}, {"task": "least_squares"}, {"classes": 3}, {"tasks": "the first one twice"}, {"name": "other"}],
+    ids=str,
+)
+def test_a_manifest_that_was_edited_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    """One shard counted twice, or another loss was fitted, and `--check` said that all is intact."""
+    folder = shard(homes(tmp_path), 2, tmp_path / "shards", categorical=True).path
+    data = json.loads((folder / "manifest.json").read_text())
+    if "tasks" in change:
+        change = {"tasks": [data[KEY]["tasks"][0]] * 2}
+    (folder / "manifest.json").write_text(json.dumps({**data, KEY: {**data[KEY], **change}}))
+    with pytest.raises(DataError, match=r"its checksum is not that of what it holds.*shard the data again"):
         ShardFolder.open(folder)
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from erasurehead.delays import draws
 from erasurehead.delays.draws import Kind, draw
 
 KINDS: list[Kind] = ["exponential", "uniform", "normal"]
@@ -35,6 +36,23 @@ def test_whole_tiles_and_single_rows_are_the_same_numbers(n_workers: int) -> Non
     block = draw("exponential", 0, 1024, 1024, n_workers)
     for step in (0, 1, 255, 256, 1023):
         assert (draw("exponential", 0, 1024 + step, 1, n_workers)[0] == block[step]).all()
+
+
+@pytest.mark.parametrize("n_workers", [7, 30, 64, 200])
+@pytest.mark.parametrize("machine_code", [True, False])
+def test_blocks_that_are_asked_for_again_are_the_same_numbers(
+    n_workers: int, machine_code: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole tiles are drawn at once the first time, and kept from the second time on."""
+    import numba  # noqa: F401  # pyright: ignore[reportMissingTypeStubs, reportUnusedImport]
+
+    monkeypatch.setattr(draws, "_MANY", 0 if machine_code else 1 << 62)
+    seed = 2 * n_workers + machine_code  # that no other test has asked for
+    first, second, third = (draw("exponential", seed, 1024, 1024, n_workers, factor=0.3) for _ in range(3))
+    assert (first == second).all()
+    assert (first == third).all()
+    for step in (0, 1, 1023):
+        assert (draw("exponential", seed, 1024 + step, 1, n_workers, factor=0.3)[0] == first[step]).all()
 
 
 def test_unit_stream_and_seed_each_change_every_number() -> None:

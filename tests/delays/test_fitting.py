@@ -79,6 +79,15 @@ def test_waits_too_short_to_meet_the_smallest_sample_do_not_narrow_its_interval(
     assert fit(seconds, censored, name).intervals[location] == pytest.approx(alone.intervals[location], rel=1e-6)
 
 
+@pytest.mark.parametrize("name", ["weibull", "lognormal"])
+def test_a_shift_that_could_only_be_0_has_no_interval(name: str) -> None:
+    """The smallest sample lies nearer to 0 than a shift may come to it."""
+    seconds = [0.0001, 0.1, 0.2, 0.4, 0.7, 1.1, 1.9]
+    shifted, plain = fit(seconds, name=f"shifted_{name}"), fit(seconds, name=name)
+    assert shifted.parameters == pytest.approx({**plain.parameters, "shift": 0.0}, rel=1e-4)
+    assert set(shifted.intervals) == set(plain.intervals)  # it was 0 to 0: as if it were known
+
+
 def test_ignoring_the_stragglers_would_be_wrong_and_is_not_done() -> None:
     """True mean 0.5 s; a fit of the arrivals alone says 0.34 or less."""
     seconds, censored = waited_for(delays.Exponential(0.5, seed=0).rows(0, 200, 30), 20)
@@ -142,6 +151,17 @@ class TestSlowWorkers:
     def test_nobody_is_named_where_all_are_alike(self) -> None:
         for seed in range(20):
             assert not slow_workers(Trace.from_table(delays.Exponential(0.5, seed=seed).rows(0, 100, 20)), 1.0)
+
+    @pytest.mark.parametrize("n_workers", [2, 3])
+    def test_few_workers_are_not_named_by_chance_either(self, n_workers: int) -> None:
+        """Ranks of two are 0 or 1, and vary three times as much as those of many."""
+        traces = [Trace.from_table(delays.LogNormal(0.5, 1.5, seed=seed).rows(0, 60, n_workers)) for seed in range(200)]
+        named = sum(bool(slow_workers(trace)) for trace in traces)
+        assert named <= 8  # 0.01 of 200, with what chance allows; it was 20 of 200
+
+    def test_one_of_two_is_named_where_it_is_slow(self) -> None:
+        model = delays.Scaled(delays.LogNormal(0.5, 0.4, seed=1), (1.0, 1.5))
+        assert [item.worker for item in slow_workers(Trace.from_table(model.rows(0, 60, 2)))] == [1]
 
     def test_steps_in_which_all_are_slow_accuse_nobody(self) -> None:
         rows = delays.Exponential(0.5, seed=1).rows(0, 60, 20)

@@ -60,6 +60,17 @@ def test_no_run_on_columns_far_from_0_has_converged_above_the_minimum(
     assert run.ended != "converged" or above(run, near.final.objective) < 1e-5
 
 
+@pytest.mark.parametrize("offset", [1e6, 10**6.5, 1e7])
+@pytest.mark.parametrize(("columns", "seed"), [(1, 0), (2, 1), (2, 3), (3, 2), (5, 3)])
+def test_a_long_first_gradient_says_nothing_of_a_short_one(columns: int, seed: int, offset: float) -> None:
+    # Targets of a million: after one step the gradient is 1e-13 of the first one, at twice to twenty times the minimum.
+    X, y = data("squares", columns, seed)
+    near, run = fit(moved("squares", X, y, 0.0)), fit(moved("squares", X, y, offset))
+    assert near.final is not None
+    assert len(run.steps) > 20
+    assert run.ended != "converged" or above(run, near.final.objective) < 1e-3
+
+
 @pytest.mark.parametrize("loss", ["squares", "logistic"])
 @pytest.mark.parametrize("offset", [1e3, 1e4, 1e5])
 def test_it_converges_on_columns_far_from_0(loss: str, offset: float) -> None:
@@ -90,7 +101,7 @@ class States(Callback):
 
 def test_it_goes_on_to_the_bit_from_any_step_of_looking_again() -> None:
     X, y = data("squares", 4, seed=3)
-    problem = moved("squares", X, y, 1e6)
+    problem = moved("squares", X, y, 1e5)
     states = States()
     whole = fit(problem, callbacks=[states])
     acts = [row.decision["act"] for row in whole.steps]

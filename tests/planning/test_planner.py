@@ -143,6 +143,11 @@ class TestAdvice:
         assert "no setting is recommended" in explain(dead)
         assert "Every setting waits for workers that never answer, or never counts some task." in explain(dead)
 
+    @pytest.mark.parametrize("epsilon", [0.0, 1.0, 5.0, math.nan])
+    def test_a_target_must_be_better_than_the_first_model(self, epsilon: float) -> None:
+        with pytest.raises(InvalidArgument, match="must be greater than 0 and below the first model's error, 1"):
+            Target(Constants(mu=0.1, beta=1.0, sigma=0.1, gap=1.0), epsilon)
+
     def test_a_target_above_the_floor_is_reached_soonest_by_waiting_less(self) -> None:
         quiet = Target(Constants(mu=0.1, beta=1.0, sigma=0.1, gap=1.0), 0.05)
         found = plan(EXPONENTIAL, 30, 0.01, SHORTLIST, quiet)

@@ -11,8 +11,8 @@ import pytest
 from erasurehead import delays
 from erasurehead._internal.arrays import Array
 from erasurehead.delays.stationarity import block_length
-from erasurehead.planning import forecast, stop_times
-from erasurehead.planning.trace_errors import trace_error
+from erasurehead.planning import default_settings, forecast, plan, stop_times
+from erasurehead.planning.trace_errors import TraceErrors
 from erasurehead.schemes.text import parse_scheme
 
 Law = Callable[[np.random.Generator, int], Array]
@@ -41,7 +41,7 @@ def test_bands_hold_the_true_mean_nearly_as_often_as_they_say(law: Law, waited: 
     for number in range(60):
         table = law(np.random.default_rng([2, number]), 200)
         mean = float(np.sort(table, axis=1)[:, waited - 1].mean())
-        error = trace_error(scheme, delays.Bootstrap(table, block=block_length(table)), 0.0)
+        error = TraceErrors(delays.Bootstrap(table, block=block_length(table))).of(scheme, 0.0)
         assert error is not None
         held += abs(mean - true) <= 1.96 * error * mean
     assert held >= 48  # four stretches are all that stalls of fifty rounds leave of two hundred
@@ -63,7 +63,7 @@ def test_who_is_slow_for_good_makes_no_band_wide_that_does_not_wait_for_them(set
     for number in range(40):
         table = slow_machines(np.random.default_rng([3, number]), 200)
         mean = float(stop_times(scheme.decoder, scheme.rule, delays.Fixed(tuple(map(tuple, table))), 200).mean())
-        error = trace_error(scheme, delays.Bootstrap(table), 0.0)
+        error = TraceErrors(delays.Bootstrap(table)).of(scheme, 0.0)
         assert error is not None
         means.append(mean)
         errors.append(error * mean)
@@ -77,7 +77,7 @@ def test_rounds_that_are_seldom_count_whether_the_trace_has_one_or_not() -> None
     for number in range(40):
         table = seldom(np.random.default_rng([4, number]), 200)
         ordered = np.sort(table, axis=1)[:, 7]
-        error = trace_error(scheme, delays.Bootstrap(table), 0.0)
+        error = TraceErrors(delays.Bootstrap(table)).of(scheme, 0.0)
         assert error is not None
         if ordered.max() < 1.0:  # none was seen
             errors.append(error * float(ordered.mean()))
@@ -90,7 +90,7 @@ def test_a_forecast_from_a_trace_is_no_surer_than_the_trace() -> None:
     table = stalls(np.random.default_rng(0), 200)
     model = delays.Bootstrap(table, block=block_length(table))
     found = forecast("uncoded()", 12, model)
-    error = trace_error(parse_scheme("uncoded()", 12), model, 0.0)
+    error = TraceErrors(model).of(parse_scheme("uncoded()", 12), 0.0)
     assert error is not None
     assert found.error >= error * found.seconds_per_step
 
@@ -99,9 +99,27 @@ def test_where_there_is_nothing_to_go_by_nothing_is_said() -> None:
     scheme = parse_scheme("uncoded()", 12)
     exponential = delays.Exponential(0.5, seed=1)
     table = exponential.rows(0, 50, 12)
-    assert trace_error(scheme, exponential, 0.0) is None
-    assert trace_error(scheme, delays.Bootstrap(table, keep="workers"), 0.0) is None
-    assert trace_error(scheme, delays.Bootstrap(table[:7]), 0.0) is None
+    assert TraceErrors(exponential).of(scheme, 0.0) is None
+    assert TraceErrors(delays.Bootstrap(table, keep="workers")).of(scheme, 0.0) is None
+    assert TraceErrors(delays.Bootstrap(table[:7])).of(scheme, 0.0) is None
     table = table.copy()
     table[3, 4] = math.inf
-    assert trace_error(scheme, delays.Bootstrap(table), 0.0) is None
+    assert TraceErrors(delays.Bootstrap(table)).of(scheme, 0.0) is None
+
+
+@pytest.mark.timeout(60)  # it takes two seconds; with rounds recombined for each setting anew, ten
+def test_rounds_are_recombined_once_for_all_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of two hundred settings for ten thousand workers drew eight hundred rounds of its own: a minute and more."""
+    model = delays.Bootstrap(delays.Exponential(0.5, seed=0).rows(0, 100, 10_000))
+    tables: list[int] = []
+    check = delays.Bootstrap.__post_init__
+
+    def counted(self: delays.Bootstrap) -> None:
+        check(self)
+        tables.append(len(self.table))
+
+    monkeypatch.setattr(delays.Bootstrap, "__post_init__", counted)
+    found = plan(model, 10_000, 0.01, default_settings(10_000)[:20])
+    assert sorted(tables) == [100, 800]
+    alone = forecast(found.best.setting, 10_000, model, 0.01)
+    assert (alone.error, alone.seconds_per_step) == (found.best.error, found.best.seconds_per_step)

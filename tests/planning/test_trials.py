@@ -140,6 +140,17 @@ def test_loads_that_make_the_same_groups_of_workers_are_one_setting() -> None:
         assert tuple(parse_scheme(text, workers).code.load for text in adaptive_settings(workers)) == loads
 
 
+def test_a_message_per_task_is_tried_where_delays_grow_with_the_load() -> None:
+    grows = delays.Exponential(0.5, seed=0, scale_with_load=True)
+    several = tuple(f"adaptive(load={load}, multi_message=True)" for load in (2, 3, 4))
+    assert adaptive_settings(12, 4, EXPONENTIAL) == adaptive_settings(12, 4)
+    assert adaptive_settings(12, 4, grows) == (*adaptive_settings(12, 4), *several)
+    found = plan(grows, 12, 0.0, ("uncoded()", "adaptive(load=3)", several[1]), steps=2000, late="carry")
+    by_setting = {item.setting: item for item in found.ranked}
+    assert by_setting[several[1]].seconds_per_step < by_setting["adaptive(load=3)"].seconds_per_step
+    assert "workers send all of their 3 messages by then" in limits(found, by_setting[several[1]])
+
+
 @pytest.mark.parametrize("workers", [2, 12])
 def test_the_default_of_train_is_named_as_such_for_any_number_of_workers(workers: int) -> None:
     """It was looked for by a text that only three workers and more have."""

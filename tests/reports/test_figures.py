@@ -13,7 +13,7 @@ import pytest
 
 from erasurehead.errors import InvalidArgument, MissingExtra
 from erasurehead.reports import comparison_table, draw_comparison
-from erasurehead.reports.canvas import drawing, fit, new_figure, run_style
+from erasurehead.reports.canvas import drawing, fit, named_bars, new_figure, run_style
 from erasurehead.reports.panels import Comparison, draw_progress, draw_speed_ups, draw_step_times
 from erasurehead.training.result import Run
 
@@ -123,6 +123,13 @@ def test_runs_without_a_step_can_be_drawn(runs: list[Run], tmp_path: Path) -> No
     nothing = Run("exact", "virtual", x=runs[0].x, stopped="stopped by Ctrl-C")
     assert len(draw_comparison([nothing], tmp_path / "one", formats=["svg"])) == 5
     assert len(draw_comparison([runs[0], nothing], tmp_path / "two", formats=["svg"])) == 5
+
+
+def test_bars_of_what_takes_no_time_are_drawn_without_a_warning() -> None:
+    with drawing():
+        axes = new_figure(8, 4).subplots()
+        named_bars(axes, ["exact", "uncoded"], [0.0, 0.0], ["black", "black"], "s")
+        assert axes.get_xlim() == (0.0, 1.0)
 
 
 @pytest.mark.slow

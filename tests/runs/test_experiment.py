@@ -84,6 +84,7 @@ def test_nothing_need_be_set(data: str) -> None:
         ({"optimizer": {"name": "heavy_ball", "momentum": 0.5}}, "uncoded()", "heavy_ball"),
         ({**DELAYED, "optimizer": {"rate": 0.1}}, "erasurehead(load=3, wait_for=2)", "nesterov"),
         ({"scheme": "exact(load=2)"}, "exact(load=2)", "nesterov"),
+        ({"scheme": "piag(load=2)"}, "piag(load=2)", "gradient_descent"),
         ({"scheme": "exact(load=2)", "optimizer": {"name": "quasi_newton"}}, "exact(load=2)", "quasi_newton"),
         ({"scheme": "adaptive(load=2)"}, "adaptive(load=2)", "quasi_newton"),
         ({"scheme": "adaptive", "optimizer": {"rate": 0.1}}, "adaptive", "nesterov"),

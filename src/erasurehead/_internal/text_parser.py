@@ -110,6 +110,8 @@ class _Reader:
                 return -float("inf")
             case ast.Name(id="inf" | "nan" as word):
                 return float(word)
+            case ast.Name(id="true" | "false" as word):  # as in TOML and JSON
+                return word == "true"
             case ast.List(elts=items) | ast.Tuple(elts=items):
                 return tuple(self.value(item) for item in items)
             case ast.BinOp(left=left, op=operator, right=right):

@@ -27,6 +27,7 @@ from erasurehead.cli import (
     train,
 )
 from erasurehead.cli.grouping import with_groups
+from erasurehead.cli.screen import sentences
 from erasurehead.cli.wording import Command
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
@@ -90,7 +91,7 @@ class _Group(TyperGroup):
         from erasurehead.training.signals import stopped_by, terminable
 
         try:
-            with terminable():  # ends what a command has started, whatever ends the command
+            with terminable(), sentences():  # ends what a command has started, whatever ends the command
                 return super().invoke(ctx)
         except (InvalidArgument, DataError, MissingExtra) as error:
             raise _exit(str(error), BAD_INPUT) from None

@@ -250,7 +250,9 @@ def _conclude(
         )
     if done.stopped:
         lines.append(f"ended early: {done.stopped}")
-    lines.append(f"records, the mean model{' and pictures' if drawn else ''} in {experiment.out}")
+    of = experiment.config.run.model_of
+    model = "the mean model" if of is None else f"the model of peer {of}"
+    lines.append(f"records, {model}{' and pictures' if drawn else ''} in {experiment.out}")
     screen.result({"folder": str(experiment.out), **summary, "pictures": drawn}, "\n".join(lines))
 
 

@@ -10,7 +10,7 @@ import typer
 from erasurehead.cli.grouping import with_groups
 from erasurehead.cli.options import OutputOptions, option
 from erasurehead.cli.screen import Screen
-from erasurehead.cli.traces import TraceOptions, read_model
+from erasurehead.cli.traces import TraceOptions
 from erasurehead.cli.wording import Command
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def fit(
         check_writable(Path(out).expanduser(), "The folder")
     for name in family or ():
         find_family(name)
-    samples = reading.read(trace, screen)
+    samples = reading.read(trace)
     fits = fit_trace(samples, family, scale_with_load)
     slow = slow_workers(samples)
     workers = fit_workers(samples, fits[0].family, scale_with_load) if per_worker else {}
@@ -181,14 +181,15 @@ def show(
     from erasurehead.cli import delay_pages as pages
     from erasurehead.delays import MODELS, summarize, summarize_model
     from erasurehead.errors import counted
+    from erasurehead.runs.config.parts import build_delays
 
     screen = Screen(output)
     if ("(" in what or what in MODELS) and not Path(what).expanduser().exists():
-        model = read_model(what, screen)
+        model = build_delays(what)
         said = summarize_model(model, workers, steps)
         facts, name = {"model": str(model)}, f"{model}: {counted('step', steps)} of {counted('worker', workers)} drawn"
     else:
-        trace = reading.read(what, screen)
+        trace = reading.read(what)
         said = summarize(trace)
         facts, name = {"trace": pages.trace_facts(trace)}, pages.title(trace)
     screen.result(
@@ -221,7 +222,7 @@ def convert(
     if not path.absolute().parent.is_dir():
         raise invalid("OUT", "must be in a folder that exists", out)
     screen = Screen(output)
-    samples = reading.read(trace, screen)
+    samples = reading.read(trace)
     write_trace(samples, path)
     screen.result(
         {"trace": pages.trace_facts(samples), "file": str(path)}, f"{pages.title(samples)}\nwritten to {path}"

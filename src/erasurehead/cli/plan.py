@@ -63,7 +63,7 @@ def run(
     check_options(source, reading, search, options)
     goal = check_target(search, options)
     folder = plan_files.folder(options.out, bool(options.overwrite))
-    given = named(source, reading, options, screen)
+    given = named(source, reading, options)
     check_schemes(search, given.n_workers)
     tried = None if options.data is None else Tried.load(options, given.n_workers, search.sample, screen)
     cost = given.cost
@@ -142,7 +142,7 @@ def _searched(
     most = usual if search.max_load is None else search.max_load
     settings = tuple(search.scheme or (default_settings(found.n_workers, most) if found.n_workers >= 2 else ()))
     if solved and not search.scheme and settings:
-        settings += adaptive_settings(found.n_workers, most)
+        settings += adaptive_settings(found.n_workers, most, found.delays)
     screen.say(f"trying {counted('setting', len(settings))} on {found.said} ...")
     current = search.current or found.current
     with screen.counting("settings") as progress:

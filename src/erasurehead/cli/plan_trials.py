@@ -14,7 +14,7 @@ from erasurehead.cli.plan_pages import Page
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import pairs
 from erasurehead.datasets.base import Dataset
-from erasurehead.errors import invalid
+from erasurehead.errors import InvalidArgument, invalid
 from erasurehead.optimizers import Optimizer, QuasiNewton
 from erasurehead.planning import (
     Accuracy,
@@ -74,10 +74,14 @@ class Goal:
         """
         if self.metric != _ERROR:
             return None
-        if self.constants is not None:
-            return Target(self.constants, self.value)
-        assert tried is not None
-        return Target(estimate_constants(tried.problem, n_workers), self.value)
+        constants = self.constants
+        if constants is None:
+            assert tried is not None
+            constants = estimate_constants(tried.problem, n_workers)
+        try:
+            return Target(constants, self.value)
+        except InvalidArgument as error:
+            raise error.about("--target") from None
 
 
 def check_target(search: SearchOptions, options: RunOptions) -> Goal | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from erasurehead.cli.options import RunOptions
 from erasurehead.cli.plan_costs import Cost, known_cost
 from erasurehead.cli.screen import Screen
-from erasurehead.cli.traces import TraceOptions, read_model
+from erasurehead.cli.traces import TraceOptions
 from erasurehead.delays import Delays, Trace
 from erasurehead.delays.absences import completed
 from erasurehead.errors import DataError, counted, invalid
@@ -67,21 +67,22 @@ class Named:
     cost: Cost | None
 
 
-def named(source: SourceOptions, reading: TraceOptions, options: RunOptions, screen: Screen) -> Named:
+def named(source: SourceOptions, reading: TraceOptions, options: RunOptions) -> Named:
     """Read and check the delay model or trace that the options name.
 
     Arguments:
         source, reading, options: options of the command, checked by `check_options`.
-        screen: prints warnings.
 
     Raises:
         DataError: if nothing can be drawn from the trace.
         InvalidArgument: if the trace has too few workers, or the model is not valid.
     """
+    from erasurehead.runs.config.parts import build_delays
+
     if source.trace is None:
-        model, n_workers = read_model(options.delays, screen), options.workers
+        model, n_workers = build_delays(options.delays), options.workers
         return Named(n_workers, model, None, None, known_cost(source.seconds_per_task, False, None, n_workers))
-    trace = reading.read(source.trace, screen)
+    trace = reading.read(source.trace)
     n_workers = trace.n_workers if options.workers is None else options.workers
     _check_workers(trace, n_workers, source.keep or "rounds")
     completed(trace, cast("Absent", source.absent or "censored"))  # raises if nothing can be drawn from it

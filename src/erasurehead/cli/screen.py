@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import warnings
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from erasurehead.training.callbacks import Callback
 
 _WIDE = 200  # columns of a table that goes into a file or a pipe
+_WARNING = "yellow"
 
 
 class _Results(Console):
@@ -24,6 +26,24 @@ class _Results(Console):
 
     def on_broken_pipe(self) -> None:
         raise
+
+
+@contextlib.contextmanager
+def sentences() -> Generator[None]:
+    """Print what this block warns users of as sentences on stderr, each of them once, and not with a line of code."""
+    console, said, usual = Console(stderr=True, highlight=False), set[str](), warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if not issubclass(category, UserWarning):
+            usual(message, category, *place, **more)
+        elif str(message) not in said:
+            said.add(str(message))
+            console.print(escape(str(message)), style=_WARNING, soft_wrap=True)
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", category=UserWarning, module=r"erasurehead\.")
+        warnings.showwarning = show
+        yield
 
 
 class Screen:
@@ -48,7 +68,7 @@ class Screen:
 
     def warn(self, text: str) -> None:
         """Print a warning on stderr, also with --quiet."""
-        self._aside.print(escape(text), style="yellow", soft_wrap=True)
+        self._aside.print(escape(text), style=_WARNING, soft_wrap=True)
 
     def result(self, data: Any, *shown: RenderableType) -> None:
         """Print the result on stdout.

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from erasurehead.cli.options import option
-from erasurehead.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from erasurehead.delays import Delays, Trace
+    from erasurehead.delays import Trace
 
 _TRACE = "Trace"
 
@@ -46,12 +43,11 @@ class TraceOptions:
         option("--unit", panel=_TRACE, metavar="UNIT", text="Unit of the delays: s (the default), ms, us, ns."),
     ] = None
 
-    def read(self, place: str, screen: Screen) -> Trace:
-        """Read a trace, and print warnings about it.
+    def read(self, place: str) -> Trace:
+        """Read a trace.
 
         Arguments:
             place: path of a file, or of the folder of a run.
-            screen: prints the warnings.
 
         Raises:
             DataError: if it is a folder without a trace, or the file cannot be read as a trace.
@@ -65,9 +61,8 @@ class TraceOptions:
             path = path / ARRIVALS
             if not path.is_file():
                 raise DataError(f"{place} is a folder without {ARRIVALS}; name a trace file, or the folder of a run.")
-        with warned(screen):
-            columns, where = pairs("--column", self.column or ()), pairs("--where", self.where or ())
-            return read_trace(path, columns, where, self.unit or "s")
+        columns, where = pairs("--column", self.column or ()), pairs("--where", self.where or ())
+        return read_trace(path, columns, where, self.unit or "s")
 
 
 def pairs(name: str, texts: Sequence[str]) -> dict[str, str]:
@@ -89,26 +84,3 @@ def pairs(name: str, texts: Sequence[str]) -> dict[str, str]:
             raise invalid(name, "must be written KEY=VALUE", text)
         found[key] = value
     return found
-
-
-def read_model(text: str, screen: Screen) -> Delays:
-    """Parse a delay model, and print its warnings, such as one about an infinite mean.
-
-    Arguments:
-        text: the delay model, written as in a run file.
-        screen: prints the warnings.
-    """
-    from erasurehead.runs.config.parts import build_delays
-
-    with warned(screen):
-        return build_delays(text)
-
-
-@contextlib.contextmanager
-def warned(screen: Screen) -> Generator[None]:
-    """Print the warnings raised in this block as sentences, each of them once."""
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always", UserWarning)
-        yield
-    for sentence in dict.fromkeys(str(item.message) for item in said):
-        screen.warn(sentence)

@@ -68,8 +68,8 @@ def run(
             panel="Scheme",
             metavar="SCHEME",
             text="adaptive (the default: to the optimum, with nothing to set), uncoded, "
-            "'ignore_stragglers(wait_for=20)', asynchronous, 'exact(load=3)', 'erasurehead(load=3, wait_for=11)' (the "
-            "default with --preset paper; for the paper's data also with --rate or another --optimizer), or "
+            "'ignore_stragglers(wait_for=20)', asynchronous, piag, 'exact(load=3)', 'erasurehead(load=3, wait_for=11)' "
+            "(the default with --preset paper; for the paper's data also with --rate or another --optimizer), or "
             "\"custom(code='cyclic_repetition(stragglers=2)', wait='first(20) | decodable()')\".",
         ),
     ] = None,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from erasurehead.consensus.rows import MeanRow
+from erasurehead.datasets import NAMES
 from erasurehead.errors import DataError
 from erasurehead.reports.finished import LOSS, Curve, FinishedComparison, FinishedRun
 from erasurehead.runs.comparison import parse_target
@@ -78,15 +79,32 @@ def _data(folder: str | os.PathLike[str]) -> tuple[str, int, str]:
 
 
 def _facts(tables: Mapping[str, Any]) -> dict[str, Any]:
-    problem, delays = tables.get("problem", {}), tables.get("delays", {})
-    model = tables.get("consensus", {}).get("model", "linear")
-    loss = problem.get("loss")
+    delays, run = tables.get("delays", {}), tables.get("run", {})
     return {
-        "problem": None if loss is None else f"{loss}, l2 {problem.get('l2'):g}, {model}",
+        "problem": _problem(tables),
+        "first model": run.get("initial", "zeros"),
         "delays": delays.get("model"),
         "late work": delays.get("late"),
-        "engine": tables.get("run", {}).get("engine"),
+        "engine": run.get("engine"),
     }
+
+
+def _problem(tables: Mapping[str, Any]) -> str | None:
+    """Return what is minimised, as text: equal texts are equal objectives of the same data."""
+    problem, peers = tables.get("problem", {}), tables.get("consensus", {})
+    if (loss := problem.get("loss")) is None:
+        return None
+    said = [loss, f"l2 {problem.get('l2'):g}"]
+    if l1 := problem.get("l1"):
+        said.append(f"l1 {l1:g}")
+    if problem.get("penalize_intercept", tables.get("data", {}).get("source") in NAMES):
+        said.append("on the intercept, too")
+    if weight := problem.get("class_weight"):
+        said.append(f"class weights {weight}")
+    said.append(peers.get("model", "linear"))
+    if hidden := peers.get("hidden"):
+        said.append(f"{hidden} hidden units")
+    return ", ".join(said)
 
 
 def _of_peers(opened: RunFolder) -> FinishedRun:

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast, final
+from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 
@@ -42,9 +42,10 @@ class Report:
     Attributes:
         until: the moment up to which the report is complete, in seconds since training began.
         rows: its steps that ended since the last report, ascending.
-        messages: total number of messages it has sent; `vectors` of them carried a model.
+        messages: total number of messages it has sent until its last step before `until`; `vectors` of them carried a
+            model.
         vectors: see `messages`.
-        gradient_seconds: total processor seconds it has spent on gradients.
+        gradient_seconds: total processor seconds it has spent on gradients until then.
         last: whether this is its last report.
         model: its model at `until`, shape (n_parameters,).
         noticed: neighbours whose death it has noticed: number, incarnation, and when.
@@ -97,6 +98,19 @@ class Report:
             degree: largest number of neighbours of a peer.
         """
         return 8 + 8 * n_parameters + 1_024 + 64 * degree + _MAX_ROWS * (192 + 40 * degree)
+
+
+class _Snapshot(NamedTuple):
+    """A model of a peer and its totals at the time when it got that model.
+
+    A run ends at a moment that its peers are told of only later.
+    """
+
+    time: float
+    model: Array
+    messages: int
+    vectors: int
+    gradient_seconds: float
 
 
 @final
@@ -227,7 +241,7 @@ class PeerRuntime:
         self._delays = DrawnDelays(plan.delays, plan.graph.n_peers, plan.rows_every)
         self._next_report = (int(self.time / REPORT_INTERVAL) + 1) * REPORT_INTERVAL
         self._peer: Peer = plan.peer(self.number, program.steps)
-        self._history: deque[tuple[float, Array]] = deque([(self.time, self._peer.model)])
+        self._history: deque[_Snapshot] = deque([self._snapshot()])
         port = RuntimePort(self, self.number)
         self._update_membership(note)
         if "dead" in note:
@@ -270,12 +284,14 @@ class PeerRuntime:
         if len(ended) > _MAX_ROWS:
             until, last = rows[-1].end, False
         self._trim_history()
-        model = next((model for when, model in reversed(self._history) if when <= until), self._history[0][1])
+        past = next((past for past in reversed(self._history) if past.time <= until), self._history[0])
         if last:
             self.finished = True
             self._endpoint.close()
         noticed, self._noticed = self._noticed, []
-        return Report(until, rows, self.messages, self.vectors, self._gradient_seconds, last, np.array(model), noticed)
+        return Report(
+            until, rows, past.messages, past.vectors, past.gradient_seconds, last, np.array(past.model), noticed
+        )
 
     def _trim_history(self) -> None:
         limit = max(8, min(8_192, _HISTORY_BYTES // max(1, self._peer.model.nbytes)))
@@ -327,9 +343,11 @@ class PeerRuntime:
 
     def _settle(self) -> None:
         self._peer.settle()
-        model = self._peer.model
-        if model is not self._history[-1][1]:
-            self._history.append((self.time, model))
+        if self._peer.model is not self._history[-1].model:
+            self._history.append(self._snapshot())
+
+    def _snapshot(self) -> _Snapshot:
+        return _Snapshot(self.time, self._peer.model, self.messages, self.vectors, self._gradient_seconds)
 
     def _compute(self, model: Array, step: int) -> None:
         self.requested = None

@@ -147,7 +147,7 @@ def _fill_colour(own_seconds: float, seconds: Array) -> str:
 
 
 def _links_over_time(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
-    end, bins = max(row.end for row in rows), _bins(rows)
+    end, bins = _end(rows), _bins(rows)
     known = {pair: number for number, pair in enumerate(sorted({*graph.edges, *_link_usage(graph, rows)}))}
     met, steps = np.zeros((len(known), bins)), np.zeros((graph.n_peers, bins))
     for row in rows:
@@ -171,13 +171,18 @@ def _links_over_time(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
         axes.set_yticks(range(len(known)), [f"{names[low]}-{names[high]}" for low, high in known], fontsize=7)
 
 
+def _end(rows: Sequence[PeerRow]) -> float:
+    """Return when the last step ended; 1.0 if steps take no time."""
+    return max(row.end for row in rows) or 1.0
+
+
 def _bins(rows: Sequence[PeerRow]) -> int:
     """Return a number of time bins such that each has some steps."""
     return max(8, min(_BINS, len(rows) // 40))
 
 
 def _backups(axes: Axes, rows: Sequence[PeerRow]) -> None:
-    end, bins = max(row.end for row in rows), _bins(rows)
+    end, bins = _end(rows), _bins(rows)
     most = max(max(row.backups for row in rows), 1)
     counts = np.zeros((most + 1, bins))
     for row in rows:
@@ -203,7 +208,7 @@ def _backups(axes: Axes, rows: Sequence[PeerRow]) -> None:
 def _gantt(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
     steps = sorted(row.end - row.begin for row in rows)
     begin = 0.4 * max(row.end for row in rows)
-    end = begin + 14.0 * steps[len(steps) // 2]
+    end = begin + (14.0 * steps[len(steps) // 2] or _end(rows))
     shown = range(min(graph.n_peers, _MAX_LABELLED))
     for row in rows:
         if row.end < begin or row.begin > end or row.peer not in shown:

@@ -66,14 +66,15 @@ class RunRecords:
             time: seconds since training began.
 
         Raises:
-            Diverged: if the mean model is not finite.
+            Diverged: if the mean model, its objective or its distance from the models is not finite.
         """
-        mean = models.mean(axis=0)
-        if not np.isfinite(mean).all():
+        mean, problem, n_peers = models.mean(axis=0), self.plan.problem, self.plan.graph.n_peers
+        finite = np.isfinite(mean).all()
+        objective, distance = (problem.objective(mean), distance_of(models)) if finite else (np.nan, np.nan)
+        if not np.isfinite([objective, distance]).all():
             raise Diverged("The peers' models are no longer finite: the rate is too large.")
-        problem, n_peers = self.plan.problem, self.plan.graph.n_peers
         measured = problem.metrics(mean) if self.options.metrics else {}
-        row = MeanRow(steps / n_peers, time, problem.objective(mean), distance_of(models), measured, len(models))
+        row = MeanRow(steps / n_peers, time, objective, distance, measured, len(models))
         self.run.means.append(row)
         for callback in self.options.callbacks:
             callback.on_mean(row)

@@ -10,7 +10,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray, real_numbers
 from erasurehead.delays.absences import ABSENT, Absent, completed
-from erasurehead.delays.base import Delays
+from erasurehead.delays.base import Delays, room
 from erasurehead.delays.distributions import grow
 from erasurehead.delays.draws import draw
 from erasurehead.delays.stationarity import effective_rounds, tail_index
@@ -127,11 +127,13 @@ class Bootstrap(Delays):
         self.check_workers(n_workers)
         size = self.table.size if self.keep == "pooled" else n_steps
         chosen = self._chosen(first, count, 1 if self.keep == "rounds" else n_workers, unit, size)
-        pool = self.table.ravel() if self.keep == "pooled" else self.table
-        values = pool[chosen] if self.keep == "pooled" else pool[chosen, np.arange(n_workers)]
-        if out is not None:
-            out[:] = values
-            values = out
+        values = room(out, count, n_workers)
+        if self.keep == "rounds":
+            values[:] = self.table[chosen[:, 0], :n_workers]  # several times as fast as number by number
+        elif self.keep == "workers":
+            values[:] = self.table[chosen, np.arange(n_workers)]
+        else:
+            values[:] = self.table.ravel()[chosen]
         return grow(values, work, self.scale_with_load)
 
     def _chosen(self, first: int, count: int, n_columns: int, unit: int, size: int) -> IntArray:

@@ -10,6 +10,9 @@ blocks are drawn at nearly the generator's own speed.
 
 from __future__ import annotations
 
+import itertools
+import sys
+from collections.abc import Iterator
 from functools import lru_cache
 from threading import Lock
 from typing import Literal, NamedTuple, TypeAlias
@@ -25,7 +28,9 @@ Kind: TypeAlias = Literal["exponential", "uniform", "normal"]
 _KINDS: tuple[Kind, ...] = ("exponential", "uniform", "normal")
 _MASK = (1 << 128) - 1
 _MIXERS = (0x9E3779B97F4A7C15F39CC0605CEDC835, 0xDA942042E4DD58B5C2B2AE3D27D4EB4F)
-_ASKED_AGAIN = 1 << 18  # size up to which a block's tiles are kept: a plan draws it for each setting
+_KEPT = 128  # tiles that are kept
+_LARGE = 1 << 18  # size of a block from which machine code is loaded to copy draws
+_MANY = 1 << 22  # draws after which it is, if numba is loaded anyway
 
 
 class _Level(NamedTuple):
@@ -78,13 +83,23 @@ def _source(kind: Kind, seed: int, unit: int, stream: int) -> _Source:
     return _Source(kind, seed, unit, stream)
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=_KEPT)
 def _kept_tile(kind: Kind, seed: int, unit: int, stream: int, level: int, tile: int, band: int) -> Array:
     # Engines ask for one step after the other, and blocks may be shorter than a tile.
     values = np.empty((_LEVELS[level].steps, _LEVELS[level].width))
     _source(kind, seed, unit, stream).fill(level, tile, band, values)
     values.flags.writeable = False
     return values
+
+
+@lru_cache(maxsize=_KEPT)
+def _times_asked(kind: Kind, seed: int, unit: int, stream: int, level: int, tile: int, band: int) -> Iterator[int]:
+    """Return the number of times that a whole tile was asked for, as far as is remembered: `next` counts.
+
+    A plan asks for the same tiles for each setting, and they are kept from the second time on. A long simulation asks
+    for more tiles than could be kept, and for none of them again before it is forgotten.
+    """
+    return itertools.count()
 
 
 def draw(
@@ -116,9 +131,7 @@ def draw(
         columns = values[:, level.start : level.stop]
         if not columns.shape[1]:
             break
-        whole = first % level.steps == 0 and (first + count) % level.steps == 0
-        # Tiles of one step far out are much wider than a few workers: only the part that is needed is drawn.
-        if whole and (level.steps == 1 or columns.size > _ASKED_AGAIN):
+        if level.steps == 1:  # much wider than a few workers: only the part that is needed is drawn
             _drawn(columns, _source(kind, seed, unit, stream), index, first, factor)
         else:
             _copied(columns, (kind, seed, unit, stream), index, first, factor)
@@ -126,34 +139,44 @@ def draw(
 
 
 def _drawn(values: Array, source: _Source, index: int, first: int, factor: float) -> None:
-    level = _LEVELS[index]
-    n_workers = values.shape[1]
-    if level.steps == 1:
-        for row, strip_of_step in enumerate(values):
-            for band, left in enumerate(range(0, n_workers, level.width)):
-                strip = strip_of_step[left : left + level.width]
-                source.fill(index, first + row, band, strip)
-                strip *= factor
-        return  # numba is loaded where much is drawn, not where it is read
-
-    from erasurehead.delays.placing import place  # numba is loaded where much is drawn, not where it is read
-
-    buffer = np.empty((level.steps, level.width))
-    for row in range(0, len(values), level.steps):
-        tile = (first + row) // level.steps
-        for band, left in enumerate(range(0, n_workers, level.width)):
-            source.fill(index, tile, band, buffer)
-            place(buffer, factor, values[row : row + level.steps, left : left + level.width])
+    width = _LEVELS[index].width
+    for row, strip_of_step in enumerate(values):
+        for band, left in enumerate(range(0, values.shape[1], width)):
+            strip = strip_of_step[left : left + width]
+            source.fill(index, first + row, band, strip)
+            strip *= factor
 
 
 def _copied(values: Array, key: tuple[Kind, int, int, int], index: int, first: int, factor: float) -> None:
     level = _LEVELS[index]
     count, n_workers = values.shape
+    buffer: Array | None = None
     for tile in range(first // level.steps, (first + count - 1) // level.steps + 1):
         origin = tile * level.steps
         low, high = max(first, origin), min(first + count, origin + level.steps)
         for band, left in enumerate(range(0, n_workers, level.width)):
-            right = min(left + level.width, n_workers)
-            kept = _kept_tile(*key, index, tile, band)
-            place = values[low - first : high - first, left:right]
-            np.multiply(kept[low - origin : high - origin, : right - left], factor, out=place)
+            out = values[low - first : high - first, left : left + level.width]
+            if high - low == level.steps and not next(_times_asked(*key, index, tile, band)):
+                buffer = np.empty((level.steps, level.width)) if buffer is None else buffer
+                _source(*key).fill(index, tile, band, buffer)
+                _Copies.write(buffer, factor, out, values.size)
+            else:
+                kept = _kept_tile(*key, index, tile, band)
+                np.multiply(kept[low - origin : high - origin, : out.shape[1]], factor, out=out)
+
+
+class _Copies:
+    """Copies of tiles that are not kept, and how many draws were copied so far in this process."""
+
+    drawn = 0
+
+    @classmethod
+    def write(cls, tile: Array, factor: float, out: Array, size: int) -> None:
+        """Write draws, multiplied by a factor, into a part of a block of some size; the part may be narrower."""
+        cls.drawn += tile.size
+        if size > _LARGE or (cls.drawn > _MANY and "numba" in sys.modules):
+            from erasurehead.delays.placing import place  # numba is loaded where much is drawn, not where it is read
+
+            place(tile, factor, out)
+        else:
+            np.multiply(tile[:, : out.shape[1]], factor, out=out)

@@ -296,7 +296,7 @@ def _search(chosen: Family, times: Array, hidden: BoolArray) -> tuple[Array, _Lo
             best, least = vector, loss(vector)
     if not math.isfinite(least):
         raise DataError(f"the samples rule out a {chosen.name} distribution.")
-    at_edge = decode.searched and abs(float(best[-1])) > 6.0
+    at_edge = decode.searched and (decode.ceiling == 0.0 or abs(float(best[-1])) > 6.0)
     return best, loss, decode, at_edge
 
 

@@ -36,22 +36,23 @@ def slow_workers(trace: Trace, at_least: float = 1.1) -> tuple[SlowWorker, ...]:
     """Return the workers that are persistently slow, the slowest first.
 
     A worker is named if its mean rank among the workers of a step is higher than chance allows (a normal test of the
-    mean of uniform ranks, with a probability of 0.01, over all workers together, of naming any wrongly), and its median
-    delay exceeds that of the others by the given factor. Ranks within a step are not disturbed by steps in which all
-    are slow; workers that were not waited for share the last rank.
+    mean of ranks that are drawn from those of its steps, with a probability of 0.01, over all workers together, of
+    naming any wrongly), and its median delay exceeds that of the others by the given factor. Ranks within a step are
+    not disturbed by steps in which all are slow; workers that were not waited for share the last rank.
 
     Arguments:
         trace: a trace of at least two workers and two steps, or none can be named.
         at_least: the least factor, at least 1.
     """
-    ranks = _places(trace)
+    ranks, variances = _places(trace)
     found: list[SlowWorker] = []
     for worker, name in enumerate(trace.names):
         own = trace.worker == worker
         if not own.any() or own.all():
             continue
         mean = float(ranks[own].mean())
-        z = (mean - 0.5) * math.sqrt(12.0 * int(own.sum()))
+        spread = math.sqrt(float(variances[own].sum()))
+        z = float((ranks[own] - 0.5).sum()) / spread if spread > 0.0 else 0.0
         if special.ndtr(-z) * trace.n_workers > _SURE:
             continue
         usual, longer = float(np.median(trace.seconds[~own])), float(np.median(trace.seconds[own]))
@@ -62,9 +63,10 @@ def slow_workers(trace: Trace, at_least: float = 1.1) -> tuple[SlowWorker, ...]:
     return tuple(sorted(found, key=lambda item: -item.factor))
 
 
-def _places(trace: Trace) -> Array:
+def _places(trace: Trace) -> tuple[Array, Array]:
+    """Return each sample's rank within its step, and the variance of all ranks there: of few, it exceeds 1/12."""
     keys = np.where(trace.censored, np.inf, trace.seconds)
-    places = np.full(len(keys), 0.5)
+    places, variances = np.full(len(keys), 0.5), np.zeros(len(keys))
     order = np.argsort(trace.step, kind="stable")
     bounds = np.flatnonzero(np.diff(trace.step[order])) + 1
     for members in np.split(order, bounds):
@@ -72,4 +74,5 @@ def _places(trace: Trace) -> Array:
             _, inverse, counts = np.unique(keys[members], return_inverse=True, return_counts=True)
             middle = np.cumsum(counts) - 0.5 * (counts + 1)
             places[members] = middle[inverse] / (len(members) - 1)
-    return places
+            variances[members] = places[members].var()
+    return places, variances

@@ -22,11 +22,15 @@ class RoundDraws:
         self._seed = seed
         self._delay_rows: dict[tuple[int, float, int, float], list[float]] = {}
         self._precedence_rows: dict[tuple[int, int], list[float]] = {}
+        # What was asked for last, and the row: workers that are given an order one by one ask for the same.
+        self._delays_of: tuple[Order | None, int, float, list[float]] = (None, 0, 0.0, [])
+        self._precedence_of: tuple[Order | None, int, list[float]] = (None, 0, [])
 
     def forget(self) -> None:
         """Begin a new round."""
         self._delay_rows.clear()
         self._precedence_rows.clear()
+        self._delays_of, self._precedence_of = (None, 0, 0.0, []), (None, 0, [])
 
     def delay(self, order: Order, worker: int, workers: Iterable[int], unit: int, work: float) -> float:
         """Return what is added to a message's computing time, in seconds.
@@ -40,6 +44,9 @@ class RoundDraws:
         """
         if self._delays is None:
             return 0.0
+        known, its_unit, its_work, row = self._delays_of
+        if known is order and its_unit == unit and its_work == work and worker < len(row):
+            return row[worker]
         key = (order.step, order.posted, unit, work)
         row = self._delay_rows.get(key)
         if row is None or len(row) <= worker:
@@ -48,6 +55,7 @@ class RoundDraws:
             except Exception:  # fails for some worker: then draw for each worker alone, as real workers do
                 return self._delays.seconds(worker, order.step, unit, work, order.posted)
             row = self._delay_rows[key] = drawn.tolist()
+        self._delays_of = order, unit, work, row
         return row[worker]
 
     def precedence(self, order: Order, worker: int, workers: Iterable[int], unit: int) -> float:
@@ -56,9 +64,13 @@ class RoundDraws:
         Arguments:
             order, worker, workers, unit: as for `delay`.
         """
+        known, its_unit, row = self._precedence_of
+        if known is order and its_unit == unit and worker < len(row):
+            return row[worker]
         key = (order.step, unit)
         row = self._precedence_rows.get(key)
         if row is None or len(row) <= worker:
             drawn = precedence(self._delays, self._seed, order.step, 1, max(workers) + 1, unit=unit)
             row = self._precedence_rows[key] = drawn[0].tolist()
+        self._precedence_of = order, unit, row
         return row[worker]

@@ -9,10 +9,12 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, product, squared_norm
+from erasurehead.optimizers.lbfgs_matrix import LBFGSMatrix
 from erasurehead.optimizers.scaling import POWERS, scalings, spreads
 
 _MOST_PAIRS = 100
 _FLAT = 1e-8  # of the greatest curvature: the square root of what float64 can tell apart
+_MOST_PRODUCTS = 2**26  # of numbers, a product of all pairs with each other: then the matrix uses the newest ones only
 _MOST_NUMBERS = 2**22  # of all steps that are kept: 32 MiB, and as much for the changes of the gradient
 
 
@@ -135,6 +137,21 @@ class LBFGSMemory:
         for step, change, bent, factor in zip(self._steps, self._changes, self._bent, reversed(factors), strict=True):
             found += step * (factor - product(change, found) / bent)
         return found
+
+    def matrix(self, n_parameters: int) -> LBFGSMatrix:
+        """Return the matrix itself, of the newest pairs.
+
+        The diagonal that it begins with is multiplied by the geometric mean of the two factors that make it bend as
+        much as the objective did along the last step: one measured by the step, one by the change of the gradient. The
+        latter alone, as in `downhill`, makes it too stiff where curvatures are missing, and what is sharp cannot move.
+        """
+        diagonal = self.diagonals[self.chosen] if self.diagonals else np.ones(n_parameters)
+        if not self._steps:
+            return LBFGSMatrix(diagonal, [], [], [])
+        step, change = self._steps[-1], self._changes[-1]
+        stiff = math.sqrt(product(change, change / diagonal) / product(step, step * diagonal))
+        newest = slice(-max(3, math.isqrt(_MOST_PRODUCTS // n_parameters)), None)
+        return LBFGSMatrix(stiff * diagonal, self._steps[newest], self._changes[newest], self._bent[newest])
 
     def state(self) -> dict[str, Any]:
         """Return everything that `restore` needs to continue bit for bit."""

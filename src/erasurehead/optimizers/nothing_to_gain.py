@@ -9,6 +9,8 @@ _NOTHING = 1e-12  # of the objective: what a step may promise when there is noth
 _CALM = 5  # such steps that end a run
 _STEADY = 3  # steps in a row that promised no more than the one before, after which a short gradient may be the end
 _STEADY_AGAIN = 10  # likewise, once the memory has been dropped
+_STEADY_FAR = 12  # likewise, where the first gradient was long only because the first model was far off
+_FAR = 1e-6  # of the greatest objective so far: below it the first model was far off
 _SAME = 1e-6  # of the objective: by how much it may be lower once there is nothing to gain for the second time
 
 
@@ -27,6 +29,9 @@ class NothingToGain:
 
     Where some direction bends 1e8 times less than another, rounding may have spoilt what was learnt of it. Then the
     memory has to be dropped, and the same has to be found again.
+
+    A gradient that is short beside the first one is no end by itself where the objective has fallen a million times:
+    with targets far from 0 that one was as long as they are, and what is left may hide all that there is to gain.
     """
 
     def __init__(self) -> None:
@@ -35,6 +40,8 @@ class NothingToGain:
         self._steady = 0  # steps in a row that promised no more than the one before
         self._claimed = math.inf  # the objective when there was nothing to gain for the first time
         self._asked = False  # whether the gradient is so short that this has to be found again
+        self._greatest = 0.0  # the greatest objective so far
+        self._value = math.inf  # the newest one
 
     def hear(self, promise: float, value: float, bent: bool) -> None:
         """Take note of a step that begins.
@@ -47,7 +54,7 @@ class NothingToGain:
         nothing, steady = self.nothing(promise, value), bent and promise <= self._promise
         self._calm = 0 if not (nothing and bent) else self._calm + steady
         self._steady = self._steady + 1 if steady else 0
-        self._promise = promise
+        self._promise, self._value, self._greatest = promise, value, max(self._greatest, value)
 
     @staticmethod
     def nothing(promise: float, value: float) -> bool:
@@ -72,13 +79,14 @@ class NothingToGain:
     def confirm(self, flat: bool) -> bool:
         """Return whether a gradient that is short beside the first one is the end; if in doubt, have it found again.
 
-        It is, unless one of the last three steps speaks against it.
+        It is, unless one of the last three steps speaks against it; of the last twelve, if the first model was far off.
 
         Arguments:
             flat: whether the objective hardly bends in some direction.
         """
         claimed = self._claimed < math.inf
-        if self._steady < (_STEADY_AGAIN if claimed else _STEADY):
+        wanted = _STEADY_AGAIN if claimed else _STEADY
+        if self._steady < (_STEADY_FAR if self._value < _FAR * self._greatest else wanted):
             return False
         self._asked = flat and not claimed
         return not self._asked
@@ -110,9 +118,12 @@ class NothingToGain:
 
     def state(self) -> list[float]:
         """Return everything that `restore` needs."""
-        return [self._promise, self._calm, self._steady, self._claimed, self._asked]
+        return [
+            self._promise, self._calm, self._steady, self._claimed, self._asked, self._greatest, self._value
+        ]  # fmt: skip
 
     def restore(self, state: Any) -> None:
         """Take over what `state` returned."""
         self._promise, self._claimed = float(state[0]), float(state[3])
         self._calm, self._steady, self._asked = int(state[1]), int(state[2]), bool(state[4])
+        self._greatest, self._value = float(state[5]), float(state[6])

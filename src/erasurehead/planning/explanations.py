@@ -74,6 +74,10 @@ def limits(plan: Plan, item: Forecast) -> str:
     computing = item.computing / item.seconds_per_step if item.seconds_per_step else 0.0
     if computing > 0.5:
         said.append(f"computing {item.load} tasks takes {computing:.0%} of a step")
+    elif item.messages > 1:
+        said.append(
+            f"{item.arrived:.1f} of {plan.n_workers} workers send all of their {item.messages} messages by then"
+        )
     elif item.arrived > 0.9 * plan.n_workers:
         said.append(f"it waits for {item.arrived:.1f} of {plan.n_workers} workers, so the slowest workers set the pace")
     else:

@@ -13,13 +13,13 @@ from erasurehead.delays.bootstrap import Bootstrap
 from erasurehead.delays.fitting import Uncertain
 from erasurehead.delays.stationarity import tail_index
 from erasurehead.engines.base import LateWork
-from erasurehead.errors import invalid
+from erasurehead.errors import invalid, real
 from erasurehead.planning.accuracy import Accuracy
 from erasurehead.planning.carry_over import simulate_with_memory
 from erasurehead.planning.convergence import Bound, Constants, lemma1
 from erasurehead.planning.simulation import Simulation, simulate
 from erasurehead.planning.task_weights import Counted, CountedSum
-from erasurehead.planning.trace_errors import trace_error
+from erasurehead.planning.trace_errors import TraceErrors
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import parse_scheme
 
@@ -150,11 +150,16 @@ class Target:
 
     Arguments:
         constants: constants of the objective; `estimate_constants` estimates those of a problem.
-        epsilon: error f - f* to reach, greater than 0.
+        epsilon: error f - f* to reach, greater than 0 and smaller than that of the first model, `constants.gap`.
     """
 
     constants: Constants
     epsilon: float
+
+    def __post_init__(self) -> None:
+        gap = self.constants.gap
+        if not 0.0 < real(self.epsilon) < gap:
+            raise invalid("epsilon", f"must be greater than 0 and below the first model's error, {gap:g}", self.epsilon)
 
 
 def forecast(
@@ -166,6 +171,7 @@ def forecast(
     steps: int | None = None,
     late: LateWork = "preempt",
     accuracy: Accuracy | None = None,
+    trace_errors: TraceErrors | None = None,
 ) -> Forecast:
     """Forecast one setting by simulation.
 
@@ -179,6 +185,7 @@ def forecast(
             codes that are not made of replicas); 60,000 arrivals, from 256 to 2,048 steps, with `late="carry"`.
         late: what a worker does with old work when the next order is given.
         accuracy: target and assumptions on the data if there is no `target`; by default `Accuracy()`.
+        trace_errors: those of the delays, if they are shared with other settings; made if None.
 
     Raises:
         InvalidArgument: if the setting is not valid, or uses late messages.
@@ -218,7 +225,7 @@ def forecast(
         exact = lemma1(target.constants).steps_to(target.epsilon)
         found = found.asked(of, exact)
         found = replace(found, floor=found.floor * target.constants.gap, bound=bound.steps_to(target.epsilon))
-    of_trace = trace_error(scheme, delays, seconds_per_task)
+    of_trace = (trace_errors or TraceErrors(delays)).of(scheme, seconds_per_task)
     if of_trace is not None and math.isfinite(found.error):
         chance = float(result.seconds.std(ddof=1)) / math.sqrt(len(result.seconds))
         found = replace(found, error=max(found.error, math.hypot(chance, of_trace * result.seconds_per_step)))

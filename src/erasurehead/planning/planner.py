@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
+from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork, check_late
 from erasurehead.errors import InvalidArgument, check_count, invalid
@@ -14,6 +17,7 @@ from erasurehead.planning.accuracy import Accuracy
 from erasurehead.planning.common_draws import corrected
 from erasurehead.planning.forecasts import Forecast, Target, forecast, mean_error, ratio
 from erasurehead.planning.settings import default_settings
+from erasurehead.planning.trace_errors import TraceErrors
 
 _LOOKED_AT = 256  # steps that are checked for any delay greater than 0
 _UNCODED = ("uncoded()", "uncoded")
@@ -216,12 +220,13 @@ def plan(
     for text in (uncoded, current):
         if text is not None and text not in texts:
             texts.append(text)
-    if not seconds_per_task and not delays.rows(0, _LOOKED_AT, n_workers).any():
+    if not seconds_per_task and _is_timeless(delays.rows(0, _LOOKED_AT, n_workers)):
         raise _timeless(delays)  # checked first, as otherwise all messages would tie
     accuracy = accuracy or Accuracy()
     known: dict[str, Forecast] = {}
+    errors = TraceErrors(delays)
     for text in texts:
-        known[text] = forecast(text, n_workers, delays, seconds_per_task, target, steps, late, accuracy)
+        known[text] = forecast(text, n_workers, delays, seconds_per_task, target, steps, late, accuracy, errors)
         if progress is not None:
             progress(len(known), len(texts))
     known = dict(zip(known, corrected(list(known.values()), delays, late), strict=True))
@@ -238,6 +243,12 @@ def plan(
         known[current] if current else None,
         accuracy,
     )
+
+
+def _is_timeless(rows: Array) -> bool:
+    """Return whether whoever answers does so at once."""
+    answered = rows[np.isfinite(rows)]
+    return len(answered) > 0 and not answered.any()
 
 
 def _timeless(delays: Delays) -> InvalidArgument:

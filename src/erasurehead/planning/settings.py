@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
+from erasurehead.delays.base import Delays
 from erasurehead.errors import check_count
 from erasurehead.schemes.named import adaptive
 
 _LOADS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20)
 _SHARES = (0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+_SEVERAL_MESSAGES = 5  # largest load for which a message per task is tried: there are as many times more messages
 _CYCLIC_WORKERS = 100  # largest number of workers for which decoding cyclic codes is fast enough to try them
 
 
@@ -35,7 +39,7 @@ def default_settings(n_workers: int, max_load: int = 10) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def adaptive_settings(n_workers: int, max_load: int = 10) -> tuple[str, ...]:
+def adaptive_settings(n_workers: int, max_load: int = 10, delays: Delays | None = None) -> tuple[str, ...]:
     """Return `adaptive`, the default of `erasurehead train`, with every load worth trying.
 
     Loads that give the same groups of workers, such as 6 and 8 with 12 workers, are listed once. These settings use
@@ -43,6 +47,7 @@ def adaptive_settings(n_workers: int, max_load: int = 10) -> tuple[str, ...]:
 
     Arguments:
         n_workers, max_load: as in `default_settings`.
+        delays: if they grow with the work of a message, a message per task is tried as well.
     """
     check_count("n_workers", n_workers)
     check_count("max_load", max_load)
@@ -50,7 +55,16 @@ def adaptive_settings(n_workers: int, max_load: int = 10) -> tuple[str, ...]:
     for load in (1, *_LOADS):
         if load <= min(max_load, n_workers):
             by_load.setdefault(adaptive(n_workers, load).code.load, _adaptive(load))
-    return tuple(by_load.values())
+    if delays is None or not _grow_with_load(delays, n_workers):
+        return tuple(by_load.values())
+    loads = [load for load in _LOADS if load <= min(max_load, n_workers, _SEVERAL_MESSAGES)]
+    return *by_load.values(), *(f"adaptive(load={load}, multi_message=True)" for load in loads)
+
+
+def _grow_with_load(delays: Delays, n_workers: int) -> bool:
+    """Return whether a message that combines more tasks is later, by the first steps."""
+    one, two = (delays.rows(0, 32, n_workers, work=work) for work in (1.0, 2.0))
+    return bool(np.any(two > one))
 
 
 def usual_setting(n_workers: int) -> str:

@@ -97,13 +97,7 @@ def simulate(
             learns from earlier steps or uses late messages, or the delays follow the clock: see
             `simulate_with_memory`.
     """
-    check_count("steps", steps)
-    rule.check(decoder)
-    hint = "use simulate_with_memory, which simulates one step after the other"
-    if rule.remembers:
-        raise invalid("rule", "must be one for which steps do not depend on each other", str(rule), hint)
-    if delays.follows_clock:
-        raise invalid("delays", "must be drawn once a step, not along the clock", str(delays), hint)
+    _check(decoder, rule, delays, steps)
     seconds = np.empty(steps)
     residual = np.full(steps, np.nan)
     arrived, messages = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.int64)
@@ -144,7 +138,21 @@ def stop_times(
     Arguments:
         decoder, rule, delays, steps, seconds_per_task, first_step, block: as in `simulate`.
     """
-    return simulate(decoder, rule, delays, steps, seconds_per_task, first_step, block, residuals=False).seconds
+    _check(decoder, rule, delays, steps)
+    seconds = np.empty(steps)
+    for low, times in _blocks(Arrivals(decoder.code, delays, seconds_per_task), first_step, steps, block):
+        seconds[low : low + len(times)] = rule.stop_times(times, decoder)
+    return seconds
+
+
+def _check(decoder: Decoder, rule: WaitRule, delays: Delays, steps: int) -> None:
+    check_count("steps", steps)
+    rule.check(decoder)
+    hint = "use simulate_with_memory, which simulates one step after the other"
+    if rule.remembers:
+        raise invalid("rule", "must be one for which steps do not depend on each other", str(rule), hint)
+    if delays.follows_clock:
+        raise invalid("delays", "must be drawn once a step, not along the clock", str(delays), hint)
 
 
 def residuals_at(decoder: Decoder, times: Array, stop: Array) -> Array:

@@ -167,27 +167,65 @@ def pattern_block(matrix: SparseMatrix) -> PatternBlock:
     """
     n_rows, n_columns = matrix.shape
     by_column = matrix.tocsc()
-    edges: IntArray = by_column.indptr.astype(np.int64)
-    counts = np.diff(edges)
-    heads = edges[:-1][counts > 0]
+    counts = np.diff(by_column.indptr)
+    heads = by_column.indptr[:-1][counts > 0]
     first = np.full(n_columns, n_rows, dtype=np.uint16)
     first[counts > 0] = by_column.indices[heads]
-    rows = np.delete(by_column.indices, heads).astype(np.uint16)
-    columns = np.repeat(np.arange(n_columns, dtype=np.uint32), np.maximum(counts - 1, 0))
-    n_bands = -(-n_rows // _BAND)
-    banded = (n_bands > 1) & (counts > _WORTH * n_bands)
-    bands = np.where(banded[columns], 1 + rows // _BAND, 0)
-    starts = _changes(columns, bands)
+    further = np.ones(len(by_column.indices), dtype=bool)
+    further[heads] = False
+    rows = by_column.indices.astype(np.uint16)[np.flatnonzero(further)]
+    columns, starts, bands = _stretches(counts - 1, rows, -(-n_rows // _BAND))
     lengths = np.diff(starts, append=len(rows))
-    order = np.lexsort((lengths, bands[starts]))
+    order = _order(bands, lengths)
     starts, lengths = starts[order], lengths[order]
-    runs = _changes(lengths, bands[starts])
+    runs = _changes(lengths, bands[order])
     widths = np.diff(runs, append=len(lengths))
-    # The entries in their new order: each stretch's range, one after the other.
-    entries = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(rows))
     return PatternBlock(
-        n_rows, first, np.stack([lengths[runs], widths], axis=1).astype(np.uint64), columns[starts], rows[entries]
+        n_rows,
+        first,
+        np.stack([lengths[runs], widths], axis=1).astype(np.uint64),
+        columns[order].astype(np.uint32),
+        rows[_ranges(starts, lengths)],
     )
+
+
+def _stretches(counts: IntArray, rows: NDArray[np.uint16], n_bands: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Return each stretch's column, its first entry, and its band of rows: 0 where a column is not cut into bands.
+
+    Arguments:
+        counts: how many further entries each column has; less than 1 for none.
+        rows: their rows, column by column, ascending in each.
+        n_bands: number of bands of rows.
+    """
+    columns = np.flatnonzero(counts > 0)
+    lengths = counts[columns]
+    starts: IntArray = np.cumsum(lengths) - lengths
+    cut = (n_bands > 1) & (lengths >= _WORTH * n_bands)
+    if not cut.any():
+        return columns, starts, np.zeros(len(columns), dtype=np.int64)
+    entries = _ranges(starts[cut], lengths[cut])
+    within, of = 1 + rows[entries] // np.uint16(_BAND), np.repeat(np.arange(np.count_nonzero(cut)), lengths[cut])
+    begins = _changes(of, within)
+    few = np.flatnonzero(~cut)
+    columns = np.concatenate([columns[few], columns[cut][of[begins]]])
+    starts = np.concatenate([starts[few], entries[begins]])
+    bands = np.zeros(len(columns), dtype=np.int64)
+    bands[len(few) :] = within[begins]
+    order = np.argsort(starts, kind="stable")  # which is quick where most are in order
+    return columns[order], starts[order], bands[order]
+
+
+def _order(bands: IntArray, lengths: IntArray) -> IntArray:
+    """Return the order of stretches by band, then by length, otherwise as they are."""
+    keys = bands * (lengths.max(initial=0) + 1) + lengths
+    # Numbers of 16 bits, which suffice for nearly all blocks, are sorted many times as fast.
+    return np.argsort(keys.astype(np.min_scalar_type(keys.max(initial=0))), kind="stable")
+
+
+def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
+    """Return the numbers of ranges, one range after the other."""
+    shifts: IntArray = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    return shifts + np.arange(len(shifts))
 
 
 def _changes(*keys: NDArray[np.integer]) -> IntArray:

@@ -55,10 +55,11 @@ def load_with(preload: Sequence[str]) -> None:
 
 
 class _Progress:
-    """What numpy has computed in this process, in elements, and how much is enough."""
+    """What numpy has computed in this process, in elements, how much is enough, and the module that is loaded then."""
 
     computed = 0
     enough: float = _ENOUGH
+    code: Any = None
 
 
 def numpy_alone() -> None:
@@ -71,11 +72,13 @@ def _machine_code(size: int) -> Any:
 
     Processes that are not workers of a real engine load machine code once it is worth it.
     """
-    if _MACHINE_CODE not in sys.modules:
-        _Progress.computed += size + _EACH
-        if _Progress.computed < _Progress.enough:
-            return None
-    return import_module(_MACHINE_CODE)  # waits if another thread is still importing it
+    if _Progress.code is None:
+        if _MACHINE_CODE not in sys.modules:
+            _Progress.computed += size + _EACH
+            if _Progress.computed < _Progress.enough:
+                return None
+        _Progress.code = import_module(_MACHINE_CODE)  # waits if another thread is still importing it
+    return _Progress.code
 
 
 def pattern_product(

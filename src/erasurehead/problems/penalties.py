@@ -60,7 +60,8 @@ class Penalty(ABC):
     def steepest(self, x: Array, slope: Array) -> Array | None:
         """Return the shortest subgradient of the objective: the direction of steepest ascent, 0 only at a minimum.
 
-        By default the slope itself if there is no sharp part; None if the sharp part does not define it.
+        By default the slope itself if there is no sharp part; None if the sharp part does not define it. It is taken to
+        be linear, parameter by parameter, where no parameter changes its sign: by l1 and its like.
 
         Arguments:
             x: the model, shape (n_parameters,).

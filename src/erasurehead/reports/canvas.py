@@ -262,7 +262,7 @@ def named_bars(axes: Axes, names: Sequence[str], values: Sequence[float], colour
         axes.annotate(f"{value:.3g} {unit}", (value, float(position)), (4, 0), textcoords="offset points", va="center")
     axes.set_yticks([])
     axes.set_ylim(len(values) - 0.5, -0.75)
-    axes.set_xlim(0.0, 1.35 * max(values))
+    axes.set_xlim(0.0, 1.35 * max(values) or 1.0)
 
 
 def save(figure: Figure, folder: Path, name: str, formats: Sequence[str], access: Access | None = None) -> list[Path]:

@@ -7,6 +7,7 @@ from erasurehead.schemes.aggregation import LateMessage as LateMessage
 from erasurehead.schemes.aggregation import Plain as Plain
 from erasurehead.schemes.aggregation import Vectors as Vectors
 from erasurehead.schemes.asynchronous import Asynchronous as Asynchronous
+from erasurehead.schemes.incremental import IncrementalAggregated as IncrementalAggregated
 from erasurehead.schemes.named import Scheme as Scheme
 from erasurehead.schemes.named import adaptive as adaptive
 from erasurehead.schemes.named import asynchronous as asynchronous
@@ -14,6 +15,7 @@ from erasurehead.schemes.named import custom as custom
 from erasurehead.schemes.named import erasurehead as erasurehead
 from erasurehead.schemes.named import exact as exact
 from erasurehead.schemes.named import ignore_stragglers as ignore_stragglers
+from erasurehead.schemes.named import piag as piag
 from erasurehead.schemes.named import rennala as rennala
 from erasurehead.schemes.named import ringmaster as ringmaster
 from erasurehead.schemes.named import uncoded as uncoded

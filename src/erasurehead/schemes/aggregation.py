@@ -89,6 +89,12 @@ class Aggregation(ABC):
         return 1.0
 
     @property
+    def tasks_counted(self) -> Sequence[int] | None:
+        """The tasks that the last estimate counts, ascending, where it remembers some of which no message came; None
+        if they are those of the messages that were used."""
+        return None
+
+    @property
     def remembers(self) -> bool:
         """Whether it keeps anything from one step to the next; all messages are then checked before it sees them."""
         return self.wants_late or type(self).begin is not Aggregation.begin

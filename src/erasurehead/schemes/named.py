@@ -16,6 +16,7 @@ from erasurehead.problems.base import CURVATURE, EARLY
 from erasurehead.schemes import wait_rules
 from erasurehead.schemes.aggregation import Aggregation, ByExpectation, Plain, rescaling
 from erasurehead.schemes.asynchronous import GREATEST_AGE, Asynchronous
+from erasurehead.schemes.incremental import IncrementalAggregated
 from erasurehead.schemes.wait_rules.base import WaitRule, carry_over, scaled_count
 
 
@@ -234,7 +235,9 @@ def asynchronous(
     return replace(scheme, late="carry")
 
 
-def adaptive(n_workers: int, load: int | None = None, n_tasks: int | None = None) -> Scheme:
+def adaptive(
+    n_workers: int, load: int | None = None, n_tasks: int | None = None, multi_message: bool = False
+) -> Scheme:
     """Return the scheme of `optimizers.QuasiNewton`: few arrivals first, then whole gradients from the fastest workers.
 
     Steps wait until the full gradient can be decoded, as a method that converges to the optimum and judges its own
@@ -245,9 +248,14 @@ def adaptive(n_workers: int, load: int | None = None, n_tasks: int | None = None
         n_workers: number of workers.
         load: tasks per worker; by default 3, or `n_workers` if there are fewer workers than that.
         n_tasks: number of tasks; by default one per worker.
+        multi_message: whether workers send the gradient of each task as soon as it is finished
+            (`codes.multi_message`), rather than the sum of all their tasks at the end. The work of stragglers then
+            counts as far as it has come, and an early step costs one task. It pays if delays grow with the load, and
+            costs if each message has a delay of its own, as there are `load` times as many.
     """
     load = min(_LOAD, n_workers) if load is None else load
-    code = codes.fractional_repetition(n_workers, load, n_tasks)
+    make = codes.multi_message if multi_message else codes.fractional_repetition
+    code = make(n_workers, load, n_tasks)
     return _with_early(custom(code, wait_rules.decodable(), name="adaptive"))
 
 
@@ -267,6 +275,57 @@ class _EarlyAgain:
 
     def __call__(self, n_workers: int, held: Sequence[int] | None) -> Scheme:
         return _with_early(self.again(n_workers, held))
+
+
+def piag(
+    n_workers: int,
+    wait_for: int = 1,
+    load: int = 1,
+    n_tasks: int | None = None,
+    max_age: int | None = None,
+    adaptive: bool = True,
+) -> Scheme:
+    """Return training with a memory of late results: PIAG, the proximal incremental aggregated gradient method.
+
+    The first step waits until every task has been heard of. From then on a step is taken as soon as a few messages have
+    come, be they late or not; tasks of which none has come count with their last known gradient. Nothing is ever left
+    out, so that the method converges to the optimum where tasks differ and some workers are slow for good; how fast it
+    does is limited by the oldest gradient: see `IncrementalAggregated`. Where late work is dropped, it is the same with
+    the messages that come in time (as SAG with tasks for samples).
+
+    Arguments:
+        n_workers: number of workers.
+        wait_for: messages of any age per step, at least 1.
+        load: tasks per worker; with more than one, the fastest worker that holds a task speaks for it, and gradients
+            are younger.
+        n_tasks: number of tasks; by default one per worker.
+        max_age: the greatest age of a remembered gradient, in steps, at least 1; older ones are waited for. By default
+            twice the number of workers. Without a limit, a worker that is never among the first would never be heard
+            again where late work is dropped.
+        adaptive: whether steps are shortened by the age of the oldest gradient, so that one step size suits all delays.
+    """
+    code = codes.fractional_repetition(n_workers, load, n_tasks)
+    wait_for = check_count("wait_for", wait_for, 1, n_workers)
+    most = 2 * n_workers if max_age is None else check_count("max_age", max_age)
+    rule = wait_rules.arrivals(wait_for) & wait_rules.heard() & wait_rules.aged(most)
+    return _piag(code, rule, adaptive)
+
+
+def _piag(code: GradientCode, rule: WaitRule, adaptive: bool) -> Scheme:
+    scheme = custom(code, rule, IncrementalAggregated(code, adaptive), "piag")
+    return replace(scheme, reform=_PiagAgain(code, rule, adaptive))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _PiagAgain:
+    code: GradientCode
+    rule: WaitRule
+    adaptive: bool
+
+    def __call__(self, n_workers: int, held: Sequence[int] | None) -> Scheme:
+        rule = self.rule.for_workers(self.code.n_workers, n_workers)
+        return _piag(resized(self.code, n_workers, held), rule, self.adaptive)
 
 
 def ringmaster(n_workers: int, threshold: int, n_tasks: int | None = None) -> Scheme:

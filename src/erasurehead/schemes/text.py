@@ -27,7 +27,7 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
 
     Arguments:
         text: `adaptive()`, `uncoded()`, `ignore_stragglers(wait_for=20)`, `exact(load=3)`,
-            `exact(load=3, code='cyclic')`, `erasurehead(load=3, wait_for=11)`, `asynchronous()`,
+            `exact(load=3, code='cyclic')`, `erasurehead(load=3, wait_for=11)`, `piag()`, `asynchronous()`,
             `ringmaster(threshold=30)`, `rennala(batch=5)`, each with the arguments of `erasurehead.schemes`; or
             `custom(code='...', wait='...', rescale='none')` of any code and wait rule. A bare name is a call without
             arguments.
@@ -45,6 +45,7 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
         "ignore_stragglers": partial(schemes.ignore_stragglers, n_workers),
         "exact": partial(schemes.exact, n_workers),
         "erasurehead": partial(schemes.erasurehead, n_workers),
+        "piag": partial(schemes.piag, n_workers),
         "asynchronous": partial(schemes.asynchronous, n_workers),
         "ringmaster": partial(schemes.ringmaster, n_workers),
         "rennala": partial(schemes.rennala, n_workers),
@@ -60,6 +61,15 @@ def is_adaptive(text: str) -> bool:
     (True, False)
     """
     return text.strip().partition("(")[0].strip() == "adaptive"
+
+
+def takes_old_gradients(text: str) -> bool:
+    """Return whether a text stands for a scheme whose steps use gradients of earlier models.
+
+    >>> takes_old_gradients("piag(load=2)"), takes_old_gradients("uncoded()")
+    (True, False)
+    """
+    return text.strip().partition("(")[0].strip() in ("asynchronous", "piag", "ringmaster")
 
 
 def parse_rate(rate: float | str) -> Schedule:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from erasurehead.training.callbacks import Callback as Callback
     from erasurehead.training.loop import train as train
     from erasurehead.training.notices import Notice as Notice
+    from erasurehead.training.optimum import Optimum as Optimum
+    from erasurehead.training.optimum import find_optimum as find_optimum
     from erasurehead.training.result import Evaluation as Evaluation
     from erasurehead.training.result import Resumption as Resumption
     from erasurehead.training.result import Run as Run
@@ -24,9 +26,11 @@ __getattr__, __dir__ = lazy_names(
         "Callback": "callbacks",
         "Evaluation": "result",
         "Notice": "notices",
+        "Optimum": "optimum",
         "Resumption": "result",
         "Run": "result",
         "StepRow": "rows",
+        "find_optimum": "optimum",
         "train": "loop",
     },
 )

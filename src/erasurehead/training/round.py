@@ -129,11 +129,12 @@ class RoundRunner:
         rows = current.rows(set(found.decoding.used.tolist()))
         self.log.end_round(current)
         self._seconds += time.perf_counter() - real
-        share = 1.0 if estimate is None else assignment.scheme.aggregation.share
+        aggregation = assignment.scheme.aggregation
+        share, counted = (1.0, None) if estimate is None else (aggregation.share, aggregation.tasks_counted)
         return RoundResult(
             estimate, found.decoding, current.view, assignment, current.begin, current.view.elapsed, rows, received,
             current.lost, tuple(current.late_rows), tuple(found.used_late), share, found.overflowed, curvature,
-            found.parts,
+            found.parts, counted,
         )  # fmt: skip
 
     def _until_estimated(self, current: Round, tried: bool) -> _Estimated:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,8 @@ class RoundResult:
         lost: tasks that no living worker holds and that the estimate leaves out, ascending.
         overflowed: whether there is no estimate because vectors were not finite at a point that was only tried.
         parts: what each message says of its own tasks, for orders of kind `"early"`; empty where tasks are lost.
+        counted: the tasks that the estimate counts, where the aggregation remembers some of which no message came; None
+            if they are those of the messages that were used.
     """
 
     estimate: Array | None
@@ -62,6 +64,7 @@ class RoundResult:
     overflowed: bool = False
     curvature: Array | None = None
     parts: tuple[PartialGradient, ...] = ()
+    counted: Sequence[int] | None = None
 
     @property
     def exact(self) -> bool:
@@ -72,6 +75,8 @@ class RoundResult:
     @property
     def coverage(self) -> float:
         """Fraction of the full gradient that is counted; with late work, fraction of the tasks that are counted."""
+        if self.counted is not None:
+            return len(self.counted) / self.assignment.code.n_tasks
         kept = 1.0 - len(self.lost) / self.assignment.code.n_tasks
         if self.used_late:
             code = self.assignment.code

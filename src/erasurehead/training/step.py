@@ -172,7 +172,7 @@ class StepRunner:
         """Count a step's tasks; return those that are newly found to be neglected."""
         if order.kind == EARLY:
             return []  # few are meant to be counted
-        self._counting.add(result.decoding, result.lost, result.used_late)
+        self._counting.add(result.decoding, result.lost, result.used_late, result.counted)
         if neglected := self._counting.found():
             self._notice_neglected("", self._counting.neglected(neglected))
         return neglected

@@ -55,23 +55,33 @@ class Counting:
         self._steps = 0
         self._tell_at = WINDOW
 
-    def add(self, decoding: Decoding, lost: Sequence[int] = (), late: Sequence[int] = ()) -> None:
+    def add(
+        self,
+        decoding: Decoding,
+        lost: Sequence[int] = (),
+        late: Sequence[int] = (),
+        counted: Sequence[int] | None = None,
+    ) -> None:
         """Record a step.
 
         Arguments:
             decoding: the decoding, over the tasks that are not lost.
             lost: tasks that the decoding's code leaves out.
             late: rows of messages of earlier rounds that were also used; their tasks count like any.
+            counted: the tasks that the estimate counts, where that is known otherwise; the others are not read then.
         """
         row = self._recent[self._steps % WINDOW]
-        if lost:
+        if counted is not None:
+            row[:] = 0.0
+            row[list(counted)] = 1.0
+        elif lost:
             row[:] = 0.0
             kept = np.ones(len(row), dtype=bool)
             kept[list(lost)] = False
             row[kept] = _counted(decoding)
         else:
             row[:] = _counted(decoding)
-        for message in () if lost else late:
+        for message in () if lost or counted is not None else late:
             row[decoding.code.tasks_of_message(message)] = 1.0
         np.logical_or(self._ever, row > 0.0, out=self._ever)
         self._steps += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasurehead._internal.storage import Folder, is_name
+from erasurehead._internal.storage.sealed import sealed
 from erasurehead.datasets.sharded import ShardFolder
 from erasurehead.datasets.sharded.folder import read_checked
-from erasurehead.datasets.sharded.manifest import StoredFile
+from erasurehead.datasets.sharded.manifest import FORMAT, KEY, VERSION, StoredFile
 from erasurehead.errors import DataError
 
 HOSTILE: tuple[Any, ...] = (
@@ -51,13 +51,13 @@ def test_a_manifest_of_shards_names_files_of_its_folder(tmp_path: Path, which: s
     entry = {"name": name, "bytes": 3, "sha256": "0" * 64, "rows": 1}
     good = {**entry, "name": "file"}
     manifest: dict[str, Any] = {
-        "format": "erasurehead-shards", "version": 1, "name": "x", "task": "logistic", "classes": 2, "form": "sparse",
-        "columns": 3, "origin": {"file": "x", "bytes": 1, "rows": 1, "test_fraction": 0.0, "seed": 0}, "notes": [],
+        "name": "x", "task": "logistic", "classes": 2, "form": "sparse", "columns": 3,
+        "origin": {"file": "x", "bytes": 1, "rows": 1, "test_fraction": 0.0, "seed": 0}, "notes": [],
         "encoding": good, "supports": good, "test": good, "tasks": [good],
     }  # fmt: skip
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "manifest.json").write_bytes(sealed(FORMAT, VERSION, KEY, manifest))
     assert ShardFolder.open(tmp_path).manifest.n_tasks == 1
     manifest[which] = [entry] if which == "tasks" else entry
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "manifest.json").write_bytes(sealed(FORMAT, VERSION, KEY, manifest))
     with pytest.raises(DataError, match="is not the name of a file in the folder"):
         ShardFolder.open(tmp_path)

@@ -91,6 +91,40 @@ def test_workers_that_are_gone_are_not_waited_for() -> None:
     assert rule.verdict(view) is Verdict.STOP
 
 
+def test_with_a_message_per_task_each_message_is_an_arrival() -> None:
+    code = codes.multi_message(6, load=2)
+    rule, view = wait_rules.early(), View(make_decoder(code), note={"arrivals": 3})
+    for message in (0, 2):  # the first messages of two workers
+        view.add(message)
+        assert rule.verdict(view) is Verdict.WAIT
+    view.add(1)
+    assert rule.verdict(view) is Verdict.STOP
+    times = np.array([[0.3, 0.9, 0.2, 0.5, 0.4, 0.8, 0.6, 0.7, 1.0, 1.1, 1.2, 1.3]])
+    assert rule.stop_times(times, make_decoder(code)).tolist() == [0.2]
+    view = View(make_decoder(code), able=[0, 1], note={"arrivals": 9})  # nobody holds tasks 3 to 5 any more
+    assert view.pending.tolist() == [0, 1, 2, 3]
+
+
+def test_a_probe_expects_workers_to_send_their_messages_one_after_the_other() -> None:
+    """Each worker has three messages: after the first of all, thirty are at risk, and not ninety."""
+    soon = 0
+    for seed in range(100):
+        times = np.random.default_rng(seed).exponential(0.5, (WORKERS, LOAD)).cumsum(axis=1).ravel()
+        code = codes.multi_message(WORKERS, LOAD)
+        rule, view = wait_rules.early(), View(make_decoder(code), note={"arrivals": 1, "probing": True})
+        for message in np.argsort(times):
+            if (wake := rule.wake(view)) is not None and wake < times[message]:
+                view.elapsed = wake
+                if rule.verdict(view) is Verdict.STOP:
+                    break
+            view.elapsed = float(times[message])
+            view.add(int(message))
+            if rule.verdict(view) is Verdict.STOP:
+                break
+        soon += view.elapsed < 0.5
+    assert soon > 70
+
+
 def test_codes_whose_groups_are_no_replicas_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="equal messages"):
         wait_rules.early().check(make_decoder(codes.cyclic_mds(7, stragglers=2)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,3 +34,17 @@ def test_the_first_of_each_group_and_the_last_of_those(
     assert (last == expected.max(axis=1)).all()
     assert not np.shares_memory(last, given_as)
     assert (given_as == before).all()
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize(("rounds", "n_groups"), [(1024, 10), (1100, 7), (2000, 1)])
+def test_many_rounds_of_few_workers_are_compared_by_machine_code(rounds: int, n_groups: int, replicas: int) -> None:
+    rng = np.random.default_rng(replicas)
+    times = rng.exponential(size=(rounds, n_groups * replicas))
+    times[rng.random(times.shape) < 0.1] = np.inf
+    before = times.copy()
+    groups = ReplicaGroups(fractional_repetition(n_groups * replicas, replicas))
+    expected = times.reshape(rounds, n_groups, replicas).min(axis=2)
+    assert (groups.earliest(times) == expected).all()
+    assert (groups.complete(groups.earliest(times)) == expected.max(axis=1)).all()
+    assert (times == before).all()

@@ -66,8 +66,8 @@ class DynamicPeer(LocalPeer):
 
     checkpointed = (
         "offers", "open_links", "threshold", "before", "declared", "taking_part", "took", "links", "degrees", "early",
-        "told", "hops", "best", "paces", "reports", "reported", "asked", "epochs", "newest", "at", "decided", "epoch",
-        "held",
+        "told", "hops", "best", "paces", "reports", "reported", "asked", "epochs", "newest", "at", "decided",
+        "epoch_start", "held",
     )  # fmt: skip
 
     def __init__(self, setup: Setup) -> None:
@@ -85,7 +85,7 @@ class DynamicPeer(LocalPeer):
         self.early: dict[tuple[int, float], int] = {}  # commitments to thresholds that were not heard of yet: rounds
         self.newest: tuple[Any, ...] = ()  # round and data of the last one
         self.decided = 0  # how many thresholds of this view it has taken
-        self.epoch = 0  # how many it had taken when the epoch began
+        self.epoch_start = 0  # how many it had taken when the epoch began
         self.held: tuple[tuple[int, str, int, tuple[Any, ...]], ...] = ()  # messages of numbers that are still to come
         self.told = False
         self.hops = 0
@@ -108,7 +108,7 @@ class DynamicPeer(LocalPeer):
 
     def _begin_epoch(self) -> None:
         self._grow()
-        self.open_links, self.epoch = self.tree_links, self.decided
+        self.open_links, self.epoch_start = self.tree_links, self.decided
         self.reports, self.reported, self.asked = {}, frozenset(), False
 
     def restore(self, state: Mapping[str, Any], port: Port) -> None:
@@ -308,7 +308,7 @@ class DynamicPeer(LocalPeer):
         if self.asked and self.parent is not None and self.reported >= set(self.children):
             self.asked = False
             paces = tuple(sorted({**self.reports, self.peer: self.pace()}.items()))
-            self.port.send(self.parent, Message("report", self.round, (paces, self.epoch, _tag(self))))
+            self.port.send(self.parent, Message("report", self.round, (paces, self.epoch_start, _tag(self))))
 
     def _on_report(self, sender: int, message: Message) -> None:
         paces, epoch, tag = message.data
@@ -316,7 +316,7 @@ class DynamicPeer(LocalPeer):
             return
         if epoch > self.decided:
             self._hold(sender, message)
-        elif epoch == self.epoch:
+        elif epoch == self.epoch_start:
             self.reports |= dict(paces)
             self.reported |= {sender}
             self._report()

@@ -1,12 +1,12 @@
 """The manifest of a folder of shards: what the shards are, where their rows came from, and the checksum of every file.
 
-It is JSON, and written last; it tells the shape of the data, the tasks and their files without reading any of them.
+It is JSON with a checksum of itself, and written last; it tells the shape of the data, the tasks and their files
+without reading any of them.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from erasurehead._internal.storage import Folder, is_name
+from erasurehead._internal.storage.sealed import NOT_SEALED, sealed, unsealed, why
 from erasurehead.datasets.encoded import TASKS, Task
 from erasurehead.errors import DataError
 
 MANIFEST = "manifest.json"
-FORMAT = "erasurehead-shards"
-VERSION = 1
+FORMAT, VERSION, KEY = "erasurehead-shards", 2, "shards"
 
 Form: TypeAlias = Literal["dense", "sparse", "pattern"]
 """How rows are stored: all numbers; the nonzero numbers, with their columns; or only the columns of ones."""
@@ -116,8 +116,8 @@ class Manifest:
 
     @cached_property
     def text(self) -> str:
-        """The manifest as JSON."""
-        return json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)}, indent=1) + "\n"
+        """The manifest as JSON, with its own checksum."""
+        return sealed(FORMAT, VERSION, KEY, asdict(self)).decode()
 
     @property
     def fingerprint(self) -> str:
@@ -129,22 +129,21 @@ def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a folder.
 
     Raises:
-        DataError: if it is missing, or not one that `shard` wrote.
+        DataError: if it is missing, or not as `shard` wrote it.
     """
     path = folder / MANIFEST
     try:
         with Folder.open(folder) as opened:
-            data = json.loads(opened.read(MANIFEST))
-        if data["format"] != FORMAT or data["version"] != VERSION:
-            said = f"{data['format']} of version {data['version']}"
-            raise DataError(f"{path} must be {FORMAT} of version {VERSION}, but it is {said}.")
-        return _manifest(data)
+            return _manifest(unsealed(opened.read(MANIFEST), FORMAT, VERSION, KEY, path))
+    except DataError:
+        raise
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}; is {folder} a folder of shards?") from None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{path} is not a manifest of shards ({type(error).__name__}: {error}).") from None
+    except NOT_SEALED as error:
+        raise DataError(
+            f"{path} is damaged, was edited, or is not a manifest of shards ({why(error)}); copy it again, or shard "
+            "the data again."
+        ) from None
 
 
 def _manifest(data: Mapping[str, Any]) -> Manifest:

@@ -77,6 +77,7 @@ class FailureDetector:
         if late not in ("preempt", "carry"):
             raise invalid("late", "must be 'preempt' or 'carry'", late)
         self.floor, self.chance, self.after = float(floor), chance, after
+        self._suspicion_hazard = -math.log(chance)  # the hazard of a silence after which a worker is suspected
         self.late: LateWork = late
         self.least = check_count("least", least, at_least=20)
         window = check_count("window", window, at_least=self.least)
@@ -211,7 +212,7 @@ class FailureDetector:
 
     def usual(self) -> float | None:
         """Return the seconds within which an answer comes in all but `chance` of the cases; None if unknown."""
-        return None if self._law is None else self._law.seconds(-math.log(self.chance))
+        return None if self._law is None else self._law.seconds(self._suspicion_hazard)
 
     def state(self) -> dict[str, Tree]:
         """Return everything that `restore` needs to continue bit for bit."""
@@ -246,7 +247,7 @@ class FailureDetector:
             body, beyond = body + state.body, beyond + state.beyond
         state.answers = _DISCOUNT * state.answers + 1.0
         # An implausibly long silence says no more about a worker's speed than that it was late.
-        state.hazard = _DISCOUNT * state.hazard + min(law.hazard(body, beyond), -math.log(self.chance))
+        state.hazard = _DISCOUNT * state.hazard + min(law.hazard(body, beyond), self._suspicion_hazard)
 
     def _drop(self, worker: int, state: Silence, now: float) -> None:
         assert state.since is not None
@@ -293,7 +294,7 @@ class FailureDetector:
         if self._law is None:
             return math.inf
         slowness = max(1.0, (state.hazard + _PRIOR_ANSWERS) / (state.answers + _PRIOR_ANSWERS))
-        seconds = self._law.seconds(-math.log(self.chance) * slowness, state.body, state.beyond)
+        seconds = self._law.seconds(self._suspicion_hazard * slowness, state.body, state.beyond)
         return max(seconds, self.floor - state.silent, 0.0)
 
     def _reason(self, worker: int, state: Silence, now: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from erasurehead.datasets import NAMES
-from erasurehead.schemes.text import default_scheme, is_adaptive
+from erasurehead.schemes.text import default_scheme, is_adaptive, takes_old_gradients
 
 if TYPE_CHECKING:
     from erasurehead.runs.config.sections import Config, OptimizerSection
@@ -40,8 +40,11 @@ def chosen_optimizer(config: Config, scheme: str) -> OptimizerSection:
     section = config.optimizer
     if section.name is not None:
         return section
-    adaptive = config.run.preset is None and is_adaptive(scheme) and _finds_steps(config)
-    return section.model_copy(update={"name": "quasi_newton" if adaptive else "nesterov"})
+    if config.run.preset is None and is_adaptive(scheme) and _finds_steps(config):
+        name = "quasi_newton"
+    else:  # momentum adds up the error of old gradients
+        name = "gradient_descent" if takes_old_gradients(scheme) else "nesterov"
+    return section.model_copy(update={"name": name})
 
 
 def _finds_steps(config: Config) -> bool:

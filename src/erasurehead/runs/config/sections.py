@@ -157,9 +157,9 @@ class OptimizerSection(_Section):
 
     name: Literal["quasi_newton", "nesterov", "gradient_descent", "heavy_ball"] | None = _key(
         None,
-        "quasi_newton (the default with the scheme adaptive: it chooses its step sizes itself), nesterov (the "
-        "default with "
-        "other schemes: accelerated gradient descent as the published experiments have it), gradient_descent or "
+        "quasi_newton (the default with the scheme adaptive: it chooses its step sizes itself), gradient_descent (the "
+        "default with asynchronous, ringmaster and piag, as momentum adds up the error of old gradients), nesterov "
+        "(the default with other schemes: accelerated gradient descent as the published experiments have it) or "
         "heavy_ball.",
         option="--optimizer",
         metavar="NAME",

@@ -17,6 +17,7 @@ from erasurehead.schemes.wait_rules.deadline import Deadline as deadline
 from erasurehead.schemes.wait_rules.early import Early as early
 from erasurehead.schemes.wait_rules.lateness import Aged as aged
 from erasurehead.schemes.wait_rules.lateness import Arrivals as arrivals
+from erasurehead.schemes.wait_rules.lateness import Heard as heard
 from erasurehead.schemes.wait_rules.residual import Decodable as decodable
 from erasurehead.schemes.wait_rules.residual import ResidualBelow as residual_below
 from erasurehead.schemes.wait_rules.view import LateArrival, View
@@ -37,6 +38,7 @@ __all__ = [
     "early",
     "first",
     "fraction",
+    "heard",
     "parse",
     "residual_below",
 ]
@@ -47,8 +49,8 @@ def parse(text: str) -> WaitRule:
 
     Arguments:
         text: calls of `first(workers)`, `fraction(share)`, `decodable()`, `residual_below(tasks)`,
-            `deadline(seconds)`, `confirmed(copies)`, `arrivals(count)` and `aged(most)`, joined by `|` and `&` (which
-            binds tighter), with brackets.
+            `deadline(seconds)`, `confirmed(copies)`, `arrivals(count)`, `aged(most)` and `heard()`, joined by `|` and
+            `&` (which binds tighter), with brackets.
 
     Raises:
         InvalidArgument: the text is of another form, or a number in it is out of its range.
@@ -62,5 +64,6 @@ def parse(text: str) -> WaitRule:
         "confirmed": confirmed,
         "arrivals": arrivals,
         "aged": aged,
+        "heard": heard,
     }
     return read(text, "wait", WaitRule, makers, {"|": WaitRule.__or__, "&": WaitRule.__and__})

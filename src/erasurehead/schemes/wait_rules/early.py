@@ -12,7 +12,6 @@ from erasurehead._internal.arrays import Array, Tree
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import invalid
 from erasurehead.schemes.wait_rules.base import Verdict, WaitRule
-from erasurehead.schemes.wait_rules.counts import finish_times
 from erasurehead.schemes.wait_rules.residual import Decodable
 from erasurehead.schemes.wait_rules.selection import kth_smallest
 from erasurehead.schemes.wait_rules.view import View
@@ -53,7 +52,7 @@ class Early(WaitRule):
         if whole is not Verdict.WAIT:
             return whole
         wanted = int(view.note.get("arrivals", 1))
-        if view.finished < (wanted if view.whole else max(1, min(wanted, view.can_finish()))):
+        if len(view.arrived) < (wanted if view.whole else max(1, min(wanted, len(view.arrived) + len(view.pending)))):
             return Verdict.WAIT
         if not view.note.get("probing", False):
             if not self._still_pays(view.step):
@@ -78,8 +77,8 @@ class Early(WaitRule):
         return next((at for at in (_looks(first), _worthwhile(first)) if view.elapsed < at), None)
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
-        """Return when the first worker has answered, shape (rounds,): as for an order that asks for one arrival."""
-        return np.minimum(kth_smallest(finish_times(times, decoder.code), 1), _WHOLE.stop_times(times, decoder))
+        """Return when the first message has arrived, shape (rounds,): as for an order that asks for one arrival."""
+        return np.minimum(kth_smallest(times, 1), _WHOLE.stop_times(times, decoder))
 
     def check(self, decoder: Decoder) -> None:
         _WHOLE.check(decoder)
@@ -121,15 +120,17 @@ def _expected(view: View, first: float) -> float:
     groups = view.code.groups
     if groups is None:  # tasks are lost, and the shortened code has no groups
         return view.elapsed
-    open_ = view.pending
-    left = np.bincount(groups[open_], minlength=int(groups.max()) + 1)
-    left[groups[view.arrived]] = 0
-    sizes = left[left > 0]
-    # The time at risk: for each worker that is still out, the time since the first arrival.
-    at_risk = sum(came - first for came in view.came.values()) + len(open_) * (view.elapsed - first)
-    if not len(sizes) or not at_risk > 0.0:
+    owner, pending = view.code.owner, view.pending
+    missing = pending[~np.isin(groups[pending], groups[view.arrived])]
+    n_groups, n_workers = len(np.unique(groups[missing])), len(np.unique(owner[missing]))
+    # The time at risk: for each worker that is still at work, and until it was done, the time since the first arrival.
+    working = np.unique(owner[pending])
+    done = {int(owner[message]): came for message, came in view.came.items()}  # the last message of each
+    done = {worker: came for worker, came in done.items() if worker not in working}
+    at_risk = sum(came - first for came in done.values()) + len(working) * (view.elapsed - first)
+    if not n_groups or not at_risk > 0.0:
         return view.elapsed
     hazard = max(len(view.came) - 1, 0.5) / at_risk
     # The last of n alike groups comes after 1 + 1/2 + ... + 1/n times what one of them takes.
-    harmonic = float((1.0 / np.arange(1, len(sizes) + 1)).sum())
-    return view.elapsed + harmonic / (hazard * float(sizes.mean()))
+    harmonic = float((1.0 / np.arange(1, n_groups + 1)).sum())
+    return view.elapsed + harmonic / (hazard * (n_workers / n_groups))

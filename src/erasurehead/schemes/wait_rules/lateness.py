@@ -1,4 +1,4 @@
-"""Rules for training with late messages: `arrivals(count)` and `aged(most)`."""
+"""Rules for training with late messages: `arrivals(count)`, `aged(most)` and `heard()`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
@@ -78,10 +79,7 @@ class Aged(WaitRule):
         check_count("aged(most)", self.most, at_least=0)
 
     def verdict(self, view: View) -> Verdict:
-        old = np.flatnonzero(view.ages > self.most)
-        if not len(old):
-            return Verdict.STOP
-        return Verdict.WAIT if np.isin(old, _tasks_of(view.code, view.pending)).all() else Verdict.UNREACHABLE
+        return _until_none(view, view.ages > self.most)
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
         if self.most:  # until something is known of earlier steps
@@ -95,6 +93,35 @@ class Aged(WaitRule):
 
     def __str__(self) -> str:
         return f"aged({self.most})"
+
+
+@final
+@dataclass(frozen=True)
+class Heard(WaitRule):
+    """Keep waiting while nothing has ever arrived of some task: a memory is complete from the first step on.
+
+    For aggregations that remember, combined with a rule that stops early: `arrivals(1) & heard()`. Tasks that no living
+    worker holds are lost, and not waited for.
+    """
+
+    remembers = True
+
+    def verdict(self, view: View) -> Verdict:
+        return _until_none(view, view.ages > view.step)
+
+    def stop_times(self, times: Array, decoder: Decoder) -> Array:
+        return np.zeros(len(times))  # of any step but the first
+
+    def __str__(self) -> str:
+        return "heard()"
+
+
+def _until_none(view: View, wanted: NDArray[np.bool_]) -> Verdict:
+    """Return the verdict of a rule that waits as long as some tasks, told by a mask over all, are wanted."""
+    tasks = np.flatnonzero(wanted)
+    if not len(tasks):
+        return Verdict.STOP
+    return Verdict.WAIT if np.isin(tasks, _tasks_of(view.code, view.pending)).all() else Verdict.UNREACHABLE
 
 
 def _tasks_of(code: GradientCode, messages: IntArray) -> IntArray:

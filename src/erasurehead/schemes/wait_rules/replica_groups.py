@@ -11,7 +11,9 @@ from scipy import sparse
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
 
-_FEW = 64
+_FEW = 64  # columns up to which machine code is quicker than numpy
+_MANY = 1024  # rounds of few columns from which it is worth loading, as it then is to select from them
+_UNROLLED = 5  # replicas up to which it compares several groups with one instruction
 _CACHED = 1 << 16  # arrival times
 _DENSE = 1 << 16  # weights up to which a dense product is quicker than a sparse one
 
@@ -62,6 +64,12 @@ class ReplicaGroups:
         replicas = self._replicas
         if replicas == 1:
             return times
+        if replicas <= _UNROLLED and _machine_code(times):
+            from erasurehead.schemes.wait_rules.short_rows import least_of_neighbours
+
+            least = np.empty((len(times), self.n_groups))
+            least_of_neighbours(np.ascontiguousarray(times).reshape(-1), replicas, least.reshape(-1))
+            return least
         # One long row of groups, replica by replica, no longer than stays in cache: a few sweeps without a
         # loop over rounds, several times quicker than reduceat.
         flat, earliest = times.reshape(-1), np.empty(len(times) * self.n_groups)
@@ -75,6 +83,12 @@ class ReplicaGroups:
 
     def complete(self, earliest: Array) -> Array:
         """Return when the last group arrives, given `earliest`, shape (rounds,)."""
+        if _machine_code(earliest):
+            from erasurehead.schemes.wait_rules.short_rows import greatest
+
+            last = np.empty(len(earliest))
+            greatest(np.ascontiguousarray(earliest), last)
+            return last
         # Neighbours first, then column by column: numpy's reduction of short rows costs most of a microsecond a row.
         while 1 < earliest.shape[1] <= _FEW and earliest.shape[1] % 2 == 0:
             flat = earliest.reshape(-1)
@@ -82,6 +96,10 @@ class ReplicaGroups:
         if earliest.shape[1] > _FEW:
             return earliest.max(axis=1)
         return reduce(np.maximum, earliest.T[1:], earliest[:, 0].copy())
+
+
+def _machine_code(rows: Array) -> bool:
+    return rows.shape[1] <= _FEW and len(rows) >= _MANY
 
 
 @lru_cache(maxsize=8)
