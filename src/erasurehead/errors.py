@@ -21,6 +21,7 @@ class _Unsaid:
 UNSAID: Final = _Unsaid()
 """Stands for the value where an error does not show it."""
 
+_MOST = 10_000_000  # workers or tasks: a thousand times as many as have been tried
 _LONGEST = 300  # most characters of a value that an error shows
 
 _ACTIONS = tuple(f"must be {done} " for done in ("given", "left out", "named", "stated", "drawn", "reached"))
@@ -246,3 +247,13 @@ def check_count(argument: str, value: object, at_least: int = 1, at_most: int | 
     if at_most is not None and count > at_most:
         raise invalid(argument, f"must be at most {at_most}", value)
     return count
+
+
+def check_size(argument: str, value: object, at_least: int = 1) -> int:
+    """Return a number of workers or tasks as an int, or raise if it is none that an array can have.
+
+    >>> check_size("n_workers", 10**12)
+    Traceback (most recent call last):
+    erasurehead.errors.InvalidArgument: n_workers must be at most 10000000, but it is 1000000000000.
+    """
+    return check_count(argument, value, at_least, at_most=_MOST)

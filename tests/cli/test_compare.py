@@ -49,6 +49,18 @@ def test_json_holds_the_whole_table(typed: Typed, shop: Path) -> None:
     assert json.loads(Path("x/comparison.json").read_text())["schemes"] == done.json["schemes"]
 
 
+def test_why_there_are_no_times_to_gaps_is_said(typed: Typed, shop: Path) -> None:
+    given = ("compare", "--data", shop, *SMALL, "--scheme", "uncoded", "--no-figures")
+    assert "Time to each gap of the objective" in typed(*given, "--out", "x").out
+    done = typed(*given, "--out", "y", "--no-alone")
+    assert done.code == 0
+    assert "gap" not in done.out
+    assert done.sentence == (
+        "There are no times to gaps, as the least objective is not known; one core alone may find it: leave out "
+        "--no-alone."
+    )
+
+
 def test_without_a_target_there_is_one_that_all_reach(typed: Typed, shop: Path) -> None:
     done = typed("compare", "--data", shop, *SMALL, "--no-figures", "--json")
     assert done.json["target"]["metric"] == "auc"

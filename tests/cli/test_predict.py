@@ -106,7 +106,7 @@ def test_a_model_that_is_not_finite_is_refused(
         (("predict", "nowhere", "new.csv"), "'nowhere' is not a run folder"),
         (("predict", "model", "nowhere.csv"), "There is no file 'nowhere.csv'"),
         (("predict", "model", "narrow.csv"), "no column 'income'"),
-        (("evaluate", "model", "new.csv"), "There are no labels 'bought'"),
+        (("evaluate", "model", "new.csv"), "There are no labels 'bought' in new.csv to evaluate"),
         (("evaluate", "model", "strange.csv"), "must be one of the classes no, yes, but it is 'perhaps'"),
         (("evaluate", "broken", "new.csv"), "There is no encoding.json"),
     ],

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead._internal.storage.sealed import sealed
+from erasurehead._internal.storage import sealed
 from erasurehead.datasets.sharded import ShardFolder, shard
 from erasurehead.datasets.sharded.manifest import FORMAT, KEY, VERSION
 from erasurehead.errors import DataError, InvalidArgument
@@ -183,10 +183,10 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
 def test_a_manifest_that_cannot_be_used(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     folder = shard(homes(tmp_path), 2, tmp_path / "shards", categorical=True).path
     data = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_bytes(sealed(FORMAT, VERSION, KEY, {**data[KEY], **change}))
+    (folder / "manifest.json").write_bytes(sealed.sealed(FORMAT, VERSION, KEY, {**data[KEY], **change}))
     with pytest.raises(DataError, match=said):
         ShardFolder.open(folder)
-    (folder / "manifest.json").write_bytes(sealed(FORMAT, VERSION - 1, KEY, data[KEY]))
+    (folder / "manifest.json").write_bytes(sealed.sealed(FORMAT, VERSION - 1, KEY, data[KEY]))
     with pytest.raises(DataError, match=f"has version {VERSION - 1} of the format"):
         ShardFolder.open(folder)
     (folder / "manifest.json").write_text("{")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -151,6 +152,17 @@ def test_the_depth_of_each_run_is_told_from_the_exact_objective(tmp_path: Path) 
     assert list(told) == ["uncoded", "exact", "erasurehead"]
     assert list(told["exact"]) == ["0.1", "0.01", "0.001", "1e-06"]
     assert "Time to each gap of the objective, (f(x) - f*)" in (tmp_path / "out" / "comparison.md").read_text()
+
+
+def test_gaps_are_not_told_from_the_best_of_the_runs(tmp_path: Path) -> None:
+    """Six steps from the first model, the best of the runs was said to be at the minimum: a gap of 0."""
+    trained = small(tmp_path).run()
+    assert all(run.ended != "converged" for run in trained.runs)
+    assert trained.report(()).as_dict()["seconds_to_gap"] == {}
+    beside = trained.alone(60.0)
+    given_up = [replace(one, converged=False) for one in beside]
+    assert trained.report((), given_up).descents == ()
+    assert min(float(fell.gaps[-1]) for fell in trained.report((), beside).descents) > 1e-4
 
 
 def test_asynchronous_training_is_raced_with_others(tmp_path: Path) -> None:

@@ -123,6 +123,9 @@ def run(
         screen.say(f"{ALONE}\n  {one}" if number == 0 else f"  {one}")
     last = f"table{', figures' if outcome.figures else ''} and runs in {outcome.folder}"
     depths = [descent_table(outcome.descents)] if outcome.descents else []
+    if not depths and not stopped:
+        rest = "" if alone else "; one core alone may find it: leave out --no-alone"
+        screen.say(f"There are no times to gaps, as the least objective is not known{rest}.")
     screen.result(outcome.as_dict(), render_table(outcome.rows, outcome.title), *depths, last)
     if outcome.interrupted:
         raise typer.Exit(130)

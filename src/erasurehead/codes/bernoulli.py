@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.resources import check_memory
 from erasurehead.codes.assemble import blocks, even_sizes, from_rows, generator_of
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import check_count, invalid, real
+from erasurehead.errors import check_count, check_size, invalid, real
 
 if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
@@ -29,6 +30,8 @@ def check_probability(argument: str, value: float, positive: bool = False) -> fl
 
 def bernoulli_cells(n_cells: int, probability: float, random: np.random.Generator) -> IntArray:
     """Return the cells of 0..n_cells-1 that an independent coin of the given probability chooses, ascending."""
+    needed = 8.0 * n_cells * (1.0 if probability > _DENSE else probability)
+    check_memory(f"Choosing among {n_cells:,} pairs of a worker and a task", needed, "name fewer workers or tasks")
     if probability > _DENSE:
         return np.flatnonzero(random.random(n_cells) < probability)
     return distinct(n_cells, int(random.binomial(n_cells, probability)), random)
@@ -185,8 +188,8 @@ def stochastic_block(
     >>> stochastic_block(60, block=10, within=0.5, between=0.02).structure.mean_load
     6.0
     """
-    n_workers = check_count("n_workers", n_workers)
-    n_tasks = n_workers if n_tasks is None else check_count("n_tasks", n_tasks)
+    n_workers = check_size("n_workers", n_workers)
+    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
     block = check_count("block", block, at_most=n_tasks)
     within, between = check_probability("within", within), check_probability("between", between)
     if within * block + between * (n_tasks - block) == 0:
@@ -236,8 +239,8 @@ def _block_cells(
 
 
 def _sizes(n_workers: int, load: float, n_tasks: int | None) -> tuple[int, int, float]:
-    n_workers = check_count("n_workers", n_workers)
-    n_tasks = n_workers if n_tasks is None else check_count("n_tasks", n_tasks)
+    n_workers = check_size("n_workers", n_workers)
+    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
     if not 0 < real(load) <= n_tasks:
         raise invalid("load", f"must be positive and at most the number of tasks, {n_tasks}", load)
     return n_workers, n_tasks, load

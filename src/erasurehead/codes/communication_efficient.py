@@ -15,7 +15,7 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.codes.exact_weights import dense_weights
 from erasurehead.codes.linear_codes import erasures_tolerated, gaussian_mds, parity_check, repetition
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.errors import InvalidArgument, check_count, check_size, invalid
 
 _LARGEST_CYCLIC = 300
 
@@ -59,7 +59,7 @@ def communication_efficient_cyclic(
     >>> code.load, code.encoding.shape
     (4, (10, 20))
     """
-    n_workers = check_count("n_workers", n_workers)
+    n_workers = check_size("n_workers", n_workers)
     if n_workers > _LARGEST_CYCLIC:
         hint = "use communication_efficient_groups"
         raise invalid("n_workers", f"must be at most {_LARGEST_CYCLIC}: rounding grows with it", n_workers, hint)
@@ -139,8 +139,8 @@ def communication_efficient_groups(
     >>> code.tolerance, code.n_pieces, code.load
     (2, 2, 4)
     """
-    n_workers = check_count("n_workers", n_workers)
-    n_tasks = n_workers if n_tasks is None else check_count("n_tasks", n_tasks)
+    n_workers = check_size("n_workers", n_workers)
+    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
     load = check_count("load", load, at_most=n_tasks)
     n_groups = -(-n_tasks // load)
     if n_groups > n_workers:

@@ -15,7 +15,7 @@ from erasurehead.codes.exact_weights import banded_weights, dense_weights, shift
 from erasurehead.codes.exactness import DENSE, MOST_AMPLIFIED, MOST_ELIMINATED, Unbearable
 from erasurehead.codes.reed_solomon import reed_solomon
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, check_size, invalid
 
 _DRAWS = 50
 _WORK = 4e9  # multiplications that the draws may cost together, if their number is not given
@@ -54,7 +54,7 @@ def cyclic_repetition(
     >>> code.load, code.tolerance, code.structure.largest_coefficient < 10
     (4, 3, True)
     """
-    n_workers = check_count("n_workers", n_workers)
+    n_workers = check_size("n_workers", n_workers)
     s, _ = stragglers_and_load(stragglers, load, n_workers)
     draws = _affordable(n_workers, s) if draws is None else check_count("draws", draws)
     return _best_of(n_workers, s, check_count("seed", seed, at_least=0), draws)
@@ -145,7 +145,7 @@ def cyclic_mds(n_workers: int, stragglers: int | None = None, load: int | None =
     >>> cyclic_mds(6, stragglers=3).structure.generator.round(6).tolist()
     [1.0, 2.0, 2.0, 1.0]
     """
-    n_workers = check_count("n_workers", n_workers)
+    n_workers = check_size("n_workers", n_workers)
     s, load = stragglers_and_load(stragglers, load, n_workers)
     if (n_workers - s) % 2 == 0:
         raise invalid(
@@ -200,7 +200,7 @@ def complex_cyclic_mds(n_workers: int, stragglers: int | None = None, load: int 
     >>> code.n_messages, code.load
     (12, 3)
     """
-    n_workers = check_count("n_workers", n_workers)
+    n_workers = check_size("n_workers", n_workers)
     s, load = stragglers_and_load(stragglers, load, n_workers)
     roots = _roots(n_workers, s)
     generator = fourier_generator(n_workers, roots)
@@ -262,7 +262,7 @@ def one_message_cyclic(n_workers: int, stragglers: int, seed: int = 0) -> Gradie
         Unbearable: if float64 allows neither.
         InvalidArgument: if there are more stragglers than workers.
     """
-    n_workers = check_count("n_workers", n_workers)
+    n_workers = check_size("n_workers", n_workers)
     stragglers = check_count("stragglers", stragglers, at_least=0, at_most=n_workers - 1)
     if (n_workers - stragglers) % 2:
         try:

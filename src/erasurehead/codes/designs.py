@@ -14,7 +14,7 @@ from erasurehead.codes.assemble import AnyIntArray, ShortIntArray, from_rows
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.fields import Field, is_prime, prime_power
 from erasurehead.codes.structure import BlockDesign, Structure
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, check_size, invalid
 
 _SOURCE = "Kadhe, Koyluoglu, Ramchandran (arXiv:1904.13373)"
 
@@ -312,7 +312,7 @@ def _sign(field: Field) -> IntArray:
 
 
 def _check(argument: str, number: int, exists: Callable[[int], bool], rule: str) -> None:
-    check_count(argument, number)
+    check_size(argument, number)
     if exists(number):
         return
     below = next((candidate for candidate in range(number - 1, 2, -1) if exists(candidate)), None)
@@ -344,7 +344,7 @@ def design_for(n_workers: int, load: int) -> GradientCode:
     >>> design_for(30, load=5).structure.rounded
     'No balanced design here has 30 workers and load 5; the nearest is projective_plane(5): 31 workers, load 6.'
     """
-    n_workers = check_count("n_workers", n_workers, at_least=3)
+    n_workers = check_size("n_workers", n_workers, at_least=3)
     load = check_count("load", load, at_least=2, at_most=n_workers - 1)
 
     _, (workers, tasks, constructor, argument) = _nearest(n_workers, load)

@@ -14,7 +14,7 @@ from erasurehead.codes.exact_weights import shifted_weights
 from erasurehead.codes.exactness import Unbearable
 from erasurehead.codes.locating import smallest_lie
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, check_size, invalid
 
 _LARGEST = 1.0  # lengths of an honest message: a lie of opposite sign has two
 
@@ -43,8 +43,8 @@ def draco_repetition(n_workers: int, corrupted: int, n_tasks: int | None = None)
     >>> code.load, code.tolerance
     (3, 2)
     """
-    n_workers = check_count("n_workers", n_workers)
-    n_tasks = n_workers if n_tasks is None else check_count("n_tasks", n_tasks)
+    n_workers = check_size("n_workers", n_workers)
+    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
     corrupted = _check_corrupted(corrupted, n_workers)
     n_groups = min(n_workers // (2 * corrupted + 1), n_tasks)
     groups, sizes = blocks(n_workers, n_groups), even_sizes(n_tasks, n_groups)
@@ -93,7 +93,7 @@ def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
     >>> code.load, code.tolerance, code.structure.parity.shape
     (5, 4, (4, 9))
     """
-    n_workers = check_count("n_workers", n_workers)
+    n_workers = check_size("n_workers", n_workers)
     corrupted = _check_corrupted(corrupted, n_workers)
     instead = f"use draco_repetition({n_workers}, corrupted={corrupted})"
     located = smallest_lie(n_workers, corrupted)

@@ -11,7 +11,7 @@ from erasurehead.codes.assemble import from_rows, generator_of
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.random_graphs import biregular_columns, is_connected, neighbours, random_regular_edges
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import InvalidArgument, check_count, invalid, real
+from erasurehead.errors import InvalidArgument, check_count, check_size, invalid, real
 
 _DRAWS = 20
 
@@ -40,8 +40,8 @@ def regular(n_workers: int, load: int, n_tasks: int | None = None, *, seed: int 
     >>> set(code.loads.tolist()), set(code.replication.tolist())
     ({5}, {5})
     """
-    n_workers = check_count("n_workers", n_workers, at_least=2)
-    n_tasks = n_workers if n_tasks is None else check_count("n_tasks", n_tasks, at_least=2)
+    n_workers = check_size("n_workers", n_workers, at_least=2)
+    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks, at_least=2)
     load = check_count("load", load, at_least=2, at_most=n_tasks)
     if n_workers * load % n_tasks:
         step = n_tasks // math.gcd(n_workers, n_tasks)
@@ -93,7 +93,7 @@ def expander(n_workers: int, load: int, *, seed: int = 0, slack: float = 1.1) ->
     >>> code.structure.second_eigenvalue <= 1.1 * 2 * 2**0.5
     True
     """
-    n_workers = check_count("n_workers", n_workers, at_least=4)
+    n_workers = check_size("n_workers", n_workers, at_least=4)
     load = check_count("load", load, at_least=3, at_most=n_workers - 1)
     if n_workers * load % 2:
         near = load + 1 if load + 1 < n_workers else load - 1

@@ -13,7 +13,7 @@ from erasurehead.codes.assemble import from_rows, generator_of
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.random_graphs import is_connected, random_regular_edges, sides
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, check_size, invalid
 
 _SOURCE = "Glasgow and Wootters (arXiv:2006.09638), graph-based assignment"
 
@@ -43,8 +43,8 @@ def graph_code(n_workers: int, replication: int, *, seed: int = 0) -> GradientCo
     >>> code.n_tasks, code.load, set(code.replication.tolist())
     (20, 2, {3})
     """
-    n_workers = check_count("n_workers", n_workers, at_least=6)
-    replication = check_count("replication", replication, at_least=3)
+    n_workers = check_size("n_workers", n_workers, at_least=6)
+    replication = check_count("replication", replication, at_least=3, at_most=n_workers)
     n_tasks = 2 * n_workers // replication
     if 2 * n_workers % replication or replication >= n_tasks:
         raise invalid(

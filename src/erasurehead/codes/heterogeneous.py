@@ -17,7 +17,7 @@ from erasurehead._internal.arrays import Array, IntArray, real_numbers
 from erasurehead.codes.assemble import from_rows
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.errors import InvalidArgument, check_count, check_size, invalid
 
 _SOURCE = "Song and Choi (arXiv:2510.22539)"
 _NEVER = 1e-12  # a smaller probability counts as zero
@@ -212,7 +212,7 @@ def _checked(probabilities: Sequence[float] | Array, n_tasks: int | None) -> tup
     if (p == 1).all():
         raise invalid("probabilities", "must be below 1 for at least one worker", 1.0)
     p[p < _NEVER] = 0.0
-    return p, len(p) if n_tasks is None else check_count("n_tasks", n_tasks)
+    return p, len(p) if n_tasks is None else check_size("n_tasks", n_tasks)
 
 
 def _shares(p: Array, n_tasks: int) -> Array:

@@ -9,7 +9,7 @@ from erasurehead.codes.assemble import blocks
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.exactness import MOST_ELIMINATED
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_size, invalid
 
 # Decoders whose weights stay optimal when tasks are cut.
 _DECODERS = ("groups", "classes", "pieces_by_group", "fixed_weights", "majority", "syndrome")
@@ -92,7 +92,7 @@ def refine(code: GradientCode, n_tasks: int) -> GradientCode:
     >>> refine(cyclic_mds(6, stragglers=3), n_tasks=15).loads.tolist()
     [11, 10, 9, 9, 10, 11]
     """
-    n_tasks = check_count("n_tasks", n_tasks, at_least=code.n_tasks)
+    n_tasks = check_size("n_tasks", n_tasks, at_least=code.n_tasks)
     part = blocks(n_tasks, code.n_tasks)
     whole = part[:, None] * code.n_pieces + np.arange(code.n_pieces)
     return GradientCode(

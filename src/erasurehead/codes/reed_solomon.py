@@ -11,7 +11,7 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.codes.complex_rows import real_rows
 from erasurehead.codes.exact_weights import shifted_weights
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, check_size, invalid
 
 
 def reed_solomon(n_workers: int, load: int, n_tasks: int | None = None) -> GradientCode:
@@ -39,8 +39,8 @@ def reed_solomon(n_workers: int, load: int, n_tasks: int | None = None) -> Gradi
     >>> reed_solomon(8, load=2, n_tasks=4).tolerance
     3
     """
-    n_workers = check_count("n_workers", n_workers)
-    n_tasks = n_workers if n_tasks is None else check_count("n_tasks", n_tasks)
+    n_workers = check_size("n_workers", n_workers)
+    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
     load = check_count("load", load, at_most=n_tasks)
     if n_workers * load % n_tasks:
         step = n_tasks // math.gcd(n_workers, n_tasks)

@@ -10,7 +10,7 @@ from erasurehead._internal.arrays import IntArray, whole_numbers
 from erasurehead.codes.assemble import even_sizes, from_rows, ranges, stragglers_and_load
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, check_size, invalid
 
 
 def uncoded(n_workers: int, n_tasks: int | None = None) -> GradientCode:
@@ -33,8 +33,8 @@ def uncoded(n_workers: int, n_tasks: int | None = None) -> GradientCode:
     >>> code.loads.tolist(), code.tolerance
     ([2, 2, 1, 1], 0)
     """
-    n_workers = check_count("n_workers", n_workers)
-    n_tasks = n_workers if n_tasks is None else check_count("n_tasks", n_tasks)
+    n_workers = check_size("n_workers", n_workers)
+    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
     if n_tasks < n_workers:
         raise invalid("n_tasks", f"must be at least n_workers = {n_workers}", n_tasks, f"use {n_tasks} workers")
     return GradientCode(
@@ -80,8 +80,8 @@ def fractional_repetition(
     >>> fractional_repetition(11, load=3).tolerance  # four groups of 3, 3, 3 and 2 workers
     1
     """
-    n_workers = check_count("n_workers", n_workers)
-    n_tasks = n_workers if n_tasks is None else check_count("n_tasks", n_tasks)
+    n_workers = check_size("n_workers", n_workers)
+    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
     load = check_count("load", load)
     if load > n_tasks:
         raise invalid("load", f"must be at most the number of tasks, {n_tasks}", load)
@@ -142,9 +142,9 @@ def binary_repetition(n_workers: int, stragglers: int, n_tasks: int | None = Non
     >>> sorted(set(code.loads.tolist())), set(code.replication.tolist())
     ([3, 4, 5, 6], {4})
     """
-    n_workers = check_count("n_workers", n_workers)
+    n_workers = check_size("n_workers", n_workers)
     stragglers, n_classes = stragglers_and_load(stragglers, None, n_workers)
-    n_tasks = n_workers if n_tasks is None else check_count("n_tasks", n_tasks)
+    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
     most = -(-n_workers // n_classes)
     if n_tasks < most:
         raise invalid("n_tasks", f"must be at least {most}, the workers of the largest class", n_tasks)

@@ -12,7 +12,7 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.codes.cyclic import one_message_cyclic
 from erasurehead.codes.product import described
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import check_count, invalid, real
+from erasurehead.errors import check_count, check_size, invalid, real
 
 
 def partial_stragglers(code: GradientCode, slowness: float) -> GradientCode:
@@ -102,7 +102,7 @@ def nested(n_workers: int, stragglers: int, *, seed: int = 0) -> GradientCode:
     >>> code.n_messages, code.structure.levels[code.messages_of(0)].tolist()
     (24, [0, 1, 2])
     """
-    n_workers = check_count("n_workers", n_workers)
+    n_workers = check_size("n_workers", n_workers)
     stragglers = check_count("stragglers", stragglers, at_least=0, at_most=n_workers - 1)
     inner = tuple(one_message_cyclic(n_workers, level, seed=seed) for level in range(stragglers + 1))
     n_levels = len(inner)
@@ -146,8 +146,8 @@ def multi_message(n_workers: int, load: int, n_tasks: int | None = None) -> Grad
     >>> code.n_messages, code.tasks_of_message(9).tolist(), code.tolerance
     (10, [0], 1)
     """
-    n_workers = check_count("n_workers", n_workers)
-    n_tasks = n_workers if n_tasks is None else check_count("n_tasks", n_tasks)
+    n_workers = check_size("n_workers", n_workers)
+    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
     load = check_count("load", load, at_most=n_tasks)
     if n_workers * load < n_tasks:
         least = -(-n_tasks // n_workers)

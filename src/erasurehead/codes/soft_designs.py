@@ -11,7 +11,7 @@ from erasurehead.codes.assemble import generator_of
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.bernoulli import bernoulli_cells, check_probability, fill_empty, matrix_of
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import check_count, invalid, real
+from erasurehead.errors import check_size, invalid, real
 
 
 def soft_design(
@@ -54,8 +54,8 @@ def soft_design(
     >>> round(soft_design(24, load=6, density=0.35).structure.common, 3)
     1.474
     """
-    n_workers = check_count("n_workers", n_workers, at_least=2)
-    n_tasks = n_workers if n_tasks is None else check_count("n_tasks", n_tasks)
+    n_workers = check_size("n_workers", n_workers, at_least=2)
+    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
     density = check_probability("density", density, positive=True)
     load, common = _check_moments(n_workers, n_tasks, load, density, common)
     random = generator_of(seed)

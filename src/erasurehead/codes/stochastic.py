@@ -10,7 +10,7 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.codes.bernoulli import check_probability
 from erasurehead.codes.random_graphs import biregular_columns
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.errors import InvalidArgument, check_count, check_size, invalid
 
 _DRAWS = 100
 
@@ -43,8 +43,8 @@ def stochastic_gradient(
     >>> set(code.loads.tolist()), float(code.structure.weights[0])
     ({3}, 1.25)
     """
-    n_workers = check_count("n_workers", n_workers)
-    n_tasks = n_workers if n_tasks is None else check_count("n_tasks", n_tasks)
+    n_workers = check_size("n_workers", n_workers)
+    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
     replication = check_count("replication", replication, at_most=n_workers)
     if check_probability("straggling", straggling) == 1:
         raise invalid("straggling", "must be less than 1: somebody has to answer", straggling)
@@ -104,8 +104,8 @@ def batched_coupons(n_workers: int, load: int, n_tasks: int | None = None, *, se
     >>> int(code.groups.max()) + 1, code.replicas
     (6, True)
     """
-    n_workers = check_count("n_workers", n_workers)
-    n_tasks = n_workers if n_tasks is None else check_count("n_tasks", n_tasks)
+    n_workers = check_size("n_workers", n_workers)
+    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
     load = check_count("load", load, at_most=n_tasks)
     n_batches = -(-n_tasks // load)
     picks = _picks(n_workers, n_batches, seed)

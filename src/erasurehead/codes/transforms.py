@@ -14,7 +14,7 @@ from erasurehead.codes.cyclic import exact_cyclic
 from erasurehead.codes.product import refine
 from erasurehead.codes.registry import build
 from erasurehead.codes.repetition import fractional_repetition, uncoded
-from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.errors import InvalidArgument, check_size, invalid
 
 
 def shortened(code: GradientCode, lost: Sequence[int] | IntArray) -> GradientCode:
@@ -73,7 +73,7 @@ def resized(code: GradientCode, n_workers: int, held: Sequence[int] | None = Non
     >>> resized(cyclic_mds(7, stragglers=2), 5)
     refine(code=cyclic_mds(n_workers=5, stragglers=2), n_tasks=7)
     """
-    n_workers = check_count("n_workers", n_workers)
+    n_workers = check_size("n_workers", n_workers)
     if n_workers == code.n_workers:
         return code
     parameters = dict(code.parameters)

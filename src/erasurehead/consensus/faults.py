@@ -52,6 +52,8 @@ class NetworkPartition:
         for peer in self.peers:
             check_count("peers", peer, at_least=0)
         object.__setattr__(self, "peers", tuple(sorted(set(self.peers))))
+        if not self.peers:
+            raise invalid("peers", "must be at least one", self.peers, "a network is cut between them and all others")
         _check_times(self.at, self.until, "until")
 
 

@@ -73,6 +73,7 @@ class Layout:
             _add_dense(total, decoding.weights[0].tolist(), vectors)
             return total
         total, terms = np.empty(self.n_coordinates), list(self._terms(messages, decoding.weights, vectors))
+        add_in_place = _kernels().add_in_place
         for number, (low, high) in enumerate(pairwise(self._edges)):
             total[low:high] = 0.0
             for weight, values, place, cuts in terms:
@@ -81,7 +82,7 @@ class Layout:
                 else:
                     within = slice(cuts[number], cuts[number + 1])
                     numbers = np.ascontiguousarray(values[within], dtype=np.float64)
-                    _kernels().add_in_place(total, place[within], weight, numbers)
+                    add_in_place(total, place[within], weight, numbers)
         return total
 
     def _terms(

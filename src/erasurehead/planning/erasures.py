@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from erasurehead._internal.arrays import Array, real_numbers
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, check_size, invalid
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Erasures:
     waited: int
 
     def __post_init__(self) -> None:
-        check_count("n_workers", self.n_workers)
+        check_size("n_workers", self.n_workers)
         check_count("replicas", self.replicas, at_most=self.n_workers)
         check_count("waited", self.waited, at_least=0, at_most=self.n_workers)
         if self.n_workers % self.replicas:

@@ -12,7 +12,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork, check_late
-from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.errors import InvalidArgument, check_count, check_size, invalid
 from erasurehead.planning.accuracy import Accuracy
 from erasurehead.planning.common_draws import corrected
 from erasurehead.planning.forecasts import Forecast, Target, forecast, mean_error, ratio
@@ -204,7 +204,7 @@ def plan(
     >>> found.speed_up(found.best) > 3
     True
     """
-    check_count("n_workers", n_workers)
+    check_size("n_workers", n_workers)
     check_count("max_load", max_load)
     check_late(late)
     try:

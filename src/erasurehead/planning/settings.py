@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from erasurehead.delays.base import Delays
-from erasurehead.errors import check_count
+from erasurehead.errors import check_count, check_size
 from erasurehead.schemes.named import adaptive
 
 _LOADS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20)
@@ -26,7 +26,7 @@ def default_settings(n_workers: int, max_load: int = 10) -> tuple[str, ...]:
         n_workers: number of workers, at least 1.
         max_load: most tasks that a worker may hold, at least 1; memory and data transfer grow with it.
     """
-    check_count("n_workers", n_workers)
+    check_size("n_workers", n_workers)
     check_count("max_load", max_load)
     waits = sorted({round(share * n_workers) for share in _SHARES} & set(range(1, n_workers)))
     loads = [load for load in _LOADS if load <= min(max_load, n_workers)]
@@ -49,7 +49,7 @@ def adaptive_settings(n_workers: int, max_load: int = 10, delays: Delays | None 
         n_workers, max_load: as in `default_settings`.
         delays: if they grow with the work of a message, a message per task is tried as well.
     """
-    check_count("n_workers", n_workers)
+    check_size("n_workers", n_workers)
     check_count("max_load", max_load)
     by_load: dict[int, str] = {}
     for load in (1, *_LOADS):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from erasurehead.errors import check_count, invalid, real
+from erasurehead.errors import check_count, check_size, invalid, real
 from erasurehead.planning.erasures import Erasures
 
 
@@ -44,7 +44,7 @@ def scaled(n_tasks: int, load: int, rate: float) -> ShiftedLaw:
         load: c, tasks per worker.
         rate: lambda, greater than 0; a smaller rate means longer delays.
     """
-    share = check_count("load", load) / check_count("n_tasks", n_tasks)
+    share = check_count("load", load) / check_size("n_tasks", n_tasks)
     return ShiftedLaw(share, share / _rate(rate))
 
 
@@ -133,7 +133,7 @@ def any_but(law: ShiftedLaw, n_workers: int, stragglers: int) -> float:
         n_workers: number of workers.
         stragglers: number of workers not to wait for, smaller than `n_workers`.
     """
-    most = check_count("n_workers", n_workers) - 1
+    most = check_size("n_workers", n_workers) - 1
     return first_arrivals(law, n_workers, n_workers - check_count("stragglers", stragglers, at_least=0, at_most=most))
 
 

@@ -195,9 +195,8 @@ class Trained:
         rows = comparison_table(runs, target)
         section = experiments[0].config.run
         access = section.access
-        known = [one.objective for one in alone if one.objective is not None]
         names, virtual = [row.scheme for row in rows], section.engine == "virtual"
-        fell = descents(names, self.objectives, min(known, default=None), virtual)
+        fell = descents(names, self.objectives, self._least(alone), virtual)
         text = f"{title}\n\n{self.comparison.where}.\n\n{to_markdown(rows)}"
         if fell:
             text += f"\n{descent_markdown(fell)}"
@@ -225,6 +224,12 @@ class Trained:
                  "seconds_per_task": price, **outcome.as_dict()}  # fmt: skip
         write_whole(folder / COMPARISON, [to_text(facts).encode()], access)
         return outcome
+
+    def _least(self, alone: Sequence[Alone]) -> float | None:
+        """Return the least objective there is; None if nothing has come down to it."""
+        found = [one.objective for one in alone if one.converged]
+        found += [run.final.objective for run in self.runs if run.ended == "converged" and run.final is not None]
+        return min((value for value in found if value is not None), default=None)
 
     def _metric(self) -> str | None:
         published = self.comparison.experiments[0].data.published

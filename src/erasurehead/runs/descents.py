@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -63,22 +62,23 @@ class Models(Snapshots):
 def descents(
     names: Sequence[str], found: Sequence[Objectives | None], least: float | None, virtual: bool
 ) -> list[Descent]:
-    """Return the gaps of runs to the least known objective.
+    """Return the gaps of runs to the least objective.
 
     Arguments:
         names: names of the schemes, one per run.
         found: their objectives, from the same first model.
-        least: the least objective that was found elsewhere, such as by one core alone; None for none.
+        least: the least objective, as something that has converged found it; None if it is not known. The least of the
+            runs will not do: the best of them would have no gap, however far it is from the minimum.
         virtual: whether times are of a virtual clock.
 
     Returns:
-        One per run; empty if objectives are unknown, or none is below that of the first model.
+        One per run; empty if the least or other objectives are unknown, or none is below that of the first model.
     """
     known = [one for one in found if one is not None]
-    if len(known) < len(found) or not known:
+    if len(known) < len(found) or not known or least is None:
         return []
     values = np.concatenate([one.values for one in known])
-    low = float(values[np.isfinite(values)].min(initial=math.inf if least is None else least))
+    low = float(values[np.isfinite(values)].min(initial=least))
     first = float(known[0].values[0])
     if not low < first:
         return []

@@ -175,7 +175,8 @@ class TrainedModel:
         encoded = self.encoding.apply(source, labels=True if labels is None else labels)
         if encoded.y is None:
             name = self.encoding.target.name
-            raise DataError(f"There are no labels{f' {name!r}' if name else ''} to evaluate the model on.")
+            place = f"in {os.fspath(source)} " if isinstance(source, str | os.PathLike) else ""
+            raise DataError(f"There are no labels{f' {name!r}' if name else ''} {place}to evaluate the model on.")
         labels_are_signs = self.encoding.target.task == "logistic" and self.model.sample_loss.name == SoftmaxLoss.name
         y = (encoded.y > 0).astype(np.int64) if labels_are_signs else encoded.y
         return Scores(self.model.evaluate(encoded.X, y), encoded.report)

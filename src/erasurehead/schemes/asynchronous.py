@@ -47,6 +47,9 @@ class Asynchronous(Aggregation):
         self._steps = ShortenedSteps(self.greatest_age)
         self._share = 1.0
 
+    def __repr__(self) -> str:
+        return f"Asynchronous(adapt={self.adapt}, greatest_age={self.greatest_age})"
+
     def begin(self) -> Asynchronous:
         return Asynchronous(self.adapt, int(self.greatest_age))
 

@@ -104,6 +104,9 @@ class Scheme:
             raise InvalidArgument("n_workers", "must stay what it is", n_workers, sentence=said)
         return replace(self.reform(n_workers, held), name=self.name, reform=self.reform)
 
+    def __repr__(self) -> str:
+        return f"<Scheme {self}>"
+
     def __str__(self) -> str:
         others = "".join(f" ({kind}: {rule})" for kind, rule in self.rules.items() if rule != self.rule)
         return f"{self.name}: {self.code!r}, stop at {self.rule}{others}, {type(self.aggregation).__name__}"

@@ -84,11 +84,14 @@ class HealthMonitor:
                 if worker not in self._assignment.mute:
                     self._detector.ordered(worker, now)
 
-    def heard(self, event: Arrived, current: Round) -> None:
-        """Record a message, in time or late; it clears a worker that was suspected."""
+    def heard(self, event: Arrived, done: bool) -> None:
+        """Record a message, in time or late; it clears a worker that was suspected.
+
+        Arguments:
+            event: the message.
+            done: whether its worker has nothing else to answer.
+        """
         if self._detector is not None:
-            latest = (event.worker, event.spec.message) in current.assignment.lasts
-            done = latest and event.order_round == current.order.round
             silent = self._detector.silence(event.worker, event.time) if self._detector.suspects else 0.0
             if cleared := self._detector.heard(event.worker, event.time, event.started, done):
                 data = {"reason": cleared, "seconds": silent}

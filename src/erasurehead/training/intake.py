@@ -55,7 +55,9 @@ class Intake:
     def take(self, event: Event, current: Round) -> None:
         """Process an event."""
         if isinstance(event, Arrived):
-            self._monitor.heard(event, current)
+            last = (event.worker, event.spec.message) in current.assignment.lasts
+            self._monitor.heard(event, last and event.order_round == current.order.round)
+            self._rounds.answered(event.worker, event.order_round - (not last))
             self._take_arrival(event, current)
             return
         if not isinstance(event, Failed) or event.order_round == current.order.round:
@@ -115,8 +117,6 @@ class Intake:
         return position is not None
 
     def _take_arrival(self, event: Arrived, current: Round) -> None:
-        done = (event.worker, event.spec.message) in current.assignment.lasts
-        self._rounds.answered(event.worker, event.order_round - (not done))
         if event.order_round == current.order.round:
             row = current.assignment.rows.get((event.worker, event.spec.message))
             # A worker that came back may resend what it had sent before it died.

@@ -156,9 +156,13 @@ def _fault(lines: Sequence[bytes], first: int, path: Path) -> DataError:
             what = "the label" if place == 0 else "the pair"
             if not (colon and math.isfinite(parse(index)) and math.isfinite(parse(value))):
                 form = "a finite number" if place == 0 else "of the form index:value with finite numbers"
-                return DataError(f"{path}, line {number}: {what} {field!r} is not {form}.")
+                first_pair = place == 0 and ":" in field
+                hint = "; a line begins with its label: write 0 where it is not known" if first_pair else ""
+                return DataError(f"{path}, line {number}: {what} {field!r} is not {form}{hint}.")
             if place and not (parse(index).is_integer() and 0 <= parse(index) < MAX_INDEX):
-                return DataError(f"{path}, line {number}: the index of {field!r} is not a whole number from 0 on.")
+                return DataError(
+                    f"{path}, line {number}: the index of {field!r} is not a whole number from 0 to {MAX_INDEX - 1:,}."
+                )
             if place and parse(index) <= before:
                 return DataError(f"{path}, line {number}: indices must ascend, but {index} comes after {before:.0f}.")
             before = parse(index) if place else before

@@ -228,6 +228,9 @@ class AnyOf(_Joined):
     def __str__(self) -> str:
         return " | ".join(str(rule) for rule in self.rules)
 
+    def __repr__(self) -> str:
+        return " | ".join(map(repr, self.rules))
+
 
 @final
 @dataclass(frozen=True)
@@ -266,6 +269,9 @@ class AllOf(_Joined):
 
     def __str__(self) -> str:
         return " & ".join(f"({rule})" if isinstance(rule, AnyOf) else str(rule) for rule in self.rules)
+
+    def __repr__(self) -> str:
+        return " & ".join(f"({rule!r})" if isinstance(rule, AnyOf) else repr(rule) for rule in self.rules)
 
 
 def carry_over(before: WaitRule, after: WaitRule) -> None:

@@ -125,3 +125,6 @@ class Confirmed(WaitRule):
 
     def __str__(self) -> str:
         return f"confirmed({self.copies})"
+
+    def __repr__(self) -> str:
+        return f"wait_rules.{self}"

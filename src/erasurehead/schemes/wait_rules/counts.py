@@ -95,6 +95,9 @@ class First(WaitRule):
     def __str__(self) -> str:
         return f"first({self.workers})"
 
+    def __repr__(self) -> str:
+        return f"wait_rules.{self}"
+
 
 @final
 @dataclass(frozen=True)
@@ -123,3 +126,6 @@ class Fraction(WaitRule):
 
     def __str__(self) -> str:
         return f"fraction({self.share!r})"
+
+    def __repr__(self) -> str:
+        return f"wait_rules.{self}"

@@ -45,3 +45,6 @@ class Deadline(WaitRule):
 
     def __str__(self) -> str:
         return f"deadline({self.seconds!r})"
+
+    def __repr__(self) -> str:
+        return f"wait_rules.{self}"

@@ -58,6 +58,9 @@ class Arrivals(WaitRule):
     def __str__(self) -> str:
         return f"arrivals({self.count})"
 
+    def __repr__(self) -> str:
+        return f"wait_rules.{self}"
+
 
 @final
 @dataclass(frozen=True)
@@ -93,6 +96,9 @@ class Aged(WaitRule):
 
     def __str__(self) -> str:
         return f"aged({self.most})"
+
+    def __repr__(self) -> str:
+        return f"wait_rules.{self}"
 
 
 @final

@@ -31,7 +31,7 @@ def _verdict(view: View, met: bool, bound: float) -> Verdict:
     if not view.whole and view.reachable_residual() > bound:
         return Verdict.UNREACHABLE
     # Reachability was judged as if everybody answered: where the session says otherwise, there is nothing to wait for.
-    return Verdict.WAIT if len(view.pending) else Verdict.UNREACHABLE
+    return Verdict.WAIT if view.hopeful else Verdict.UNREACHABLE
 
 
 @final
@@ -57,6 +57,9 @@ class Decodable(WaitRule):
 
     def __str__(self) -> str:
         return "decodable()"
+
+    def __repr__(self) -> str:
+        return f"wait_rules.{self}"
 
 
 @final
@@ -103,6 +106,9 @@ class ResidualBelow(WaitRule):
 
     def __str__(self) -> str:
         return f"residual_below({self.tasks!r})"
+
+    def __repr__(self) -> str:
+        return f"wait_rules.{self}"
 
 
 def _stop_times(times: Array, decoder: Decoder, bound: float) -> Array:
