@@ -79,7 +79,7 @@ def test_runs_of_both_kinds_stand_in_one_table(place: Path) -> None:
     text = compared.to_markdown()
     assert "dynamic(tree='measured') on ring()" in text
     assert "The loss of peers is that of their mean model" in text
-    assert "not a fair race" not in text
+    assert "is not fair" not in text
 
 
 def test_a_target_may_be_named_and_must_have_been_measured(place: Path) -> None:
@@ -93,11 +93,11 @@ def test_a_target_may_be_named_and_must_have_been_measured(place: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"l1": 0.02}, "problem, so that this is not a fair race: one: logistic, l2 0.01, linear; other: logistic, "
-         "l2 0.01, l1 0.02, linear"),
+        ({"l1": 0.02}, "not fair, as the runs differ in their problem: one: logistic, l2 0.01, linear; other: "
+         "logistic, l2 0.01, l1 0.02, linear"),
         ({"class_weight": "balanced"}, "logistic, l2 0.01, class weights balanced, linear"),
         ({"penalize_intercept": True}, "logistic, l2 0.01, on the intercept, too, linear"),
-        ({"initial": "randn"}, "first model, so that this is not a fair race: one: zeros; other: randn"),
+        ({"initial": "randn"}, "not fair, as the runs differ in their first model: one: zeros; other: randn"),
     ],
 )  # fmt: skip
 def test_other_objectives_and_first_models_are_no_fair_race(
@@ -106,14 +106,14 @@ def test_other_objectives_and_first_models_are_no_fair_race(
     """They were compared as if they were alike: only the loss and l2 were looked at."""
     rows = place / "rows.csv"
     one, other = gathered(rows, tmp_path / "one", l2=0.01), gathered(rows, tmp_path / "other", **{"l2": 0.01, **change})
-    notes = [note for note in compare_finished([one, other]).notes if "not a fair race" in note]
+    notes = [note for note in compare_finished([one, other]).notes if "not fair" in note]
     assert len(notes) == 1
     assert said in notes[0].replace("exact (1)", "one").replace("exact (2)", "other")
 
 
-def test_what_is_no_fair_race_is_said_or_refused(place: Path, tmp_path: Path) -> None:
+def test_an_unfair_comparison_is_noted_or_refused(place: Path, tmp_path: Path) -> None:
     other = gathered(place / "rows.csv", tmp_path / "other", "exponential(mean=0.5)")
-    (said,) = [note for note in compare_finished([place / "peers", other]).notes if "not a fair race" in note]
+    (said,) = [note for note in compare_finished([place / "peers", other]).notes if "is not fair" in note]
     assert "differ in their delays" in said
     few = gathered(write_rows(tmp_path / "few.csv", 80), tmp_path / "few")
     with pytest.raises(DataError, match="only runs on the same data can be compared"):

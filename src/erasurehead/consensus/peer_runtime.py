@@ -42,10 +42,10 @@ class Report:
     Attributes:
         until: the moment up to which the report is complete, in seconds since training began.
         rows: its steps that ended since the last report, ascending.
-        messages: total number of messages it has sent until its last step before `until`; `vectors` of them carried a
-            model.
+        messages: total number of messages it had sent when its model last changed before `until`; `vectors` of them
+            carried a model.
         vectors: see `messages`.
-        gradient_seconds: total processor seconds it has spent on gradients until then.
+        gradient_seconds: total processor seconds it had spent on gradients by then.
         last: whether this is its last report.
         model: its model at `until`, shape (n_parameters,).
         noticed: neighbours whose death it has noticed: number, incarnation, and when.
@@ -101,10 +101,7 @@ class Report:
 
 
 class _Snapshot(NamedTuple):
-    """A model of a peer and its totals at the time when it got that model.
-
-    A run ends at a moment that its peers are told of only later.
-    """
+    """A peer's model and counts when the model changed: a run ends at a time that its peers learn of afterwards."""
 
     time: float
     model: Array
@@ -284,13 +281,13 @@ class PeerRuntime:
         if len(ended) > _MAX_ROWS:
             until, last = rows[-1].end, False
         self._trim_history()
-        past = next((past for past in reversed(self._history) if past.time <= until), self._history[0])
+        then = next((one for one in reversed(self._history) if one.time <= until), self._history[0])
         if last:
             self.finished = True
             self._endpoint.close()
         noticed, self._noticed = self._noticed, []
         return Report(
-            until, rows, past.messages, past.vectors, past.gradient_seconds, last, np.array(past.model), noticed
+            until, rows, then.messages, then.vectors, then.gradient_seconds, last, np.array(then.model), noticed
         )
 
     def _trim_history(self) -> None:

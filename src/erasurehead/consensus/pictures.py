@@ -172,7 +172,7 @@ def _links_over_time(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
 
 
 def _end(rows: Sequence[PeerRow]) -> float:
-    """Return when the last step ended; 1.0 if steps take no time."""
+    """Return when the last step ended; a second on if nothing takes any time."""
     return max(row.end for row in rows) or 1.0
 
 

@@ -66,7 +66,7 @@ class RunRecords:
             time: seconds since training began.
 
         Raises:
-            Diverged: if the mean model, its objective or its distance from the models is not finite.
+            Diverged: if it, its objective or its distance from the peers' models is not finite.
         """
         mean, problem, n_peers = models.mean(axis=0), self.plan.problem, self.plan.graph.n_peers
         finite = np.isfinite(mean).all()

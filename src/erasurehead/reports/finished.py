@@ -138,7 +138,7 @@ class FinishedComparison:
             values = [run.facts.get(fact) for run in self.runs]
             if any(value != values[0] for value in values):
                 each = "; ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True))
-                notes.append(f"The runs differ in their {fact}, so that this is not a fair race: {each}.")
+                notes.append(f"The comparison is not fair, as the runs differ in their {fact}: {each}.")
         if any(run.peers for run in self.runs) and not all(run.peers for run in self.runs):
             notes.append("The loss of peers is that of their mean model, over all data; with a coordinator it is the "
                         "estimate that comes with each gradient.")  # fmt: skip

@@ -77,7 +77,7 @@ class FailureDetector:
         if late not in ("preempt", "carry"):
             raise invalid("late", "must be 'preempt' or 'carry'", late)
         self.floor, self.chance, self.after = float(floor), chance, after
-        self._suspicion_hazard = -math.log(chance)  # the hazard of a silence after which a worker is suspected
+        self._most = -math.log(chance)  # the hazard of a silence after which a worker is suspected
         self.late: LateWork = late
         self.least = check_count("least", least, at_least=20)
         window = check_count("window", window, at_least=self.least)
@@ -167,17 +167,20 @@ class FailureDetector:
             return []
         found: list[int] = []
         self._next = math.inf
+        floor = self.floor if self.after is None else self.after
         for worker, state in self._workers.items():
             if state.since is None or worker in self.suspects:
                 continue
-            earliest = self._earliest(state)
+            left = floor - state.silent
+            earliest = state.due if state.due is not None else state.since + (left if left > 0.0 else 0.0)
             if now >= earliest:
                 state.due = earliest = state.since + self._deadline(state)
                 if now >= earliest - 1e-9 * max(1.0, abs(now)):
                     self.suspects[worker] = self._reason(worker, state, now)
                     found.append(worker)
                     continue
-            self._next = min(self._next, earliest)
+            if earliest < self._next:
+                self._next = earliest
         return sorted(found)
 
     def next_check(self) -> float:
@@ -212,7 +215,7 @@ class FailureDetector:
 
     def usual(self) -> float | None:
         """Return the seconds within which an answer comes in all but `chance` of the cases; None if unknown."""
-        return None if self._law is None else self._law.seconds(self._suspicion_hazard)
+        return None if self._law is None else self._law.seconds(self._most)
 
     def state(self) -> dict[str, Tree]:
         """Return everything that `restore` needs to continue bit for bit."""
@@ -247,7 +250,7 @@ class FailureDetector:
             body, beyond = body + state.body, beyond + state.beyond
         state.answers = _DISCOUNT * state.answers + 1.0
         # An implausibly long silence says no more about a worker's speed than that it was late.
-        state.hazard = _DISCOUNT * state.hazard + min(law.hazard(body, beyond), self._suspicion_hazard)
+        state.hazard = _DISCOUNT * state.hazard + min(law.hazard(body, beyond), self._most)
 
     def _drop(self, worker: int, state: Silence, now: float) -> None:
         assert state.since is not None
@@ -281,20 +284,13 @@ class FailureDetector:
         for state in self._workers.values():
             state.due = None
 
-    def _earliest(self, state: Silence) -> float:
-        """Return a time before which a worker is not suspected."""
-        assert state.since is not None
-        if state.due is not None:
-            return state.due
-        return state.since + max(0.0, (self.floor if self.after is None else self.after) - state.silent)
-
     def _deadline(self, state: Silence) -> float:
         if self.after is not None:
             return max(0.0, self.after - state.silent)
         if self._law is None:
             return math.inf
         slowness = max(1.0, (state.hazard + _PRIOR_ANSWERS) / (state.answers + _PRIOR_ANSWERS))
-        seconds = self._law.seconds(self._suspicion_hazard * slowness, state.body, state.beyond)
+        seconds = self._law.seconds(self._most * slowness, state.body, state.beyond)
         return max(seconds, self.floor - state.silent, 0.0)
 
     def _reason(self, worker: int, state: Silence, now: float) -> str:
