@@ -306,6 +306,13 @@ def test_the_command_names_the_peer_whose_model_it_saved(rows: Path, tmp_path: P
     assert "records, the model of peer 2 in" in typed(*words, "--out", tmp_path / "two", "--model-of", 2).out
 
 
+def test_no_peer_is_called_slow_where_all_are_alike(rows: Path, tmp_path: Path) -> None:
+    """One that took 1 times as long as the others was named."""
+    words = ("consensus", "--data", rows, "--peers", 4, "--graph", "ring()", "--steps", 2, "--no-pictures", "--quiet")
+    assert "times as long as the others'" in typed(*words, "--out", tmp_path / "slow").out
+    assert "the others'" not in typed(*words, "--out", tmp_path / "alike", "--delays", "fixed([[1.0] * 4])").out
+
+
 def test_a_run_whose_objective_is_no_number_has_diverged_though_its_models_are_finite(
     rows: Path, tmp_path: Path
 ) -> None:

@@ -7,15 +7,15 @@ import os
 import resource
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from erasurehead._internal.storage import sealed
 from erasurehead.datasets.sharded import ShardFolder, shard
-from erasurehead.datasets.sharded.manifest import FORMAT, KEY, VERSION
+from erasurehead.datasets.sharded.manifest import KEY, VERSION
 from erasurehead.errors import DataError, InvalidArgument
 
 LAST_ROW_IS_FOR_TESTING = 1  # of 40, by the split of this seed
@@ -181,12 +181,14 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_a_manifest_that_cannot_be_used(tmp_path: Path, change: dict[str, Any], said: str) -> None:
-    folder = shard(homes(tmp_path), 2, tmp_path / "shards", categorical=True).path
-    data = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_bytes(sealed.sealed(FORMAT, VERSION, KEY, {**data[KEY], **change}))
+    made = shard(homes(tmp_path), 2, tmp_path / "shards", categorical=True)
+    folder = made.path
+    (folder / "manifest.json").write_text(replace(made.manifest, **change).text)
     with pytest.raises(DataError, match=said):
         ShardFolder.open(folder)
-    (folder / "manifest.json").write_bytes(sealed.sealed(FORMAT, VERSION - 1, KEY, data[KEY]))
+    (folder / "manifest.json").write_text(
+        made.manifest.text.replace(f'"version":{VERSION}', f'"version":{VERSION - 1}', 1)
+    )
     with pytest.raises(DataError, match=f"has version {VERSION - 1} of the format"):
         ShardFolder.open(folder)
     (folder / "manifest.json").write_text("{")

@@ -50,6 +50,7 @@ only for some of them.
 """
 
 _OUTPUT = "Output"
+_SLOW = 1.1  # times as long as the others, from which a peer is named: one is always the slowest
 
 
 @options_of(ConsensusConfig)
@@ -225,10 +226,11 @@ def _conclude(
     ]
     if slowest.peer is not None:
         own, rounds = slowest.rounds
-        lines.append(
-            f"peer {slowest.peer}, whose gradients take {slowest.slowdown:.2g} times as long as the others', took part "
-            f"in {own} of {rounds} rounds ({own / rounds:.0%})"
-        )
+        if slowest.slowdown >= _SLOW:
+            lines.append(
+                f"peer {slowest.peer}, whose gradients take {slowest.slowdown:.2g} times as long as the others', took "
+                f"part in {own} of {rounds} rounds ({own / rounds:.0%})"
+            )
         summary["slowest"] = {"peer": slowest.peer, "times": slowest.slowdown, "rounds": own, "of": rounds}
     if full is not None:
         goal = max(last.objective, full.means[-1].objective)

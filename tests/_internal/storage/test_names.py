@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from erasurehead._internal.storage import Folder, is_name
 from erasurehead._internal.storage.sealed import sealed
 from erasurehead.datasets.sharded import ShardFolder
-from erasurehead.datasets.sharded import manifest as manifests
 from erasurehead.datasets.sharded.folder import read_checked
 from erasurehead.datasets.sharded.manifest import StoredFile
 from erasurehead.errors import DataError
@@ -56,9 +55,9 @@ def test_a_manifest_of_shards_names_files_of_its_folder(tmp_path: Path, which: s
         "origin": {"file": "x", "bytes": 1, "rows": 1, "test_fraction": 0.0, "seed": 0}, "notes": [],
         "encoding": good, "supports": good, "test": good, "tasks": [good],
     }  # fmt: skip
-    (tmp_path / "manifest.json").write_bytes(sealed(manifests.FORMAT, manifests.VERSION, manifests.KEY, manifest))
+    (tmp_path / "manifest.json").write_bytes(sealed("erasurehead-shards", 2, "shards", manifest))
     assert ShardFolder.open(tmp_path).manifest.n_tasks == 1
     manifest[which] = [entry] if which == "tasks" else entry
-    (tmp_path / "manifest.json").write_bytes(sealed(manifests.FORMAT, manifests.VERSION, manifests.KEY, manifest))
+    (tmp_path / "manifest.json").write_bytes(sealed("erasurehead-shards", 2, "shards", manifest))
     with pytest.raises(DataError, match="is not the name of a file in the folder"):
         ShardFolder.open(tmp_path)
