@@ -32,7 +32,7 @@ class SlowWorker:
     factor: float
 
 
-def slow_workers(trace: Trace, at_least: float = 1.1) -> tuple[SlowWorker, ...]:
+def slow_workers(trace: Trace, at_least: float = 1.1, rounds: int | None = None) -> tuple[SlowWorker, ...]:
     """Return the workers that are persistently slow, the slowest first.
 
     A worker is named if its mean rank among the workers of a step is higher than chance allows (a normal test of the
@@ -43,6 +43,7 @@ def slow_workers(trace: Trace, at_least: float = 1.1) -> tuple[SlowWorker, ...]:
     Arguments:
         trace: a trace of at least two workers and two steps, or none can be named.
         at_least: the least factor, at least 1.
+        rounds: the most rounds of a worker that count as evidence, where others repeat them; None if none do.
     """
     ranks = _places(trace)
     found: list[SlowWorker] = []
@@ -51,7 +52,8 @@ def slow_workers(trace: Trace, at_least: float = 1.1) -> tuple[SlowWorker, ...]:
         if not own.any() or own.all():
             continue
         mean = float(ranks[own].mean())
-        z = (mean - 0.5) * math.sqrt(12.0 * int(own.sum()))
+        count = int(own.sum())
+        z = (mean - 0.5) * math.sqrt(12.0 * (count if rounds is None else min(count, rounds)))
         if special.ndtr(-z) * trace.n_workers > _SURE:
             continue
         usual, longer = float(np.median(trace.seconds[~own])), float(np.median(trace.seconds[own]))
