@@ -70,3 +70,29 @@ def test_the_spread_of_censored_delays_is_a_lower_bound_however_long_they_are() 
     assert summarize(early).spread.tolist() == [1.2]
     hidden = replace(trace, censored=np.ones(5, dtype=bool))  # all may take equally long
     assert summarize(hidden).spread.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("wrap", ["plain", "sum", "scaled", "along", "in order"])
+@pytest.mark.parametrize("keep", ["rounds", "workers"])
+def test_rounds_that_a_bootstrap_repeats_are_no_further_evidence(keep: str, wrap: str) -> None:
+    trace = Trace.from_table(delays.Exponential(0.5, seed=3).rows(0, 6, 10))
+    model: delays.Delays = delays.Bootstrap.from_trace(trace, keep=keep)  # pyright: ignore[reportArgumentType]
+    if wrap == "sum":
+        model = model + delays.NoDelay()
+    elif wrap == "scaled":
+        model = delays.Scaled(model, (2.0,) * 10)
+    elif wrap == "along":
+        model = delays.AlongClock(model, every=1.0)
+    elif wrap == "in order":
+        model = delays.InOrder(trace.table())
+    assert model.rounds_known == 6
+    assert not summarize(trace).slow
+    assert not summarize_model(model, 10).slow
+
+
+def test_a_worker_that_is_slow_in_the_trace_is_slow_in_its_bootstrap() -> None:
+    table = delays.Exponential(0.5, seed=3).rows(0, 40, 10)
+    table[:, 4] *= 20.0
+    model = delays.Bootstrap.from_trace(Trace.from_table(table))
+    assert [one.worker for one in summarize_model(model, 10).slow] == [4]
+    assert delays.Exponential(0.5).rounds_known is None

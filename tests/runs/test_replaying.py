@@ -83,6 +83,15 @@ def test_a_run_that_was_cut_off_can_be_replayed_up_to_there(tmp_path: Path) -> N
     assert np.isinf(table.row(0, 6)).sum() == 2
 
 
+@pytest.mark.parametrize("scheme", [schemes.uncoded(6), schemes.ignore_stragglers(6, wait_for=5), schemes.uncoded(8)])
+def test_a_rule_that_waits_for_more_than_the_recorded_run_is_told_so(tmp_path: Path, scheme: schemes.Scheme) -> None:
+    recorded = schemes.ignore_stragglers(6, wait_for=4)
+    train(engines.VirtualEngine(delays.Exponential(0.5, seed=2)), recorded, folder=RunFolder.create(tmp_path))
+    said = "4 messages came in round 0 of the recorded run.* this one waits for more. A replay needs the scheme"
+    with pytest.raises(DataError, match=said):
+        train(engines.VirtualEngine(replay(tmp_path)), scheme)
+
+
 def test_there_must_be_something_to_replay(tmp_path: Path) -> None:
     RunFolder.create(tmp_path)
     with pytest.raises(DataError, match="nothing to replay"):

@@ -83,6 +83,11 @@ class Delays(ABC):
         """
         return None
 
+    @property
+    def rounds_known(self) -> int | None:
+        """Of how many recorded rounds all draws are repetitions; None if each draw is a new one."""
+        return None
+
     def check_workers(self, n_workers: int) -> None:
         """Raise if the model does not fit the number of workers: it names one beyond it, or has too few.
 
@@ -254,6 +259,10 @@ class Sum(Delays):
         means = [mean for term in self.terms if (mean := term.expected) is not None]
         return sum(means) if len(means) == len(self.terms) else None
 
+    @property
+    def rounds_known(self) -> int | None:
+        return min((known for term in self.terms if (known := term.rounds_known) is not None), default=None)
+
     def rows(
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
     ) -> Array:
@@ -300,6 +309,10 @@ class Scaled(Delays):
         for worker, factor in enumerate(self.factors):
             if not (math.isfinite(real(factor)) and factor >= 0.0):
                 raise invalid(f"factors[{worker}]", "must be at least 0 and finite", factor)
+
+    @property
+    def rounds_known(self) -> int | None:
+        return self.model.rounds_known
 
     def rows(
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None

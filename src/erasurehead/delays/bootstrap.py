@@ -114,6 +114,10 @@ class Bootstrap(Delays):
         """The exponent of the delays' tail: below 2 their mean converges more slowly than means usually do."""
         return tail_index(self.table)
 
+    @property
+    def rounds_known(self) -> int:
+        return len(self.table)
+
     def if_dead(self) -> Bootstrap | None:
         """Return the same model if workers that did not answer never did; None if all answered."""
         if self.unanswered is None:

@@ -57,6 +57,10 @@ class AlongClock(Delays):
     def expected(self) -> float | None:
         return self.model.expected
 
+    @property
+    def rounds_known(self) -> int | None:
+        return self.model.rounds_known
+
     def draw_of(self, step: int, posted: float) -> int:
         return int(max(posted, 0.0) / self.every)
 
@@ -126,6 +130,10 @@ class InOrder(Delays):
     def from_file(cls, path: str, start: int = 0, scale_with_load: bool = False) -> Self:
         """Build the model from a trace file with the standard column names, as run files do."""
         return cls.from_trace(read_trace(path), start, scale_with_load)
+
+    @property
+    def rounds_known(self) -> int:
+        return len(self.table)
 
     def rows(
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
@@ -235,6 +243,10 @@ class PerOrder(Delays):
     @property
     def expected(self) -> float | None:
         return self.model.expected
+
+    @property
+    def rounds_known(self) -> int | None:
+        return self.model.rounds_known
 
     def rows(
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None

@@ -32,7 +32,7 @@ class SlowWorker:
     factor: float
 
 
-def slow_workers(trace: Trace, at_least: float = 1.1) -> tuple[SlowWorker, ...]:
+def slow_workers(trace: Trace, at_least: float = 1.1, rounds: int | None = None) -> tuple[SlowWorker, ...]:
     """Return the workers that are persistently slow, the slowest first.
 
     A worker is named if its mean rank among the workers of a step is higher than chance allows (a normal test of the
@@ -43,6 +43,7 @@ def slow_workers(trace: Trace, at_least: float = 1.1) -> tuple[SlowWorker, ...]:
     Arguments:
         trace: a trace of at least two workers and two steps, or none can be named.
         at_least: the least factor, at least 1.
+        rounds: the most rounds of a worker that count as evidence, where others repeat them; None if none do.
     """
     ranks, variances = _places(trace)
     found: list[SlowWorker] = []
@@ -51,8 +52,10 @@ def slow_workers(trace: Trace, at_least: float = 1.1) -> tuple[SlowWorker, ...]:
         if not own.any() or own.all():
             continue
         mean = float(ranks[own].mean())
-        spread = math.sqrt(float(variances[own].sum()))
+        spread, count = math.sqrt(float(variances[own].sum())), int(own.sum())
         z = float((ranks[own] - 0.5).sum()) / spread if spread > 0.0 else 0.0
+        if rounds is not None:  # repeats of a round are no further evidence
+            z *= math.sqrt(min(1.0, rounds / count))
         if special.ndtr(-z) * trace.n_workers > _SURE:
             continue
         usual, longer = float(np.median(trace.seconds[~own])), float(np.median(trace.seconds[own]))

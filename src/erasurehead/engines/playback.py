@@ -9,7 +9,7 @@ from typing import Any
 from erasurehead._internal.arrays import Tree
 from erasurehead.delays.script import Script, ScriptedEvent, ScriptedMessage, ScriptedRound, moment
 from erasurehead.engines.virtual_state import Orders, Round, rounds_from, whole
-from erasurehead.errors import DataError
+from erasurehead.errors import DataError, counted
 
 
 class Playback:
@@ -61,6 +61,15 @@ class Playback:
                 f"{last}. A replay needs the scheme, the optimizer and the steps of that run."
             )
         return recorded
+
+    def nothing_more(self) -> DataError | None:
+        """Return the error for waiting on when a recorded round is over; None before the first round."""
+        if self._round < 0:
+            return None
+        return DataError(
+            f"{counted('message', self._given)} came in round {self._round} of the recorded run, and then it stopped "
+            "waiting; this one waits for more. A replay needs the scheme, the optimizer and the steps of that run."
+        )
 
     def begin(self, number: int) -> float | None:
         """Return when a round began; None if nothing is known of it."""

@@ -189,6 +189,8 @@ class VirtualEngine(Engine, FaultInjection):
             return event
         if self._playback is not None and (played := self._play(self._playback, until)) is not None:
             return played
+        if until is None and self._playback is not None and (waits := self._playback.nothing_more()) is not None:
+            raise waits
         if until is None:
             raise NothingUnderWay("no worker can still answer: nothing is under way on the virtual clock.")
         self._clock = max(self._clock, until)
