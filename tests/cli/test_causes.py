@@ -94,7 +94,7 @@ FORMATS: list[tuple[str, bytes, str]] = [
     ("t.npz", _sparse("indptr", 99), "invalid sparse matrix"),
     ("t.npz", b"PK\x03\x04" + bytes(50), "is not a matrix of numbers"),
     ("t.svm", b"1 1:2\n-1 2000000000:1\n", "asks for, needs about"),
-    ("t.svm", b"1 -1:2\n", "is not a whole number from 0 on"),
+    ("t.svm", b"1 -1:2\n", "is not a whole number from 0 to 2,147,483,646"),
     ("t.parquet", b"nothing", "is not a Parquet file"),
     ("empty", b"", "is empty"),
 ]  # fmt: skip

@@ -28,7 +28,7 @@ SMALL = ("--workers", 6, "--seconds", 12)
 @pytest.fixture
 def coordinators_are_forked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start no coordinator anew: what the command prints is looked at."""
-    monkeypatch.setattr(supervisor, "play", forked)
+    monkeypatch.setattr(supervisor, "run_command", forked)
 
 
 @pytest.mark.slow
