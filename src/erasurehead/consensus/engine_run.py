@@ -18,12 +18,12 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.consensus.faults import Crash
+from erasurehead.consensus.peer_report import Report
 from erasurehead.consensus.peer_runtime import (
     BEGIN,
     PREPARE,
     REPORT_INTERVAL,
     PeerProgram,
-    Report,
     clock_reference,
     driver_message,
 )

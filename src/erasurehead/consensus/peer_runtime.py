@@ -6,7 +6,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast, final
 
 import numpy as np
@@ -15,6 +15,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead.consensus.contract import Message, MixedStep, Peer, Port, tupled
 from erasurehead.consensus.drawn_delays import DrawnDelays
 from erasurehead.consensus.faults import partitioned
+from erasurehead.consensus.peer_report import MAX_ROWS, Report
 from erasurehead.consensus.plans import ConsensusPlan
 from erasurehead.consensus.rows import PeerRow
 from erasurehead.consensus.shares import LocalGradients, SampleOwnership
@@ -30,74 +31,8 @@ PREPARE, BEGIN = "prepare", "begin"
 """Kinds of orders: `PREPARE` is answered by one empty report when the peer is ready; `BEGIN` runs it until its end."""
 
 _REPORT_BUFFERS = 16  # a peer blocks when twice as many reports are unread, which is after four seconds
-_MAX_ROWS = 256  # per report
 _MAX_DELAY = 1e9  # seconds; longer delays count as infinite
 _HISTORY_BYTES = 1 << 27  # for earlier models, from which the one at the end of the run is chosen
-
-
-@dataclass(frozen=True, eq=False)
-class Report:
-    """What a peer has done since its last report.
-
-    Attributes:
-        until: the moment up to which the report is complete, in seconds since training began.
-        rows: its steps that ended since the last report, ascending.
-        messages: total number of messages it had sent when its model last changed before `until`; `vectors` of them
-            carried a model.
-        vectors: see `messages`.
-        gradient_seconds: total processor seconds it had spent on gradients by then.
-        last: whether this is its last report.
-        model: its model at `until`, shape (n_parameters,).
-        noticed: neighbours whose death it has noticed: number, incarnation, and when.
-    """
-
-    until: float
-    rows: list[PeerRow]
-    messages: int
-    vectors: int
-    gradient_seconds: float
-    last: bool
-    model: Array
-    noticed: list[tuple[int, int, float]] = field(default_factory=list[tuple[int, int, float]])
-
-    def write(self, out: Array) -> None:
-        """Serialize the report.
-
-        Arguments:
-            out: at least `max_bytes` bytes, which are overwritten.
-        """
-        rows = [list(vars(row).values()) for row in self.rows]
-        header = [self.until, self.messages, self.vectors, self.gradient_seconds, self.last, self.noticed, rows]
-        encoded = json.dumps(header, separators=(",", ":")).encode()
-        n_bytes = self.model.nbytes
-        out[:8].view(np.int64)[0] = len(encoded)
-        out[8 : 8 + n_bytes] = self.model.view(np.uint8)
-        out[8 + n_bytes : 8 + n_bytes + len(encoded)] = np.frombuffer(encoded, dtype=np.uint8)
-
-    @classmethod
-    def read(cls, written: Array, n_parameters: int) -> Report:
-        """Return the report that `write` has serialized.
-
-        Arguments:
-            written: the bytes, uint8.
-            n_parameters: length of the model.
-        """
-        n_bytes, size = 8 * n_parameters, int(written[:8].view(np.int64)[0])
-        encoded = written[8 + n_bytes : 8 + n_bytes + size].tobytes()
-        until, messages, vectors, gradients, last, noticed, rows = json.loads(encoded)
-        model = written[8 : 8 + n_bytes].view(np.float64).copy()
-        deaths = [(int(peer), int(incarnation), float(when)) for peer, incarnation, when in noticed]
-        return cls(until, [PeerRow(*row) for row in rows], messages, vectors, gradients, last, model, deaths)
-
-    @staticmethod
-    def max_bytes(n_parameters: int, degree: int) -> int:
-        """Return the largest number of bytes of a report.
-
-        Arguments:
-            n_parameters: length of the model.
-            degree: largest number of neighbours of a peer.
-        """
-        return 8 + 8 * n_parameters + 1_024 + 64 * degree + _MAX_ROWS * (192 + 40 * degree)
 
 
 class _Snapshot(NamedTuple):
@@ -263,7 +198,7 @@ class PeerRuntime:
                 until = int(now / REPORT_INTERVAL) * REPORT_INTERVAL
                 self._next_report = (int(now / REPORT_INTERVAL) + 1) * REPORT_INTERVAL
                 return self._make_report(until)
-            if len(self.rows) >= _MAX_ROWS:
+            if len(self.rows) >= MAX_ROWS:
                 return self._make_report(now)
             if self._dispatch_events():
                 self._settle()
@@ -277,8 +212,8 @@ class PeerRuntime:
 
     def _make_report(self, until: float, last: bool = False) -> Report:
         ended = [row for row in self.rows if row.end <= until]
-        rows, self.rows = ended[:_MAX_ROWS], ended[_MAX_ROWS:] + [row for row in self.rows if row.end > until]
-        if len(ended) > _MAX_ROWS:
+        rows, self.rows = ended[:MAX_ROWS], ended[MAX_ROWS:] + [row for row in self.rows if row.end > until]
+        if len(ended) > MAX_ROWS:
             until, last = rows[-1].end, False
         self._trim_history()
         then = next((one for one in reversed(self._history) if one.time <= until), self._history[0])

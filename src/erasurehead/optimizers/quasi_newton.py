@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from functools import cache
-from typing import Any, cast, final
+from typing import Any, final
 
 import numpy as np
-from threadpoolctl import ThreadpoolController  # pyright: ignore[reportMissingTypeStubs]  # ships none
 
 from erasurehead._internal.arrays import Array, product
 from erasurehead.engines.base import PRECISE, Order
@@ -19,7 +16,7 @@ from erasurehead.optimizers.few_arrivals import FewArrivals
 from erasurehead.optimizers.lbfgs_memory import LBFGSMemory
 from erasurehead.optimizers.nothing_to_gain import NothingToGain
 from erasurehead.optimizers.scaling import penalty_curvature
-from erasurehead.optimizers.sharp_steps import sharp_step, sides, within_orthant
+from erasurehead.optimizers.sharp_steps import one_thread, sharp_step, sides, within_orthant
 from erasurehead.problems.base import CURVATURE, EARLY, Problem
 
 _DECREASE = 1e-4  # of what the slope promises, that a step must bring (Armijo)
@@ -323,7 +320,7 @@ class QuasiNewton(Optimizer):
         """Choose the direction of the next search, beginning at the current model."""
         if self._sharp:
             assert self.penalty is not None
-            with _one_thread():  # threads would wait for the cores of workers
+            with one_thread():  # threads would wait for the cores of workers
                 matrix = self._memory.matrix(len(gradient))
                 self._direction, self._slope = sharp_step(self.penalty, matrix, self.x, gradient)
             return
@@ -452,12 +449,3 @@ class QuasiNewton(Optimizer):
         self.rejected = bool(state["rejected"])  # it decides which model is the best
         lengths = state["lengths"]
         self._lengths = None if lengths is None else (float(lengths[0]), float(lengths[1]), float(lengths[2]))
-
-
-def _one_thread() -> AbstractContextManager[object]:
-    return cast("Any", _libraries()).limit(limits=1)
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    return ThreadpoolController()  # looking for them takes milliseconds

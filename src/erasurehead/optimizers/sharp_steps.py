@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any, cast
+
 import numpy as np
+from threadpoolctl import ThreadpoolController  # pyright: ignore[reportMissingTypeStubs]  # ships none
 
 from erasurehead._internal.arrays import Array, BoolArray, product
 from erasurehead.optimizers.lbfgs_matrix import LBFGSMatrix
@@ -163,3 +168,13 @@ def _shortest(x: Array, slope: Array, below: Array, above: Array) -> Array:
     """Return the shortest subgradient, given the gradient of what is smooth and the slopes of what is sharp."""
     at_zero = np.maximum(slope + below, 0.0) + np.minimum(slope + above, 0.0)
     return np.where(x == 0.0, at_zero, slope + np.where(x > 0.0, above, below))
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """Return a context in which linear algebra runs in one thread; entered at every step, it must cost little."""
+    return cast("Any", _libraries()).limit(limits=1)
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()  # looking for them takes milliseconds
