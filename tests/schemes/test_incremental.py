@@ -243,6 +243,19 @@ def test_the_virtual_engine_replays_it_from_real_processes_to_the_bit(tmp_path: 
     assert again.x.tobytes() == real.x.tobytes()
 
 
+def test_steps_are_accounted_for_as_long_as_entries_may_be_old() -> None:
+    """With many workers entries may be older than a thousand steps: what was moved since still counts against them."""
+    memory = schemes.piag(2, max_age=3_000).aggregation.begin()
+    assert isinstance(memory, IncrementalAggregated)
+    ones = np.ones(WIDTH)
+    estimated(memory, {0: ones, 1: ones}, 0)
+    for step in range(1, 2_500):
+        estimated(memory, {0: ones}, step)
+    assert len(memory.state()["sums"]) == 2_501
+    assert memory.state()["sums"][-1] == 1.0  # the first step; the entry that is missing has not seen it
+    assert memory.share == 0.0
+
+
 def test_it_has_a_text_and_is_resized_with_the_workers() -> None:
     scheme = parse_scheme("piag(wait_for=3, load=2, max_age=8)", 8)
     assert (scheme.name, str(scheme.rule), scheme.code.load) == ("piag", "arrivals(3) & heard() & aged(8)", 2)

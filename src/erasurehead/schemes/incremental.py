@@ -41,6 +41,7 @@ class IncrementalAggregated(Aggregation):
             tasks: `codes.uncoded`, `fractional_repetition`, `multi_message`.
         adapt: whether steps are shortened by the age of the oldest entry; if not, the step size has to be small enough
             for the delays.
+        greatest_age: the greatest age of an entry, in steps, for which steps are shortened as they should be.
 
     Raises:
         InvalidArgument: if the code is of another kind.
@@ -49,20 +50,20 @@ class IncrementalAggregated(Aggregation):
     wants_late = True
     faithful = True
 
-    def __init__(self, code: GradientCode, adapt: bool = True) -> None:
+    def __init__(self, code: GradientCode, adapt: bool = True, greatest_age: int = GREATEST_AGE) -> None:
         if not code.replicas or (code.encoding.data != 1.0).any():
             raise invalid(
                 "code", "must have groups of workers that send equal sums of their tasks", code.name,
                 "such as codes.uncoded, codes.fractional_repetition or codes.multi_message",
             )  # fmt: skip
-        self.code, self.adapt = code, adapt
+        self.code, self.adapt, self._oldest = code, adapt, greatest_age
         self._table: dict[_Tasks, tuple[int, Array]] = {}  # by tasks: the step of the model, and the message
         self._late: list[LateMessage] = []
-        self._steps = ShortenedSteps(GREATEST_AGE)
+        self._steps = ShortenedSteps(greatest_age)
         self._share = 1.0
 
     def begin(self) -> IncrementalAggregated:
-        return IncrementalAggregated(self.code, self.adapt)
+        return IncrementalAggregated(self.code, self.adapt, self._oldest)
 
     @property
     def share(self) -> float:

@@ -311,12 +311,12 @@ def piag(
     wait_for = check_count("wait_for", wait_for, 1, n_workers)
     most = 2 * n_workers if max_age is None else check_count("max_age", max_age)
     rule = wait_rules.arrivals(wait_for) & wait_rules.heard() & wait_rules.aged(most)
-    return _piag(code, rule, adaptive)
+    return _piag(code, rule, adaptive, most)
 
 
-def _piag(code: GradientCode, rule: WaitRule, adaptive: bool) -> Scheme:
-    scheme = custom(code, rule, IncrementalAggregated(code, adaptive), "piag")
-    return replace(scheme, reform=_PiagAgain(code, rule, adaptive))
+def _piag(code: GradientCode, rule: WaitRule, adaptive: bool, max_age: int) -> Scheme:
+    scheme = custom(code, rule, IncrementalAggregated(code, adaptive, max_age), "piag")
+    return replace(scheme, reform=_PiagAgain(code, rule, adaptive, max_age))
 
 
 @final
@@ -325,10 +325,11 @@ class _PiagAgain:
     code: GradientCode
     rule: WaitRule
     adaptive: bool
+    max_age: int
 
     def __call__(self, n_workers: int, held: Sequence[int] | None) -> Scheme:
         rule = self.rule.for_workers(self.code.n_workers, n_workers)
-        return _piag(resized(self.code, n_workers, held), rule, self.adaptive)
+        return _piag(resized(self.code, n_workers, held), rule, self.adaptive, self.max_age)
 
 
 def ringmaster(n_workers: int, threshold: int, n_tasks: int | None = None) -> Scheme:
