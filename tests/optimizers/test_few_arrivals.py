@@ -53,10 +53,13 @@ def early(run: Run) -> int:
 @pytest.mark.parametrize("loss", ["squares", "logistic"])
 @pytest.mark.parametrize("order", ["shuffled", "sorted"])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_a_run_that_begins_with_few_arrivals_ends_at_the_same_optimum(loss: str, order: str, seed: int) -> None:
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_a_run_that_begins_with_few_arrivals_ends_at_the_same_optimum(
+    loss: str, order: str, seed: int, late: str
+) -> None:
     one = problem(order, loss)
-    run = fit(one, Exponential(0.5, seed=seed), evaluate_every=0)
-    whole = fit(one, Exponential(0.5, seed=seed), "carry", evaluate_every=0)
+    run = fit(one, Exponential(0.5, seed=seed), late, evaluate_every=0)
+    whole = fit(one, Exponential(0.5, seed=seed), "drop(1)", evaluate_every=0)
     assert {row.kind for row in whole.steps[1:]} == {"gradient"}
     assert (run.ended, whole.ended) == ("converged", "converged")
     assert run.final is not None
@@ -70,13 +73,14 @@ def test_a_run_that_begins_with_few_arrivals_ends_at_the_same_optimum(loss: str,
         assert row.arrived < WORKERS / 3
         assert row.decision["act"] in ("few", "whole")
     assert run.steps[count - 1].decision["act"] == "whole"
-    assert run.steps[count - 1].decision["why"] in ("noise", "heard", "rounds")
+    assert run.steps[count - 1].decision["why"] in (("noise", "heard") if late == "preempt" else ("noise", "anchor"))
 
 
-def test_shuffled_data_are_at_a_rough_model_far_sooner() -> None:
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_shuffled_data_are_at_a_rough_model_far_sooner(late: str) -> None:
     one, won = problem(), 0
     for seed in range(5):
-        few = fit(one, Exponential(0.5, seed=seed), until="gap < 1e-1")
+        few = fit(one, Exponential(0.5, seed=seed), late, until="gap < 1e-1")
         whole = fit(one, Exponential(0.5, seed=seed), "drop(1)", until="gap < 1e-1")
         assert early(whole) == 0
         won += few.steps[-1].end < 0.5 * whole.steps[-1].end
@@ -89,12 +93,13 @@ ALIKE = Fixed([[0.3] * WORKERS])
 @pytest.mark.parametrize("delays", [NoDelay(), ALIKE, Sum((ALIKE, Exponential(0.02, seed=1)))])
 def test_where_nobody_is_slow_the_first_gradient_is_whole_already(delays: Delays) -> None:
     one = problem()
-    run, whole = (fit(one, delays, late, evaluate_every=0) for late in ("preempt", "carry"))
-    assert early(run) == 1
-    assert run.steps[0].residual == 0.0
-    assert run.steps[0].decision["act"] == "accept"
-    assert run.x.tobytes() == whole.x.tobytes()
-    assert len(run.steps) == len(whole.steps)
+    *runs, whole = (fit(one, delays, late, evaluate_every=0) for late in ("preempt", "carry", "drop(1)"))
+    for run in runs:
+        assert early(run) == 1
+        assert run.steps[0].residual == 0.0
+        assert run.steps[0].decision["act"] == "accept"
+        assert run.x.tobytes() == whole.x.tobytes()
+        assert len(run.steps) == len(whole.steps)
 
 
 def test_the_test_of_noise_asks_for_more_arrivals_and_then_for_all() -> None:
@@ -128,13 +133,16 @@ def test_where_noise_has_the_upper_hand_the_next_model_is_mostly_lower_than_thos
     assert np.mean(lower) > 0.75
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_steps_that_agree_end_after_twice_as_many_as_it_took_to_hear_every_part(seed: int) -> None:
+def alike() -> Problem:
     """All tasks of the same rows, of columns that depend on each other: no noise, and far to go."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 12)) @ (rng.standard_normal((12, 12)) * 4.0 ** -np.arange(12))
-    one = LeastSquares(np.tile(X, (30, 1)), np.tile(rng.standard_normal(40), 30), l2=1e-9)
-    run = fit(one, Exponential(0.5, seed=seed), evaluate_every=0)
+    return LeastSquares(np.tile(X, (30, 1)), np.tile(rng.standard_normal(40), 30), l2=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_steps_that_agree_end_after_twice_as_many_as_it_took_to_hear_every_part(seed: int) -> None:
+    run = fit(alike(), Exponential(0.5, seed=seed), evaluate_every=0)
     parts: set[int] = set()
     heard = 0
     for step in range(early(run)):
@@ -144,17 +152,65 @@ def test_steps_that_agree_end_after_twice_as_many_as_it_took_to_hear_every_part(
     assert run.steps[early(run) - 1].decision["why"] == "heard"
 
 
-@pytest.mark.parametrize("what", ["l1", "carry", "other scheme"])
+@pytest.mark.parametrize("seed", range(4))
+def test_where_late_work_is_carried_on_all_say_in_the_end_what_they_know_of_the_first_model(seed: int) -> None:
+    """Curvatures are asked for once, and the steps end when the whole gradient at the first model is there."""
+    run = fit(alike(), Exponential(0.5, seed=seed), "carry", evaluate_every=0)
+    count = early(run)
+    assert {row.work for row in run.arrivals if row.step == 0 and not row.censored} == {6.0}
+    assert {row.work for row in run.arrivals if row.step > 0 and not row.censored} == {3.0}
+    assert run.steps[count - 1].decision["why"] == "anchor"
+    assert run.steps[count].decision["pairs"] == 1  # the first whole gradient makes one with it
+    heard = [
+        {row.message // 3 for row in run.arrivals if row.step == 0 and not row.censored and row.taken < rounds}
+        for rounds in (count - 1, count)
+    ]
+    assert len(heard[0]) < WORKERS // 3 == len(heard[1])
+
+
+def test_an_anchor_that_never_comes_is_not_waited_for() -> None:
+    """All workers of a group are twenty seconds late once: nobody waits for them, until a whole gradient is due."""
+    one = alike()
+    slow = np.zeros((60, WORKERS))
+    slow[0, :3] = 20.0
+    delays = Sum((Fixed(slow.tolist()), Exponential(0.5, seed=3)))
+    run = fit(one, delays, "carry", evaluate_every=0, steps=50)
+    count = early(run)
+    assert 2 < count <= WORKERS // 3
+    assert run.steps[count - 1].end < 10.0
+    assert run.steps[count - 1].decision["why"] == "rounds"
+    assert run.ended == "converged"
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_each_early_order_is_a_message_of_one_vector_once_all_curvatures_are_known(late: str) -> None:
+    run = fit(problem(), Exponential(0.5, seed=1), late, evaluate_every=0)
+    parts: set[int] = set()
+    for step in range(early(run)):
+        (work,) = {row.work for row in run.arrivals if row.step == step and not row.censored}
+        known = len(parts) == WORKERS // 3 or (late == "carry" and step > 0)
+        assert work == (3.0 if known else 6.0)
+        parts |= {row.message // 3 for row in run.arrivals if row.step == step and row.used}
+
+
+def test_messages_that_are_compared_are_never_taken_late() -> None:
+    run = fit(problem(), Exponential(0.5, seed=1), "carry", fault_policy=FaultPolicy(verify=True), steps=20)
+    assert early(run) == 0
+
+
+@pytest.mark.parametrize("what", ["l1", "drop(1)", "other scheme"])
 def test_where_few_arrivals_are_of_no_use_all_orders_are_for_whole_gradients(what: str) -> None:
     one = problem(penalty=L1(0.01) if what == "l1" else None)
     scheme = schemes.exact(WORKERS, load=3) if what == "other scheme" else None
-    run = fit(one, Exponential(0.5, seed=1), "carry" if what == "carry" else "preempt", 30, scheme=scheme)
+    late = "drop(1)" if what == "drop(1)" else "carry"
+    run = fit(one, Exponential(0.5, seed=1), late, 30, scheme=scheme)
     assert early(run) == 0
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("step", [1, 2, 7, 12, 20])
-def test_it_goes_on_from_any_early_step_to_the_bit(step: int, dtype: str) -> None:
+@pytest.mark.parametrize(("late", "step"), [*(("preempt", step) for step in (1, 2, 7, 12, 20)),
+                                            *(("carry", step) for step in (1, 2, 3, 4, 5))])  # fmt: skip
+def test_it_goes_on_from_any_early_step_to_the_bit(late: str, step: int, dtype: str) -> None:
     one, states = problem(), list[Mapping[str, Any]]()
 
     class Keep(Callback):
@@ -162,22 +218,25 @@ def test_it_goes_on_from_any_early_step_to_the_bit(step: int, dtype: str) -> Non
             states.append(state())
 
     x = one.initial().astype(dtype)
-    whole = fit(one, Exponential(0.5, seed=4), steps=30, optimizer=QuasiNewton(x), callbacks=[Keep()])
-    assert early(whole) > 7
+    whole = fit(one, Exponential(0.5, seed=4), late, steps=30, optimizer=QuasiNewton(x), callbacks=[Keep()])
+    assert early(whole) > (7 if late == "preempt" else 2)
     resume = Resumption(states[step], whole.steps[:step], whole.arrivals)
-    again = fit(one, Exponential(0.5, seed=4), steps=30, optimizer=QuasiNewton(x), resume=resume)
+    again = fit(one, Exponential(0.5, seed=4), late, steps=30, optimizer=QuasiNewton(x), resume=resume)
     assert again.x.tobytes() == whole.x.tobytes()
     assert [row.as_dict() for row in again.steps] == [row.as_dict() for row in whole.steps]
 
 
-@given(st.integers(0, 2**31), st.sampled_from(["exponential", "pareto"]), st.integers(2, 9), st.integers(1, 4))
+@given(st.integers(0, 2**31), st.sampled_from(["exponential", "pareto"]), st.integers(2, 9), st.integers(1, 4),
+       st.sampled_from(["preempt", "carry"]))  # fmt: skip
 @settings(max_examples=25)
-def test_no_number_of_workers_and_no_delay_ends_in_infinity(seed: int, law: str, workers: int, load: int) -> None:
+def test_no_number_of_workers_and_no_delay_ends_in_infinity(
+    seed: int, law: str, workers: int, load: int, late: str
+) -> None:
     one = problem("sorted" if seed % 2 else "shuffled", "logistic" if seed % 3 else "squares")
     pareto = Pareto(minimum=0.1, exponent=1.1, seed=seed)
     delays = Exponential(0.5, seed=seed) if law == "exponential" else pareto
     scheme = schemes.adaptive(workers, load=min(load, workers))
-    run = fit(one, delays, scheme=scheme, evaluate_every=0)
+    run = fit(one, delays, late, scheme=scheme, evaluate_every=0)
     assert run.ended == "converged"
     assert run.final is not None
     assert np.isfinite(run.x).all()
@@ -196,9 +255,10 @@ class Kill(Callback):
                 self.engine.kill(worker)
 
 
-def test_early_steps_live_with_workers_that_die() -> None:
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_early_steps_live_with_workers_that_die(late: Any) -> None:
     one, delays = problem(), Exponential(0.5, seed=1)
-    engine = VirtualEngine(delays, seconds_per_task=1e-5)
+    engine = VirtualEngine(delays, late, seconds_per_task=1e-5)
 
     optimizer = QuasiNewton(one.initial())
     run = train(one, schemes.adaptive(WORKERS), optimizer, engine, 400, [Kill(engine, (0, 1, 2, 9))], evaluate_every=0)
@@ -207,9 +267,10 @@ def test_early_steps_live_with_workers_that_die() -> None:
     assert any(row.events for row in run.steps)
 
 
-def test_tasks_that_are_lost_end_the_early_steps() -> None:
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_tasks_that_are_lost_end_the_early_steps(late: Any) -> None:
     one, delays = problem(), Exponential(0.5, seed=1)
-    engine = VirtualEngine(delays, seconds_per_task=1e-5)
+    engine = VirtualEngine(delays, late, seconds_per_task=1e-5)
 
     optimizer = QuasiNewton(one.initial())
     policy = FaultPolicy(death="leave", lost="go_on")
@@ -260,10 +321,12 @@ def test_what_is_moved_by_is_a_gradient_of_all_data_where_parts_are_alike() -> N
         )
 
 
-def test_the_code_may_be_resized_in_the_middle_of_early_steps() -> None:
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_the_code_may_be_resized_in_the_middle_of_early_steps(late: str, after: int) -> None:
     one = problem()
-    run = fit(one, Exponential(0.5, seed=1), steps=300, wanted=lambda step: 24 if step >= 3 else None,
+    run = fit(one, Exponential(0.5, seed=1), late, steps=300, wanted=lambda step: 24 if step >= after else None,
               fault_policy=FaultPolicy())  # fmt: skip
     assert run.ended == "converged"
     assert {row.workers for row in run.steps} == {24, 30}
-    assert early(run) >= 3
+    assert early(run) >= min(after, 2)

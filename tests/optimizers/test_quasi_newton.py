@@ -70,8 +70,8 @@ def problem(loss: str, design: str, l2: float = 1.0 / N) -> LinearProblem:
 
 
 def fit(problem: Problem, steps: int = 1000, scheme: schemes.Scheme | None = None, **others: Any) -> Run:
-    # Late workers carry on, so that all gradients are whole: see test_few_arrivals for those that are not.
-    engine = others.pop("engine", None) or VirtualEngine(Exponential(mean=0.5, seed=3), late="carry")
+    # Late work of one round is carried on, so that all gradients are whole: test_few_arrivals has those that are not.
+    engine = others.pop("engine", None) or VirtualEngine(Exponential(mean=0.5, seed=3), late="drop(1)")
     optimizer = others.pop("optimizer", None) or QuasiNewton(problem.initial())
     return train(problem, scheme or schemes.adaptive(WORKERS), optimizer, engine, steps, evaluate_every=0, **others)
 

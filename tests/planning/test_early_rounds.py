@@ -1,4 +1,4 @@
-"""Trials of `adaptive` where late work is dropped: they begin with few arrivals, as runs do, and take as long."""
+"""Trials of `adaptive`: they begin with few arrivals, as runs do, and take as long."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from erasurehead import delays, engines, optimizers, problems, training
 from erasurehead._internal.arrays import Array
 from erasurehead.delays import Delays
+from erasurehead.engines.base import LateWork
 from erasurehead.planning.trainer import Trainer
 from erasurehead.planning.trials import Runs
 from erasurehead.schemes.text import parse_scheme
@@ -53,13 +54,14 @@ class Path(training.Callback):
 
 
 @cache
-def ran(setting: str, law: Delays, workers: int) -> Path:
+def ran(setting: str, law: Delays, workers: int, late: LateWork) -> Path:
     path = Path()
-    engine = engines.VirtualEngine(law, "preempt", 0.01)
+    engine = engines.VirtualEngine(law, late, 0.01)
     training.train(PROBLEM, parse_scheme(setting, workers), solver(), engine, STEPS, [path], 0, tolerance=None)
     return path
 
 
+@pytest.mark.parametrize("late", ["preempt", "carry"])
 @pytest.mark.parametrize("gap", GAPS)
 @pytest.mark.parametrize(
     ("setting", "law", "workers"),
@@ -74,10 +76,10 @@ def ran(setting: str, law: Delays, workers: int) -> Path:
     ],
 )
 def test_a_trial_takes_the_time_of_a_run_that_begins_with_few_arrivals(
-    setting: str, law: Delays, workers: int, gap: float
+    setting: str, law: Delays, workers: int, gap: float, late: LateWork
 ) -> None:
-    found = Runs(trainer(gap), law, workers, 0.01, "preempt").trial(setting, 1, math.inf)
-    path = ran(setting, law, workers)
+    found = Runs(trainer(gap), law, workers, 0.01, late).trial(setting, 1, math.inf)
+    path = ran(setting, law, workers, late)
     assert found.begins_early
     assert path.steps[0][0] == "early"
     assert found.seconds[0] == pytest.approx(path.reached(gap), rel=1e-9)

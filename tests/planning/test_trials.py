@@ -99,7 +99,7 @@ def solver() -> optimizers.QuasiNewton:
     return optimizers.QuasiNewton(PROBLEM.initial())
 
 
-@pytest.mark.parametrize("late", ["preempt", "carry"])
+@pytest.mark.parametrize("late", ["preempt", "carry", "drop(1)"])
 def test_what_train_does_with_nothing_said_runs_beside_the_race_with_its_own_optimizer(late: LateWork) -> None:
     settings = (*SETTINGS, *adaptive_settings(12, 4))
     found = plan(EXPONENTIAL, 12, 0.01, settings, steps=500, late=late)
@@ -112,9 +112,10 @@ def test_what_train_does_with_nothing_said_runs_beside_the_race_with_its_own_opt
     assert {name: trial for name, trial in trials.items() if "adaptive" not in name} == without
     own = [trial for name, trial in trials.items() if "adaptive" in name]
     assert {trial.setting for trial in own} == set(adaptive_settings(12, 4))
-    # Where late work is carried on, its steps are those of the whole gradient; else its first ones are short.
-    assert len({trial.median_steps for trial in own}) == (1 if late == "carry" else len(own))
-    assert {trial.begins_early for trial in own} == {late == "preempt"}
+    # Where late work is dropped after a round, its steps are those of the whole gradient; else its first ones are short.
+    whole = late == "drop(1)"
+    assert len({trial.median_steps for trial in own}) == (1 if whole else len(own))
+    assert {trial.begins_early for trial in own} == {not whole}
     quick = race(plan(EXPONENTIAL, 12, 0.01, ("adaptive(load=2)",), late=late), PROBLEM, descent, ("auc", 0.905), 60, 1,
                  None, solver)  # fmt: skip
     engine = engines.VirtualEngine(EXPONENTIAL, late, 0.01)
@@ -124,7 +125,7 @@ def test_what_train_does_with_nothing_said_runs_beside_the_race_with_its_own_opt
     assert reached is not None
     # The first order asks for a bound on the curvature, too, which costs another computation of the two tasks: where
     # the run begins with few arrivals, that is counted.
-    assert trial.seconds[0] + (2 * 0.01 if late == "carry" else 0.0) == pytest.approx(reached, rel=1e-9)
+    assert trial.seconds[0] + (2 * 0.01 if whole else 0.0) == pytest.approx(reached, rel=1e-9)
     ranked = after(found, tuple(trials.values()))
     assert ranked.best.setting.startswith("adaptive")
     assert ranked.uncoded.steps == ranked.uncoded.exact_steps == trials["uncoded()"].median_steps

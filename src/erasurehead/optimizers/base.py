@@ -5,15 +5,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.engines.base import Order
 from erasurehead.errors import InvalidArgument, check_count, invalid
-from erasurehead.problems.base import Problem
+from erasurehead.problems.base import CURVATURE, Problem
 from erasurehead.problems.penalties import Penalty
+
+Early: TypeAlias = Literal["", "preempt", "carry"]
+"""Whether orders of kind `"early"` may be asked for, and what late workers do with old work then."""
+
+LATE_PARTS = "late_parts"
+"""Key of the note of an order of kind `"early"` whose late answers are wanted, too: see `Optimizer.late_parts`."""
+
+
+def asks_curvature(order: Order) -> bool:
+    """Return whether the messages that answer an order hold two vectors: a gradient, followed by a curvature."""
+    return order.kind == CURVATURE or bool(order.note.get(CURVATURE, False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,18 +32,21 @@ class PartialGradient:
     """What one message that answers an order of kind `"early"` says of its tasks, without the penalty.
 
     Attributes:
+        step: the step of that order.
         tasks: the message's tasks, ascending. Two parts have the same tasks, or none in common.
         share: fraction of all samples that belong to these tasks, by weight, in (0, 1].
         gradient: these tasks' summand of the gradient of the mean loss, shape (n_parameters,).
-        curvature: their summand of the bound on the curvature along each parameter, shape (n_parameters,).
-        entries: their summand of the mean number of entries in a sample that are not zero.
+        curvature: their summand of the bound on the curvature along each parameter, shape (n_parameters,); None if the
+            order did not ask for it.
+        entries: their summand of the mean number of entries in a sample that are not zero; 0 if it did not.
     """
 
+    step: int
     tasks: tuple[int, ...]
     share: float
     gradient: Array
-    curvature: Array
-    entries: float
+    curvature: Array | None = None
+    entries: float = 0.0
 
 
 class Optimizer(ABC):
@@ -64,13 +78,16 @@ class Optimizer(ABC):
         curvature: what comes with the estimate of an order of kind `"curvature"`: a bound on the curvature along each
             parameter, shape (n_parameters,), without the penalty, and the mean number of entries in a sample that are
             not zero (see `Shard.curvature`); None for other orders. Set by the training loop.
-        early: whether orders of kind `"early"` may be asked for: the scheme has a rule for them, and late workers drop
-            their work when a newer order is out, so that few arrivals come soon. Set by the training loop before
-            `begin`.
+        early: whether orders of kind `"early"` may be asked for: `""` if not, because the scheme has no rule for them;
+            else what late workers do with their old work. With `"preempt"` they drop it, and few arrivals come soon;
+            with `"carry"` they finish it, and late answers to an order can be had whose note asks for them
+            (`LATE_PARTS`). Set by the training loop before `begin`.
         lossy: whether messages lose digits on their way, unless the note of an order asks for all of them
             (`engines.PRECISE`). Set by the training loop before `begin`.
         parts: what each message said that answered an order of kind `"early"`; empty for other orders. Set by the
             training loop.
+        late_parts: what each message said that answered, late, an earlier order of this kind whose note asks for such
+            answers. Set by the training loop.
         rejected: whether the point of the last estimate was only tried, and the model stays what it was before.
         remedy: a hint for a model that diverges, as the end of a sentence.
     """
@@ -88,9 +105,10 @@ class Optimizer(ABC):
         self.value: float | None = None
         self.exact = False
         self.curvature: tuple[Array, float] | None = None
-        self.early = False
+        self.early: Early = ""
         self.lossy = False
         self.parts: Sequence[PartialGradient] = ()
+        self.late_parts: Sequence[PartialGradient] = ()
         self.rejected = False
 
     def begin(self, problem: Problem) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, product
 from erasurehead.engines.base import PRECISE, Order
 from erasurehead.errors import invalid
+from erasurehead.optimizers.anchor import Anchor
 from erasurehead.optimizers.base import Optimizer, as_model
 from erasurehead.optimizers.few_arrivals import FewArrivals
 from erasurehead.optimizers.lbfgs_memory import LBFGSMemory
@@ -126,7 +127,7 @@ class QuasiNewton(Optimizer):
         self._know_nothing()
         self._asks_curvature, self._stochastic, self._convex = problem.curved, problem.stochastic, problem.convex
         if self.early and problem.curved and problem.convex and not (problem.stochastic or self._sharp):
-            self._few = FewArrivals(penalty_curvature(self.penalty, len(self.x)))
+            self._few = FewArrivals(penalty_curvature(self.penalty, len(self.x)), carried=self.early == "carry")
 
     @property
     def best(self) -> Array:
@@ -162,7 +163,8 @@ class QuasiNewton(Optimizer):
         `few`: it came from few arrivals, and the next order asks for `arrivals`; `agreement` is the mean cosine between
         successive estimates, `step` the length of the steps, and `scaling` the power of the curvatures by which they
         are scaled. `whole`: likewise, but the next gradients are whole, because (`why`) successive estimates disagree
-        (`"noise"`), every part of the data was heard long ago (`"heard"`), or too many rounds went by without that
+        (`"noise"`), every part of the data was heard long ago (`"heard"`), late work is carried on, and the whole
+        gradient at the first model has come meanwhile (`"anchor"`), or too many rounds went by without that
         (`"rounds"`).
         Where the parts that came no longer match the earlier ones, because the code was resized or tasks are lost,
         `why` is `"unknown"`, and there is nothing else.
@@ -178,7 +180,7 @@ class QuasiNewton(Optimizer):
         return self._decision
 
     def ask(self) -> Order:
-        if self._few is not None:
+        if self._few is not None and not self._few.why:
             return Order(step=self.step, points=(self.x,), kind=EARLY, note=self._few.note)
         if self._asks_curvature:
             return Order(step=self.step, points=(self.x,), kind=CURVATURE)
@@ -187,8 +189,11 @@ class QuasiNewton(Optimizer):
     def tell(self, estimate: Array | None) -> None:
         self.step += 1
         self._decision, self.rejected = {"act": "wait"}, False
-        if self._few is not None and self._early_step(self._few, estimate):
-            return
+        few = self._few
+        if few is not None:
+            few.hear_late(self.late_parts)
+            if not few.why and self._early_step(few, estimate):
+                return
         if estimate is None or self.value == math.inf:  # where gradients are finite, their penalty need not be
             if self.value == math.inf and self._asks_curvature:
                 self._asks_curvature, self.rejected = False, True  # squares of large numbers overflow: no bound, then
@@ -200,6 +205,15 @@ class QuasiNewton(Optimizer):
         if asked and self.curvature is not None:
             bound = self.curvature[0].astype(np.float64), self.curvature[1] or 1.0
             self._memory.scale(bound, penalty_curvature(self.penalty, len(self.x)))
+        if few is not None and self._few is not None:
+            self._few = None
+            if not self._memory.diagonals:
+                if few.bound is None:
+                    self._asks_curvature, self._decision = True, {"act": "whole", "why": "unknown"}
+                    return
+                self._memory.scale(few.bound, penalty_curvature(self.penalty, len(self.x)))
+            if self.exact and few.anchor is not None and few.anchor.whole:
+                self._begin_from(few.anchor, few.chosen, estimate)
         if not self.exact or self._stochastic or self.value is None:
             self._drift(estimate)
         elif self._base is None:
@@ -212,8 +226,10 @@ class QuasiNewton(Optimizer):
     def _early_step(self, few: FewArrivals, estimate: Array | None) -> bool:
         """Take a step from few arrivals; return False if the estimate is one for the method itself."""
         if estimate is None or self.exact or not few.hear(self.parts):
+            if self.exact and estimate is not None:
+                return False
             self._few = None
-            if estimate is None or self.exact:
+            if estimate is None:
                 return False
             self._decision = {"act": "whole", "why": "unknown"}  # the whole gradient is asked for at the same point
             return True
@@ -222,11 +238,24 @@ class QuasiNewton(Optimizer):
         self.x = few.move(self.x, self.parts, slope).astype(self.x.dtype, copy=False)
         self._decision = few.decision
         if few.why:
-            self._few, self._memory.chosen, self._memory.first_scale = None, few.chosen, few.scale
-            if few.bound is not None:
-                self._asks_curvature = False
-                self._memory.scale(few.bound, penalty_curvature(self.penalty, len(self.x)))
+            self._memory.chosen, self._memory.first_scale = few.chosen, few.scale
+            self._asks_curvature = self.early != "carry" and few.bound is None
         return True
+
+    def _begin_from(self, anchor: Anchor, chosen: int, gradient: Array) -> None:
+        """Remember the pair that the first whole gradient makes with the one at the first model.
+
+        Arguments:
+            anchor: the whole gradient there.
+            chosen: number of the power of the curvatures that pairs of parts speak for. This pair cannot choose: its
+                step is a sum of steps in that very metric.
+            gradient: that at the current model, with the penalty.
+        """
+        before = anchor.gradient
+        if self.penalty is not None and self.penalty.smooth:
+            before = before + self.penalty.gradient(anchor.x)
+        if self._memory.remember((self.x - anchor.x).astype(np.float64), gradient - before):
+            self._memory.chosen = chosen
 
     def _judge(self, value: float, gradient: Array) -> None:
         """Accept the current model as the next base, or go back part of the way."""

@@ -2,61 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead.codes.base import GradientCode
-from erasurehead.decoding.base import Decoder, Decoding
-from erasurehead.decoding.layout import Layout
+from erasurehead.decoding.base import Decoder
 from erasurehead.delays.base import Delays
 from erasurehead.delays.ties import untied
-from erasurehead.engines.base import LateWork, MessageSpec, Order, Program
-from erasurehead.engines.virtual import VirtualEngine
+from erasurehead.engines.base import LateWork, Order
 from erasurehead.errors import EngineError, Unreachable, check_count
-from erasurehead.faults.policy import FaultPolicy
 from erasurehead.planning.arrivals import Arrivals
+from erasurehead.planning.idle_workers import IdleWorkers, Nothing
 from erasurehead.planning.simulation import Simulation, Watch, residuals_at
-from erasurehead.schemes.aggregation import Aggregation
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.wait_rules.base import WaitRule
-from erasurehead.training.assignment import Assignment
-from erasurehead.training.round import RoundRunner
-from erasurehead.training.worker_pool import WorkerPool
 
 _HELD = 1 << 20  # computing and waiting times held at once
-
-
-@dataclass(frozen=True, eq=False)
-class _Idle(Program):
-    """A worker's program that takes time, but computes nothing."""
-
-    sends: tuple[MessageSpec, ...]
-
-    @property
-    def message_specs(self) -> Sequence[MessageSpec]:
-        return self.sends
-
-    @property
-    def input_size(self) -> int:
-        return 1
-
-    def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
-        return self.sends[len(done) :]
-
-    def take(self, order: Order) -> Any:
-        return None
-
-    def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
-        out[:] = 0.0
-
-
-class _Nothing(Aggregation):
-    def estimate(self, decoding: Decoding, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
-        return None
 
 
 def simulate_with_memory(
@@ -186,41 +148,23 @@ def _by_event(
     watch: Watch | None,
 ) -> Simulation:
     code = decoder.code
-    scheme = Scheme("simulation", decoder, {"gradient": rule}, _Nothing())
+    scheme = Scheme("simulation", decoder, {"gradient": rule}, Nothing())
     seconds, residual = np.full(steps, np.inf), np.full(steps, float(code.n_tasks))
     arrived, messages = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.int64)
-    engine = VirtualEngine(delays, late, seconds_per_task, seed=seed)
-    with engine:
-        programs = [_Idle(_parts(code, worker)) for worker in range(code.n_workers)]
-        assignment = Assignment.first(scheme, programs, Layout(1, [None] * code.n_messages))
-        pool = WorkerPool(engine, assignment, fault_policy=FaultPolicy(death="leave", suspected="ignore"))
-        rounds = RoundRunner(pool)
-        pool.start()
-        order = Order(first_step, (np.zeros(1),))
-        for number in range(steps):
-            posted = engine.now()
-            try:
-                order = replace(order, step=first_step + number, round=number, posted=posted)
-                result = rounds.gather(order)
-            except (Unreachable, EngineError):  # the rule cannot be met, or no worker is left to answer
-                break
-            seconds[number] = result.waited
-            residual[number] = result.decoding.residual
-            arrived[number], messages[number] = result.view.finished, len(result.view.arrived)
-            if watch is not None:
-                times = np.full((1, code.n_messages), np.inf)
-                for came in result.rows:
-                    if not came.censored:
-                        times[0, came.message] = came.seconds
-                watch(times, seconds[number : number + 1], residual[number : number + 1])
-            if rule.remembers:
-                row = result.step_row(order, end=engine.now())
-                rounds.learn(row, [*result.late_rows, *result.rows])
+    order = Order(first_step, (np.zeros(1),))
+    workers = IdleWorkers(scheme, delays, late, seconds_per_task, seed)
+    for number in range(steps):
+        try:
+            result = workers.answer(replace(order, step=first_step + number))
+        except (Unreachable, EngineError):  # the rule cannot be met, or no worker is left to answer
+            break
+        seconds[number] = result.waited
+        residual[number] = result.decoding.residual
+        arrived[number], messages[number] = result.view.finished, len(result.view.arrived)
+        if watch is not None:
+            times = np.full((1, code.n_messages), np.inf)
+            for came in result.rows:
+                if not came.censored:
+                    times[0, came.message] = came.seconds
+            watch(times, seconds[number : number + 1], residual[number : number + 1])
     return Simulation(seconds, residual, arrived, messages)
-
-
-def _parts(code: GradientCode, worker: int) -> tuple[MessageSpec, ...]:
-    return tuple(
-        MessageSpec(message, float(len(code.tasks_of_message(message))), 1, content=0)
-        for message in code.messages_of(worker).tolist()
-    )

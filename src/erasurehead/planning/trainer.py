@@ -15,7 +15,7 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoding
 from erasurehead.engines.base import Order
 from erasurehead.errors import check_count, invalid
-from erasurehead.optimizers.base import Optimizer, PartialGradient
+from erasurehead.optimizers.base import LATE_PARTS, Optimizer, PartialGradient, asks_curvature
 from erasurehead.planning.constants import minimum
 from erasurehead.planning.early_rounds import EarlyRounds
 from erasurehead.problems.base import CURVATURE, EARLY, Problem, Shard, split_samples
@@ -132,7 +132,7 @@ class Trainer:
     def asks_early(self) -> bool:
         """Whether the optimizer begins with early orders if it is allowed to."""
         optimizer = self._optimizer()
-        optimizer.early = True
+        optimizer.early = "preempt"
         optimizer.begin(self.problem)
         return optimizer.ask().kind == EARLY
 
@@ -145,21 +145,30 @@ class Trainer:
                 gives early orders only if this is not None.
         """
         problem, optimizer = self.problem, self._optimizer()
-        optimizer.early = rounds is not None
+        optimizer.early = "" if rounds is None else rounds.scheme.early(rounds.late)
         optimizer.begin(problem)
         shard = self._shards.get(n_tasks)
         if shard is None:
             shard = self._shards[n_tasks] = problem.shard(list(split_samples(problem.n_samples, n_tasks)))
         ones = np.ones(n_tasks)
+        points: dict[int, Array] = {}  # of orders whose late answers are wanted
         for step in range(self.max_steps if weights is None else len(weights)):
             own = ones if weights is None else weights[step]
             order = optimizer.ask()
-            optimizer.parts = ()
+            optimizer.parts = optimizer.late_parts = ()
+            if order.note.get(LATE_PARTS, False):
+                points[order.step] = order.points[0]
             found = None if rounds is None else rounds.answer(order)
             if rounds is not None and found is None:
                 return
+            if found is not None:
+                code = found.decoding.code
+                late = [(code.coefficients(row)[:, 0], row, step) for step, row in found.late if step in points]
+                optimizer.late_parts = tuple(
+                    self._part(code, row, 1.0 / weights, step, points[step], True)[0] for weights, row, step in late
+                )
             if found is not None and order.kind == EARLY:
-                self._tell_early(optimizer, order, found)
+                self._tell_early(optimizer, order, found.decoding)
             elif own.any():
                 if order.kind == CURVATURE:
                     sums, point = shard.curvature, order.points[0]
@@ -189,34 +198,53 @@ class Trainer:
     def _tell_early(self, optimizer: Optimizer, order: Order, found: Decoding) -> None:
         """Give an optimizer the partial gradients of few arrivals, and the estimate made from all of them."""
         problem, point = self.problem, order.points[0]
-        if self._said is None or self._said[0] is not found.code:  # keep only one code's shards
-            self._said = found.code, {}
-        said, ranges = self._said[1], list(split_samples(problem.n_samples, found.code.n_tasks))
         parts: list[PartialGradient] = []
         value, sum_of_weights = 0.0, 0.0
         for place, message in enumerate(found.messages.tolist()):
             weights = found.weights[0, place] * found.code.coefficients(message)[:, 0]
-            if not weights.any():
-                continue
-            if message not in said:
-                tasks: tuple[int, ...] = tuple(found.code.tasks_of_message(message).tolist())
-                shard = problem.shard([ranges[task] for task in tasks])
-                curvature = _combined(shard, point, lambda _, out, shard=shard, w=weights: shard.curvature(w, out))
-                share = sum(problem.weight(ranges[task]) for task in tasks) / problem.n_samples
-                said[message] = tasks, share, shard, *curvature
-            tasks, share, shard, bound, entries = said[message]
-            gradient, loss = _combined(
-                shard, point, lambda local, out, shard=shard, w=weights: shard.combine(local, w, order.step, out)
-            )
-            parts.append(PartialGradient(tasks, share, gradient, bound, entries))
-            value, sum_of_weights = value + loss, sum_of_weights + float(weights.sum())
+            if weights.any():
+                part, loss = self._part(found.code, message, weights, order.step, point, asks_curvature(order))
+                parts.append(part)
+                value, sum_of_weights = value + loss, sum_of_weights + float(weights.sum())
         scale = found.code.n_tasks / sum_of_weights
         estimate = scale * sum((part.gradient for part in parts), np.zeros(problem.n_parameters))
-        bound = scale * sum((part.curvature for part in parts), np.zeros(problem.n_parameters))
-        optimizer.parts, optimizer.exact = tuple(parts), found.exact
-        optimizer.curvature = bound, scale * sum(part.entries for part in parts)
+        optimizer.parts, optimizer.exact, optimizer.curvature = tuple(parts), found.exact, None
+        if asks_curvature(order):
+            bounds = (part.curvature for part in parts if part.curvature is not None)
+            bound = scale * sum(bounds, np.zeros(problem.n_parameters))
+            optimizer.curvature = bound, scale * sum(part.entries for part in parts)
         optimizer.value = scale * value + problem.penalty(point)
         optimizer.tell(estimate + problem.penalty_gradient(point))
+
+    def _part(
+        self, code: GradientCode, message: int, weights: Array, step: int, point: Array, curved: bool
+    ) -> tuple[PartialGradient, float]:
+        """Return what a message says of its tasks at a model, and their loss.
+
+        Arguments:
+            code: the code.
+            message: row of the message.
+            weights: of its tasks, in their order.
+            step: the step of the order that it answers.
+            point: the model.
+            curved: whether that order asks for curvatures.
+        """
+        problem = self.problem
+        if self._said is None or self._said[0] is not code:  # keep only one code's shards
+            self._said = code, {}
+        said = self._said[1]
+        if message not in said:
+            tasks: tuple[int, ...] = tuple(code.tasks_of_message(message).tolist())
+            ranges = list(split_samples(problem.n_samples, code.n_tasks))
+            shard = problem.shard([ranges[task] for task in tasks])
+            curvature = _combined(shard, point, lambda _, out: shard.curvature(weights, out))
+            share = sum(problem.weight(ranges[task]) for task in tasks) / problem.n_samples
+            said[message] = tasks, share, shard, *curvature
+        tasks, share, shard, bound, entries = said[message]
+        gradient, loss = _combined(shard, point, lambda local, out: shard.combine(local, weights, step, out))
+        if not curved:
+            return PartialGradient(step, tasks, share, gradient), loss
+        return PartialGradient(step, tasks, share, gradient, bound, entries), loss
 
     @cached_property
     def exact(self) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from erasurehead.engines.base import LateWork
 from erasurehead.errors import check_count
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.planning.carry_over import simulate_with_memory
-from erasurehead.planning.early_rounds import EarlyRounds, begins_early, seconds_of_a_step
+from erasurehead.planning.early_rounds import begins_early, early_rounds, seconds_of_a_step
 from erasurehead.planning.forecasts import Forecast
 from erasurehead.planning.simulation import simulate
 from erasurehead.planning.task_weights import task_weights
@@ -285,12 +285,13 @@ class Runs:
         self, trainer: Trainer, scheme: Scheme, first: int, allowed: int, seconds_per_step: float
     ) -> tuple[float, float, float]:
         """Return seconds, the metric at the end, and steps of a run that begins with early orders."""
-        rounds = EarlyRounds(scheme, self._delays, self._seconds_per_task, first, allowed)
+        rounds = early_rounds(scheme, allowed, self._delays, self._seconds_per_task, first, self._late)
         steps, final = trainer.run_early(rounds)
         if math.isinf(steps):
             return math.inf, final, steps
         if math.isnan(seconds_per_step):
-            seconds_per_step = seconds_of_a_step(scheme, self._delays, self._seconds_per_task, first, allowed)
+            timing = scheme, self._delays, self._seconds_per_task, first, allowed
+            seconds_per_step = seconds_of_a_step(*timing, self._late)
         taken = int(steps)
         return float(sum(rounds.seconds[:taken])), final, rounds.worth(taken, seconds_per_step)
 

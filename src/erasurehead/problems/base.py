@@ -17,11 +17,8 @@ CURVATURE = "curvature"
 """The kind of order that asks for curvatures along the parameters beside gradients: see `Shard.curvature`."""
 
 EARLY = "early"
-"""The kind of order for which a few arrivals are enough. It asks for curvatures, too, and its note says for how many
-arrivals to wait: see `wait_rules.early`."""
-
-WITH_CURVATURE = (CURVATURE, EARLY)
-"""The kinds of orders whose messages hold two vectors: a gradient, followed by a curvature."""
+"""The kind of order for which a few arrivals are enough. Its note says for how many arrivals to wait (see
+`wait_rules.early`), and whether curvatures are asked for, too."""
 
 
 class Shard(ABC):

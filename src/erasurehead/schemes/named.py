@@ -12,6 +12,7 @@ from erasurehead.codes.transforms import resized
 from erasurehead.decoding.base import Decoder
 from erasurehead.engines.base import LateWork, rounds_kept
 from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.optimizers.base import Early
 from erasurehead.problems.base import CURVATURE, EARLY
 from erasurehead.schemes import wait_rules
 from erasurehead.schemes.aggregation import Aggregation, ByExpectation, Plain, rescaling
@@ -70,6 +71,19 @@ class Scheme:
                 f"{self.name}, which lives on late work", late,
                 "say late='carry' to the engine, or --late carry",
             )  # fmt: skip
+
+    def early(self, late: LateWork, verified: bool = False) -> Early:
+        """Return whether an optimizer may ask for orders that few arrivals answer: see `Optimizer.early`.
+
+        Arguments:
+            late: what late workers do with old work.
+            verified: whether messages are compared with each other: late ones that answer such orders are not.
+        """
+        if EARLY not in self.rules:
+            return ""
+        if late == "carry":
+            return "" if verified or self.aggregation.wants_late else "carry"
+        return "preempt" if late == "preempt" else ""
 
     def begin(self, before: Scheme | None = None) -> Scheme:
         """Return a fresh scheme for a new run: what its rules and its aggregation learn belongs to that run alone.
@@ -244,8 +258,8 @@ def adaptive(
     """Return the scheme of `optimizers.QuasiNewton`: few arrivals first, then whole gradients from the fastest workers.
 
     Steps wait until the full gradient can be decoded, as a method that converges to the optimum and judges its own
-    steps requires. Each task is held by several workers, and the fastest of them is enough. Where late workers drop
-    their old work, the first steps wait for as many arrivals as the optimizer asks for (`wait_rules.early`).
+    steps requires. Each task is held by several workers, and the fastest of them is enough. The first steps wait for as
+    many arrivals as the optimizer asks for (`wait_rules.early`), unless old work is dropped when it is some rounds old.
 
     Arguments:
         n_workers: number of workers.

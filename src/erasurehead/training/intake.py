@@ -13,6 +13,7 @@ from erasurehead.training.callbacks import Callback
 from erasurehead.training.health import HealthMonitor
 from erasurehead.training.late_work import LateWorkTaken
 from erasurehead.training.notices import Notice
+from erasurehead.training.parts import LateParts
 from erasurehead.training.round_state import Round
 from erasurehead.training.round_table import RoundTable
 from erasurehead.training.step_log import StepLog
@@ -27,13 +28,22 @@ class Intake:
         monitor: watches their health.
         log: the log of the current step.
         callbacks: hooks that watch.
+        samples: how many samples each task has, by weight, shape (n_tasks,).
 
     Attributes:
         late: messages of earlier rounds, on their way to the aggregation.
+        late_parts: those that answer orders of kind `"early"`, on their way to the optimizer.
     """
 
-    def __init__(self, pool: WorkerPool, monitor: HealthMonitor, log: StepLog, callbacks: Sequence[Callback]) -> None:
-        self.late = LateWorkTaken(pool)
+    def __init__(
+        self,
+        pool: WorkerPool,
+        monitor: HealthMonitor,
+        log: StepLog,
+        callbacks: Sequence[Callback],
+        samples: Sequence[float],
+    ) -> None:
+        self.late, self.late_parts = LateWorkTaken(pool), LateParts(samples)
         self._pool = pool
         self._engine = pool.engine
         self._monitor = monitor
@@ -46,6 +56,7 @@ class Intake:
         order, assignment = current.order, current.assignment
         self._rounds.add(order.round, current.begin, assignment, self.late.greatest_age)
         current.view.late.extend(self.late.reassigned(assignment, order.step))
+        self.late_parts.begin(order)
         self._submit(order, self._pool.present())
 
     def _submit(self, order: Order, workers: Sequence[int]) -> None:
@@ -146,15 +157,18 @@ class Intake:
     def _take_late(self, event: Arrived, row: int, current: Round) -> bool:
         """Take a message of an earlier round whose content is still useful; return whether it had to be refused."""
         aggregation, age = current.assignment.scheme.aggregation, current.order.step - event.step
+        why = ""
         if aggregation.wants_late:
             if age > aggregation.greatest_age:
                 return False
             why = self.late.take(event, row, current, self._monitor)
-            if why:
-                text = f"message {row} of worker {event.worker}, of step {event.step}, is refused: {why}"
-                data = {"messages": [row], "reason": why}
-                self._log.notice_failure(event.worker, Notice("refused", event.worker, data=data, text=text))
-                return True
+        elif self.late_parts.wants(event.order_round):
+            why = self.late_parts.take(event, row, current.assignment)
+        if why:
+            text = f"message {row} of worker {event.worker}, of step {event.step}, is refused: {why}"
+            data = {"messages": [row], "reason": why}
+            self._log.notice_failure(event.worker, Notice("refused", event.worker, data=data, text=text))
+            return True
         current.view.late.append(LateArrival(row, event.step, event.order_round, age))
         return False
 
@@ -163,9 +177,10 @@ class Intake:
     def state(self) -> dict[str, Tree]:
         """Return everything that `restore` needs: the rounds that may still be answered, and what late messages say."""
         self._rounds.forget_old(self._pool.assignment.worker_ids, self.late.greatest_age)
-        return {"begun": self._rounds.state(), "late": self.late.state()}
+        return {"begun": self._rounds.state(), "late": self.late.state(), "late_parts": self.late_parts.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned; the pool is restored already."""
         self._rounds.restore(state["begun"])
         self.late.restore(state["late"])
+        self.late_parts.restore(state["late_parts"])

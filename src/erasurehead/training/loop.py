@@ -21,7 +21,7 @@ from erasurehead.errors import (
 )
 from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import Optimizer
-from erasurehead.problems.base import CURVATURE, EARLY, Problem, split_samples
+from erasurehead.problems.base import CURVATURE, Problem, split_samples
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.arguments import as_engine, as_scheme, as_wire, check_kinds, check_parts, check_wire
 from erasurehead.training.assignment import Assignment
@@ -181,7 +181,7 @@ class _Training:
     ) -> None:
         self.problem = problem
         self.optimizer = optimizer
-        optimizer.early = EARLY in scheme.rules and engine.late == "preempt"
+        optimizer.early = scheme.early(engine.late, fault_policy.verify)
         optimizer.lossy = engine.message_rounding > 0.0
         optimizer.begin(problem)
         self.first = optimizer.x

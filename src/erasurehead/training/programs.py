@@ -1,8 +1,8 @@
 """What each worker sends: the programs of a code over a problem, and where their messages' elements belong.
 
 Every message carries one more coordinate than its gradient: the tasks' losses, combined as their gradients are, so
-that each step's estimate of the training loss costs nothing and has the same residual. Orders of kind `"curvature"` are
-answered by a second vector of the same length, appended to it: the tasks' curvatures, combined likewise.
+that each step's estimate of the training loss costs nothing and has the same residual. An order may ask for curvatures:
+then a second vector of the same length is appended, the tasks' curvatures, combined likewise.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import MessageSpec, Order, Program
-from erasurehead.problems.base import WITH_CURVATURE, Problem, Shard, split_samples
+from erasurehead.optimizers.base import asks_curvature
+from erasurehead.problems.base import Problem, Shard, split_samples
 
 if TYPE_CHECKING:
     from erasurehead.codes.base import GradientCode
@@ -121,7 +122,7 @@ class CodedProgram(Program):
         return [replace(one, length=2 * one.length, work=2.0 * one.work, vectors=2) for one in self._message_specs]
 
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
-        return (self._with_curvature if order.kind in WITH_CURVATURE else self._message_specs)[len(done) :]
+        return (self._with_curvature if asks_curvature(order) else self._message_specs)[len(done) :]
 
     def take(self, order: Order) -> Any:
         local = [[shard.take(point) for shard in self.shards] for point in order.points]

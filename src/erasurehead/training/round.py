@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import MessageLost, Order
 from erasurehead.errors import Diverged, ErasureHeadError, NothingUnderWay, Unreachable, numbered
 from erasurehead.faults.byzantine import NOT_FINITE, unusable
-from erasurehead.optimizers.base import PartialGradient
-from erasurehead.problems.base import EARLY, WITH_CURVATURE
+from erasurehead.optimizers.base import PartialGradient, asks_curvature
+from erasurehead.problems.base import EARLY
 from erasurehead.schemes.aggregation import Aggregation, ByCoverage, Vectors
 from erasurehead.schemes.wait_rules.alarm import Alarm
 from erasurehead.schemes.wait_rules.base import Verdict
@@ -29,6 +29,7 @@ from erasurehead.training.callbacks import Callback
 from erasurehead.training.health import HealthMonitor
 from erasurehead.training.intake import Intake
 from erasurehead.training.notices import Notice
+from erasurehead.training.parts import parts_of
 from erasurehead.training.round_result import RoundResult
 from erasurehead.training.round_state import Round
 from erasurehead.training.rows import ArrivalRow, StepRow
@@ -89,7 +90,7 @@ class RoundRunner:
         self._engine = pool.engine
         self._samples = samples
         self._monitor = HealthMonitor(pool, self.log.notice)
-        self._intake = Intake(pool, self._monitor, self.log, callbacks)
+        self._intake = Intake(pool, self._monitor, self.log, callbacks, samples)
         self._seen: IntArray | None = None  # the step in which each task was last computed, if rules need it
         self._erased: set[str] = set()  # what was reported about rules that erasures keep from being met
         self._seconds = 0.0  # that all rounds have taken on this machine, whatever the engine's clock says
@@ -120,7 +121,7 @@ class RoundRunner:
         self._intake.begin(current)
         found = self._until_estimated(current, tried)
         estimate, curvature = found.estimate, None
-        if estimate is not None and order.kind in WITH_CURVATURE:
+        if estimate is not None and asks_curvature(order):
             estimate, curvature = np.split(estimate, 2)
         received = current.late_bytes + sum(arrived.spec.nbytes for arrived in current.arrivals.values())
         if self._seen is not None:
@@ -131,10 +132,11 @@ class RoundRunner:
         self._seconds += time.perf_counter() - real
         aggregation = assignment.scheme.aggregation
         share, counted = (1.0, None) if estimate is None else (aggregation.share, aggregation.tasks_counted)
+        late_parts = self._intake.late_parts.deliver()
         return RoundResult(
             estimate, found.decoding, current.view, assignment, current.begin, current.view.elapsed, rows, received,
             current.lost, tuple(current.late_rows), tuple(found.used_late), share, found.overflowed, curvature,
-            found.parts, counted,
+            found.parts, counted, () if current.lost else late_parts,
         )  # fmt: skip
 
     def _until_estimated(self, current: Round, tried: bool) -> _Estimated:
@@ -170,7 +172,7 @@ class RoundRunner:
                 continue
             if estimate is None or finite(estimate):
                 early = order.kind == EARLY and not current.lost
-                parts = tuple(_parts(found, vectors, layout, self._samples)) if early else ()
+                parts = tuple(parts_of(found, vectors, layout, self._samples, order)) if early else ()
                 return _Estimated(estimate, found, used_late, parts=parts)
             if bad := unusable(sorted({*used, *arrived.looked_at}), read):
                 self._intake.refuse(current, bad)
@@ -324,10 +326,10 @@ def _estimated(
     aggregation: Aggregation, found: Decoding, vectors: Vectors, layout: Layout, order: Order
 ) -> Array | None:
     """Return the aggregation's estimate, followed by that of the curvatures if the order asks for them."""
-    if order.kind not in WITH_CURVATURE:
-        return aggregation.estimate(found, vectors, layout, order)
     if order.kind == EARLY:
         aggregation = ByCoverage()  # few have arrived; the scheme's own aggregation is made for more
+    if not asks_curvature(order):
+        return aggregation.estimate(found, vectors, layout, order)
     estimates: list[Array] = []
     for half in (0, 1):
         part = Vectors([np.split(vector, 2)[half] for vector in vectors], _Half(vectors.arrived, half))
@@ -336,21 +338,6 @@ def _estimated(
             return None
         estimates.append(estimate)
     return np.concatenate(estimates)
-
-
-def _parts(
-    found: Decoding, vectors: Sequence[Array], layout: Layout, samples: Sequence[float]
-) -> Iterator[PartialGradient]:
-    """Yield what each message of an order of kind `"early"` says of its tasks, in the order of the messages."""
-    n_samples = sum(samples)
-    for place, message in enumerate(found.messages.tolist()):
-        weights = found.weights[:, place : place + 1]
-        if weights.any():
-            alone = replace(found, messages=found.messages[place : place + 1], weights=weights)
-            gradient, curvature = (layout.decode(alone, [half]) for half in np.split(vectors[place], 2))
-            tasks: tuple[int, ...] = tuple(found.code.tasks_of_message(message).tolist())
-            share = sum(samples[task] for task in tasks) / n_samples
-            yield PartialGradient(tasks, share, gradient[:-1], curvature[:-1], float(curvature[-1]))
 
 
 class _Half(Mapping[int, Array]):

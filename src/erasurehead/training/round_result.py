@@ -47,6 +47,8 @@ class RoundResult:
         parts: what each message says of its own tasks, for orders of kind `"early"`; empty where tasks are lost.
         counted: the tasks that the estimate counts, where the aggregation remembers some of which no message came; None
             if they are those of the messages that were used.
+        late_parts: what each message says that answered an earlier order of kind `"early"` late, if its note asked for
+            that; empty where tasks are lost.
     """
 
     estimate: Array | None
@@ -65,6 +67,7 @@ class RoundResult:
     curvature: Array | None = None
     parts: tuple[PartialGradient, ...] = ()
     counted: Sequence[int] | None = None
+    late_parts: tuple[PartialGradient, ...] = ()
 
     @property
     def exact(self) -> bool:

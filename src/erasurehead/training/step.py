@@ -83,7 +83,8 @@ class StepRunner:
         with uninterrupted():  # once the model has moved, the step must be recorded
             optimizer.share, optimizer.exact = result.share, result.exact
             optimizer.value = math.inf if result.overflowed else loss
-            optimizer.curvature, optimizer.parts = self._curvature(result), result.parts
+            optimizer.curvature = self._curvature(result)
+            optimizer.parts, optimizer.late_parts = result.parts, result.late_parts
             optimizer.tell(gradient)
             if not finite(optimizer.x):
                 raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))

@@ -1,0 +1,105 @@
+"""Workers on the virtual clock that take their time, but compute nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from erasurehead._internal.arrays import Array
+from erasurehead.codes.base import GradientCode
+from erasurehead.decoding.base import Decoding
+from erasurehead.decoding.layout import Layout
+from erasurehead.delays.base import Delays
+from erasurehead.engines.base import LateWork, MessageSpec, Order, Program
+from erasurehead.engines.virtual import VirtualEngine
+from erasurehead.faults.policy import FaultPolicy
+from erasurehead.optimizers.base import asks_curvature
+from erasurehead.schemes.aggregation import Aggregation
+from erasurehead.schemes.named import Scheme
+from erasurehead.training.assignment import Assignment
+from erasurehead.training.round import RoundRunner
+from erasurehead.training.round_result import RoundResult
+from erasurehead.training.worker_pool import WorkerPool
+
+
+@dataclass(frozen=True, eq=False)
+class _Idle(Program):
+    """A worker's program that takes time, but computes nothing."""
+
+    sends: tuple[MessageSpec, ...]
+
+    @property
+    def message_specs(self) -> Sequence[MessageSpec]:
+        return [_with_curvature(one) for one in self.sends]  # the longest ones
+
+    @property
+    def input_size(self) -> int:
+        return 1
+
+    def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
+        left = self.sends[len(done) :]
+        return [_with_curvature(one) for one in left] if asks_curvature(order) else left
+
+    def take(self, order: Order) -> Any:
+        return None
+
+    def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
+        out[:] = 0.0
+
+
+def _with_curvature(spec: MessageSpec) -> MessageSpec:
+    return replace(spec, length=2 * spec.length, work=2.0 * spec.work, vectors=2)
+
+
+class Nothing(Aggregation):
+    """An aggregation that makes nothing of what arrives."""
+
+    def estimate(self, decoding: Decoding, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
+        return None
+
+
+class IdleWorkers:
+    """Answers orders on the virtual clock as the training loop has them answered, without any gradient.
+
+    Arguments:
+        scheme: the code, and the wait rules.
+        delays: how slow the workers are.
+        late: what a worker does with old work when the next order is given.
+        seconds_per_task: computing time of a task.
+        seed: seed that breaks ties between messages that arrive at the same moment.
+    """
+
+    def __init__(
+        self, scheme: Scheme, delays: Delays, late: LateWork, seconds_per_task: float = 0.0, seed: int = 0
+    ) -> None:
+        code = scheme.code
+        self._engine = VirtualEngine(delays, late, seconds_per_task, seed=seed)
+        programs = [_Idle(_parts(code, worker)) for worker in range(code.n_workers)]
+        assignment = Assignment.first(scheme, programs, Layout(1, [None] * code.n_messages))
+        self._remembers = any(rule.remembers for rule in scheme.rules.values())
+        self._pool = WorkerPool(self._engine, assignment, fault_policy=FaultPolicy(death="leave", suspected="ignore"))
+        self._rounds = RoundRunner(self._pool, samples=[1.0] * code.n_tasks)
+        self._round = 0
+        self._pool.start()
+
+    def answer(self, order: Order) -> RoundResult:
+        """Return the result of an order.
+
+        Raises:
+            Unreachable, EngineError: if the wait rule cannot be met, or no worker is left to answer.
+        """
+        order = replace(order, round=self._round, posted=self._engine.now())
+        self._round += 1
+        result = self._rounds.gather(order)
+        if self._remembers:
+            row = result.step_row(order, end=self._engine.now())
+            self._rounds.learn(row, [*result.late_rows, *result.rows])
+        return result
+
+
+def _parts(code: GradientCode, worker: int) -> tuple[MessageSpec, ...]:
+    return tuple(
+        MessageSpec(message, float(len(code.tasks_of_message(message))), 1, content=0)
+        for message in code.messages_of(worker).tolist()
+    )
