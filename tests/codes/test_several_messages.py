@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasurehead.codes import (
+    by_task,
     cyclic_mds,
     fractional_repetition,
     kronecker,
@@ -122,3 +123,30 @@ def test_messages_of_errors() -> None:
         nested(4, 4)
     with pytest.raises(InvalidArgument, match="load times 3 workers must cover 5 tasks, got 1; use load=2"):
         multi_message(3, 1, 5)
+
+
+@given(st.integers(1, 12), st.integers(1, 5), st.integers(1, 15))
+def test_task_by_task_every_worker_holds_what_it_held_and_copies_are_finished_at_different_times(
+    workers: int, load: int, tasks: int
+) -> None:
+    if load > tasks or workers < -(-tasks // load):
+        return
+    code = fractional_repetition(workers, load, tasks)
+    one_by_one = by_task(code)
+    assert (one_by_one.assignment != code.assignment).nnz == 0
+    assert one_by_one.replicas
+    firsts: dict[tuple[int, ...], list[int]] = {}
+    for worker in range(workers):
+        sent = [one_by_one.tasks_of_message(row).tolist() for row in one_by_one.messages_of(worker).tolist()]
+        held = code.tasks_of(worker).tolist()
+        assert sorted(task for (task,) in sent) == held
+        firsts.setdefault(tuple(held), []).append(sent[0][0])
+    for held, began in firsts.items():
+        counts = np.unique(began, return_counts=True)[1]
+        assert len(counts) == min(len(held), len(began))
+        assert counts.max() - counts.min() <= 1
+    gone = next(worker for worker in range(workers))
+    left = [row for row in range(one_by_one.n_messages) if one_by_one.owner[row] != gone]
+    lost = worst = sum(not any(one_by_one.tasks_of_message(row)[0] == task for row in left) for task in range(tasks))
+    assert optimal_residual(one_by_one, left) == pytest.approx(lost, abs=1e-9)
+    assert (worst == 0) or one_by_one.tolerance == 0

@@ -73,6 +73,12 @@ def ran(setting: str, law: Delays, workers: int, late: LateWork) -> Path:
         ("adaptive(load=3)", delays.Pareto(0.1, 1.5, seed=1), 12),
         ("adaptive(load=3)", delays.Fixed(((0.5,) * 30,)), 30),  # nobody is slow, and the first order finds it out
         ("adaptive(load=2)", delays.NoDelay(), 12),  # everybody answers at the same moment
+        (
+            "adaptive(load=3)",
+            delays.Exponential(0.5, seed=4, scale_with_load=True),
+            30,
+        ),  # in the end a message per task
+        ("adaptive(load=3)", delays.AlongClock(delays.Exponential(0.5, seed=1), every=0.5), 30),
     ],
 )
 def test_a_trial_takes_the_time_of_a_run_that_begins_with_few_arrivals(

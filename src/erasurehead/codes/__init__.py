@@ -50,5 +50,6 @@ from erasurehead.codes.soft_designs import soft_design as soft_design
 from erasurehead.codes.spectrum import Spectrum as Spectrum
 from erasurehead.codes.stochastic import batched_coupons as batched_coupons
 from erasurehead.codes.stochastic import stochastic_gradient as stochastic_gradient
+from erasurehead.codes.transforms import by_task as by_task
 from erasurehead.codes.transforms import resized as resized
 from erasurehead.codes.transforms import shortened as shortened

@@ -1,4 +1,4 @@
-"""Codes derived from a code: for another number of workers, or without tasks that are lost."""
+"""Codes derived from a code: for another number of workers, without tasks that are lost, or task by task."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import numpy as np
 from scipy import sparse
 
 from erasurehead._internal.arrays import IntArray
+from erasurehead.codes.assemble import from_rows
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.cyclic import exact_cyclic
 from erasurehead.codes.product import refine
 from erasurehead.codes.registry import build
 from erasurehead.codes.repetition import fractional_repetition, uncoded
+from erasurehead.codes.structure import Structure
 from erasurehead.errors import InvalidArgument, check_size, invalid
 
 
@@ -48,6 +50,44 @@ def shortened(code: GradientCode, lost: Sequence[int] | IntArray) -> GradientCod
         n_tasks=int((~gone).sum()),
         n_pieces=code.n_pieces,
         source=code.source,
+    )
+
+
+def by_task(code: GradientCode) -> GradientCode:
+    """Return the code in which workers send the gradient of each of their tasks as soon as it is finished.
+
+    Workers hold the tasks that they held. Those with equal tasks begin at different ones and go around them, so that
+    the copies of a task are finished at different times, and partial work of a straggler counts, as with
+    `codes.multi_message`.
+
+    Arguments:
+        code: a code with one message a worker: its tasks are what counts.
+
+    >>> from erasurehead.codes import fractional_repetition
+    >>> tasks = by_task(fractional_repetition(6, load=3))
+    >>> [tasks.tasks_of_message(message).tolist() for message in tasks.messages_of(1).tolist()]
+    [[1], [2], [0]]
+    """
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for worker in range(code.n_workers):
+        alike.setdefault(tuple(code.tasks_of(worker).tolist()), []).append(worker)
+    rows: list[list[int]] = [[] for _ in range(code.n_workers)]
+    for tasks, workers in alike.items():
+        for place, worker in enumerate(workers):
+            begin = place * len(tasks) // len(workers)
+            rows[worker] = [*tasks[begin:], *tasks[:begin]]
+    sent = np.array([task for tasks in rows for task in tasks], dtype=np.int64)
+    return GradientCode(
+        name="by_task",
+        parameters={"code": repr(code)},
+        encoding=from_rows(sent, np.ones(len(sent), dtype=np.int64), code.n_tasks),
+        owner=np.repeat(np.arange(code.n_workers), [len(tasks) for tasks in rows]),
+        n_workers=code.n_workers,
+        n_tasks=code.n_tasks,
+        groups=sent,
+        tolerance=int(np.bincount(sent, minlength=code.n_tasks).min()) - 1,
+        source="as codes.multi_message, over the tasks of another code",
+        structure=Structure(decoder="groups"),
     )
 
 

@@ -81,11 +81,13 @@ class Script:
         rounds: the rounds by number.
         last_use: for each round, the last round in which a message of it arrived.
         start: what happened to workers while they were started; empty if all of them simply came up.
+        old_work: what late workers did with old work, which what a run learns can depend on.
     """
 
     rounds: Mapping[int, ScriptedRound]
     last_use: Mapping[int, int] = field(default_factory=dict[int, int])
     start: Sequence[ScriptedEvent] = ()
+    old_work: str = "carry"
 
     @classmethod
     def of(cls, steps: Iterable[Mapping[str, Any]], arrivals: Iterable[Mapping[str, Any]]) -> Script | None:
@@ -111,7 +113,9 @@ class Script:
             last_use[message.order_round] = max(int(taken), last_use.get(message.order_round, 0))
         rounds: dict[int, ScriptedRound] = {}
         start: list[ScriptedEvent] = []
+        old_work = ""
         for row in steps:
+            old_work = old_work or str(row.get("old_work", ""))
             number = int(row["round"])
             failed = [
                 int(one["worker"])
@@ -136,7 +140,7 @@ class Script:
             for one, when in times.items():
                 told = [message for _, message in sorted(came.get(one, ()), key=lambda placed: placed[0])]
                 rounds[one] = ScriptedRound(*when, told, failed if one == number else (), befell.get(one, ()))
-        return cls(rounds, last_use, start) if rounds else None
+        return cls(rounds, last_use, start, old_work or "carry") if rounds else None
 
 
 def moment(begin: float, seconds: float) -> float:

@@ -111,7 +111,7 @@ class FaultyEngine(EngineAround):
         with self._assigning():
             self.engine.assign(worker, None if program is None else self._wrapped(worker, program), host)
         if program is not None:
-            self._pending.messages[worker] = len(program.message_specs)
+            self._pending.messages[worker] = len(program.sent(False)), len(program.sent(True))
 
     def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
         if self._origin is None:
@@ -126,7 +126,7 @@ class FaultyEngine(EngineAround):
             self._interceptor.hold_order(worker, sent)
         self.engine.submit(sent, [worker for worker in chosen if worker not in blocked])
         for worker in chosen:
-            self._pending.ordered(worker, order.round)
+            self._pending.ordered(worker, order)
             self._note_silence(worker)
 
     def next_event(self, until: float | None = None) -> Event | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, final
 
 from erasurehead._internal.arrays import Tree
-from erasurehead.engines.base import Arrived, Failed
+from erasurehead.engines.base import BY_TASK, Arrived, Failed, Order
 
 
 @final
@@ -14,23 +14,23 @@ class PendingOrders:
     """The messages that workers still have to send, and the faults that had an effect.
 
     Attributes:
-        messages: number of messages per round of each worker with a program.
+        messages: number of messages per round of each worker with a program, and of rounds by task.
         lying: the fault by which each worker lies in the current round.
     """
 
     def __init__(self) -> None:
-        self.messages: dict[int, int] = {}
+        self.messages: dict[int, tuple[int, int]] = {}
         self.lying: dict[int, int] = {}
         self._round = -1
         self._owed: dict[int, int] = {}  # messages of the current round that have not come, by worker
         self._silent: set[int] = set()  # numbers of the faults whose worker has something to answer, and cannot
         self._lied: set[int] = set()  # numbers of the faults of which a lie got through
 
-    def ordered(self, worker: int, order_round: int) -> None:
+    def ordered(self, worker: int, order: Order) -> None:
         """Record that a worker was sent an order."""
-        self._round = order_round
+        self._round = order.round
         if worker in self.messages:
-            self._owed[worker] = self.messages[worker]
+            self._owed[worker] = self.messages[worker][bool(order.note.get(BY_TASK, False))]
 
     def remove(self, worker: int) -> None:
         """Record that a worker's process is gone, or about to be."""
@@ -59,7 +59,7 @@ class PendingOrders:
     def state(self) -> dict[str, Tree]:
         """Return what must be kept between two rounds."""
         return {
-            "messages": {str(worker): count for worker, count in self.messages.items()},
+            "messages": {str(worker): list(counts) for worker, counts in self.messages.items()},
             "owed": {str(worker): count for worker, count in self._owed.items()},
             "silent": sorted(self._silent),
             "lied": sorted(self._lied),
@@ -67,6 +67,6 @@ class PendingOrders:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned."""
-        self.messages = {int(worker): int(count) for worker, count in state["messages"].items()}
+        self.messages = {int(worker): (int(one), int(other)) for worker, (one, other) in state["messages"].items()}
         self._owed = {int(worker): int(count) for worker, count in state["owed"].items()}
         self._silent, self._lied = set(state["silent"]), set(state["lied"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from erasurehead._internal.lazy_import import lazy_names
+from erasurehead.engines.base import BY_TASK as BY_TASK
 from erasurehead.engines.base import PRECISE as PRECISE
 from erasurehead.engines.base import Arrived as Arrived
 from erasurehead.engines.base import Died as Died

@@ -23,6 +23,10 @@ Moment: TypeAlias = Literal["begin", "end"]
 """The moments whose time the training loop records."""
 
 
+BY_TASK = "by_task"
+"""Key of the note of an order that workers answer with a message per task, where their programs can: each is sent as
+soon as it is finished, in place of the sum of all of them at the end."""
+
 PRECISE = "precise"
 """In the note of an order: messages shall cross as they were computed, in all their digits, on whatever wire."""
 
@@ -91,6 +95,14 @@ class Program(ABC):
 
     pure: bool = True
     """Whether computing may be delayed, shared between equal messages, or repeated, without changing the result."""
+
+    def sent(self, by_task: bool) -> Sequence[MessageSpec]:
+        """Return the messages that answer an order, in the order of sending: by default all of `message_specs`.
+
+        Arguments:
+            by_task: whether the order's note asks for a message per task (`BY_TASK`).
+        """
+        return self.message_specs
 
     @property
     @abstractmethod

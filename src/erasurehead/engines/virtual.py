@@ -105,7 +105,7 @@ class VirtualEngine(Engine, FaultInjection):
         self._playback: Playback | None = None
         self._departed: dict[int, Worker] = {}  # workers that died in a replay
         if isinstance(self.delays, Recorded) and self.delays.script is not None:
-            self._playback, self.late = Playback(self.delays.script), "carry"
+            self._playback, self.late = Playback(self.delays.script), check_late(self.delays.script.old_work)
 
     def hosts(self) -> Mapping[str, int | None]:
         return dict(self._hosts)

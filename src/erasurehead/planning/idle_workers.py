@@ -11,13 +11,14 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoding
 from erasurehead.decoding.layout import Layout
 from erasurehead.delays.base import Delays
-from erasurehead.engines.base import LateWork, MessageSpec, Order, Program
+from erasurehead.engines.base import BY_TASK, LateWork, MessageSpec, Order, Program
 from erasurehead.engines.virtual import VirtualEngine
 from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import asks_curvature
 from erasurehead.schemes.aggregation import Aggregation
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.assignment import Assignment
+from erasurehead.training.message_choice import MessageChoice
 from erasurehead.training.round import RoundRunner
 from erasurehead.training.round_result import RoundResult
 from erasurehead.training.worker_pool import WorkerPool
@@ -25,20 +26,29 @@ from erasurehead.training.worker_pool import WorkerPool
 
 @dataclass(frozen=True, eq=False)
 class _Idle(Program):
-    """A worker's program that takes time, but computes nothing."""
+    """A worker's program that takes time, but computes nothing.
 
-    sends: tuple[MessageSpec, ...]
+    Arguments:
+        sums: its messages.
+        tasks: those that answer orders by task; none if these are answered like others.
+    """
+
+    sums: tuple[MessageSpec, ...]
+    tasks: tuple[MessageSpec, ...] = ()
 
     @property
     def message_specs(self) -> Sequence[MessageSpec]:
-        return [_with_curvature(one) for one in self.sends]  # the longest ones
+        return [_with_curvature(one) for one in (*self.sums, *self.tasks)]  # the longest ones
+
+    def sent(self, by_task: bool) -> Sequence[MessageSpec]:
+        return self.tasks if by_task and self.tasks else self.sums
 
     @property
     def input_size(self) -> int:
         return 1
 
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
-        left = self.sends[len(done) :]
+        left = self.sent(bool(order.note.get(BY_TASK, False)))[len(done) :]
         return [_with_curvature(one) for one in left] if asks_curvature(order) else left
 
     def take(self, order: Order) -> Any:
@@ -68,20 +78,37 @@ class IdleWorkers:
         late: what a worker does with old work when the next order is given.
         seconds_per_task: computing time of a task.
         seed: seed that breaks ties between messages that arrive at the same moment.
+        chooses: whether workers are asked for a message per task where that pays, as in training.
     """
 
     def __init__(
-        self, scheme: Scheme, delays: Delays, late: LateWork, seconds_per_task: float = 0.0, seed: int = 0
+        self,
+        scheme: Scheme,
+        delays: Delays,
+        late: LateWork,
+        seconds_per_task: float = 0.0,
+        seed: int = 0,
+        chooses: bool = False,
     ) -> None:
-        code = scheme.code
+        code, by_task = scheme.code, scheme.by_task.code if chooses and scheme.by_task is not None else None
         self._engine = VirtualEngine(delays, late, seconds_per_task, seed=seed)
-        programs = [_Idle(_parts(code, worker)) for worker in range(code.n_workers)]
-        assignment = Assignment.first(scheme, programs, Layout(1, [None] * code.n_messages))
-        self._remembers = any(rule.remembers for rule in scheme.rules.values())
+        programs = [
+            _Idle(_parts(code, worker), () if by_task is None else _parts(by_task, worker, code.n_messages))
+            for worker in range(code.n_workers)
+        ]
+        other = None if by_task is None else Layout(1, [None] * by_task.n_messages)
+        assignment = Assignment.first(scheme, programs, Layout(1, [None] * code.n_messages), other)
+        self._choice = None if by_task is None else MessageChoice(code.load, late)
+        self._learns = any(rule.remembers for rule in scheme.rules.values())
         self._pool = WorkerPool(self._engine, assignment, fault_policy=FaultPolicy(death="leave", suspected="ignore"))
         self._rounds = RoundRunner(self._pool, samples=[1.0] * code.n_tasks)
         self._round = 0
         self._pool.start()
+
+    @property
+    def by_task(self) -> bool:
+        """Whether workers are asked for a message per task."""
+        return self._pool.assignment.by_task
 
     def answer(self, order: Order) -> RoundResult:
         """Return the result of an order.
@@ -89,17 +116,21 @@ class IdleWorkers:
         Raises:
             Unreachable, EngineError: if the wait rule cannot be met, or no worker is left to answer.
         """
-        order = replace(order, round=self._round, posted=self._engine.now())
+        note = {**order.note, BY_TASK: True} if self.by_task else order.note
+        order = replace(order, note=note, round=self._round, posted=self._engine.now())
         self._round += 1
         result = self._rounds.gather(order)
-        if self._remembers:
-            row = result.step_row(order, end=self._engine.now())
-            self._rounds.learn(row, [*result.late_rows, *result.rows])
+        arrivals = [*result.late_rows, *result.rows]
+        if self._learns:
+            self._rounds.learn(result.step_row(order, end=self._engine.now()), arrivals)
+        if self._choice is not None:
+            self._choice.learn(order, arrivals)
+            self._pool.ask_by_task(self._choice.by_task)
         return result
 
 
-def _parts(code: GradientCode, worker: int) -> tuple[MessageSpec, ...]:
+def _parts(code: GradientCode, worker: int, before: int = 0) -> tuple[MessageSpec, ...]:
     return tuple(
-        MessageSpec(message, float(len(code.tasks_of_message(message))), 1, content=0)
+        MessageSpec(before + message, float(len(code.tasks_of_message(message))), 1, content=0)
         for message in code.messages_of(worker).tolist()
     )

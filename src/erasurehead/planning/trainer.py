@@ -161,8 +161,8 @@ class Trainer:
             found = None if rounds is None else rounds.answer(order)
             if rounds is not None and found is None:
                 return
-            if found is not None:
-                code = found.decoding.code
+            if found is not None and rounds is not None:
+                code = rounds.scheme.code
                 late = [(code.coefficients(row)[:, 0], row, step) for step, row in found.late if step in points]
                 optimizer.late_parts = tuple(
                     self._part(code, row, 1.0 / weights, step, points[step], True)[0] for weights, row, step in late

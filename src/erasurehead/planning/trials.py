@@ -15,7 +15,7 @@ from erasurehead.engines.base import LateWork
 from erasurehead.errors import check_count
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.planning.carry_over import simulate_with_memory
-from erasurehead.planning.early_rounds import begins_early, early_rounds, seconds_of_a_step
+from erasurehead.planning.early_rounds import EarlyRounds, seconds_of_a_step
 from erasurehead.planning.forecasts import Forecast
 from erasurehead.planning.simulation import simulate
 from erasurehead.planning.task_weights import task_weights
@@ -262,7 +262,7 @@ class Runs:
             allowed = min(allowed, max(1, math.ceil(most / seconds_per_step)))
         # Runs that were ended because others seemed much faster are repeated if the limit is now higher.
         rows[:] = [row for row in rows if math.isfinite(row[2]) or row[3] >= allowed]
-        early = begins_early(scheme, self._delays, self._late) and trainer.asks_early
+        early = bool(scheme.early(self._late)) and trainer.asks_early
         while len(rows) < repeats:
             first = len(rows) * trainer.max_steps
             if early:
@@ -285,7 +285,7 @@ class Runs:
         self, trainer: Trainer, scheme: Scheme, first: int, allowed: int, seconds_per_step: float
     ) -> tuple[float, float, float]:
         """Return seconds, the metric at the end, and steps of a run that begins with early orders."""
-        rounds = early_rounds(scheme, allowed, self._delays, self._seconds_per_task, first, self._late)
+        rounds = EarlyRounds(scheme, allowed, self._delays, self._seconds_per_task, first, self._late)
         steps, final = trainer.run_early(rounds)
         if math.isinf(steps):
             return math.inf, final, steps

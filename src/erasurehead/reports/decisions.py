@@ -54,7 +54,13 @@ def draw_decisions(figure: Figure, run: Run, title: str) -> None:
 
 def _decision_kinds(rows: list[StepRow]) -> list[str]:
     """Return the kinds of decisions in the order of their first occurrence."""
-    return list(dict.fromkeys(str(row.decision.get("act", "")) for row in rows))
+    return list(dict.fromkeys(kind for row in rows for kind in _kinds(row)))
+
+
+def _kinds(row: StepRow) -> list[str]:
+    """Return what was decided at a step: what the optimizer did, and whether a message per task was asked for."""
+    by_task = ["by task"] if row.decision.get("by_task", False) else []
+    return [str(row.decision.get("act", "")), *by_task]
 
 
 def _times(rows: list[StepRow], unit: Unit) -> list[float]:
@@ -97,7 +103,7 @@ def _arrivals(axes: Axes, run: Run, unit: Unit, style: RunStyle) -> None:
 def _decisions(axes: Axes, rows: list[StepRow], unit: Unit, style: RunStyle) -> None:
     kinds = _decision_kinds(rows)
     for index, kind in enumerate(kinds):
-        own = [row for row in rows if str(row.decision.get("act", "")) == kind]
+        own = [row for row in rows if kind in _kinds(row)]
         colour = _REJECTED if any(row.rejected for row in own) else style.colour
         axes.plot(_times(own, unit), [index] * len(own), "|", color=colour, markersize=9, markeredgewidth=1.4)
     axes.set_yticks(range(len(kinds)), kinds)

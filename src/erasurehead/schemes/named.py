@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import final
 
 from erasurehead import codes, decoding
+from erasurehead.codes import transforms
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.transforms import resized
 from erasurehead.decoding.base import Decoder
@@ -34,6 +35,8 @@ class Scheme:
             remaining workers hold each task; called when workers have left for good or joined. None if the scheme
             cannot be resized.
         late: what late workers must do with old work for this scheme; None if anything will do.
+        by_task: decoder of the same tasks on the same workers, sent one by one, to which training changes where that
+            pays, and back (`training.message_choice`); None if it never does.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Scheme:
     aggregation: Aggregation
     reform: Callable[[int, Sequence[int] | None], Scheme] | None = None
     late: LateWork | None = None
+    by_task: Decoder | None = None
 
     def __post_init__(self) -> None:
         if "gradient" not in self.rules:
@@ -265,33 +269,39 @@ def adaptive(
         n_workers: number of workers.
         load: tasks per worker; by default 3, or `n_workers` if there are fewer workers than that.
         n_tasks: number of tasks; by default one per worker.
-        multi_message: whether workers send the gradient of each task as soon as it is finished
+        multi_message: whether workers send the gradient of each task as soon as it is finished from the first step on
             (`codes.multi_message`), rather than the sum of all their tasks at the end. The work of stragglers then
             counts as far as it has come, and an early step costs one task. It pays if delays grow with the load, and
-            costs if each message has a delay of its own, as there are `load` times as many.
+            costs if each message has a delay of its own, as there are `load` times as many. Without it, training
+            finds out which of both is the case, and changes to a message per task where it pays.
     """
     load = min(_LOAD, n_workers) if load is None else load
     make = codes.multi_message if multi_message else codes.fractional_repetition
     code = make(n_workers, load, n_tasks)
-    return _with_early(custom(code, wait_rules.decodable(), name="adaptive"))
+    return _self_setting(custom(code, wait_rules.decodable(), name="adaptive"))
 
 
-def _with_early(scheme: Scheme) -> Scheme:
-    """Return a scheme that has a rule for orders which few arrivals answer, too, whatever it is resized to."""
-    again = scheme.reform
-    if again is None or not scheme.code.replicas:
+def _self_setting(scheme: Scheme) -> Scheme:
+    """Return a scheme with a choice: of orders which few arrivals answer, and of a message per task.
+
+    It has them whatever it is resized to.
+    """
+    again, code = scheme.reform, scheme.code
+    if again is None or not code.replicas:
         return scheme
-
-    return replace(scheme, rules={**scheme.rules, EARLY: wait_rules.early()}, reform=_EarlyAgain(again))
+    sums = code.one_message_each and 1 < code.load <= _MOST_MESSAGES
+    by_task = decoding.make_decoder(transforms.by_task(code)) if sums else None
+    rules = {**scheme.rules, EARLY: wait_rules.early()}
+    return replace(scheme, rules=rules, reform=_SelfSettingAgain(again), by_task=by_task)
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class _EarlyAgain:
+class _SelfSettingAgain:
     again: Callable[[int, Sequence[int] | None], Scheme]
 
     def __call__(self, n_workers: int, held: Sequence[int] | None) -> Scheme:
-        return _with_early(self.again(n_workers, held))
+        return _self_setting(self.again(n_workers, held))
 
 
 def piag(
@@ -383,6 +393,9 @@ def rennala(n_workers: int, batch: int) -> Scheme:
     batch = check_count("batch", batch, 1, n_workers)
     return _first_arrivals("rennala", codes.uncoded(n_workers), batch, "coverage")
 
+
+_MOST_MESSAGES = 8
+"""Most tasks of a worker that it may be asked to send one by one: each message has a cost of its own."""
 
 _LOAD = 3
 """Default number of workers per task. Each round then takes the time of the fastest of three. With exponential delays

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from erasurehead.codes.base import GradientCode
+from erasurehead.decoding.base import Decoder
 from erasurehead.decoding.layout import Layout
-from erasurehead.engines.base import Program
+from erasurehead.engines.base import MessageSpec, Program
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.programs import CodedProgram
 
@@ -28,7 +29,10 @@ class Assignment:
         programs: the program of each position, shape (n_workers,).
         layout: where the messages' elements belong.
         worker_ids: the engine's worker at each position, shape (n_workers,).
-        generation: number of times that the code has been resized.
+        generation: number of times that the code has been resized, or that workers have been asked for other messages.
+        other: where the elements belong of the messages that workers can be asked for instead: one for each task, or
+            the sums again; None if there are none.
+        by_task: whether workers are asked for a message per task now.
     """
 
     scheme: Scheme
@@ -36,16 +40,44 @@ class Assignment:
     layout: Layout
     worker_ids: Sequence[int]
     generation: int = 0
+    other: Layout | None = None
+    by_task: bool = False
 
     @classmethod
-    def first(cls, scheme: Scheme, programs: Sequence[Program], layout: Layout) -> Assignment:
+    def first(
+        cls, scheme: Scheme, programs: Sequence[Program], layout: Layout, other: Layout | None = None
+    ) -> Assignment:
         """Return the assignment that a run begins with: worker i at position i."""
-        return cls(scheme, programs, layout, range(len(programs)))
+        return cls(scheme, programs, layout, range(len(programs)), other=other)
+
+    def with_other_messages(self) -> Assignment:
+        """Return the same assignment with the other messages: one for each task, or the sums again."""
+        assert self.other is not None
+        return replace(
+            self, layout=self.other, other=self.layout, by_task=not self.by_task, generation=self.generation + 1
+        )
+
+    @property
+    def decoder(self) -> Decoder:
+        """The decoder of the messages that workers are asked for."""
+        if not self.by_task:
+            return self.scheme.decoder
+        assert self.scheme.by_task is not None
+        return self.scheme.by_task
 
     @property
     def code(self) -> GradientCode:
         """Who computes what."""
-        return self.scheme.code
+        return self.decoder.code
+
+    @cached_property
+    def _rows_sent(self) -> Sequence[tuple[int, MessageSpec, int]]:
+        """Each message with its worker and its row of the code."""
+        return [
+            (worker, spec, row)
+            for position, (worker, program) in enumerate(zip(self.worker_ids, self.programs, strict=True))
+            for spec, row in zip(program.sent(self.by_task), self.code.messages_of(position).tolist(), strict=True)
+        ]
 
     @cached_property
     def positions(self) -> Mapping[int, int]:
@@ -55,11 +87,7 @@ class Assignment:
     @cached_property
     def rows(self) -> Mapping[tuple[int, int], int]:
         """The code's row of each message, by worker and the message's number in the worker's program."""
-        return {
-            (worker, spec.message): row
-            for position, (worker, program) in enumerate(zip(self.worker_ids, self.programs, strict=True))
-            for spec, row in zip(program.message_specs, self.code.messages_of(position).tolist(), strict=True)
-        }
+        return {(worker, spec.message): row for worker, spec, row in self._rows_sent}
 
     @cached_property
     def numbers(self) -> Mapping[tuple[int, int], tuple[int, int]]:
@@ -69,10 +97,9 @@ class Assignment:
     @cached_property
     def _rows_by_content(self) -> Mapping[int, Sequence[int]]:
         found: dict[int, list[int]] = {}
-        for position, program in enumerate(self.programs):
-            for spec, row in zip(program.message_specs, self.code.messages_of(position).tolist(), strict=True):
-                if spec.content is not None:
-                    found.setdefault(spec.content, []).append(row)
+        for _, spec, row in self._rows_sent:
+            if spec.content is not None:
+                found.setdefault(spec.content, []).append(row)
         return found
 
     def row_of(self, content: int | None, worker: int) -> int | None:
@@ -87,11 +114,16 @@ class Assignment:
 
     @cached_property
     def lasts(self) -> frozenset[tuple[int, int]]:
-        """The last message that each worker sends in a round, by worker and the message's number in its program."""
-        pairs = zip(self.worker_ids, self.programs, strict=True)
-        return frozenset(
-            (worker, program.message_specs[-1].message) for worker, program in pairs if program.message_specs
-        )
+        """The last message that each worker sends in a round, by worker and the message's number in its program.
+
+        Where workers can be asked for other messages, the last of these, too: that of an earlier round may still come.
+        """
+        pairs = [
+            (worker, program.sent(by_task))
+            for worker, program in zip(self.worker_ids, self.programs, strict=True)
+            for by_task in ((False, True) if self.other is not None else (self.by_task,))
+        ]
+        return frozenset((worker, specs[-1].message) for worker, specs in pairs if specs)
 
     @cached_property
     def mute(self) -> frozenset[int]:
@@ -122,13 +154,19 @@ class Assignment:
 
 
 def reassigned(
-    before: Assignment, scheme: Scheme, programs: Sequence[CodedProgram], layout: Layout, workers: Sequence[int]
+    before: Assignment,
+    scheme: Scheme,
+    programs: Sequence[CodedProgram],
+    layout: Layout,
+    other: Layout | None,
+    workers: Sequence[int],
 ) -> tuple[Assignment, list[int]]:
     """Lay a scheme over workers so that as few of them as possible need other data.
 
     Arguments:
         before: the assignment so far.
-        scheme, programs, layout: the new scheme, with its programs and its layout.
+        scheme, programs, layout, other: the new scheme, with its programs and its layouts: that of the messages that
+            the run begins with, and of the others, if there are any.
         workers: as many workers as the scheme has positions; those that are new hold no data yet.
 
     Returns:
@@ -152,4 +190,5 @@ def reassigned(
         if cost[position, column]
     ]
     kept = [program if position in moved else held[worker_ids[position]] for position, program in enumerate(programs)]
-    return Assignment(scheme, kept, layout, worker_ids, before.generation + 1), moved
+    after = Assignment(scheme, kept, layout, worker_ids, before.generation + 1, other)
+    return after.with_other_messages() if before.by_task and other is not None else after, moved

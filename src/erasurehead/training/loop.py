@@ -29,7 +29,7 @@ from erasurehead.training.callbacks import Callback
 from erasurehead.training.evaluation import Snapshots
 from erasurehead.training.final_model import lowest, why_worse
 from erasurehead.training.notices import Notice
-from erasurehead.training.programs import CodedProgram, Shards, build_programs
+from erasurehead.training.programs import CodedProgram, Shards, build_programs, with_tasks
 from erasurehead.training.result import FinalModel, Resumption, Run, Status
 from erasurehead.training.round import RoundRunner, TimeIsUp
 from erasurehead.training.rows import ArrivalRow, StepRow
@@ -195,6 +195,7 @@ class _Training:
         self.stopped = ""
         self.hurried = False  # skip whatever can be done when the run is resumed
         self._shards: Shards = {}
+        self._verified = fault_policy.verify
         self.pool = WorkerPool(engine, Assignment.first(scheme, *self._form(scheme)), self._form, fault_policy)
         ranges = split_samples(problem.n_samples, scheme.code.n_tasks)
         samples = [problem.weight(samples) for samples in ranges]
@@ -205,14 +206,17 @@ class _Training:
         self._origin = 0.0
         self._between = True  # steps, when the engine's state can be taken
 
-    def _form(self, scheme: Scheme) -> tuple[list[CodedProgram], Layout]:
+    def _form(self, scheme: Scheme) -> tuple[list[CodedProgram], Layout, Layout | None]:
         curvature = CURVATURE in self.optimizer.kinds and self.problem.curved
         points = self.optimizer.max_points
         programs, layout = build_programs(scheme.code, self.problem, points, self._shards, curvature)
         used = {id(shard) for program in programs for shard in program.shards}
         for tasks in [tasks for tasks, shard in self._shards.items() if id(shard) not in used]:
             del self._shards[tasks]  # shards of earlier codes are held by workers that keep them, and by nobody else
-        return programs, layout
+        if scheme.by_task is None or self._verified or not (curvature and self.optimizer.early):
+            return programs, layout, None
+        programs, other = with_tasks(programs, layout, scheme.code, scheme.by_task.code)
+        return programs, layout, other
 
     @property
     def run(self) -> Run:

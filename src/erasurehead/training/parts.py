@@ -91,7 +91,7 @@ class LateParts:
             return str(lost)
         if not finite(vector):
             return NOT_FINITE
-        alone = assignment.scheme.decoder.decode([row])
+        alone = assignment.decoder.decode([row])
         part = _part(alone, vector, assignment.layout, self._samples, event.step, event.spec.vectors)
         self._waiting.append((row, event.worker, part))
         return ""

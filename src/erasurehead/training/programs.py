@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.decoding.layout import Layout
-from erasurehead.engines.base import MessageSpec, Order, Program
+from erasurehead.engines.base import BY_TASK, MessageSpec, Order, Program
 from erasurehead.optimizers.base import asks_curvature
 from erasurehead.problems.base import Problem, Shard, split_samples
 
@@ -55,6 +55,8 @@ class CodedProgram(Program):
         max_points: the largest number of points in an order.
         curvature: whether orders may ask for curvatures beside gradients: such messages are twice as long, and count
             for twice the work.
+        by_task: how the messages are computed that answer orders by task, in the order of sending; none if such orders
+            are answered like others.
     """
 
     def __init__(
@@ -64,12 +66,14 @@ class CodedProgram(Program):
         problem: Problem,
         max_points: int = 1,
         curvature: bool = False,
+        by_task: Sequence[Recipe] = (),
     ) -> None:
         self.shards = tuple(shards)
-        self.recipes = {recipe.spec.message: recipe for recipe in recipes}
+        self.recipes = {recipe.spec.message: recipe for recipe in (*recipes, *by_task)}
         self.preload = problem.preload
         self._curvature = curvature
         self._message_specs = tuple(recipe.spec for recipe in recipes)
+        self._by_task = tuple(recipe.spec for recipe in by_task)
         self._n_parameters = problem.n_parameters
         self._input_size = max_points * problem.n_parameters
 
@@ -102,27 +106,40 @@ class CodedProgram(Program):
         """Return the same program with other message numbers, in the order of its `message_specs`."""
         renamed = [
             replace(self.recipes[spec.message], spec=replace(spec, message=message))
-            for spec, message in zip(self._message_specs, messages, strict=True)
+            for spec, message in zip((*self._message_specs, *self._by_task), messages, strict=True)
         ]
         program = copy.copy(self)
         program.recipes = {recipe.spec.message: recipe for recipe in renamed}
-        program._message_specs = tuple(recipe.spec for recipe in renamed)
+        specs, n_sums = tuple(recipe.spec for recipe in renamed), len(self._message_specs)
+        program._message_specs, program._by_task = specs[:n_sums], specs[n_sums:]
         return program
+
+    def with_tasks(self, by_task: Sequence[Recipe]) -> CodedProgram:
+        """Return the same program, which answers orders by task with other messages.
+
+        Arguments:
+            by_task: how they are computed, in the order of sending, from the shards that it has.
+        """
+        program = copy.copy(self)
+        program.recipes = {**self.recipes, **{recipe.spec.message: recipe for recipe in by_task}}
+        program._by_task = tuple(recipe.spec for recipe in by_task)
+        return program
+
+    def sent(self, by_task: bool) -> Sequence[MessageSpec]:
+        return self._by_task if by_task and self._by_task else self._message_specs
 
     @property
     def message_specs(self) -> Sequence[MessageSpec]:
-        return self._with_curvature if self._curvature else self._message_specs
+        specs = (*self._message_specs, *self._by_task)
+        return [_with_curvature(one) for one in specs] if self._curvature else specs
 
     @property
     def input_size(self) -> int:
         return self._input_size
 
-    @property
-    def _with_curvature(self) -> Sequence[MessageSpec]:
-        return [replace(one, length=2 * one.length, work=2.0 * one.work, vectors=2) for one in self._message_specs]
-
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
-        return (self._with_curvature if asks_curvature(order) else self._message_specs)[len(done) :]
+        left = self.sent(bool(order.note.get(BY_TASK, False)))[len(done) :]
+        return [_with_curvature(one) for one in left] if asks_curvature(order) else left
 
     def take(self, order: Order) -> Any:
         local = [[shard.take(point) for shard in self.shards] for point in order.points]
@@ -153,6 +170,10 @@ class CodedProgram(Program):
         for piece, coefficients in enumerate(recipe.coefficients):
             vector[-1] = shard.curvature(coefficients, vector[:-1])
             _place(vector, None if recipe.places is None else recipe.places[piece], out)
+
+
+def _with_curvature(spec: MessageSpec) -> MessageSpec:
+    return replace(spec, length=2 * spec.length, work=2.0 * spec.work, vectors=2)
 
 
 def _place(vector: Array, places: IntArray | None, out: Array) -> None:
@@ -210,6 +231,38 @@ def build_programs(
             positions[message] = places[tasks].positions
         programs.append(CodedProgram([shards[tasks] for tasks in held], recipes, problem, max_points, curvature))
     return programs, Layout(problem.n_parameters + 1, positions)
+
+
+def with_tasks(
+    programs: Sequence[CodedProgram], layout: Layout, code: GradientCode, by_task: GradientCode
+) -> tuple[list[CodedProgram], Layout]:
+    """Return programs that can also send their tasks one by one, and the layout of these messages.
+
+    They are computed from the shard of the sum, and are as long as it.
+
+    Arguments:
+        programs: the programs of a code with one message a worker, from one shard each.
+        layout: of their messages.
+        code: that code.
+        by_task: the same tasks on the same workers, a message each.
+    """
+    positions: list[NDArray[np.integer] | None] = [None] * by_task.n_messages
+    found: list[CodedProgram] = []
+    for worker, program in enumerate(programs):
+        (recipe,) = program.recipes.values()
+        held = code.tasks_of(worker)
+        recipes: list[Recipe] = []
+        for row in by_task.messages_of(worker).tolist():
+            (task,) = by_task.tasks_of_message(row).tolist()
+            coefficients = (held == task).astype(float)[np.newaxis, :]
+            spec = replace(
+                recipe.spec, message=code.n_messages + row, work=1.0,
+                content=_content(by_task, tuple(held.tolist()), coefficients),
+            )  # fmt: skip
+            recipes.append(Recipe(spec, recipe.shard, coefficients, recipe.places))
+            positions[row] = layout.positions[recipe.spec.message]
+        found.append(program.with_tasks(recipes))
+    return found, Layout(layout.n_coordinates, positions)
 
 
 def _task_sets(code: GradientCode, worker: int) -> list[tuple[int, tuple[int, ...]]]:

@@ -116,7 +116,7 @@ class RoundRunner:
         self.log.begin_round(order.step)
         rule = assignment.scheme.rules[order.kind]
         ages = self._ages(assignment, order.step)
-        view = View(assignment.scheme.decoder, order.step, self._pool.able(), ages, order.note)
+        view = View(assignment.decoder, order.step, self._pool.able(), ages, order.note)
         current = Round(order, assignment, view, rule, self._engine.stamp("begin", order.round))
         self._intake.begin(current)
         found = self._until_estimated(current, tried)

@@ -102,6 +102,7 @@ class RoundResult:
         decision: Mapping[str, Any] = MappingProxyType({}),
         stepped: bool | None = None,
         rejected: bool = False,
+        old_work: str = "",
     ) -> StepRow:
         """Return the row of the step of which this was the last round.
 
@@ -111,8 +112,7 @@ class RoundResult:
             origin: when training began, in the engine's seconds.
             gradient: the estimated gradient with the penalty; None if no step was taken.
             loss: the estimated loss with the penalty.
-            dead, neglected, notices, events, decision, rejected: as the row's
-                attributes.
+            dead, neglected, notices, events, decision, rejected, old_work: as the row's attributes.
             stepped: likewise; None to take whether there is a gradient.
         """
         decoding = self.decoding
@@ -141,4 +141,5 @@ class RoundResult:
             notices=list(notices),
             events=list(events),
             decision=dict(decision),
+            old_work=old_work,
         )

@@ -85,6 +85,7 @@ class StepRow:
         events: what happened to workers in this step, in order, including its rounds that were broken off.
         rejected: whether the point was only tried, and turned out no better: the model stays what it was, and `loss` is
             not its loss.
+        old_work: what late workers do with old work: `"preempt"`, `"carry"` or `"drop(R)"`.
     """
 
     step: int
@@ -111,6 +112,7 @@ class StepRow:
     decision: dict[str, Any] = field(default_factory=dict[str, Any])
     events: list[WorkerEvent] = field(default_factory=list[WorkerEvent])
     rejected: bool = False
+    old_work: str = ""
 
     def noticed(self, *kinds: NoticeKind) -> list[Notice]:
         """Return the notices of the given kinds, in order."""

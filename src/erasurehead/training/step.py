@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from erasurehead._internal.arrays import Array, Tree, finite
-from erasurehead.engines.base import PRECISE, Order
+from erasurehead.engines.base import BY_TASK, PRECISE, Order
 from erasurehead.errors import Diverged
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import EARLY, Problem, split_samples
 from erasurehead.training.callbacks import Callback
+from erasurehead.training.message_choice import MessageChoice
 from erasurehead.training.notices import Notice
 from erasurehead.training.round import DIVERGED, PoolShrunk, RoundRunner
 from erasurehead.training.round_result import RoundResult
@@ -48,6 +49,9 @@ class StepRunner:
         stopping: Stopping,
         callbacks: Sequence[Callback] = (),
     ) -> None:
+        scheme = pool.assignment.scheme
+        can_choose = pool.assignment.other is not None
+        self._choice = MessageChoice(scheme.code.load, pool.engine.late) if can_choose else None
         n_tasks = pool.assignment.code.n_tasks
         self.samples = split_samples(problem.n_samples, n_tasks)
         self.round = 0
@@ -91,9 +95,10 @@ class StepRunner:
             origin = self._log.origin or 0.0
             row = result.step_row(
                 order, self._pool.engine.stamp("end", order.round) - origin, origin, gradient, loss,
-                stepped=result.estimate is not None, rejected=optimizer.rejected, decision=optimizer.decision,
+                stepped=result.estimate is not None, rejected=optimizer.rejected,
+                decision={**optimizer.decision, **({BY_TASK: True} if order.note.get(BY_TASK, False) else {})},
                 dead=self._pool.dead, neglected=neglected, notices=self._log.take_notices(),
-                events=self._log.take_events(),
+                events=self._log.take_events(), old_work=self._pool.engine.late,
             )  # fmt: skip
             self._record(order, row, result, exact)
         return row
@@ -104,6 +109,7 @@ class StepRunner:
         while True:
             order = replace(
                 asked,
+                note={**asked.note, BY_TASK: True} if self._pool.assignment.by_task else asked.note,
                 round=self.round,
                 generation=self._pool.assignment.generation,
                 posted=self._pool.engine.now() - (self._log.origin or 0.0),
@@ -123,7 +129,11 @@ class StepRunner:
         whole = order.note.get(PRECISE, not self._optimizer.lossy)
         if exact and row.gradient_norm is not None and whole:  # else it may be rounded to 0
             self._stopping.converged(row.gradient_norm, order.points[0], self._optimizer.confirm)
-        self._rounds.learn(row, [*result.late_rows, *result.rows])
+        arrivals = [*result.late_rows, *result.rows]
+        self._rounds.learn(row, arrivals)
+        if self._choice is not None:
+            self._choice.learn(order, arrivals)
+            self._pool.ask_by_task(self._choice.by_task)
         self._log.step = self._optimizer.step
 
     def _penalised(self, result: RoundResult, order: Order) -> tuple[Array | None, float | None]:
@@ -186,9 +196,12 @@ class StepRunner:
 
     def state(self) -> dict[str, Tree]:
         """Return everything that `restore` needs."""
-        return {"round": self.round, "counting": self._counting.state()}
+        choice = None if self._choice is None else self._choice.state()
+        return {"round": self.round, "counting": self._counting.state(), "choice": choice}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned."""
         self.round = int(state["round"])
         self._counting.restore(state["counting"])
+        if self._choice is not None:
+            self._choice.restore(state["choice"])

@@ -26,8 +26,9 @@ from erasurehead.training.programs import CodedProgram
 START_TIMEOUT = 300.0
 """Seconds within which all workers must be ready."""
 
-Planner: TypeAlias = Callable[[Scheme], tuple[Sequence[CodedProgram], Layout]]
-"""Lays a scheme out: the programs of its positions, and where their messages' elements belong."""
+Planner: TypeAlias = Callable[[Scheme], tuple[Sequence[CodedProgram], Layout, Layout | None]]
+"""Lays a scheme out: the programs of its positions, and where the elements belong of their messages, and of those that
+workers can be asked for instead, if there are any."""
 
 
 class WorkerPool:
@@ -238,6 +239,13 @@ class WorkerPool:
         settled = {positions[worker]: host for worker, host in self.living.items() if worker in positions}
         return spread(self.assignment.code, self.engine.hosts(), settled)
 
+    # --- what workers are asked for ------------------------------------------------------------------------------
+
+    def ask_by_task(self, by_task: bool) -> None:
+        """Ask workers for a message per task from the next round on, or for the sums again."""
+        if by_task != self.assignment.by_task:
+            self.assignment = self.assignment.with_other_messages()
+
     # --- resizing the code -----------------------------------------------------------------------------------------
 
     @property
@@ -274,7 +282,7 @@ class WorkerPool:
             staying = self._staying(n_workers)
             held = self._replicas(staying)
             scheme = self._scheme.resized(n_workers, held).begin(before.scheme)
-            programs, layout = self._form(scheme)
+            programs, layout, other = self._form(scheme)
         except InvalidArgument as error:
             self._notice("not_resized", f"the code stays as it is: {error}", reason=str(error))
             return False
@@ -283,7 +291,7 @@ class WorkerPool:
         coming = list(itertools.islice(fresh, n_workers - len(staying)))
         self._held = held
         self.assignment, moved = reassigned(
-            before, scheme, programs, layout, [*(before.worker_ids[position] for position in staying), *coming]
+            before, scheme, programs, layout, other, [*(before.worker_ids[position] for position in staying), *coming]
         )
         for worker in {*before.worker_ids, *self.living, *self.coming} - {*self.assignment.worker_ids}:
             if worker in self.living or worker in self.coming:
@@ -336,6 +344,7 @@ class WorkerPool:
             "worker_ids": list(assignment.worker_ids),
             "generation": assignment.generation,
             "held": self._held,
+            "by_task": assignment.by_task,
             "messages": [[spec.message for spec in program.message_specs] for program in assignment.programs],
             "living": {str(worker): host for worker, host in self.living.items()},
             "coming": {str(worker): until for worker, until in self.coming.items()},
@@ -355,16 +364,21 @@ class WorkerPool:
                 positions again.
         """
         worker_ids: list[int] = list(state["worker_ids"])
-        if state["generation"]:
+        if state["held"] is None and state["generation"]:
+            self.ask_by_task(bool(state["by_task"]))
+            self.assignment = replace(self.assignment, generation=int(state["generation"]))
+        elif state["generation"]:
             assert self._form is not None
             self._held = state["held"]
             scheme = self._scheme.resized(len(worker_ids), self._held).begin()
-            programs, layout = self._form(scheme)
+            programs, layout, other = self._form(scheme)
             named = [
                 program.renumbered(messages) if running else program
                 for program, messages in zip(programs, state["messages"], strict=True)
             ]
-            self.assignment = Assignment(scheme, named, layout, worker_ids, int(state["generation"]))
+            self.assignment = Assignment(scheme, named, layout, worker_ids, other=other)
+            self.ask_by_task(bool(state["by_task"]))
+            self.assignment = replace(self.assignment, generation=int(state["generation"]))
         self._deaths = Counter({int(worker): int(count) for worker, count in state["deaths"].items()})
         self.wanted = state["wanted"]
         self._started = running

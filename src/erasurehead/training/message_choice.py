@@ -1,0 +1,136 @@
+"""Whether workers send the sum of their tasks or a message per task, chosen by how long their messages take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+from erasurehead._internal.arrays import Tree
+from erasurehead.engines.base import BY_TASK, LateWork, Order
+from erasurehead.optimizers.base import asks_curvature
+from erasurehead.training.rows import ArrivalRow
+
+_FEWEST = 8  # messages of a kind, from which on they count as evidence
+_SURE = 3.0  # log of the odds at which a message per task is tried, or is not considered any more: 20 to 1
+_PATIENCE = 30  # orders without such odds, after which nothing is changed any more
+_LEAST = 0.1  # seconds that a sum must take on average: each message has a cost of its own
+_MANY = 500  # messages per task, from which on nothing is changed any more
+_WORSE = 1.5  # times its share of a sum's time: where a task's message takes that, sums are sooner
+
+
+@final
+class MessageChoice:
+    """Finds out whether messages take a time of their own, or one that grows with the work in them.
+
+    In the first case, as with the delays of a network, a worker should send one message for all of its tasks. In the
+    second, as with slow machines, it should send the gradient of each task as soon as it is finished: partial work of
+    stragglers counts then, and with three tasks a worker a step takes 0.8 to 0.85 of the time.
+
+    The evidence costs nothing at first: orders that ask for curvatures beside gradients are twice the work. How much
+    more likely their messages' times are if the mean is twice as long as without, than if it is the same, is the
+    ratio of two likelihoods of exponential times; messages that were not waited for count with the time that they
+    had. At odds of 20 to 1, if sums take 0.1 s or more, workers are asked for a message per task. What these take
+    is judged in the same way: if the time of a sum is likelier than its share of it, or half as much again as this
+    share at odds of 20 to 1, sums are asked for again, for good. (Uncoded work, message by message: Amiri and
+    Gunduz, arXiv:1810.09992; Ozfatura, Ulukus and Gunduz, arXiv:2004.04948. To learn from the run whether it pays
+    is ours.)
+
+    Arguments:
+        load: tasks per worker, at least 2.
+        late: what late workers do with old work.
+
+    Attributes:
+        by_task: whether workers should be asked for a message per task.
+    """
+
+    def __init__(self, load: int, late: LateWork) -> None:
+        self.by_task = False
+        self._load, self._dropped = load, late == "preempt"
+        self._settled = False
+        self._orders = 0  # for whole gradients, with sums
+        self._tally = {kind: [0.0, 0.0] for kind in ("curved", "sum", "task")}  # messages, and seconds at risk
+        self._kinds: dict[int, str] = {}  # of rounds that may still be answered
+        self._since: dict[int, tuple[int, float]] = {}  # by worker: its newest round, and when its last message came
+
+    def learn(self, order: Order, rows: Sequence[ArrivalRow]) -> None:
+        """Learn from the rows of a finished round, and from late ones that came in it, and choose.
+
+        Arguments:
+            order: the order of that round.
+            rows: late ones first.
+        """
+        if self._settled:
+            return
+        curved = asks_curvature(order)
+        asked = "task" if order.note.get(BY_TASK, False) else "sum"
+        self._kinds[order.round] = "curved" if curved and asked == "sum" else asked if not curved else ""
+        for row in rows:
+            self._count(row)
+        if self.by_task:
+            self._judge()
+        elif order.kind == "gradient":
+            self._consider()
+
+    def _count(self, row: ArrivalRow) -> None:
+        """Add the time of a message to its kind."""
+        if row.censored and not self._dropped:
+            return  # it comes later
+        number, since = self._since.get(row.worker, (-1, 0.0))
+        begin = since if number == row.round else row.started or 0.0
+        # Of the messages that were not waited for, the worker was at the first one; it had not begun the others.
+        self._since[row.worker] = row.round, math.inf if row.censored else row.seconds
+        kind = self._kinds.get(row.round, "")
+        if kind and begin < math.inf:
+            self._tally[kind][0] += not row.censored
+            self._tally[kind][1] += max(0.0, row.seconds - begin)
+
+    def _consider(self) -> None:
+        """Try a message per task if time grows with work; settle for sums if it does not."""
+        (curved, _), (sums, seconds) = self._tally["curved"], self._tally["sum"]
+        odds = self._odds("curved", 2.0, 1.0) if min(curved, sums) >= _FEWEST else 0.0
+        self._orders += 1
+        self.by_task = odds > _SURE and seconds >= _LEAST * sums
+        self._settled = not self.by_task and (odds < -_SURE or self._orders >= _PATIENCE)
+
+    def _judge(self) -> None:
+        """Return to sums if messages per task take longer than they should."""
+        tasks = self._tally["task"][0]
+        if tasks < _FEWEST:
+            return
+        share = 1.0 / self._load
+        if self._odds("task", share, 1.0) < 0.0 or self._odds("task", share, _WORSE * share) < -_SURE:
+            self.by_task = False
+        self._settled = not self.by_task or tasks >= _MANY
+
+    def _odds(self, kind: str, factor: float, other: float) -> float:
+        """Return how much likelier one factor between mean times is than another, as the log of the ratio.
+
+        Arguments:
+            kind: of the messages that take longer, or shorter, than sums by the factor.
+            factor, other: of the mean times.
+        """
+        (count, seconds), (sums, sum_seconds) = self._tally[kind], self._tally["sum"]
+        if not seconds + sum_seconds > 0.0:
+            return 0.0
+        less = math.log(sum_seconds + seconds / other) - math.log(sum_seconds + seconds / factor)
+        return (count + sums) * less - count * math.log(factor / other)
+
+    def state(self) -> dict[str, Tree]:
+        """Return everything that `restore` needs."""
+        return {
+            "by_task": self.by_task,
+            "settled": self._settled,
+            "orders": self._orders,
+            "tally": {kind: list(both) for kind, both in self._tally.items()},
+            "kinds": [[number, kind] for number, kind in self._kinds.items()],
+            "since": [[worker, number, seconds] for worker, (number, seconds) in self._since.items()],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from what `state` returned."""
+        self.by_task, self._settled = bool(state["by_task"]), bool(state["settled"])
+        self._orders = int(state["orders"])
+        self._tally = {str(kind): [float(one) for one in both] for kind, both in state["tally"].items()}
+        self._kinds = {int(number): str(kind) for number, kind in state["kinds"]}
+        self._since = {int(worker): (int(number), float(seconds)) for worker, number, seconds in state["since"]}

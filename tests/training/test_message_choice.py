@@ -1,0 +1,253 @@
+"""Whether workers send sums or a message per task: chosen by what both take, and only where that pays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from erasurehead import FaultPolicy, schemes
+from erasurehead._internal.arrays import Array
+from erasurehead.delays import Delays, Exponential, Recorded
+from erasurehead.engines import BY_TASK, Engine, LateWork, Order, ProcessEngine, VirtualEngine
+from erasurehead.optimizers import QuasiNewton
+from erasurehead.problems import LogisticRegression
+from erasurehead.runs import Recorder, RunFolder, replay
+from erasurehead.training.callbacks import Callback
+from erasurehead.training.loop import train
+from erasurehead.training.message_choice import MessageChoice
+from erasurehead.training.result import Resumption, Run
+from erasurehead.training.rows import ArrivalRow
+
+WORKERS, LOAD = 30, 3
+
+
+def made() -> LogisticRegression:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((900, 30)) * np.geomspace(0.01, 10.0, 30)
+    y = np.sign(X @ (rng.standard_normal(30) / np.geomspace(0.01, 10.0, 30)) + rng.standard_normal(900))
+    return LogisticRegression(X, y, l2=1e-5)
+
+
+PROBLEM = made()
+
+
+def law(seed: int, grows: bool = True) -> Exponential:
+    return Exponential(0.5, seed=seed, scale_with_load=grows)
+
+
+def fit(
+    delays: Delays | None = None, late: LateWork = "carry", choose: bool = True, engine: Engine | None = None,
+    steps: int = 200, **others: Any,
+) -> Run:  # fmt: skip
+    scheme = schemes.adaptive(WORKERS, LOAD)
+    if not choose:
+        scheme = replace(scheme, by_task=None)
+    engine = engine or VirtualEngine(delays or law(3), late, seconds_per_task=1e-5)
+    return train(PROBLEM, scheme, QuasiNewton(PROBLEM.initial()), engine, steps, evaluate_every=0, **others)
+
+
+def by_task(run: Run) -> list[bool]:
+    return [bool(row.decision.get(BY_TASK, False)) for row in run.steps]
+
+
+@pytest.mark.parametrize("late", ["carry", "preempt"])
+def test_where_delays_grow_with_the_load_tasks_are_sent_one_by_one_and_training_is_sooner_at_the_optimum(
+    late: LateWork,
+) -> None:
+    ratios: list[float] = []
+    for seed in range(6):
+        run, sums = fit(law(seed), late), fit(law(seed), late, choose=False)
+        assert (run.ended, sums.ended) == ("converged", "converged")
+        assert run.final is not None
+        assert sums.final is not None
+        assert run.final.objective == pytest.approx(sums.final.objective, rel=1e-9)
+        assert not any(by_task(sums))
+        changes = np.flatnonzero(np.diff(by_task(run)))
+        assert len(changes) <= 1  # never back
+        ratios.append(sums.steps[-1].end / run.steps[-1].end)
+        if len(changes):
+            step = int(changes[0]) + 1
+            rows = [row for row in run.arrivals if row.step >= step and not row.censored]
+            assert {row.work for row in rows} == {1.0}
+            assert {row.unit for row in rows} == {0, 1, 2}
+            assert {row.step for row in rows} == set(range(step, len(run.steps)))
+    assert np.median(ratios) > 1.08
+
+
+@pytest.mark.parametrize("late", ["carry", "preempt"])
+def test_where_they_do_not_it_is_the_same_run_to_the_bit(late: LateWork) -> None:
+    tried = 0
+    for seed in range(8):
+        run, sums = fit(law(seed, grows=False), late), fit(law(seed, grows=False), late, choose=False)
+        if not any(by_task(run)):
+            assert run.x.tobytes() == sums.x.tobytes()
+            assert [row.end for row in run.steps] == [row.end for row in sums.steps]
+            continue
+        tried += 1
+        assert sum(by_task(run)) <= 3
+    assert tried <= 1
+
+
+@pytest.mark.parametrize("late", ["carry", "preempt"])
+def test_messages_that_turn_out_to_take_as_long_as_sums_are_given_up_after_an_order(late: LateWork) -> None:
+    choice, rng = MessageChoice(LOAD, late), np.random.default_rng(1)
+    for number, (curved, mean) in enumerate([*3 * [(True, 1.0)], (False, 0.5)]):
+        assert not choice.by_task
+        choice.learn(an_order(number, curved, False), drawn(rng, number, mean, False))
+    assert choice.by_task
+    choice.learn(an_order(4, False, True), drawn(rng, 4, 0.5, True))
+    assert not choice.by_task
+    for number in range(5, 40):
+        choice.learn(an_order(number, False, False), drawn(rng, number, 5.0, False))
+    assert not choice.by_task  # for good
+
+
+def an_order(number: int, curved: bool, tasks: bool) -> Order:
+    return Order(number, (), round=number, note={"curvature": curved, BY_TASK: tasks})
+
+
+def drawn(rng: np.random.Generator, number: int, mean: float, tasks: bool) -> list[ArrivalRow]:
+    """One round of idle workers, all of whose messages come; each takes an exponential time of a mean."""
+    rows: list[ArrivalRow] = []
+    for worker in range(WORKERS):
+        ends = np.cumsum(rng.exponential(mean, LOAD if tasks else 1)).tolist()
+        rows += [ArrivalRow(number, number, worker, 0, unit, 1.0, 0.0, end) for unit, end in enumerate(ends)]
+    return rows
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from([True, False]), st.sampled_from(["carry", "preempt"]),
+       st.floats(0.2, 5.0))  # fmt: skip
+def test_what_is_chosen_can_be_saved_at_any_time(seed: int, grows: bool, late: LateWork, mean: float) -> None:
+    choice = MessageChoice(LOAD, late)
+    for order, rows in rounds(np.random.default_rng(seed), choice, grows, late, mean):
+        again = MessageChoice(LOAD, late)
+        again.restore(json.loads(json.dumps(choice.state())))
+        again.learn(order, rows)
+        choice.learn(order, rows)
+        assert json.dumps(again.state()) == json.dumps(choice.state())
+
+
+def rounds(
+    rng: np.random.Generator, choice: MessageChoice, grows: bool, late: LateWork, mean: float = 1.0
+) -> Iterator[tuple[Order, list[ArrivalRow]]]:
+    """Forty rounds, the first with curvatures, as they are asked for."""
+    for number in range(40):
+        size = (2.0 if number == 0 else 1.0 / LOAD if choice.by_task else 1.0) if grows else 1.0
+        rows = drawn(rng, number, mean * size, choice.by_task)
+        if late == "preempt" and not choice.by_task:  # the slower half is not waited for
+            at = float(np.median([row.seconds for row in rows]))
+            rows = [row if row.seconds <= at else replace(row, seconds=at, censored=True) for row in rows]
+        yield an_order(number, number == 0, choice.by_task), rows
+
+
+@pytest.mark.parametrize("late", ["carry", "preempt"])
+def test_it_is_hardly_ever_wrong_and_then_not_for_long(late: LateWork) -> None:
+    runs, tried, kept = 300, 0, 0
+    for seed in range(runs):
+        alike, growing = MessageChoice(LOAD, late), MessageChoice(LOAD, late)
+        cut = 0
+        for order, rows in rounds(np.random.default_rng(seed), alike, False, late):
+            alike.learn(order, rows)
+            cut += alike.by_task
+        assert cut <= 1
+        tried += cut
+        for order, rows in rounds(np.random.default_rng(seed), growing, True, late):
+            growing.learn(order, rows)
+        kept += growing.by_task
+    assert tried <= 0.05 * runs
+    assert kept >= (0.8 if late == "carry" else 0.4) * runs  # of 30 messages with curvatures half came
+
+
+def test_quick_messages_are_never_cut() -> None:
+    choice, rng = MessageChoice(LOAD, "carry"), np.random.default_rng(1)
+    for number, (curved, mean) in enumerate([(True, 0.01)] + 40 * [(False, 0.005)]):
+        choice.learn(an_order(number, curved, False), drawn(rng, number, mean, False))
+        assert not choice.by_task
+
+
+class States(Callback):
+    def __init__(self) -> None:
+        self.states: list[Mapping[str, Any]] = []
+
+    def on_state(self, step: int, state: Callable[[], Mapping[str, Any]]) -> None:
+        self.states.append(state())
+
+
+@pytest.mark.parametrize("late", ["carry", "preempt"])
+def test_it_goes_on_from_any_step_to_the_bit(late: LateWork) -> None:
+    kept = States()
+    whole = fit(law(3), late, callbacks=[kept], steps=40)
+    change = by_task(whole).index(True)
+    for step in (change - 1, change, change + 1, change + 3):
+        resume = Resumption(kept.states[step], whole.steps[:step], whole.arrivals)
+        again = fit(law(3), late, resume=resume, steps=40)
+        assert again.x.tobytes() == whole.x.tobytes()
+        assert [row.as_dict() for row in again.steps] == [row.as_dict() for row in whole.steps]
+
+
+@pytest.mark.parametrize("late", ["carry", "preempt"])
+def test_it_is_replayed_to_the_bit(tmp_path: Path, late: LateWork) -> None:
+    first = fit(law(3), late, steps=40, callbacks=[Recorder(RunFolder.create(tmp_path))])
+    assert any(by_task(first))
+    again = fit(engine=VirtualEngine(replay(tmp_path)), steps=40)
+    assert again.x.tobytes() == first.x.tobytes()
+    assert by_task(again) == by_task(first)
+    rows = [json.loads(json.dumps(row.as_dict())) for row in first.steps]
+    table = Recorded.from_rows([row.as_dict() for row in first.arrivals], steps=rows)
+    assert fit(engine=VirtualEngine(table), steps=40).x.tobytes() == first.x.tobytes()
+
+
+class Kill(Callback):
+    """Kills workers once tasks are sent one by one."""
+
+    def __init__(self, engine: VirtualEngine) -> None:
+        self.engine, self.killed = engine, 0
+
+    def on_step_end(self, row: Any, x: Array) -> None:
+        if row.decision.get(BY_TASK, False) and self.killed < 5:
+            self.engine.kill(2 * self.killed)
+            self.killed += 1
+
+
+@pytest.mark.parametrize("death", ["replace", "leave", "spread"])
+@pytest.mark.parametrize("late", ["carry", "preempt"])
+def test_workers_may_die_and_the_code_be_resized(death: Any, late: LateWork) -> None:
+    engine = VirtualEngine(law(3), late, seconds_per_task=1e-5)
+    kill = Kill(engine)
+    run = fit(engine=engine, callbacks=[kill], fault_policy=FaultPolicy(death=death))
+    assert kill.killed == 5
+    assert run.ended == "converged"
+    assert by_task(run)[-1]
+    sums = fit(law(3), late, choose=False)
+    assert run.final is not None
+    assert sums.final is not None
+    assert run.final.objective == pytest.approx(sums.final.objective, rel=1e-9)
+    if death == "spread":
+        assert run.steps[-1].workers == WORKERS - 5
+
+
+def test_where_messages_are_compared_they_are_sums() -> None:
+    run = fit(law(3), "preempt", fault_policy=FaultPolicy(verify=True), steps=60)
+    assert not any(by_task(run))
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("late", ["carry", "preempt"])
+def test_real_workers_change_to_a_message_per_task(late: LateWork) -> None:
+    scheme = schemes.adaptive(9, LOAD)
+    engine = ProcessEngine(Exponential(0.04, seed=3, scale_with_load=True), late=late)
+    problem = PROBLEM
+    run = train(problem, scheme, QuasiNewton(problem.initial()), engine, 60, evaluate_every=0)
+    sums = {row.step for row in run.arrivals if row.work == LOAD and not row.late}
+    assert sums
+    assert run.final is not None
+    assert run.final.objective < 0.9 * run.final.first_objective
