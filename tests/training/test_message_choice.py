@@ -20,11 +20,15 @@ from erasurehead.engines import BY_TASK, Engine, LateWork, Order, ProcessEngine,
 from erasurehead.optimizers import QuasiNewton
 from erasurehead.problems import LogisticRegression
 from erasurehead.runs import Recorder, RunFolder, replay
+from erasurehead.training.assignment import Assignment
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.message_choice import MessageChoice
+from erasurehead.training.programs import build_programs, with_tasks
 from erasurehead.training.result import Resumption, Run
+from erasurehead.training.round import RoundRunner
 from erasurehead.training.rows import ArrivalRow
+from erasurehead.training.worker_pool import WorkerPool
 
 WORKERS, LOAD = 30, 3
 
@@ -241,13 +245,26 @@ def test_where_messages_are_compared_they_are_sums() -> None:
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("late", ["carry", "preempt"])
-def test_real_workers_change_to_a_message_per_task(late: LateWork) -> None:
-    scheme = schemes.adaptive(9, LOAD)
-    engine = ProcessEngine(Exponential(0.04, seed=3, scale_with_load=True), late=late)
-    problem = PROBLEM
-    run = train(problem, scheme, QuasiNewton(problem.initial()), engine, 60, evaluate_every=0)
-    sums = {row.step for row in run.arrivals if row.work == LOAD and not row.late}
-    assert sums
-    assert run.final is not None
-    assert run.final.objective < 0.9 * run.final.first_objective
+@pytest.mark.parametrize("curved", [False, True])
+def test_real_workers_send_what_they_are_asked_for_round_by_round(curved: bool) -> None:
+    scheme = schemes.adaptive(5, LOAD, n_tasks=6)
+    assert scheme.by_task is not None
+    programs, layout = build_programs(scheme.code, PROBLEM, curvature=True)
+    programs, other = with_tasks(programs, layout, scheme.code, scheme.by_task.code)
+    x = np.linspace(-0.1, 0.1, PROBLEM.n_parameters)
+    with ProcessEngine(Exponential(0.005, seed=1)) as engine:
+        pool = WorkerPool(engine, Assignment.first(scheme, programs, layout, other))
+        rounds = RoundRunner(pool)
+        pool.start()
+        for number, tasks in enumerate([False, True, True, False]):
+            pool.ask_by_task(tasks)
+            kind = "curvature" if curved else "gradient"
+            result = rounds.gather(Order(number, (x,), round=number, kind=kind, note={BY_TASK: tasks}))
+            assert result.exact
+            assert result.estimate is not None
+            np.testing.assert_allclose(result.estimate[:-1], PROBLEM.gradient(x), rtol=1e-10, atol=1e-15)
+            if curved:
+                assert result.curvature is not None
+                np.testing.assert_allclose(result.curvature[:-1], PROBLEM.curvature()[0], rtol=1e-10)
+            works = {row.work for row in result.rows if not row.censored}
+            assert works == {(1.0 if tasks else LOAD) * (2.0 if curved else 1.0)}

@@ -13,6 +13,7 @@ from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
 
 _REJECTED = "#D55E00"
+_BY_TASK = "by task"
 
 
 def has_decisions(run: Run) -> bool:
@@ -59,7 +60,7 @@ def _decision_kinds(rows: list[StepRow]) -> list[str]:
 
 def _kinds(row: StepRow) -> list[str]:
     """Return what was decided at a step: what the optimizer did, and whether a message per task was asked for."""
-    by_task = ["by task"] if row.decision.get("by_task", False) else []
+    by_task = [_BY_TASK] if row.decision.get("by_task", False) else []
     return [str(row.decision.get("act", "")), *by_task]
 
 
@@ -104,7 +105,7 @@ def _decisions(axes: Axes, rows: list[StepRow], unit: Unit, style: RunStyle) -> 
     kinds = _decision_kinds(rows)
     for index, kind in enumerate(kinds):
         own = [row for row in rows if kind in _kinds(row)]
-        colour = _REJECTED if any(row.rejected for row in own) else style.colour
+        colour = _REJECTED if kind != _BY_TASK and any(row.rejected for row in own) else style.colour
         axes.plot(_times(own, unit), [index] * len(own), "|", color=colour, markersize=9, markeredgewidth=1.4)
     axes.set_yticks(range(len(kinds)), kinds)
     axes.set_ylim(len(kinds) - 0.5, -0.5)
