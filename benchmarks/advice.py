@@ -111,8 +111,8 @@ def whole(setting: str, situation: Situation, data: str, late: LateWork) -> list
     """Return what a setting that waits for the whole gradient takes, as the table has it of all others."""
     scheme = parse_scheme(setting, situation.workers)
     own = is_adaptive(setting)
-    if own and late == "preempt":
-        return [_early(scheme, situation, data, replay + 1) for replay in range(REPLAYS)]
+    if own and scheme.early(late):
+        return [_early(scheme, situation, data, late, replay + 1) for replay in range(REPLAYS)]
     steps = _steps(data, own)
     most = int(max((count for count in steps if math.isfinite(count)), default=1))
     # The first order of `adaptive` asks for a bound on the curvature, too.
@@ -126,10 +126,10 @@ def whole(setting: str, situation: Situation, data: str, late: LateWork) -> list
     return found
 
 
-def _early(scheme: Scheme, situation: Situation, data: str, replay: int) -> list[float | None]:
+def _early(scheme: Scheme, situation: Situation, data: str, late: LateWork, replay: int) -> list[float | None]:
     """Return the seconds to each gap of a run that begins with few arrivals."""
     rows = situation.rounds(replay, ROUNDS + STEPS)[ROUNDS:]
-    rounds = EarlyRounds(scheme, replayed(rows), TASK, 0, STEPS)
+    rounds = EarlyRounds(scheme, STEPS, replayed(rows), TASK, 0, late)
     found: list[float | None] = [None] * len(GAPS)
     for gap in _solved(data).measures(None, scheme.code.n_tasks, rounds):
         clock = sum(rounds.seconds)
