@@ -112,7 +112,7 @@ def test_what_train_does_with_nothing_said_runs_beside_the_race_with_its_own_opt
     assert {name: trial for name, trial in trials.items() if "adaptive" not in name} == without
     own = [trial for name, trial in trials.items() if "adaptive" in name]
     assert {trial.setting for trial in own} == set(adaptive_settings(12, 4))
-    # Where late work is dropped after a round, its steps are those of the whole gradient; else its first ones are short.
+    # Where late work is dropped after a round, steps are those of the whole gradient; else the first ones are short.
     whole = late == "drop(1)"
     assert len({trial.median_steps for trial in own}) == (1 if whole else len(own))
     assert {trial.begins_early for trial in own} == {not whole}

@@ -25,6 +25,7 @@ from erasurehead.reports import (
 )
 from erasurehead.reports.measures import numbered_names, reached_by_all
 from erasurehead.runs.alone import Alone, alone
+from erasurehead.runs.config import parts
 from erasurehead.runs.config.sections import Config
 from erasurehead.runs.descents import Models, Objectives, descents
 from erasurehead.runs.experiment import PUBLISHED_DELAYS, Experiment
@@ -78,9 +79,10 @@ class Comparison:
 
         Raises:
             InvalidArgument: if something does not fit; the error names the key.
-            DataError: if the data cannot be used.
+            DataError: if the data cannot be used, or this machine has no memory for the workers.
         """
         workers = config.run.workers
+        parts.check_workers(config.run)
         texts = tuple(schemes) or (("uncoded()", config.scheme) if config.scheme else paper_schemes(workers))
         goal = None if target is None else parse_target(target)
         data = config.data

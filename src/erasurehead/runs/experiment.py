@@ -94,7 +94,7 @@ class Experiment:
         Raises:
             InvalidArgument: if something does not fit; the error names the key, and is raised before data are read if
                 possible.
-            DataError: if the data cannot be used.
+            DataError: if the data cannot be used, or this machine has no memory for the workers.
         """
         return cls._checked(config if isinstance(config, Config) else build_config(config), reading)
 
@@ -103,6 +103,7 @@ class Experiment:
         cls, config: Config, reading: Callable[[str], None] | None = None, resuming: bool = False
     ) -> Experiment:
         """Return what `from_config` does; for a continued run, the run of its first model need not exist any more."""
+        parts.check_workers(config.run)
         text, scheme = chosen_scheme(config), check_settings(config, resuming)
         earlier = None if resuming else parts.initial_folder(config.run)
         trained = None if earlier is None else TrainedModel.load(earlier)
