@@ -14,7 +14,7 @@ from erasurehead.codes.cyclic import exact_cyclic
 from erasurehead.codes.product import refine
 from erasurehead.codes.registry import build
 from erasurehead.codes.repetition import fractional_repetition, uncoded
-from erasurehead.errors import InvalidArgument, check_size, invalid
+from erasurehead.errors import InvalidArgument, check_size, counted, invalid
 
 
 def shortened(code: GradientCode, lost: Sequence[int] | IntArray) -> GradientCode:
@@ -115,5 +115,5 @@ def _sizes(code: GradientCode, held: Sequence[int]) -> list[int] | None:
 
 
 def _not_resized(code: GradientCode, n_workers: int, why: str) -> InvalidArgument:
-    said = f"{code!r} cannot be resized to {n_workers} workers: {why}."
+    said = f"{code!r} cannot be resized to {counted('worker', n_workers)}: {why}."
     return InvalidArgument("n_workers", f"must be a number that {code!r} can have", n_workers, sentence=said)

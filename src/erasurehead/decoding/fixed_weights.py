@@ -16,7 +16,7 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder, Decoding, Session, as_messages, residual_of
 from erasurehead.decoding.choice import make_decoder
 from erasurehead.decoding.products import backward, forward, row_sums
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, counted, invalid
 
 
 @final
@@ -127,7 +127,7 @@ class FixedWeights(Decoder):
             raise invalid("weights", "must be given for a code that carries none", code, hint)
         table = np.array(carried, dtype=np.float64)
         if table.shape != (code.n_messages,) or not np.isfinite(table).all():
-            rule = f"must be one finite number for each of the {code.n_messages} messages"
+            rule = f"must be one finite number for each of the {counted('message', code.n_messages)}"
             raise invalid("weights", rule, f"an array of shape {table.shape}")
         self.code = code
         self.weights = table

@@ -13,7 +13,7 @@ from typing import Any
 from erasurehead._internal.atomic_files import write_whole, writing
 from erasurehead._internal.storage import Folder
 from erasurehead.datasets import NAMES
-from erasurehead.errors import Diverged, Unreachable, invalid
+from erasurehead.errors import Diverged, Unreachable, counted, invalid
 from erasurehead.reports import (
     GAPS,
     ComparisonRow,
@@ -150,9 +150,9 @@ class Comparison:
         """Where the runs ran, and the cost of computing there, in one line without a full stop."""
         section = self.experiments[0].config.run
         if section.engine != "virtual":
-            return f"Engine: {section.engine}, {section.workers} workers; computation times are real"
+            return f"Engine: {section.engine}, {counted('worker', section.workers)}; computation times are real"
         price = f"{section.seconds_per_task:g} s a task" if section.seconds_per_task else "no time"
-        return f"Engine: virtual, {section.workers} workers; on its clock computing takes {price}"
+        return f"Engine: virtual, {counted('worker', section.workers)}; on its clock computing takes {price}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from erasurehead.datasets import NAMES, Dataset
 from erasurehead.datasets.sharded import ShardedDataset
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import Engine
-from erasurehead.errors import DataError, Diverged, InvalidArgument, invalid
+from erasurehead.errors import DataError, Diverged, InvalidArgument, counted, invalid
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import Problem, split_samples
 from erasurehead.problems.sharded import ShardedProblem
@@ -365,5 +365,5 @@ def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:
         if isinstance(problem, ShardedProblem):
             problem.check_tasks(scheme.code.n_tasks)
     except InvalidArgument as error:
-        rule = f"{text!r} with {scheme.code.n_workers} workers: the number of its tasks {error.rule}"
+        rule = f"{text!r} with {counted('worker', scheme.code.n_workers)}: the number of its tasks {error.rule}"
         raise error.but(argument="scheme", rule=rule) from None
