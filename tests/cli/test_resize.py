@@ -40,7 +40,7 @@ def test_a_run_that_is_going_on_gets_more_and_fewer_workers(typed: Typed, shop: 
     steady = Experiment.from_config(
         config.model_copy(update={"run": config.run.model_copy(update={"out": "again"})})
     ).run()
-    assert (workers_text(run), workers_text(steady)) == ("4 to 9", "6")
+    assert (workers_text(run), workers_text(steady)) == ("4 to 9 workers", "6 workers")
     assert abs(run.losses - steady.losses).max() < 1e-9
     lines = [json.loads(line) for line in Path("going/steps.jsonl").read_text().splitlines()]
     assert [notice["data"]["n_workers"] for notice in lines[3]["notices"] if notice["kind"] == "resized"] == [9]

@@ -130,7 +130,8 @@ def _progress(run: Run, until: float) -> str:
 
 
 def _heading(runs: Sequence[Run], title: str) -> str:
-    workers = " or ".join(map(str, sorted({measures.n_workers(run) for run in measures.check_runs(runs)})))
+    numbers = sorted({measures.n_workers(run) for run in measures.check_runs(runs)})
+    workers = " or ".join([*map(str, numbers[:-1]), counted("worker", numbers[-1])])
     engines = " or ".join(sorted({run.engine for run in runs}))
-    setting = f"{workers} worker{'' if workers == '1' else 's'}, engine: {engines}"
+    setting = f"{workers}, engine: {engines}"
     return f"{title}\n{setting}" if title else setting
