@@ -197,14 +197,19 @@ def listed(numbers: Iterable[int], most: int = 12) -> str:
     return f"{text}, ... ({len(every)} in all)" if len(every) > most else text or "none"
 
 
-def counted(what: str, count: int) -> str:
-    """Return a number of things as people write it, as in `1 step` and `1,000 steps`.
+def counted(what: str, count: float) -> str:
+    """Return a number of things as people write it, in the singular or the plural.
 
     Arguments:
         what: the name of one, whose plural ends in s.
-        count: how many there are.
+        count: how many there are; a float is rounded, to at least three digits.
+
+    >>> counted("step", 1), counted("step", 1000), counted("step", 1.0), counted("step", 1.234)
+    ('1 step', '1,000 steps', '1 step', '1.23 steps')
     """
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    whole = isinstance(count, SupportsIndex)
+    written = f"{count:,}" if whole else f"{count:.3g}" if count < 1000.0 else f"{count:,.0f}"
+    return f"{written} {what}{'' if written == '1' else 's'}"
 
 
 def numbered(what: str, numbers: Iterable[int]) -> str:

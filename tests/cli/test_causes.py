@@ -197,6 +197,10 @@ NUMBERS: list[tuple[tuple[object, ...], str]] = [
     (("codes", "show", "draco_cyclic(1000000, corrupted=2)"), "corrupted must be few enough for float64"),
     (("codes", "show", "uncoded(50000)"), "The analysis of uncoded of 50,000 workers would take about"),
     (("codes", "show", "design_for(100000, 99999)"), "needs about"),
+    (("plan", "--delays", "exponential(0.1)", "-w", 1000000), "A plan of 54 settings for 1,000,000 workers would take"),
+    (("train", *SHOP, "-w", 10000000), "A run of 10,000,000 workers needs about"),
+    (("consensus", "--data", "shop.csv", "--peers", 10000000), "A run of 10,000,000 peers needs about"),
+    (("compare", *SHOP, "-w", 10000000), "A run of 10,000,000 workers needs about"),
 ]
 
 

@@ -34,7 +34,7 @@ def test_fractions_out_of_range_are_refused(fraction: float) -> None:
 
 
 def test_too_few_rows_to_split_are_refused() -> None:
-    with pytest.raises(DataError, match=r"1 rows are too few to set 0\.2 of them aside"):
+    with pytest.raises(DataError, match=r"1 row is too few to set 0\.2 of them aside"):
         split_rows(1, 0.2)
 
 

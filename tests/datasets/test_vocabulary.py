@@ -113,3 +113,23 @@ def test_text_vocabularies_survive_json() -> None:
 def test_whole_numbers_are_written_as_steps() -> None:
     assert vocabulary_of(Numbers(np.array([118300.0, 117961.0, 118301.0]))).to_json() == {"whole": [117961, 339, 1]}
     assert vocabulary_of(Numbers(np.array([0.5, 2.0]))).to_json() == {"numbers": [0.5, 2.0]}
+
+
+def test_spellings_of_a_truth_value_are_one_value() -> None:
+    column = _texts("TRUE", "false", "true", None, "True", "False")
+    vocabulary = vocabulary_of(column)
+    assert vocabulary.labels() == ["false", "true"]
+    assert vocabulary.codes(column).tolist() == [1, 0, 1, -1, 1, 0]
+
+
+def test_a_truth_value_is_known_however_a_later_file_spells_it() -> None:
+    vocabulary = vocabulary_of(_texts("True", "False"))
+    assert vocabulary.labels() == ["False", "True"]
+    again = vocabulary_from_json(vocabulary.to_json())
+    assert again.codes(_texts("true", "FALSE", "tRuE", "yes")).tolist() == [1, 0, -1, -1]
+
+
+def test_beside_other_texts_spellings_are_distinct() -> None:
+    vocabulary = vocabulary_of(_texts("True", "true", "maybe"))
+    assert vocabulary.labels() == ["True", "maybe", "true"]
+    assert vocabulary.codes(_texts("TRUE", "true")).tolist() == [-1, 2]

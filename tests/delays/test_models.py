@@ -127,6 +127,7 @@ def test_an_infinite_mean_is_allowed_and_said() -> None:
         ("markov(0, 0.6, none(), none())", "enter must be greater than 0"),
         ("scaled(none(), [1, -1])", r"factors\[1\] must be at least 0"),
         ("per_worker([none()], [0, 1])", r"kinds\[1\] must name one of 1 models"),
+        ("late([])", "workers must name at least one worker"),
         ("late([-1])", r"workers\[0\] must be at least 0"),
         ("late([1], by=-2)", "by must be at least 0"),
         ("weibull(1, 0)", "shape must be finite and greater than 0"),

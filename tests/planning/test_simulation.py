@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,9 +14,11 @@ from erasurehead.codes import cyclic_repetition, fractional_repetition, uncoded
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding import make_decoder
 from erasurehead.delays import Delays
-from erasurehead.errors import InvalidArgument
+from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.planning.arrivals import Arrivals
+from erasurehead.planning.carry_over import simulate_with_memory
 from erasurehead.planning.erasures import Erasures
+from erasurehead.planning.planner import plan
 from erasurehead.planning.simulation import residuals_at, simulate, stop_times
 from erasurehead.planning.step_times import additive, all_groups, first_arrivals, first_or_all_groups, lemma8
 from erasurehead.schemes import wait_rules
@@ -184,3 +188,16 @@ def test_messages_that_tie_come_in_the_same_order_whatever_is_simulated_at_a_tim
     )
     for name in ("seconds", "residual", "arrived", "messages"):
         np.testing.assert_array_equal(getattr(one, name), getattr(many, name))
+
+
+@pytest.mark.parametrize("run", [simulate, stop_times, simulate_with_memory])
+def test_more_steps_than_memory_holds_are_refused(run: Callable[..., object]) -> None:
+    scheme = schemes.uncoded(2)
+    with pytest.raises(DataError, match=r"^A simulation of 1,000,000,000,000 steps needs about 32,000\.0 GB of memory"):
+        run(scheme.decoder, scheme.rule, EXPONENTIAL, 10**12)
+
+
+@pytest.mark.parametrize(("n_workers", "steps"), [(30, 10**12), (10**6, None)])
+def test_plans_that_take_forever_are_refused_before_anything_is_built(n_workers: int, steps: int | None) -> None:
+    with pytest.raises(DataError, match=f"for {n_workers:,} workers would take about .* simulate fewer workers"):
+        plan(EXPONENTIAL, n_workers, steps=steps)

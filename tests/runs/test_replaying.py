@@ -92,6 +92,17 @@ def test_a_rule_that_waits_for_more_than_the_recorded_run_is_told_so(tmp_path: P
         train(engines.VirtualEngine(replay(tmp_path)), scheme)
 
 
+@pytest.mark.parametrize(
+    "scheme", [schemes.ignore_stragglers(6, wait_for=3), schemes.custom(codes.uncoded(6), "deadline(0.1)")]
+)
+def test_a_rule_that_waits_for_less_than_the_recorded_run_is_told_so(tmp_path: Path, scheme: schemes.Scheme) -> None:
+    recorded = schemes.ignore_stragglers(6, wait_for=4)
+    train(engines.VirtualEngine(delays.Exponential(0.5, seed=2)), recorded, folder=RunFolder.create(tmp_path))
+    said = r"4 messages came in round 0 of the recorded run before .* this one stopped after [0-3]\. A replay"
+    with pytest.raises(DataError, match=said):
+        train(engines.VirtualEngine(replay(tmp_path)), scheme)
+
+
 def test_there_must_be_something_to_replay(tmp_path: Path) -> None:
     RunFolder.create(tmp_path)
     with pytest.raises(DataError, match="nothing to replay"):

@@ -170,7 +170,7 @@ def test_room_that_the_engine_offers_is_taken_if_the_user_wants_to_grow() -> Non
 def test_more_workers_than_there_is_room_for_means_as_many_as_there_are_places() -> None:
     engine = VirtualEngine(SECOND, hosts={"one": 8})
     optimizer = GradientDescent(np.zeros(6), 0.1)
-    run = train(PROBLEM, schemes.exact(6, 2), optimizer, engine, 5, wanted={1: 20}.get)
+    run = train(PROBLEM, schemes.exact(6, 2), optimizer, engine, 5, wanted={1: 16}.get)
     np.testing.assert_allclose(run.x, descend(5), rtol=1e-9)
     assert run.steps[-1].workers == 8
 

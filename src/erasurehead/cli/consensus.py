@@ -213,13 +213,15 @@ def _conclude(
     drawn: list[str],
     slowest: SlowestPeer,
 ) -> None:
+    from erasurehead.errors import counted
     from erasurehead.reports.units import seconds_text
 
     summary = done.summary()
     last = done.means[-1]
     measured = "".join(f", {name} {value:.4g}" for name, value in last.metrics.items())
     lines = [
-        f"{done.policy}: {done.steps / done.graph.n_peers:.0f} steps a peer in {seconds_text(done.seconds)} of the "
+        f"{done.policy}: {counted('step', round(done.steps / done.graph.n_peers))} a peer in "
+        f"{seconds_text(done.seconds)} of the "
         f"clock, {seconds_text(done.seconds_per_step)} a step",
         f"mean model: objective {last.objective:.5g}{measured}; distance from consensus {last.distance:.3g}",
         f"{summary['messages_per_step']:.1f} messages a step, {done.vectors / max(1, done.steps):.1f} with models",

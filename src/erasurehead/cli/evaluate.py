@@ -8,6 +8,7 @@ import typer
 
 from erasurehead.cli.options import OutputOptions, option
 from erasurehead.cli.screen import Screen
+from erasurehead.errors import counted
 
 HELP = """
 Measure a trained model on labelled rows that it was not trained on.
@@ -45,4 +46,4 @@ def run(
     for sentence in scores.report.sentences():
         screen.warn(sentence)
     shown = "\n".join(f"{name} {value:.6g}" for name, value in scores.metrics.items())
-    screen.result(scores.as_dict(), f"{scores.report.n_rows} rows\n{shown}")
+    screen.result(scores.as_dict(), f"{counted('row', scores.report.n_rows)}\n{shown}")

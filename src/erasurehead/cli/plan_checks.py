@@ -6,9 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from erasurehead.cli.plan_costs import FREE
 from erasurehead.delays.absences import ABSENT
 from erasurehead.delays.bootstrap import KEEP
 from erasurehead.errors import UNSAID, InvalidArgument, check_count, invalid
+from erasurehead.planning.planner import check_effort
+from erasurehead.planning.settings import default_settings
 from erasurehead.planning.trainer import GAP
 from erasurehead.runs.config import Config, build_config
 from erasurehead.runs.settings import check_metric_name, check_settings
@@ -31,6 +34,7 @@ def check_options(source: SourceOptions, reading: TraceOptions, search: SearchOp
 
     Raises:
         InvalidArgument: if an option is not valid; the error names it.
+        TooLarge: if by estimate the plan would take longer than allowed.
     """
     _check_source(source, reading, options)
     spelled = options.spelled()
@@ -43,6 +47,10 @@ def check_options(source: SourceOptions, reading: TraceOptions, search: SearchOp
     noise = search.task_noise
     if noise is not None and not 0.0 <= noise < math.inf:
         raise invalid("--task-noise", "must be finite and at least 0", noise)
+    if options.workers is not None:
+        load = FREE if search.max_load is None else min(FREE, search.max_load)
+        least = search.scheme or default_settings(check_count("--workers", options.workers), load)
+        check_effort(options.workers, len(least))
     check_settings(_config(options))
 
 

@@ -14,7 +14,7 @@ from erasurehead.cli.plan_pages import Page
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import pairs
 from erasurehead.datasets.base import Dataset
-from erasurehead.errors import InvalidArgument, invalid
+from erasurehead.errors import InvalidArgument, counted, invalid
 from erasurehead.optimizers import Optimizer, QuasiNewton
 from erasurehead.planning import (
     Accuracy,
@@ -234,14 +234,16 @@ class Tried:
             return GAP, usual
         if self.solver is not None and np.isfinite(Trainer(self.problem, self.solver, (GAP, usual), steps).exact[0]):
             screen.warn(
-                f"After {steps} steps with the exact gradient, {gap:.3g} of the objective's initial gap remains: only "
+                f"After {counted('step', steps)} with the exact gradient, {gap:.3g} of the objective's initial "
+                "gap remains: only "
                 f"adaptive, which has an optimizer of its own, reaches gap={usual:g}. To compare it with other "
                 "settings, give more --steps, another --rate or an easier --target."
             )
             return GAP, usual
         chosen = float(f"{1.02 * gap:.2g}")
         screen.warn(
-            f"After {steps} steps with the exact gradient, {gap:.3g} of the objective's initial gap remains: the "
+            f"After {counted('step', steps)} with the exact gradient, {gap:.3g} of the objective's initial gap "
+            "remains: the "
             f"target is gap={chosen:g} instead of {usual:g}. For a smaller gap, give more --steps or another --rate."
         )
         return GAP, chosen

@@ -178,7 +178,7 @@ def _described(folder: ShardFolder) -> str:
 
     manifest = folder.manifest
     sizes = [file.rows for file in manifest.tasks]
-    rows = f"{min(sizes):,}" if min(sizes) == max(sizes) else f"{min(sizes):,} to {max(sizes):,}"
+    rows = f"{'' if min(sizes) == max(sizes) else f'{min(sizes):,} to '}{counted('row', max(sizes))}"
     size = sum(file.bytes for file in manifest.files)
     shown = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB"
     return "\n".join(
@@ -186,6 +186,6 @@ def _described(folder: ShardFolder) -> str:
             f"{manifest.name}: {manifest.task}, {manifest.n_train:,} x {manifest.columns:,} for training, "
             f"{counted('row', manifest.n_test)} for testing ({manifest.origin.file})",
             *(f"  {note}" for note in manifest.notes),
-            f"{manifest.n_tasks} shards of {rows} rows, {manifest.form}, {shown} in {folder.path}",
+            f"{counted('shard', manifest.n_tasks)} of {rows}, {manifest.form}, {shown} in {folder.path}",
         ]
     )

@@ -255,7 +255,7 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: tuple[str
     if done.steps:
         lines[0] += (
             f", {seconds_text(done.seconds_per_step)} a step; waited for {summary['workers_waited_for']:.1f} of "
-            f"{workers_text(done)} workers, {1 - summary['coverage']:.1%} of the gradient left out"
+            f"{workers_text(done)}, {1 - summary['coverage']:.1%} of the gradient left out"
         )
     if summary["resumed"]:
         lines[0] += f"; resumed after step {', '.join(map(str, summary['resumed']))}"
@@ -286,5 +286,8 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: tuple[str
 
 def workers_text(done: Run) -> str:
     """Return the number of workers as text; if it changed, the fewest and the most."""
+    from erasurehead.errors import counted
+
     numbers = sorted({row.workers for row in done.steps})
-    return " to ".join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))
+    fewest = f"{numbers[0]:,} to " if numbers[0] != numbers[-1] else ""
+    return f"{fewest}{counted('worker', numbers[-1])}"

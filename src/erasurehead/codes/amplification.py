@@ -13,7 +13,7 @@ from erasurehead._internal.rng import stream
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.exact_weights import ExactWeights
 from erasurehead.codes.exactness import EXACT, MOST_AMPLIFIED, Unbearable
-from erasurehead.errors import listed
+from erasurehead.errors import counted, listed
 
 _WORK = 2e8  # approximate number of multiplications that a search may cost
 _SETS = 250  # greatest number of sets that it examines
@@ -145,7 +145,7 @@ def _left(code: GradientCode, weights: ExactWeights, stragglers: IntArray) -> fl
 
 
 def _refused(code: GradientCode, why: str, instead: str) -> Unbearable:
-    said = f"{code.name} of {code.n_workers} workers cannot bear {code.tolerance}: {why}"
+    said = f"{code.name} of {counted('worker', code.n_workers)} cannot bear {code.tolerance}: {why}"
     return Unbearable(
         "stragglers", "must be few enough for float64", code.tolerance, instead,
         sentence=f"stragglers must be few enough for float64, but {said}; {instead}.",

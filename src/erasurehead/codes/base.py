@@ -16,7 +16,7 @@ from erasurehead.codes.assemble import is_settled, settle
 from erasurehead.codes.call_text import call_text
 from erasurehead.codes.equal_rows import first_equal_row
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, counted, invalid
 
 if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
@@ -91,7 +91,7 @@ class GradientCode:
             raise invalid("owner", f"must name workers 0..{self.n_workers - 1}", bad)
         groups = None if self.groups is None else whole_numbers("groups", self.groups)
         if groups is not None and groups.shape != owner.shape:
-            raise invalid("groups", f"must have one entry for each of {len(owner)} messages", groups.shape)
+            raise invalid("groups", f"must have one entry for each of {counted('message', len(owner))}", groups.shape)
         if groups is not None and (groups.min() < 0 or not np.bincount(groups).all()):
             raise invalid("groups", "must be numbered 0, 1, 2, ... without gaps", np.unique(groups)[:10].tolist())
         for array in (owner, groups):

@@ -17,7 +17,7 @@ from erasurehead.codes.augmented import augmented_weights
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.exactness import EXACT, MOST_AMPLIFIED, MOST_ELIMINATED
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, counted, invalid
 
 if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
@@ -155,7 +155,9 @@ def _from_mapping(matrix: Mapping[str, Sequence[float]]) -> SparseMatrix:
 def _checked_owner(owner: Sequence[int] | IntArray, n_messages: int) -> IntArray:
     owners = np.array(owner)
     if owners.shape != (n_messages,) or not np.issubdtype(owners.dtype, np.integer):
-        raise invalid("owner", f"must name one worker for each of the {n_messages} messages", owners.tolist())
+        raise invalid(
+            "owner", f"must name one worker for each of the {counted('message', n_messages)}", owners.tolist()
+        )
     if owners.min() < 0 or not np.bincount(owners).all():
         raise invalid("owner", "must number the workers 0, 1, 2, ... without gaps", owners.tolist())
     return owners.astype(np.int64)

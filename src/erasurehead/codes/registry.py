@@ -39,7 +39,7 @@ from erasurehead.codes.repetition import binary_repetition, fractional_repetitio
 from erasurehead.codes.several_messages import multi_message, nested, partial_stragglers
 from erasurehead.codes.soft_designs import soft_design
 from erasurehead.codes.stochastic import batched_coupons, stochastic_gradient
-from erasurehead.errors import InvalidArgument, invalid, real
+from erasurehead.errors import InvalidArgument, counted, invalid, real
 
 _TRIANGLE = ((0, 1), (1, 2), (0, 2))
 _CHANCES = (0.05, 0.1, 0.1, 0.2, 0.4)
@@ -363,7 +363,8 @@ def describe(name: str | None = None, width: int = 100) -> str:
         "Guarantees": row.guarantee,
         "Choose it": row.choose,
         "Source": row.source,
-        "Example": f"{row.example_code!r}: {row.example_code.n_workers} workers, load {row.example_code.load},"
+        "Example": f"{row.example_code!r}: {counted('worker', row.example_code.n_workers)}, load "
+        f"{row.example_code.load},"
         f" tolerance {row.example_code.tolerance}",
     }
     body = "\n".join(textwrap.fill(f"{key}: {text}", width, subsequent_indent="    ") for key, text in parts.items())

@@ -11,7 +11,7 @@ from erasurehead._internal import text_parser
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.families import Family
 from erasurehead.codes.registry import family
-from erasurehead.errors import invalid
+from erasurehead.errors import counted, invalid
 
 
 def parse_code(text: str, n_workers: int | None = None) -> GradientCode:
@@ -39,7 +39,7 @@ def parse_code(text: str, n_workers: int | None = None) -> GradientCode:
     code = text_parser.read(text, "code", GradientCode, makers, {})
     if n_workers is not None and code.n_workers != n_workers:
         raise invalid(
-            "the code", f"must have the {n_workers} workers of the run", f"{code!r} with {code.n_workers}",
+            "the code", f"must have the {counted('worker', n_workers)} of the run", f"{code!r} with {code.n_workers}",
             f"set run.workers to {code.n_workers}, or choose other parameters",
         )  # fmt: skip
     return code

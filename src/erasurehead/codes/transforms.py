@@ -16,7 +16,7 @@ from erasurehead.codes.product import refine
 from erasurehead.codes.registry import build
 from erasurehead.codes.repetition import fractional_repetition, uncoded
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import InvalidArgument, check_size, invalid
+from erasurehead.errors import InvalidArgument, check_size, counted, invalid
 
 
 def shortened(code: GradientCode, lost: Sequence[int] | IntArray) -> GradientCode:
@@ -105,7 +105,8 @@ def resized(code: GradientCode, n_workers: int, held: Sequence[int] | None = Non
             that have more of them, so that fewer workers move.
 
     Raises:
-        InvalidArgument: if the family has no code with that many workers.
+        InvalidArgument: if the family has no code with that many workers, or more workers would hold each task than
+            the code had in all.
 
     >>> from erasurehead.codes import cyclic_mds
     >>> resized(fractional_repetition(12, load=3), 10).replication.tolist()
@@ -116,6 +117,10 @@ def resized(code: GradientCode, n_workers: int, held: Sequence[int] | None = Non
     n_workers = check_size("n_workers", n_workers)
     if n_workers == code.n_workers:
         return code
+    most = code.n_workers * code.n_tasks // code.load
+    if n_workers > max(most, code.n_workers):
+        each = f"{n_workers * code.load // code.n_tasks:,} workers would hold each of its {code.n_tasks} tasks"
+        raise _not_resized(code, n_workers, f"{each}; at most {most:,} workers are of use")
     parameters = dict(code.parameters)
     if code.name == "fractional_repetition":
         least = -(-code.n_tasks // n_workers)  # with fewer workers than groups, the groups must be larger
@@ -155,5 +160,5 @@ def _sizes(code: GradientCode, held: Sequence[int]) -> list[int] | None:
 
 
 def _not_resized(code: GradientCode, n_workers: int, why: str) -> InvalidArgument:
-    said = f"{code!r} cannot be resized to {n_workers} workers: {why}."
+    said = f"{code!r} cannot be resized to {counted('worker', n_workers)}: {why}."
     return InvalidArgument("n_workers", f"must be a number that {code!r} can have", n_workers, sentence=said)

@@ -22,7 +22,7 @@ from erasurehead.consensus.training_options import TrainingOptions
 from erasurehead.consensus.views import View
 from erasurehead.drills.drill import DRILLS, REPORT_FILE
 from erasurehead.drills.verdicts import SOON, Verdict
-from erasurehead.errors import check_count, invalid, real
+from erasurehead.errors import check_count, counted, invalid, real
 from erasurehead.problems.linear import LogisticRegression
 from erasurehead.runs.jsonl import to_text
 from erasurehead.runs.names import next_free
@@ -174,9 +174,8 @@ def _verdicts(drill: PeerDrill, baseline: ConsensusRun, faulty: ConsensusRun) ->
         ended = not run.stopped and bool(run.rows) and run.rows[-1].end >= 0.8 * drill.seconds
         last = run.rows[-1].end if run.rows else 0.0
         reason = f": {run.stopped}" if run.stopped else ""
-        text = (
-            f"the {name} run took {run.steps} steps, the last of them after {last:.3g} of {drill.seconds:g} s{reason}"
-        )
+        taken = counted("step", run.steps)
+        text = f"the {name} run took {taken}, the last of them after {last:.3g} of {drill.seconds:g} s{reason}"
         yield Verdict(text, ended)
     yield from _detection_verdicts(drill, faulty)
     for row in faulty.view_changes:
@@ -236,11 +235,11 @@ def _progress_verdicts(drill: PeerDrill, faulty: ConsensusRun) -> Iterator[Verdi
     for fault in drill.plan.faults:
         if isinstance(fault, Crash) and fault.rejoin is not None:
             met = sum(one.peer == fault.peer and one.begin > fault.rejoin and bool(one.links) for one in faulty.rows)
-            yield Verdict(f"peer {fault.peer} rejoined, and averaged with others in {met} steps", met > 0)
+            yield Verdict(f"peer {fault.peer} rejoined, and averaged with others in {counted('step', met)}", met > 0)
         elif isinstance(fault, NetworkPartition) and fault.until is not None:
             sides = [{*fault.peers}, {*range(drill.peers)} - {*fault.peers}]
             met = sum(one.begin > fault.until and _across(one, sides) for one in faulty.rows)
-            yield Verdict(f"after the partition had healed, {met} steps had links across it", met > 0)
+            yield Verdict(f"after the partition had healed, {counted('step', met)} had links across it", met > 0)
 
 
 def _across(row: PeerRow, sides: list[set[int]]) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from erasurehead import datasets
+from erasurehead._internal.resources import check_memory
 from erasurehead.consensus.callback import ConsensusCallback
 from erasurehead.consensus.config import ConsensusConfig, ConsensusSection
 from erasurehead.consensus.faults import from_schedule
@@ -28,7 +29,7 @@ from erasurehead.consensus.training_options import TrainingOptions
 from erasurehead.datasets.base import Dataset
 from erasurehead.datasets.sharded import is_sharded
 from erasurehead.drills.schedule import read_schedule
-from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
+from erasurehead.errors import DataError, InvalidArgument, NoFile, counted, invalid
 from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.config import parts
 from erasurehead.runs.config.checking import build, merged
@@ -46,6 +47,7 @@ _DEFAULT_ROWS = 10_000
 _CHANGEABLE = {"steps", "out", "overwrite", "model_of"}
 """Settings of `[run]` that may change when a run is resumed."""
 
+_OF_PEER = 5e3  # bytes of a peer, at least: its state, its links and its samples
 _CHECKED_EARLY = 1_000
 """Largest number of peers whose graph is checked before the data are read. Larger graphs are slow to draw, perhaps in
 vain: there may be fewer samples than peers."""
@@ -280,6 +282,9 @@ class _StopSignals:
 def _check_settings(config: ConsensusConfig) -> None:
     """Check what depends neither on the graph nor on the data."""
     section, model_of = config.consensus, config.run.model_of
+    check_memory(
+        f"A run of {counted('peer', section.peers)}", _OF_PEER * section.peers, "use fewer peers (--peers)"
+    )  # before their delays are built, one factor a peer
     if model_of is not None and model_of >= section.peers:
         raise invalid("run.model_of", f"must be a peer, 0 to {section.peers - 1}", model_of)
     check_model(section, config.data.source)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from erasurehead.consensus.rows import MeanRow
 from erasurehead.datasets import NAMES
-from erasurehead.errors import DataError
+from erasurehead.errors import DataError, counted
 from erasurehead.reports.finished import LOSS, Curve, FinishedComparison, FinishedRun
 from erasurehead.runs.comparison import parse_target
 from erasurehead.runs.folder import RunFolder
@@ -38,12 +38,14 @@ def compare_finished(
     for folder, (name, rows, fingerprint) in zip(folders, data, strict=True):
         if (name, rows) != data[0][:2]:
             raise DataError(
-                f"{os.fspath(folder)!r} is a run on {name} ({rows:,} rows), and {os.fspath(folders[0])!r} one on "
-                f"{data[0][0]} ({data[0][1]:,} rows): only runs on the same data can be compared."
+                f"{os.fspath(folder)!r} is a run on {name} ({counted('row', rows)}), and "
+                f"{os.fspath(folders[0])!r} one on "
+                f"{data[0][0]} ({counted('row', data[0][1])}): only runs on the same data can be compared."
             )
         if fingerprint and fingerprint != fingerprints[0][1]:
             raise DataError(
-                f"{os.fspath(folder)!r} and {fingerprints[0][0]!r} are both runs on {name} ({rows:,} rows), but "
+                f"{os.fspath(folder)!r} and {fingerprints[0][0]!r} are both runs on {name} "
+                f"({counted('row', rows)}), but "
                 "not on the same numbers: the rows, the test rows or the encoding of the columns differ. Only runs on "
                 "the same data can be compared."
             )

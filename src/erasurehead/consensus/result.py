@@ -13,7 +13,7 @@ from erasurehead.consensus.graphs import Graph
 from erasurehead.consensus.joint_connectivity import JointConnectivity
 from erasurehead.consensus.rows import MeanRow, PeerRow, ViewChangeRow
 from erasurehead.consensus.shares import Shares
-from erasurehead.errors import check_count
+from erasurehead.errors import check_count, counted
 from erasurehead.training.result import Status
 
 
@@ -61,7 +61,8 @@ class ConsensusRun:
 
     def __repr__(self) -> str:
         return (
-            f"ConsensusRun({self.policy} on {self.graph}: {self.steps} steps of {self.graph.n_peers} peers in "
+            f"ConsensusRun({self.policy} on {self.graph}: {counted('step', self.steps)} of "
+            f"{counted('peer', self.graph.n_peers)} in "
             f"{self.seconds:.4g} s)"
         )
 

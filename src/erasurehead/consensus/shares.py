@@ -12,7 +12,7 @@ from erasurehead._internal.arrays import Array, IntArray
 from erasurehead._internal.rng import scrambled, stream
 from erasurehead._internal.text_parser import read_or_keep
 from erasurehead.consensus.graphs import Graph
-from erasurehead.errors import DataError, InvalidArgument, check_count, invalid, listed, real
+from erasurehead.errors import DataError, InvalidArgument, check_count, counted, invalid, listed, real
 from erasurehead.problems.base import Problem
 from erasurehead.problems.sampled import Sampled
 
@@ -118,8 +118,9 @@ def checked_shares(shares: Sequence[Any], n_samples: int, n_peers: int, by: str 
     arrays = [np.sort(np.asarray(share, dtype=np.int64)) for share in shares]
     if empty := [peer for peer, share in enumerate(arrays) if not len(share)]:
         raise invalid(
-            by, "must give every peer at least one sample", f"none for {listed(empty)} ({n_samples} samples, "
-            f"{n_peers} peers)", "take more data, fewer peers, a larger alpha or another seed",
+            by, "must give every peer at least one sample",
+            f"none for {listed(empty)} ({counted('sample', n_samples)}, "
+            f"{counted('peer', n_peers)})", "take more data, fewer peers, a larger alpha or another seed",
         )  # fmt: skip
     every = np.concatenate(arrays)
     if len(np.unique(every)) < len(every) or every.min() < 0 or every.max() >= n_samples:

@@ -144,7 +144,10 @@ def split_rows(n_rows: int, test_fraction: float | None, seed: int = 0) -> tuple
     if not test_fraction:
         return np.arange(n_rows), np.arange(0)
     if n_rows - np.ceil(test_fraction * n_rows) < 1:
-        raise DataError(f"{n_rows} rows are too few to set {test_fraction:g} of them aside for testing.")
+        raise DataError(
+            f"{counted('row', n_rows)} {'is' if n_rows == 1 else 'are'} too few to set {test_fraction:g} of "
+            "them aside for testing."
+        )
     # Drawn here, as importing scikit-learn takes longer than many a short run; tests compare the two.
     n_test = int(np.ceil(test_fraction * n_rows))
     drawn = np.random.RandomState(seed).permutation(n_rows)  # the generator that scikit-learn uses

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 from erasurehead._internal.arrays import Array, IntArray
+from erasurehead.errors import counted
 
 if TYPE_CHECKING:
     from erasurehead.datasets.matrices import Matrix
@@ -45,7 +46,7 @@ class EncodingReport:
         said += [f"{name}: {count} of {self.n_rows} rows have no value"
                  for name, count in self.missing.items() if " x " not in name]  # fmt: skip
         if self.dropped:
-            said.append(f"{self.dropped} rows left out: their label is not one of the classes")
+            said.append(f"{counted('row', self.dropped)} left out: their label is not one of the classes")
         return tuple(said)
 
 

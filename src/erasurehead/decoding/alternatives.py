@@ -45,6 +45,9 @@ class Alternatives(Decoder):
         self.inner = inner
         self.slack = inner.slack
 
+    def __repr__(self) -> str:
+        return f"make_decoder({self.code!r})"
+
     def begin(self) -> Session:
         return _AlternativesSession(self)
 

@@ -21,7 +21,7 @@ from erasurehead.decoding.choice import make_decoder
 from erasurehead.decoding.fixed_weights import OneStep
 from erasurehead.decoding.products import backward
 from erasurehead.decoding.rounding import Conditioning, conditioning
-from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.errors import InvalidArgument, check_count, counted, invalid
 
 _FULL = 100  # up to this many workers, every number of stragglers is examined by default
 _SECONDS = 2e-7  # least cost of a residual per coefficient of the code
@@ -160,7 +160,7 @@ def analyse(
     if samples is None:
         samples = 200 if n <= _FULL else max(8, 20_000 // n)
     seconds = _SECONDS * code.encoding.nnz * (samples + effort * len(counts))
-    check_seconds(f"The analysis of {code.name} of {n:,} workers", seconds, "a code of fewer workers is alike")
+    check_seconds(f"The analysis of {code.name} of {counted('worker', n)}", seconds, "a code of fewer workers is alike")
     decoder = make_decoder(code)
     mean = mean_residual(code, counts, samples=samples, seed=seed, decoder=decoder)
     worst, proven = _worst(code, counts, decoder, effort, enumerate_up_to, seed)

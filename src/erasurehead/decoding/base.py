@@ -99,6 +99,9 @@ class Decoder(ABC):
     def begin(self) -> Session:
         """Return a session without any messages yet."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.code!r})"
+
     def decode(self, messages: Iterable[int]) -> Decoding:
         """Decode one set of arrived messages, given in any order.
 

@@ -123,6 +123,9 @@ class Blocks(Decoder):
                 self.decoders.update(dict.fromkeys(blocks.tolist(), choose(part)))
         self.slack = max((decoder.slack for decoder in self.decoders.values()), default=0.0)
 
+    def __repr__(self) -> str:
+        return f"make_decoder({self.code!r})"
+
     def begin(self) -> Session:
         return _BlockSession(self)
 

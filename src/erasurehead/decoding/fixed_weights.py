@@ -16,7 +16,7 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder, Decoding, Session, as_messages, residual_of
 from erasurehead.decoding.choice import make_decoder
 from erasurehead.decoding.products import backward, forward, row_sums
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, counted, invalid, shown
 
 
 @final
@@ -67,6 +67,9 @@ class OneStep(Decoder):
         rho = self.rho(n_arrived)
         along, square = self._moments.along(n_arrived), self._moments.square(n_arrived)
         return self.code.n_tasks - 2 * rho * along + rho**2 * square
+
+    def __repr__(self) -> str:
+        return f"OneStep({self.code!r}, aim={self.aim!r})"
 
     def begin(self) -> Session:
         return _PrescribedSession(self.code, self.optimal.begin(), self._weigh)
@@ -127,12 +130,17 @@ class FixedWeights(Decoder):
             raise invalid("weights", "must be given for a code that carries none", code, hint)
         table = np.array(carried, dtype=np.float64)
         if table.shape != (code.n_messages,) or not np.isfinite(table).all():
-            rule = f"must be one finite number for each of the {code.n_messages} messages"
+            rule = f"must be one finite number for each of the {counted('message', code.n_messages)}"
             raise invalid("weights", rule, f"an array of shape {table.shape}")
         self.code = code
         self.weights = table
         self.optimal = optimal if optimal is not None else make_decoder(code)
         self.slack = self.optimal.slack
+
+    def __repr__(self) -> str:
+        own = self.code.structure.weights
+        given = "" if own is not None and np.array_equal(own, self.weights) else f", {shown(self.weights.tolist())}"
+        return f"FixedWeights({self.code!r}{given})"
 
     def begin(self) -> Session:
         return _PrescribedSession(self.code, self.optimal.begin(), self._weigh)
@@ -164,6 +172,9 @@ class Algorithmic(Decoder):
         self.optimal = optimal if optimal is not None else make_decoder(code)
         self.slack = self.optimal.slack
         self._nu = code.spectrum.largest**2 * (1 + 1e-6)  # the Lanczos iteration may be too low by its tolerance
+
+    def __repr__(self) -> str:
+        return f"Algorithmic({self.code!r}, steps={self.steps})"
 
     def begin(self) -> Session:
         return _PrescribedSession(self.code, self.optimal.begin(), self._weigh)

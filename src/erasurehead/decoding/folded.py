@@ -37,6 +37,9 @@ class Folded(Decoder):
         self.copies = code.n_tasks // decoder.code.n_tasks
         self.slack = decoder.slack
 
+    def __repr__(self) -> str:
+        return f"make_decoder({self.code!r})"
+
     def begin(self) -> Session:
         return _FoldedSession(self)
 

@@ -67,6 +67,9 @@ class NullSpace(Decoder):
         """Whether at most as many workers lack a message as the code tolerates."""
         return len(np.unique(self.code.owner[erased])) <= (self.code.tolerance or 0)
 
+    def __repr__(self) -> str:
+        return f"make_decoder({self.code!r})"
+
     def begin(self) -> Session:
         return _NullSpaceSession(self)
 

@@ -27,7 +27,7 @@ class Late(Delays):
     """The same workers are late in every step, and the others immediate: an adversary, or broken machines.
 
     Arguments:
-        workers: the workers that are late, each at least 0.
+        workers: the workers that are late, at least one, each at least 0.
         by: their delay in seconds, at least 0; inf, the default, means that they never answer.
         since: the first step in which they are late.
     """
@@ -40,6 +40,8 @@ class Late(Delays):
         given: Any = self.workers
         if isinstance(given, str) or not isinstance(given, Sequence):
             raise invalid("workers", "must be a list of workers", self.workers, "late([3]) makes worker 3 late")
+        if not len(self.workers):
+            raise invalid("workers", "must name at least one worker", self.workers, "none() is for no delays at all")
         for position, worker in enumerate(self.workers):
             check_count(f"workers[{position}]", worker, at_least=0)
         if not real(self.by) >= 0.0:

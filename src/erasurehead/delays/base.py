@@ -12,7 +12,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, real_numbers
 from erasurehead.delays.written import written
-from erasurehead.errors import invalid, real
+from erasurehead.errors import counted, invalid, real
 
 
 class Delays(ABC):
@@ -338,7 +338,11 @@ class Scaled(Delays):
 
     def check_workers(self, n_workers: int) -> None:
         if n_workers > len(self.factors):
-            raise invalid("factors", f"must have one for each of {n_workers} workers", f"{len(self.factors)} factors")
+            raise invalid(
+                "factors",
+                f"must have one for each of {counted('worker', n_workers)}",
+                f"{counted('factor', len(self.factors))}",
+            )
         self.model.check_workers(n_workers)
 
     def __str__(self) -> str:
@@ -397,7 +401,9 @@ class PerWorker(Delays):
     def check_workers(self, n_workers: int) -> None:
         n_kinds = len(self.kinds or self.models)
         if n_workers > n_kinds:
-            raise invalid("kinds", f"must have one for each of {n_workers} workers", f"{n_kinds} kinds")
+            raise invalid(
+                "kinds", f"must have one for each of {counted('worker', n_workers)}", f"{counted('kind', n_kinds)}"
+            )
         for model in self.models:
             model.check_workers(n_workers)
 

@@ -16,7 +16,7 @@ from erasurehead.delays.draws import draw
 from erasurehead.delays.stationarity import effective_rounds, tail_index
 from erasurehead.delays.trace import Trace
 from erasurehead.delays.trace_files import read_trace
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, counted, invalid
 
 Keep: TypeAlias = Literal["rounds", "workers", "pooled"]
 """What a draw keeps together: all workers of a round, each worker's own samples, or nothing."""
@@ -152,7 +152,7 @@ class Bootstrap(Delays):
         recorded = self.table.shape[1]
         if self.keep != "pooled" and n_workers > recorded:
             raise invalid(
-                "the trace", f"must have {n_workers} workers", f"{recorded} workers",
+                "the trace", f"must have {counted('worker', n_workers)}", f"{counted('worker', recorded)}",
                 "keep='pooled' draws for any number",
             )  # fmt: skip
 

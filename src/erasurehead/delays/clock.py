@@ -20,7 +20,7 @@ from erasurehead.delays.draws import draw
 from erasurehead.delays.trace import Trace
 from erasurehead.delays.trace_files import read_trace
 from erasurehead.delays.written import written
-from erasurehead.errors import DataError, check_count, invalid, real
+from erasurehead.errors import DataError, check_count, counted, invalid, real
 
 _BLOCK = 256  # stalls of each worker that are drawn at once
 
@@ -145,7 +145,9 @@ class InOrder(Delays):
 
     def check_workers(self, n_workers: int) -> None:
         if n_workers > self.table.shape[1]:
-            raise invalid("the trace", f"must have {n_workers} workers", f"{self.table.shape[1]} workers")
+            raise invalid(
+                "the trace", f"must have {counted('worker', n_workers)}", f"{counted('worker', self.table.shape[1])}"
+            )
 
     def __str__(self) -> str:
         text = f"trace({self.source!r}, start={self.start}"

@@ -17,7 +17,7 @@ from erasurehead._internal.user_files import readable
 from erasurehead.delays.base import Delays, room
 from erasurehead.delays.script import Script
 from erasurehead.delays.written import written
-from erasurehead.errors import DataError, invalid
+from erasurehead.errors import DataError, counted, invalid
 
 
 @final
@@ -76,7 +76,9 @@ class Fixed(Delays):
     def check_workers(self, n_workers: int) -> None:
         if n_workers > len(self.table[0]):
             raise invalid(
-                "table", f"must have a column for each of {n_workers} workers", f"{len(self.table[0])} columns"
+                "table",
+                f"must have a column for each of {counted('worker', n_workers)}",
+                f"{counted('column', len(self.table[0]))}",
             )
 
     def __str__(self) -> str:
@@ -151,8 +153,8 @@ class Recorded(Delays):
         keys = np.array(list(came), dtype=np.int64)
         first = int(keys[:, 1].min())
         lengths = (int(keys[:, 0].max()) + 1, int(keys[:, 1].max()) + 1 - first, int(keys[:, 2].max()) + 1)
-        check_memory(f"{source or 'the records'}: a table of {lengths[1]:,} steps of {lengths[2]:,} workers",
-                     24 * math.prod(lengths))  # fmt: skip
+        size = f"{counted('step', lengths[1])} of {counted('worker', lengths[2])}"
+        check_memory(f"{source or 'the records'}: a table of {size}", 24 * math.prod(lengths))
         absolute = np.full(lengths, np.inf)
         absolute[keys[:, 0], keys[:, 1] - first, keys[:, 2]] = list(came.values())
         table = absolute.copy()
@@ -204,8 +206,9 @@ class Recorded(Delays):
         if low < 0 or low + count > steps or n_workers > workers or unit >= units:
             raise invalid(
                 "the recorded run",
-                f"must hold steps {first} to {first + count - 1}, message {unit}, of {n_workers} workers",
-                f"steps {self.first_step} to {self.first_step + steps - 1}, {units} messages, {workers} workers",
+                f"must hold steps {first} to {first + count - 1}, message {unit}, of {counted('worker', n_workers)}",
+                f"steps {self.first_step} to {self.first_step + steps - 1}, {counted('message', units)}, "
+                f"{counted('worker', workers)}",
             )
         values = room(out, count, n_workers)
         values[:] = self.table[unit, low : low + count, :n_workers]
@@ -214,7 +217,9 @@ class Recorded(Delays):
     def check_workers(self, n_workers: int) -> None:
         there = self.table.shape[2]
         if n_workers > there:
-            raise invalid("the recorded run", f"must have {n_workers} workers", f"{there} workers")
+            raise invalid(
+                "the recorded run", f"must have {counted('worker', n_workers)}", f"{counted('worker', there)}"
+            )
 
     def ranks(self, first: int, count: int, n_workers: int, unit: int = 0) -> Array | None:
         low = first - self.first_step

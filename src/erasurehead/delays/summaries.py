@@ -14,7 +14,7 @@ from erasurehead.delays.base import Delays, check_rows
 from erasurehead.delays.fitting import kaplan_meier
 from erasurehead.delays.persistent import SlowWorker, slow_workers
 from erasurehead.delays.trace import Trace
-from erasurehead.errors import InvalidArgument, check_count, check_size
+from erasurehead.errors import InvalidArgument, check_count, check_size, counted
 
 SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 """The quantiles that a summary has; 0 is the smallest delay, 1 the longest."""
@@ -83,7 +83,9 @@ def summarize_model(model: Delays, n_workers: int, steps: int = 1000) -> Summary
     check_size("n_workers", n_workers)
     check_count("steps", steps)
     hint = "look at fewer steps (--steps) or workers (--workers)"
-    check_memory(f"A table of {steps:,} steps of {n_workers:,} workers", _ROOM * steps * n_workers, hint)
+    check_memory(
+        f"A table of {counted('step', steps)} of {counted('worker', n_workers)}", _ROOM * steps * n_workers, hint
+    )
     try:
         model.check_workers(n_workers)
     except InvalidArgument as error:

@@ -43,6 +43,7 @@ class Playback:
         number = flight.order.round
         if number <= self._round:  # the same, to one more worker
             return
+        self.check_over()
         self._round = number
         self._flights[number] = flight
         last_use = self._script.last_use
@@ -61,6 +62,19 @@ class Playback:
                 f"{last}. A replay needs the scheme, the optimizer and the steps of that run."
             )
         return recorded
+
+    def check_over(self) -> None:
+        """Raise if waiting has stopped before everything came that came in the recorded round.
+
+        Raises:
+            DataError: if so.
+        """
+        if self._due:
+            raise DataError(
+                f"{counted('message', self._given + len(self._due))} came in round {self._round} of the recorded run "
+                f"before it stopped waiting; this one stopped after {self._given}. A replay needs the scheme, the "
+                "optimizer and the steps of that run."
+            )
 
     def nothing_more(self) -> DataError | None:
         """Return the error for waiting on when a recorded round is over; None before the first round."""

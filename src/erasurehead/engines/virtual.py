@@ -249,6 +249,8 @@ class VirtualEngine(Engine, FaultInjection):
 
     def stamp(self, moment: Moment, order_round: int) -> float:
         if self._playback is not None:
+            if moment == "end":
+                self._playback.check_over()
             recorded = self._playback.begin(order_round) if moment == "begin" else self._playback.end
             if recorded is not None:
                 self._clock = recorded

@@ -22,7 +22,7 @@ from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.training import train
 from erasurehead.datasets import IMAGES, Dataset, load_images
 from erasurehead.delays import Fixed, ShiftedExponential
-from erasurehead.errors import invalid
+from erasurehead.errors import counted, invalid
 from erasurehead.papers import selection
 from erasurehead.papers.exhibit import Exhibit
 from erasurehead.papers.numbers import Numbers, load_arrow
@@ -151,7 +151,7 @@ def _exhibits(id: str, data: Dataset, model: str, workers: int, steps: int) -> l
     problem = _problem(data, model)
     runs = {name: _run(problem, policy, workers, steps) for name, policy in POLICIES.items()}
     said = {"lrm": "softmax regression", "2nn": f"two-layer network of {_HIDDEN} hidden units"}[model]
-    title = f"{data.name}, {said}, {workers} workers"
+    title = f"{data.name}, {said}, {counted('worker', workers)}"
     names = ("policy", "iteration", "seconds", "loss", "accuracy", "distance")
     numbers = Numbers.of(
         names,

@@ -11,10 +11,10 @@ from erasurehead.decoding.base import Decoder
 from erasurehead.delays.base import Delays
 from erasurehead.delays.ties import untied
 from erasurehead.engines.base import LateWork, Order
-from erasurehead.errors import EngineError, Unreachable, check_count
+from erasurehead.errors import EngineError, Unreachable
 from erasurehead.planning.arrivals import Arrivals
 from erasurehead.planning.idle_workers import IdleWorkers, Nothing
-from erasurehead.planning.simulation import Simulation, Watch, residuals_at
+from erasurehead.planning.simulation import Simulation, Watch, check_steps, residuals_at
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.wait_rules.base import WaitRule
 
@@ -61,7 +61,7 @@ def simulate_with_memory(
     Raises:
         InvalidArgument: if the rule can never be met with this code.
     """
-    check_count("steps", steps)
+    check_steps(steps)
     code = decoder.code
     rule.check(decoder)
     alike = late == "carry" and not rule.remembers and not delays.follows_clock

@@ -73,7 +73,7 @@ def limits(plan: Plan, item: Forecast) -> str:
     said: list[str] = []
     computing = item.computing / item.seconds_per_step if item.seconds_per_step else 0.0
     if computing > 0.5:
-        said.append(f"computing {item.load} tasks takes {computing:.0%} of a step")
+        said.append(f"computing {counted('task', item.load)} takes {computing:.0%} of a step")
     elif item.messages > 1:
         said.append(
             f"{item.arrived:.1f} of {plan.n_workers} workers send all of their {item.messages} messages by then"
@@ -117,7 +117,7 @@ def remarks(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | 
         )
     if plan.target is not None and math.isfinite(best.bound):
         said.append(
-            f"Theorem 1 guarantees this error within {best.bound:.3g} steps of {best.setting}, or "
+            f"Theorem 1 guarantees this error within {counted('step', best.bound)} of {best.setting}, or "
             f"{best.bound * best.seconds_per_step:.4g} s. This is an upper bound; the forecast is {best.steps:.3g} "
             "steps."
         )
@@ -219,7 +219,7 @@ def in_short(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] |
     else:
         why = f"{best.steps:.3g} times the steps of the exact gradient, at {best.seconds_per_step:.4g} s each"
         if plan.target is not None:
-            why = f"{best.steps:.3g} steps, at {best.seconds_per_step:.4g} s each"
+            why = f"{counted('step', best.steps)}, at {best.seconds_per_step:.4g} s each"
     longer = ratio(second.seconds_to_target, best.seconds_to_target) - 1.0 if plan.reached else math.nan
     beside = f"; {second.setting} takes {longer:.1%} longer" if math.isfinite(longer) and second is not best else ""
     one = f"Why: {best.setting} takes {best.seconds_to_target:.4g} s, which is {why}{beside}."
@@ -305,7 +305,8 @@ def _tried(plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> list
     if decided_by_luck(trials):
         few = min(trial.median_steps for trial in trials if not is_adaptive(trial.setting))
         said.append(
-            f"The target is reached within {few:.0f} steps, so luck decides: choose one that is harder to reach, "
+            f"The target is reached within {counted('step', few)}, so luck decides: choose one that is "
+            "harder to reach, "
             "such as --target gap=0.01."
         )
     return said
@@ -339,11 +340,10 @@ def _solver(plan: Plan, trials: Sequence[Trial]) -> list[str]:
         return [f"{own[0].setting} does not reach the target with the optimizer that train uses by default."]
     item = by_name[first.setting]
     seconds = took(item, first)
-    steps = f"{first.expected_steps:.0f} steps"
+    steps = counted("step", first.expected_steps)
     if first.begins_early:
-        steps = (
-            f"as long as {first.expected_steps:.3g} steps with the whole gradient (its first steps use few arrivals)"
-        )
+        steps = f"as long as {counted('step', first.expected_steps)} with the whole gradient"
+        steps += " (its first steps use few arrivals)"
     said = f"With the optimizer that train uses by default, {first.setting} takes {steps}, {seconds:.4g} s"
     if usual is not None and usual is not item and math.isfinite(usual.seconds_to_target):
         said += f" ({usual.setting}, the default: {usual.seconds_to_target:.4g} s)"
@@ -356,7 +356,8 @@ def _solver(plan: Plan, trials: Sequence[Trial]) -> list[str]:
     times = f"{other / seconds:.2f} times as fast as" if seconds < other else f"{seconds / other:.2f} times as long as"
     equal = item.seconds_per_step * other / seconds
     return [
-        f"{said}. This is {times} the best of the others, {best.setting} ({others[0].expected_steps:.0f} steps, "
+        f"{said}. This is {times} the best of the others, {best.setting} "
+        f"({counted('step', others[0].expected_steps)}, "
         f"{other:.4g} s). They would be equal if a step of {first.setting} took {equal:.3g} s instead of "
         f"{item.seconds_per_step:.3g} s."
     ]
@@ -371,7 +372,8 @@ def _advice(plan: Plan, trials: Sequence[Trial]) -> tuple[str, ...]:
     elif best.load == 1:
         first = f"Redundancy does not pay here, but not waiting for the slowest workers does: {best.setting}."
     else:
-        first = f"Use {best.setting}: each worker holds {best.share_of_data:.1%} of the data ({best.load} tasks)."
+        held = f"{best.share_of_data:.1%} of the data ({counted('task', best.load)})"
+        first = f"Use {best.setting}: each worker holds {held}."
     if is_adaptive(best.setting):
         first += f" Its optimizer chooses its step sizes itself, so train needs no other setting than {best.setting}."
     low, high = best.band

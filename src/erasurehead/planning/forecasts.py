@@ -13,7 +13,7 @@ from erasurehead.delays.bootstrap import Bootstrap
 from erasurehead.delays.fitting import Uncertain
 from erasurehead.delays.stationarity import tail_index
 from erasurehead.engines.base import LateWork
-from erasurehead.errors import invalid, real
+from erasurehead.errors import check_count, invalid, real
 from erasurehead.planning.accuracy import Accuracy
 from erasurehead.planning.carry_over import simulate_with_memory
 from erasurehead.planning.convergence import Bound, Constants, lemma1
@@ -239,6 +239,16 @@ def forecast(
         pessimistic = _simulated(scheme, dead, seconds_per_task, steps, late)
         found = replace(found, unanswered=1.0 - pessimistic.met)
     return found
+
+
+def least_arrivals(n_workers: int, steps: int | None = None) -> int:
+    """Return how many arrivals are simulated for a setting, at least.
+
+    Arguments:
+        n_workers: number of workers.
+        steps: number of steps, as in `forecast`.
+    """
+    return n_workers * (_LEAST if steps is None else check_count("steps", steps))
 
 
 def _simulated(

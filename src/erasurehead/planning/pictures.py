@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from erasurehead.errors import counted
 from erasurehead.planning.forecasts import Forecast
 from erasurehead.planning.planner import Plan
 from erasurehead.planning.trials import Trial
@@ -44,7 +45,7 @@ def draw_plan(
     formats = canvas.check_formats(formats)
     with canvas.drawing():
         place = canvas.prepare_folder(folder)
-        count = f"{len(plan.ranked)} settings for {plan.n_workers:,} workers"
+        count = f"{counted('setting', len(plan.ranked))} for {counted('worker', plan.n_workers)}"
         figure = canvas.new_figure(11.0, 5.4, f"Plan: {count}, late work {_LATE.get(plan.late, plan.late)}")
         left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0))
         draw_tradeoff(left, plan)

@@ -10,16 +10,20 @@ from typing import Any
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.resources import check_seconds
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork, check_late
-from erasurehead.errors import InvalidArgument, check_count, check_size, invalid
+from erasurehead.errors import InvalidArgument, check_count, check_size, counted, invalid
 from erasurehead.planning.accuracy import Accuracy
 from erasurehead.planning.common_draws import corrected
-from erasurehead.planning.forecasts import Forecast, Target, forecast, mean_error, ratio
+from erasurehead.planning.forecasts import Forecast, Target, forecast, least_arrivals, mean_error, ratio
 from erasurehead.planning.settings import default_settings
 from erasurehead.planning.trace_errors import TraceErrors
 
 _LOOKED_AT = 256  # steps that are checked for any delay greater than 0
+_ARRIVAL, _ARRIVAL_BEYOND, _IN_CACHE = 1e-8, 1e-7, 1 << 16
+"""Least seconds of a simulated arrival, where those of a step fit into the cache and where there are more workers."""
+_DRAWN = 1 << 24  # delays drawn for that, at most
 _UNCODED = ("uncoded()", "uncoded")
 """What each setting is compared with, as it may be written."""
 
@@ -198,6 +202,7 @@ def plan(
 
     Raises:
         InvalidArgument: if there are fewer than two workers, a setting is not valid, or the trace has fewer workers.
+        TooLarge: if there is not enough memory, or by estimate it would take longer than `ERASUREHEAD_SECONDS` allows.
 
     >>> from erasurehead import delays
     >>> found = plan(delays.Exponential(0.5, seed=0), n_workers=30, seconds_per_task=0.01)
@@ -220,7 +225,9 @@ def plan(
     for text in (uncoded, current):
         if text is not None and text not in texts:
             texts.append(text)
-    if not seconds_per_task and _is_timeless(delays.rows(0, _LOOKED_AT, n_workers)):
+    check_effort(n_workers, len(texts), steps)
+    looked_at = max(1, min(_LOOKED_AT, _DRAWN // n_workers))
+    if not seconds_per_task and _is_timeless(delays.rows(0, looked_at, n_workers)):
         raise _timeless(delays)  # checked first, as otherwise all messages would tie
     accuracy = accuracy or Accuracy()
     known: dict[str, Forecast] = {}
@@ -242,6 +249,26 @@ def plan(
         known[uncoded],
         known[current] if current else None,
         accuracy,
+    )
+
+
+def check_effort(n_workers: int, n_settings: int = 1, steps: int | None = None) -> None:
+    """Raise if a plan would by estimate take longer than allowed, before anything is built for it.
+
+    Arguments:
+        n_workers: number of workers.
+        n_settings: number of settings to try.
+        steps: number of steps simulated for each; None for the default.
+
+    Raises:
+        TooLarge: if so; the error says how long.
+    """
+    check_size("n_workers", n_workers)
+    seconds = _ARRIVAL if n_workers <= _IN_CACHE else _ARRIVAL_BEYOND
+    check_seconds(
+        f"A plan of {counted('setting', n_settings)} for {counted('worker', n_workers)}",
+        seconds * n_settings * least_arrivals(n_workers, steps),
+        "simulate fewer workers, settings or steps",
     )
 
 

@@ -10,10 +10,11 @@ from typing import TypeAlias
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.resources import check_memory
 from erasurehead.decoding.base import Decoder
 from erasurehead.delays.base import Delays
 from erasurehead.delays.ties import untied
-from erasurehead.errors import check_count, invalid
+from erasurehead.errors import check_count, counted, invalid
 from erasurehead.planning.arrivals import Arrivals
 from erasurehead.schemes.wait_rules.base import WaitRule
 from erasurehead.schemes.wait_rules.counts import finish_times, participants
@@ -23,6 +24,7 @@ Watch: TypeAlias = Callable[[Array, Array, Array], None]
 """Called with simulated steps: arrival times, shape (rounds, n_messages); stop times and residuals, shape (rounds,)."""
 
 _BLOCK = 1 << 16  # arrival times held at once, such that they fit into the cache; more if a single step has more
+_KEPT = 32  # bytes of a simulated step
 _WHOLE = 1024  # steps of the tiles in which delays of few workers are drawn: blocks are multiples of it if possible
 
 
@@ -146,13 +148,24 @@ def stop_times(
 
 
 def _check(decoder: Decoder, rule: WaitRule, delays: Delays, steps: int) -> None:
-    check_count("steps", steps)
+    check_steps(steps)
     rule.check(decoder)
     hint = "use simulate_with_memory, which simulates one step after the other"
     if rule.remembers:
         raise invalid("rule", "must be one for which steps do not depend on each other", str(rule), hint)
     if delays.follows_clock:
         raise invalid("delays", "must be drawn once a step, not along the clock", str(delays), hint)
+
+
+def check_steps(steps: int) -> None:
+    """Raise if a number of steps is none, or there is no memory for what is kept of each of them.
+
+    Raises:
+        InvalidArgument: if it is no whole number of at least 1.
+        TooLarge: if there is no memory for so many.
+    """
+    check_count("steps", steps)
+    check_memory(f"A simulation of {counted('step', steps)}", float(_KEPT) * steps, "simulate fewer steps")
 
 
 def residuals_at(decoder: Decoder, times: Array, stop: Array) -> Array:

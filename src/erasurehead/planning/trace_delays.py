@@ -12,7 +12,7 @@ from erasurehead.delays.absences import Absent, completed
 from erasurehead.delays.bootstrap import Keep
 from erasurehead.delays.fitting import Uncertain
 from erasurehead.delays.stationarity import block_length, drift
-from erasurehead.errors import DataError
+from erasurehead.errors import DataError, counted
 
 Warn: TypeAlias = Callable[[str], None]
 """Receives a sentence for the user about an anomaly of a trace."""
@@ -72,7 +72,7 @@ def drawn_from(
         left = trace.n_steps - moved.since
         warn(
             f"Delays drift: from round {moved.since} on they are {moved.factor:.3g} times as long as before. The plan "
-            f"is made from the last {left:,} rounds only, and holds if the next rounds are like them."
+            f"is made from the last {counted('round', left)} only, and holds if the next rounds are like them."
         )
         trace = trace.steps(moved.since, trace.n_steps)
     if trace.censored.any():
@@ -81,7 +81,7 @@ def drawn_from(
             return Drawn(fitted, f"a distribution fitted to {trace.source}")
     model = Bootstrap.from_trace(trace, keep, scale_with_load=scale_with_load, absent=absent)
     block = 1 if keep == "pooled" else min(block_length(model.table), len(model.table))
-    said = f"{len(model.table):,} rounds of {trace.source}"
+    said = f"{counted('round', len(model.table))} of {trace.source}"
     return Drawn(replace(model, source=source or model.source, block=block), said, trace, block)
 
 

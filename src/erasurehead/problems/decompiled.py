@@ -12,7 +12,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.decompile import Source, decompile
-from erasurehead.errors import UNSAID, DataError, InvalidArgument, invalid
+from erasurehead.errors import UNSAID, DataError, InvalidArgument, counted, invalid
 from erasurehead.problems.differentiable import Differentiated
 from erasurehead.problems.jax_model import Form, bare, join, precision
 from erasurehead.problems.trees import Nest, leaves, mapped
@@ -218,6 +218,7 @@ def check_tasks(tasks: Collection[slice], rows: int) -> None:
     fewest = min(task.stop - task.start for task in tasks)
     if fewest < rows:
         raise DataError(
-            f"A task has {fewest} samples, and the decompiled source is for batches of {rows}: take a smaller "
+            f"A task has {counted('sample', fewest)}, and the decompiled source is for batches of {rows}: take "
+            "a smaller "
             "batch_size, or fewer tasks."
         )

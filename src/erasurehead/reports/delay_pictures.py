@@ -10,7 +10,7 @@ import numpy as np
 
 from erasurehead.delays import FAMILIES, Fit, Trace
 from erasurehead.delays.fitting import kaplan_meier
-from erasurehead.errors import invalid
+from erasurehead.errors import counted, invalid
 from erasurehead.reports import canvas
 from erasurehead.reports.canvas import FAINT, INK, Axes, run_style
 
@@ -47,7 +47,9 @@ def draw_fits(
     with canvas.drawing():
         path = canvas.prepare_folder(folder)
         hidden = f", {fits[0].n_censored:,} of them censored" if fits[0].n_censored else ""
-        title = f"{Path(trace.source).name}: {fits[0].n:,} delays of {trace.n_workers:,} workers{hidden}"
+        title = (
+            f"{Path(trace.source).name}: {counted('delay', fits[0].n)} of {counted('worker', trace.n_workers)}{hidden}"
+        )
         figure = canvas.new_figure(10.0, 5.4, title)
         left, right = figure.subplots(1, 2)
         draw_pp(left, fits)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from erasurehead._internal.storage import Access
+from erasurehead.errors import counted
 from erasurehead.reports import canvas, measures
 from erasurehead.reports.canvas import Axes, Figure
 from erasurehead.reports.decisions import draw_decisions, has_decisions
@@ -121,11 +122,16 @@ def _draw_timelines(figure: Figure, comparison: Comparison) -> None:
 
 def _progress(run: Run, until: float) -> str:
     steps = sum(item.end <= until for item in run.steps)
-    return f"all {steps} steps in {run.seconds:.3g} s" if steps == len(run.steps) else f"{steps} steps in {until:.3g} s"
+    return (
+        f"all {counted('step', steps)} in {run.seconds:.3g} s"
+        if steps == len(run.steps)
+        else f"{counted('step', steps)} in {until:.3g} s"
+    )
 
 
 def _heading(runs: Sequence[Run], title: str) -> str:
-    workers = " or ".join(map(str, sorted({measures.n_workers(run) for run in measures.check_runs(runs)})))
+    numbers = sorted({measures.n_workers(run) for run in measures.check_runs(runs)})
+    workers = " or ".join([*map(str, numbers[:-1]), counted("worker", numbers[-1])])
     engines = " or ".join(sorted({run.engine for run in runs}))
-    setting = f"{workers} workers, engine: {engines}"
+    setting = f"{workers}, engine: {engines}"
     return f"{title}\n{setting}" if title else setting

@@ -13,7 +13,7 @@ from typing import Any
 from erasurehead._internal.atomic_files import write_whole, writing
 from erasurehead._internal.storage import Folder
 from erasurehead.datasets import NAMES
-from erasurehead.errors import Diverged, Unreachable, invalid
+from erasurehead.errors import Diverged, Unreachable, counted, invalid
 from erasurehead.reports import (
     GAPS,
     ComparisonRow,
@@ -25,6 +25,7 @@ from erasurehead.reports import (
 )
 from erasurehead.reports.measures import numbered_names, reached_by_all
 from erasurehead.runs.alone import Alone, alone
+from erasurehead.runs.config import parts
 from erasurehead.runs.config.sections import Config
 from erasurehead.runs.descents import Models, Objectives, descents
 from erasurehead.runs.experiment import PUBLISHED_DELAYS, Experiment
@@ -78,9 +79,10 @@ class Comparison:
 
         Raises:
             InvalidArgument: if something does not fit; the error names the key.
-            DataError: if the data cannot be used.
+            DataError: if the data cannot be used, or this machine has no memory for the workers.
         """
         workers = config.run.workers
+        parts.check_workers(config.run)
         texts = tuple(schemes) or (("uncoded()", config.scheme) if config.scheme else paper_schemes(workers))
         goal = None if target is None else parse_target(target)
         data = config.data
@@ -148,9 +150,9 @@ class Comparison:
         """Where the runs ran, and the cost of computing there, in one line without a full stop."""
         section = self.experiments[0].config.run
         if section.engine != "virtual":
-            return f"Engine: {section.engine}, {section.workers} workers; computation times are real"
+            return f"Engine: {section.engine}, {counted('worker', section.workers)}; computation times are real"
         price = f"{section.seconds_per_task:g} s a task" if section.seconds_per_task else "no time"
-        return f"Engine: virtual, {section.workers} workers; on its clock computing takes {price}"
+        return f"Engine: virtual, {counted('worker', section.workers)}; on its clock computing takes {price}"
 
 
 @dataclass(frozen=True, eq=False)

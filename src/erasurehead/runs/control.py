@@ -8,9 +8,9 @@ from pathlib import Path
 
 from erasurehead._internal.atomic_files import writing
 from erasurehead._internal.storage import Folder
-from erasurehead.errors import DataError, check_count
+from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, check_count
 from erasurehead.runs.locks import is_locked
-from erasurehead.runs.names import CONTROL, LOCK, check_tame
+from erasurehead.runs.names import CONFIG, CONTROL, LOCK, check_tame
 
 
 class Control:
@@ -47,7 +47,7 @@ def ask_for_workers(folder: Path, workers: int) -> None:
         workers: number of workers, at least 1.
 
     Raises:
-        InvalidArgument: if the number is invalid.
+        InvalidArgument: if the number is invalid, or the run's code cannot be resized for it.
         DataError: if no run is running there, or its folder is damaged.
         RecordsError: if the folder cannot be written to.
     """
@@ -57,5 +57,24 @@ def ask_for_workers(folder: Path, workers: int) -> None:
         raise DataError(
             f"No run is under way in {str(folder)!r}, so nothing would use the workers; name the folder of one that is."
         )
+    _check_resizable(folder, workers)
     with writing(folder / CONTROL), Folder.open(folder) as opened:
         opened.write_whole(CONTROL, [json.dumps({"workers": workers}).encode()])
+
+
+def _check_resizable(folder: Path, workers: int) -> None:
+    """Raise if the code of a run cannot be resized; if the run file cannot be read, the run itself will say so."""
+    from erasurehead.runs.config import read_config
+    from erasurehead.schemes.text import parse_scheme
+
+    try:
+        config = read_config(folder / CONFIG)
+        scheme = parse_scheme(config.scheme or "", config.run.workers)
+    except (ErasureHeadError, OSError):
+        return
+    if workers == scheme.code.n_workers:
+        return
+    try:
+        scheme.resized(workers)
+    except InvalidArgument as error:
+        raise error.but(argument="workers") from None

@@ -16,7 +16,7 @@ from erasurehead.datasets import NAMES, Dataset
 from erasurehead.datasets.sharded import ShardedDataset
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import Engine
-from erasurehead.errors import DataError, Diverged, InvalidArgument, invalid
+from erasurehead.errors import DataError, Diverged, InvalidArgument, counted, invalid
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import Problem, split_samples
 from erasurehead.problems.sharded import ShardedProblem
@@ -94,7 +94,7 @@ class Experiment:
         Raises:
             InvalidArgument: if something does not fit; the error names the key, and is raised before data are read if
                 possible.
-            DataError: if the data cannot be used.
+            DataError: if the data cannot be used, or this machine has no memory for the workers.
         """
         return cls._checked(config if isinstance(config, Config) else build_config(config), reading)
 
@@ -103,6 +103,7 @@ class Experiment:
         cls, config: Config, reading: Callable[[str], None] | None = None, resuming: bool = False
     ) -> Experiment:
         """Return what `from_config` does; for a continued run, the run of its first model need not exist any more."""
+        parts.check_workers(config.run)
         text, scheme = chosen_scheme(config), check_settings(config, resuming)
         earlier = None if resuming else parts.initial_folder(config.run)
         trained = None if earlier is None else TrainedModel.load(earlier)
@@ -364,5 +365,5 @@ def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:
         if isinstance(problem, ShardedProblem):
             problem.check_tasks(scheme.code.n_tasks)
     except InvalidArgument as error:
-        rule = f"{text!r} with {scheme.code.n_workers} workers: the number of its tasks {error.rule}"
+        rule = f"{text!r} with {counted('worker', scheme.code.n_workers)}: the number of its tasks {error.rule}"
         raise error.but(argument="scheme", rule=rule) from None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from erasurehead._internal.arrays import Array
 from erasurehead.datasets.encoded import EncodingReport
 from erasurehead.datasets.preprocessing.encoding import Encoding, Source
-from erasurehead.errors import DataError
+from erasurehead.errors import DataError, counted
 from erasurehead.problems.losses import SoftmaxLoss
 from erasurehead.problems.models import LinearModel, ScoringModel
 from erasurehead.problems.network import NetworkModel
@@ -83,7 +83,7 @@ class TrainedModel:
         target = self.encoding.target
         name = f" of {target.name!r}" if target.name else ""
         if not isinstance(self.model, LinearModel):
-            return f"TrainedModel({type(self.model).__name__}{name}, {self.model.n_features:,} features)"
+            return f"TrainedModel({type(self.model).__name__}{name}, {counted('feature', self.model.n_features)})"
         return f"TrainedModel({self.model.sample_loss.name}{name}, {self.model.n_features:,} coefficients)"
 
     def coefficients(self, *, standardized: bool = False) -> dict[str, float] | dict[str, dict[str, float]]:
@@ -136,8 +136,8 @@ class TrainedModel:
         model = _model(run.tables, x, encoding)
         if model.n_features != encoding.n_columns:
             raise DataError(
-                f"The model in {str(folder)!r} has {model.n_features} features, but its encoding has"
-                f" {encoding.n_columns} columns: the files are not of one run."
+                f"The model in {str(folder)!r} has {counted('feature', model.n_features)}, but its encoding has"
+                f" {counted('column', encoding.n_columns)}: the files are not of one run."
             )
         return cls(model, encoding)
 

@@ -12,7 +12,7 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.codes.transforms import resized
 from erasurehead.decoding.base import Decoder
 from erasurehead.engines.base import LateWork, rounds_kept
-from erasurehead.errors import InvalidArgument, check_count, invalid
+from erasurehead.errors import InvalidArgument, check_count, counted, invalid
 from erasurehead.optimizers.base import Early
 from erasurehead.problems.base import CURVATURE, EARLY
 from erasurehead.schemes import wait_rules
@@ -118,7 +118,7 @@ class Scheme:
             InvalidArgument: if the scheme does not exist for that number.
         """
         if self.reform is None:
-            said = f"the scheme {self.name} cannot be resized for {n_workers} workers."
+            said = f"the scheme {self.name} cannot be resized for {counted('worker', n_workers)}."
             raise InvalidArgument("n_workers", "must stay what it is", n_workers, sentence=said)
         return replace(self.reform(n_workers, held), name=self.name, reform=self.reform)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from erasurehead._internal.arrays import Array, squared_norm
-from erasurehead.errors import numbered
+from erasurehead.errors import counted, numbered
 from erasurehead.problems.base import Problem
 from erasurehead.training.result import FinalModel, Run
 
@@ -63,12 +63,14 @@ def why_worse(run: Run, remedy: str) -> str:
     first, steps = f"{final.first_objective:.5g} at the first model", len(run.steps)
     if run.neglected and final.worse:
         return (
-            f"training has made the model worse: after {steps} steps the objective is {final.objective:.5g}, and it "
+            f"training has made the model worse: after {counted('step', steps)} the objective is "
+            f"{final.objective:.5g}, and it "
             f"was {first}, as {numbered('task', [one.task for one in run.neglected])} were hardly ever counted."
         )
     if final.worse:
         return (
-            f"training has made the model worse: after {steps} steps the objective is {final.objective:.5g}, and it "
+            f"training has made the model worse: after {counted('step', steps)} the objective is "
+            f"{final.objective:.5g}, and it "
             f"was {first}{remedy}."
         )
     if rise is not None and rise.exact and final.above_first(rise.last):

@@ -17,6 +17,7 @@ from erasurehead.errors import (
     RecordsError,
     Unreachable,
     check_count,
+    counted,
     invalid,
 )
 from erasurehead.faults.policy import FaultPolicy
@@ -125,7 +126,9 @@ def train(
         engine = WiredEngine(engine, chosen)
     check_wire(scheme.code, engine)
     if len(optimizer.x) != problem.n_parameters:
-        raise invalid("optimizer", f"must hold a model of {problem.n_parameters} parameters", len(optimizer.x))
+        raise invalid(
+            "optimizer", f"must hold a model of {counted('parameter', problem.n_parameters)}", len(optimizer.x)
+        )
     snapshots = Snapshots(evaluate_every, optimizer.x, last=steps)
     stopping = Stopping(problem, optimizer.x, until, patience, max_seconds, tolerance, evaluate_every)
     if resume is None or resume.state.get("stopping", {}).get("optimum") is None:

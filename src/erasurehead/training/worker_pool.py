@@ -15,7 +15,7 @@ import numpy as np
 from erasurehead._internal.arrays import Tree
 from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import Arrived, Died, Engine, Failed, Joined, NoRoom, Offered
-from erasurehead.errors import EngineError, InvalidArgument
+from erasurehead.errors import EngineError, InvalidArgument, counted
 from erasurehead.faults.policy import FaultPolicy
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.assignment import Assignment, reassigned
@@ -327,7 +327,7 @@ class WorkerPool:
         sizes = [program.nbytes for program in programs]
         workers, scheme, fresh = len(programs), str(self.assignment.scheme), sum(sizes[position] for position in moved)
         text = (
-            f"the code is resized for {workers} workers, {scheme}; {len(moved)} of them get other data, "
+            f"the code is resized for {counted('worker', workers)}, {scheme}; {len(moved)} of them get other data, "
             f"{fresh:,} of {sum(sizes):,} bytes"
         )
         generation = self.assignment.generation

@@ -17,7 +17,7 @@ from erasurehead.datasets.preprocessing.target import Target, target_from_json
 from erasurehead.datasets.readers.arrays import Arrays, read_arrays, read_labels
 from erasurehead.datasets.readers.frames import is_frame
 from erasurehead.datasets.readers.table import Numbers, Table
-from erasurehead.errors import DataError
+from erasurehead.errors import DataError, counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,9 @@ class ArrayEncoding(Encoding, kind="arrays"):
         if width != self.n_features:
             said = str(source) if isinstance(source, str | os.PathLike) else "The matrix"
             more = f" (or {self.n_features + 1} with labels)" if self.labels_last else ""
-            raise DataError(f"{said} has {width} columns, but the model was trained on {self.n_features}{more}.")
+            raise DataError(
+                f"{said} has {counted('column', width)}, but the model was trained on {self.n_features}{more}."
+            )
         return arrays
 
     def to_dict(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from erasurehead.datasets.readers.csv import Kind, Layout, first_line, look, rea
 from erasurehead.datasets.readers.forms import form
 from erasurehead.datasets.readers.frames import is_frame, read_frame
 from erasurehead.datasets.readers.table import Column, Table, table_of_rows
-from erasurehead.errors import DataError
+from erasurehead.errors import DataError, counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class TableEncoding(Encoding, kind="table"):
 
     def __repr__(self) -> str:
         return (
-            f"TableEncoding({len(self.columns)} columns of a table -> {self.n_columns:,} of a matrix, label"
+            f"TableEncoding({counted('column', len(self.columns))} of a table -> {self.n_columns:,} of a matrix, label"
             f" {self.target.name!r})"
         )
 

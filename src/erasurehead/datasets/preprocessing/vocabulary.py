@@ -17,6 +17,9 @@ from erasurehead.errors import DataError
 
 Codes = NDArray[np.int32]
 
+_TRUTHS = frozenset(("false", "False", "FALSE", "true", "True", "TRUE"))
+"""Texts that pandas reads as truth values where a column of a CSV file holds nothing else."""
+
 _TABLE_SPAN = 1 << 20  # integers with at most this range are distinguished by a table instead of sorting
 _EXACT = 2.0**53  # integers below this are exact in float64
 
@@ -74,7 +77,10 @@ class NumberVocabulary(Vocabulary):
 
 @dataclass(frozen=True, eq=False)
 class TextVocabulary(Vocabulary):
-    """Distinct texts, in ascending order. A number is looked up as it is printed, without `.0` if it is an integer."""
+    """Distinct texts, in ascending order. A number is looked up as it is printed, without `.0` if it is an integer.
+
+    Where all are truth values, `TRUE`, `True` and `true` are the same one.
+    """
 
     values: tuple[str, ...]
 
@@ -84,6 +90,9 @@ class TextVocabulary(Vocabulary):
 
     def codes(self, column: Column) -> Codes:
         places = {text: code for code, text in enumerate(self.values)}
+        if _TRUTHS.issuperset(places):
+            known = {text.lower(): code for text, code in places.items()}
+            places = {text: known[text.lower()] for text in _TRUTHS if text.lower() in known}
         if isinstance(column, Texts):
             texts, codes = column.values, column.codes
         else:
@@ -103,7 +112,8 @@ def vocabulary_of(column: Column) -> Vocabulary:
     """Return the vocabulary of a column's values.
 
     Texts are compared as they are written, unless every text in the column is a number and no two of them are the
-    same number: then they are compared as numbers, so that `3` and `3.0` in a later file are the same value.
+    same number: then they are compared as numbers, so that `3` and `3.0` in a later file are the same value. Where all
+    are truth values, different spellings of one, such as `TRUE` and `True`, are one value, called `true` or `false`.
 
     Raises:
         DataError: if no row has a value.
@@ -120,6 +130,11 @@ def vocabulary_of(column: Column) -> Vocabulary:
     numbers = np.unique(np.array([parse(text) for text in texts], dtype=np.float64))
     if len(numbers) == len(texts) and bool(np.isfinite(numbers).all()):
         return NumberVocabulary(numbers)
+    if _TRUTHS.issuperset(texts):
+        spellings = [[text for text in texts if text.lower() == truth] for truth in ("false", "true")]
+        if any(len(alike) > 1 for alike in spellings):
+            return TextVocabulary(tuple(alike[0].lower() for alike in spellings if alike))
+        return TextVocabulary(tuple(sorted(texts, key=str.lower)))
     return TextVocabulary(tuple(sorted(texts)))
 
 

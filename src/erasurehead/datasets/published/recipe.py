@@ -14,7 +14,7 @@ from erasurehead.datasets.preprocessing.table_encoding import fit_table
 from erasurehead.datasets.preprocessing.target import Target
 from erasurehead.datasets.readers.csv import Layout, first_line, look, read_csv
 from erasurehead.datasets.readers.table import Table
-from erasurehead.errors import DataError
+from erasurehead.errors import DataError, counted
 
 TEST_FRACTION = 0.2
 SEED = 0
@@ -112,7 +112,7 @@ def follow(
     if table.n_rows < whole:
         said.append(f"{table.n_rows} of {whole} rows: the shapes differ from those of the paper")
     if len(kept) < table.n_rows:
-        said.append(f"{table.n_rows - len(kept)} rows of other classes left out")
+        said.append(f"{counted('row', table.n_rows - len(kept))} of other classes left out")
     said += [f"training rows: {sentence}" for sentence in trained.report.sentences()]
     return Dataset(
         name or recipe.name, trained.X, y[train], tested.X, y[test], recipe.target.task, encoding, source,

@@ -17,7 +17,7 @@ from erasurehead._internal.user_files import beginning, check_text, readable
 from erasurehead.datasets.matrices import check_matrix, check_sparse_indices, floats
 from erasurehead.datasets.readers.forms import form
 from erasurehead.datasets.readers.svmlight import matrix, read_svmlight, zero_based
-from erasurehead.errors import DataError
+from erasurehead.errors import DataError, counted
 
 if TYPE_CHECKING:
     from erasurehead.datasets.matrices import Matrix
@@ -122,7 +122,7 @@ def read_labels(path: str | os.PathLike[str], beside: Path, n_rows: int) -> Arra
         raise DataError(f"{place} does not hold labels as numbers ({error}).") from None
     labels = floats(labels, str(place)).ravel()
     if len(labels) != n_rows:
-        raise DataError(f"{place} holds {len(labels)} labels, but {beside} has {n_rows} rows.")
+        raise DataError(f"{place} holds {counted('label', len(labels))}, but {beside} has {counted('row', n_rows)}.")
     if not np.isfinite(labels).all():
         row = int(np.argmax(~np.isfinite(labels)))
         raise DataError(f"{place}, row {row}: the label {labels[row]} is not a finite number.")

@@ -13,6 +13,7 @@ from erasurehead.datasets.base import Published
 from erasurehead.datasets.encoded import Task
 from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.datasets.sharded.folder import ShardFolder
+from erasurehead.errors import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,7 @@ class ShardedDataset:
     def notes(self) -> tuple[str, ...]:
         """What a user should know about the rows."""
         manifest = self.folder.manifest
-        return (f"{manifest.n_tasks} shards of {manifest.origin.file}", *manifest.notes)
+        return (f"{counted('shard', manifest.n_tasks)} of {manifest.origin.file}", *manifest.notes)
 
     @property
     def n_train(self) -> int:

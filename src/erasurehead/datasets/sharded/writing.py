@@ -32,7 +32,7 @@ from erasurehead.datasets.sharded.shard_files import RowFiles, write_supports, w
 from erasurehead.datasets.sharded.sources import CHANGED, Fitted, Places, Source, Split
 from erasurehead.datasets.sharded.spool import Spool, bucket_edges
 from erasurehead.datasets.sharded.table_sources import TableSource
-from erasurehead.errors import DataError, check_count, invalid
+from erasurehead.errors import DataError, check_count, counted, invalid
 
 BLOCK = 1 << 24
 """Bytes of encoded rows that are collected before they are written, and that a bucket holds; about three times as much
@@ -114,10 +114,10 @@ def shard(
             tell(f"reading {place} for the encoding ...")
             fitted = source.fit(split, task, constant)
             tasks = split_samples(fitted.places.n_train, n_tasks)
-            tell(f"encoding {fitted.places.n_rows:,} rows ...")
+            tell(f"encoding {counted('row', fitted.places.n_rows)} ...")
             writing = _Writing(scratch, source, fitted, tasks, block)
             writing.spool_rows()
-        tell(f"writing {n_tasks} tasks ...")
+        tell(f"writing {counted('task', n_tasks)} ...")
         origin = Origin(str(place), place.stat().st_size, fitted.places.n_rows, test_fraction or 0.0, seed)
         writing.finish(place.name.split(".")[0], origin)
     return ShardFolder.open(folder)

@@ -34,7 +34,7 @@ from erasurehead.engines.ray.handle import Handle, SharedOrder
 from erasurehead.engines.ray.incoming import Incoming
 from erasurehead.engines.ray.nodes import Manager, Node, Nodes, Watch, room
 from erasurehead.engines.ray.shared_program import share
-from erasurehead.errors import EngineError, check_count, invalid, real
+from erasurehead.errors import EngineError, check_count, counted, invalid, real
 
 _BLINK = 1.0  # seconds after which a wait checks for other news
 
@@ -127,7 +127,8 @@ class RayEngine(Engine, FaultInjection):
         used = Counter(handle.node for handle in self._workers.values())
         if self.cpus > 0 and used.total() >= sum(places or 0 for places in rooms.values()):
             raise NoRoom(
-                f"worker {worker} cannot be started: the cluster has room for {used.total()} workers of {self.cpus} "
+                f"worker {worker} cannot be started: the cluster has room for {counted('worker', used.total())} "
+                f"of {self.cpus} "
                 "processors each; use fewer workers, or ask for less (cpus)."
             )
         places = None if node is None else rooms.get(node.id, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from erasurehead import datasets, delays, optimizers, problems
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.foreign_arrays import freeze
+from erasurehead._internal.resources import check_memory
 from erasurehead.datasets.base import Dataset
 from erasurehead.datasets.encoded import Task
 from erasurehead.datasets.sharded import ShardedDataset, is_sharded
@@ -21,7 +23,7 @@ from erasurehead.delays.fixed import Recorded
 from erasurehead.engines.base import Engine, rounds_kept
 from erasurehead.engines.wired_engine import WiredEngine
 from erasurehead.engines.wires import Wire, parse_wire
-from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
+from erasurehead.errors import DataError, InvalidArgument, NoFile, counted, invalid
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.linear import LinearProblem
 from erasurehead.problems.losses import LogisticLoss, SoftmaxLoss, SquaredLoss
@@ -39,7 +41,10 @@ _FOR_FOLDERS = ("worker_path",)
 _INITIAL = ("zeros", "randn")
 _CURVATURE = {loss.name: loss.curvature for loss in (LogisticLoss, SquaredLoss, SoftmaxLoss)}
 """The largest second derivative of each loss with respect to a margin."""
-_BLOCK = 4096  # number of steps whose delays are examined at once
+_BLOCK = 4096  # number of steps whose delays are examined at once, fewer if there are many workers
+_HELD = 1 << 22  # number of delays examined at once, unless a single step has more
+_OF_WORKER: Mapping[str, float] = {"processes": 8e6, "virtual": 3e4}
+"""The least memory of a worker by the engine, in bytes: a bare interpreter, or a row in tables."""
 
 
 def check_data_keys(section: DataSection) -> None:
@@ -357,6 +362,19 @@ def _engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:
     return engines.ProcessEngine(model, section.late)
 
 
+def check_workers(run: RunSection) -> None:
+    """Raise if this machine has no memory for so many workers; nothing is built for them before.
+
+    Raises:
+        TooLarge: if so; the error says how much would be needed.
+    """
+    n_bytes = _OF_WORKER.get(run.engine, 0.0) * run.workers
+    hint = "use fewer workers (--workers)"
+    if run.engine == "processes":
+        hint += ", or a virtual clock (--engine virtual), which starts no processes"
+    check_memory(f"A run of {counted('worker', run.workers)}", n_bytes, hint)
+
+
 def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps: int) -> None:
     """Raise if, according to the delay model, too few workers ever answer in some step to meet the wait rule.
 
@@ -371,12 +389,13 @@ def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps
     except InvalidArgument as error:
         raise error.inside("delays.model", str(model)) from None
     free = np.zeros(code.n_workers)
-    for first in range(0, steps, _BLOCK):
-        count = min(_BLOCK, steps - first)
+    block = min(_BLOCK, max(1, _HELD // code.n_workers))
+    for first in range(0, steps, block):
+        count = min(block, steps - first)
         silent = np.isinf(check_rows(model, model.rows(first, count, code.n_workers), first, count, code.n_workers))
         silent, free = who_is_silent(silent, first, free, rounds_kept(section.late))
-        patterns, place = np.unique(silent, axis=0, return_index=True)
-        times = np.where(patterns[:, code.owner], np.inf, 0.0)
+        _, place = np.unique(np.packbits(silent, axis=1), axis=0, return_index=True)
+        times = np.where(silent[place][:, code.owner], np.inf, 0.0)
         never = place[np.isinf(scheme.rule.stop_times(times, scheme.decoder))]
         if len(never):
             step = int(never.min())

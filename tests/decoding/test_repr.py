@@ -1,0 +1,34 @@
+"""The `repr` of a decoder is an expression of public names that makes the same decoder again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from erasurehead import codes, decoding
+from erasurehead.decoding import Decoder, make_decoder
+
+CODES = {
+    "replicas": codes.fractional_repetition(6, 2),
+    "dense": codes.cyclic_repetition(6, 2),
+    "null space": codes.cyclic_mds(30, 3),
+    "graph": codes.graph_code(9, 3),
+    "blocks": codes.communication_efficient_groups(12, 4, 2),
+}
+DECODERS: dict[str, Decoder] = {name: make_decoder(code) for name, code in CODES.items()} | {
+    "one step": decoding.OneStep(codes.cyclic_repetition(6, 2), aim="mmse"),
+    "weights": decoding.FixedWeights(codes.uncoded(4), np.array([1.0, 2.0, 1.0, 0.5])),
+    "algorithmic": decoding.Algorithmic(codes.cyclic_repetition(6, 2), steps=3),
+    "sparse": decoding.SparseLeastSquares(codes.cyclic_repetition(6, 2)),
+}
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_it_makes_the_same_decoder(name: str) -> None:
+    decoder = DECODERS[name]
+    names = {one: getattr(room, one) for room in (codes, decoding) for one in dir(room)}
+    again = eval(repr(decoder), {"__builtins__": {}}, names)
+    assert repr(again) == repr(decoder)
+    assert type(again) is type(decoder)
+    messages = range(decoder.code.n_messages - 2)
+    np.testing.assert_array_equal(again.decode(messages).alpha, decoder.decode(messages).alpha)
