@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from erasurehead._internal.arrays import Array
 from erasurehead.delays import Delays, Exponential, Fixed, NoDelay, Pareto, Sum
 from erasurehead.engines import VirtualEngine
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers import QuasiNewton
+from erasurehead.optimizers import PartialGradient, QuasiNewton
+from erasurehead.optimizers.few_arrivals import FewArrivals
 from erasurehead.problems import LeastSquares, LogisticRegression
 from erasurehead.problems.base import Problem
 from erasurehead.problems.penalties import L1, Penalty
@@ -330,3 +332,25 @@ def test_the_code_may_be_resized_in_the_middle_of_early_steps(late: str, after: 
     assert run.ended == "converged"
     assert {row.workers for row in run.steps} == {24, 30}
     assert early(run) >= min(after, 2)
+
+
+def test_a_part_whose_curvature_is_not_known_moves_only_what_others_know() -> None:
+    """A real worker may come to the second order first: nobody says how much the columns bend that it alone has."""
+    few = FewArrivals(np.zeros(3), carried=True)
+    first = PartialGradient(0, (0,), 0.5, np.array([1.0, 1.0, 0.0]), np.array([2.0, 2.0, 0.0]), 1.0)
+    second = PartialGradient(1, (1,), 0.5, np.array([0.5, 0.0, 1.0]))
+    assert few.hear([first])
+    x = few.move(np.zeros(3), [first], np.zeros(3))
+    assert (x[:2] < 0.0).all()
+    assert few.hear([second])
+    there = few.move(x, [second], np.zeros(3))
+    assert there[0] < x[0]
+    assert there[2] == 0.0
+    assert few.bound is None
+    assert few.anchor is not None
+    assert not few.anchor.whole
+    few.hear_late([replace(second, step=0, curvature=np.array([1.0, 0.0, 4.0]), entries=1.0)])
+    assert few.bound is not None
+    np.testing.assert_array_equal(few.bound[0], [3.0, 2.0, 4.0])
+    assert few.anchor.whole
+    np.testing.assert_array_equal(few.anchor.gradient, [1.5, 1.0, 1.0])
