@@ -19,6 +19,7 @@ from erasurehead.schemes.aggregation import Aggregation
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.assignment import Assignment
 from erasurehead.training.message_choice import MessageChoice
+from erasurehead.training.programs import with_curvature
 from erasurehead.training.round import RoundRunner
 from erasurehead.training.round_result import RoundResult
 from erasurehead.training.worker_pool import WorkerPool
@@ -38,7 +39,7 @@ class _Idle(Program):
 
     @property
     def message_specs(self) -> Sequence[MessageSpec]:
-        return [_with_curvature(one) for one in (*self.sums, *self.tasks)]  # the longest ones
+        return [with_curvature(one) for one in (*self.sums, *self.tasks)]  # the longest ones
 
     def sent(self, by_task: bool) -> Sequence[MessageSpec]:
         return self.tasks if by_task and self.tasks else self.sums
@@ -49,17 +50,13 @@ class _Idle(Program):
 
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
         left = self.sent(bool(order.note.get(BY_TASK, False)))[len(done) :]
-        return [_with_curvature(one) for one in left] if asks_curvature(order) else left
+        return [with_curvature(one) for one in left] if asks_curvature(order) else left
 
     def take(self, order: Order) -> Any:
         return None
 
     def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
         out[:] = 0.0
-
-
-def _with_curvature(spec: MessageSpec) -> MessageSpec:
-    return replace(spec, length=2 * spec.length, work=2.0 * spec.work, vectors=2)
 
 
 class Nothing(Aggregation):

@@ -162,7 +162,7 @@ class Intake:
             if age > aggregation.greatest_age:
                 return False
             why = self.late.take(event, row, current, self._monitor)
-        elif self.late_parts.wants(event.order_round):
+        elif self.late_parts.wants(event):
             why = self.late_parts.take(event, row, current.assignment)
         if why:
             text = f"message {row} of worker {event.worker}, of step {event.step}, is refused: {why}"

@@ -15,6 +15,7 @@ from erasurehead.engines.base import Arrived, MessageLost, Order
 from erasurehead.faults.byzantine import NOT_FINITE
 from erasurehead.optimizers.base import LATE_PARTS, PartialGradient, asks_curvature
 from erasurehead.training.assignment import Assignment
+from erasurehead.training.round_state import Round
 
 
 def parts_of(
@@ -65,17 +66,24 @@ class LateParts:
 
     def __init__(self, samples: Sequence[float]) -> None:
         self._samples = samples
-        self._wanted: set[int] = set()  # rounds
+        self._wanted: dict[int, set[int]] = {}  # rounds, each with the contents that are known
         self._waiting: list[tuple[int, int, PartialGradient]] = []  # with the message's row and its worker
 
     def begin(self, order: Order) -> None:
         """Record that a round begins."""
         if order.note.get(LATE_PARTS, False):
-            self._wanted.add(order.round)
+            self._wanted[order.round] = set()
 
-    def wants(self, number: int) -> bool:
-        """Return whether the late answers of a round are wanted."""
-        return number in self._wanted
+    def end(self, current: Round) -> None:
+        """Record what has come in time in a round: what others say of the same tasks is not wanted any more."""
+        if current.order.round in self._wanted:
+            contents = {arrived.spec.content for arrived in current.arrivals.values()}
+            self._wanted[current.order.round].update(content for content in contents if content is not None)
+
+    def wants(self, event: Arrived) -> bool:
+        """Return whether a message answers late what is wanted, and is the first to say it."""
+        known = self._wanted.get(event.order_round)
+        return known is not None and event.spec.content not in known
 
     def take(self, event: Arrived, row: int, assignment: Assignment) -> str:
         """Take a message; return why it cannot be used, or "".
@@ -91,6 +99,8 @@ class LateParts:
             return str(lost)
         if not finite(vector):
             return NOT_FINITE
+        if event.spec.content is not None:
+            self._wanted[event.order_round].add(event.spec.content)
         alone = assignment.decoder.decode([row])
         part = _part(alone, vector, assignment.layout, self._samples, event.step, event.spec.vectors)
         self._waiting.append((row, event.worker, part))
@@ -104,8 +114,8 @@ class LateParts:
 
     def state(self) -> dict[str, Tree]:
         """Return everything that `restore` needs; between two steps no messages are waiting."""
-        return {"wanted": sorted(self._wanted)}
+        return {"wanted": [[number, sorted(known)] for number, known in self._wanted.items()]}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned."""
-        self._wanted = set(map(int, state["wanted"]))
+        self._wanted = {int(number): set(map(int, known)) for number, known in state["wanted"]}

@@ -131,7 +131,7 @@ class CodedProgram(Program):
     @property
     def message_specs(self) -> Sequence[MessageSpec]:
         specs = (*self._message_specs, *self._by_task)
-        return [_with_curvature(one) for one in specs] if self._curvature else specs
+        return [with_curvature(one) for one in specs] if self._curvature else specs
 
     @property
     def input_size(self) -> int:
@@ -139,7 +139,7 @@ class CodedProgram(Program):
 
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
         left = self.sent(bool(order.note.get(BY_TASK, False)))[len(done) :]
-        return [_with_curvature(one) for one in left] if asks_curvature(order) else left
+        return [with_curvature(one) for one in left] if asks_curvature(order) else left
 
     def take(self, order: Order) -> Any:
         local = [[shard.take(point) for shard in self.shards] for point in order.points]
@@ -172,7 +172,8 @@ class CodedProgram(Program):
             _place(vector, None if recipe.places is None else recipe.places[piece], out)
 
 
-def _with_curvature(spec: MessageSpec) -> MessageSpec:
+def with_curvature(spec: MessageSpec) -> MessageSpec:
+    """Return a message with a curvature beside the gradient: twice as long, and twice the work."""
     return replace(spec, length=2 * spec.length, work=2.0 * spec.work, vectors=2)
 
 

@@ -132,6 +132,7 @@ class RoundRunner:
         self._seconds += time.perf_counter() - real
         aggregation = assignment.scheme.aggregation
         share, counted = (1.0, None) if estimate is None else (aggregation.share, aggregation.tasks_counted)
+        self._intake.late_parts.end(current)
         late_parts = self._intake.late_parts.deliver()
         return RoundResult(
             estimate, found.decoding, current.view, assignment, current.begin, current.view.elapsed, rows, received,
