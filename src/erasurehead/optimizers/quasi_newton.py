@@ -205,7 +205,7 @@ class QuasiNewton(Optimizer):
         if asked and self.curvature is not None:
             bound = self.curvature[0].astype(np.float64), self.curvature[1] or 1.0
             self._memory.scale(bound, penalty_curvature(self.penalty, len(self.x)))
-        if few is not None and self._few is not None:
+        if few is not None:
             self._few = None
             if not self._memory.diagonals:
                 if few.bound is None:

@@ -58,12 +58,9 @@ class LateWorkTaken:
             current: the round in which it arrived.
             monitor: compares it with the others of its round.
         """
-        try:
-            vector = np.array(event.read())  # a copy, as its slot is released at once
-        except MessageLost as lost:
-            return str(lost)
-        if not finite(vector):
-            return NOT_FINITE
+        vector = read_late(event)
+        if isinstance(vector, str):
+            return vector
         if monitor.verifies:
             said = self._said.setdefault(event.order_round, [])
             said.append(_Said(event.worker, event.spec.content, vector))
@@ -136,6 +133,15 @@ class LateWorkTaken:
             int(number): [_Said(int(worker), content, np.asarray(vector)) for worker, content, vector in said]
             for number, said in state["said"]
         }
+
+
+def read_late(event: Arrived) -> Array | str:
+    """Return a copy of a message's vector, as its slot is released at once; or why it cannot be used."""
+    try:
+        vector = np.array(event.read())
+    except MessageLost as lost:
+        return str(lost)
+    return vector if finite(vector) else NOT_FINITE
 
 
 def _rows_now(said: Sequence[_Said], assignment: Assignment, last: int) -> dict[int, Array]:

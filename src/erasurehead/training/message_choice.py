@@ -25,7 +25,7 @@ class MessageChoice:
 
     In the first case, as with the delays of a network, a worker should send one message for all of its tasks. In the
     second, as with slow machines, it should send the gradient of each task as soon as it is finished: partial work of
-    stragglers counts then, and with three tasks a worker a step takes 0.8 to 0.85 of the time.
+    stragglers counts then, and steps are shorter (`benchmarks/loads.py`).
 
     The evidence costs nothing at first: orders that ask for curvatures beside gradients are twice the work. How much
     more likely their messages' times are if the mean is twice as long as without, than if it is the same, is the

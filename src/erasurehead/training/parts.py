@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, Tree, finite
+from erasurehead._internal.arrays import Array, Tree
 from erasurehead.decoding.base import Decoding
 from erasurehead.decoding.layout import Layout
-from erasurehead.engines.base import Arrived, MessageLost, Order
-from erasurehead.faults.byzantine import NOT_FINITE
+from erasurehead.engines.base import Arrived, Order
 from erasurehead.optimizers.base import LATE_PARTS, PartialGradient, asks_curvature
 from erasurehead.training.assignment import Assignment
+from erasurehead.training.late_work import read_late
 from erasurehead.training.round_state import Round
 
 
@@ -93,12 +93,9 @@ class LateParts:
             row: the row of the code with the message's content.
             assignment: the current one.
         """
-        try:
-            vector = np.array(event.read())  # a copy, as its slot is released at once
-        except MessageLost as lost:
-            return str(lost)
-        if not finite(vector):
-            return NOT_FINITE
+        vector = read_late(event)
+        if isinstance(vector, str):
+            return vector
         if event.spec.content is not None:
             self._wanted[event.order_round].add(event.spec.content)
         alone = assignment.decoder.decode([row])
