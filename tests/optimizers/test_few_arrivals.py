@@ -16,8 +16,10 @@ from erasurehead._internal.arrays import Array
 from erasurehead.delays import Delays, Exponential, Fixed, NoDelay, Pareto, Sum
 from erasurehead.engines import VirtualEngine
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers import PartialGradient, QuasiNewton
+from erasurehead.optimizers import PartialGradient, QuasiNewton, few_arrivals
 from erasurehead.optimizers.few_arrivals import FewArrivals
+from erasurehead.optimizers.lbfgs_memory import LBFGSMemory
+from erasurehead.optimizers.part_memory import PartMemory
 from erasurehead.problems import LeastSquares, LogisticRegression
 from erasurehead.problems.base import Problem
 from erasurehead.problems.penalties import L1, Penalty
@@ -73,9 +75,10 @@ def test_a_run_that_begins_with_few_arrivals_ends_at_the_same_optimum(
     assert count > 1
     for row in run.steps[1:count]:
         assert row.arrived < WORKERS / 3
+        assert row.stepped
         assert row.decision["act"] in ("few", "whole")
     assert run.steps[count - 1].decision["act"] == "whole"
-    assert run.steps[count - 1].decision["why"] in (("noise", "heard") if late == "preempt" else ("noise", "anchor"))
+    assert run.steps[count - 1].decision["why"] in ("level", "rise")
 
 
 @pytest.mark.parametrize("late", ["preempt", "carry"])
@@ -104,37 +107,6 @@ def test_where_nobody_is_slow_the_first_gradient_is_whole_already(delays: Delays
         assert len(run.steps) == len(whole.steps)
 
 
-def test_the_test_of_noise_asks_for_more_arrivals_and_then_for_all() -> None:
-    """Rows in order: each part pulls elsewhere, so that successive estimates disagree at once."""
-    run = fit(problem("sorted"), Exponential(0.5, seed=1), evaluate_every=0)
-    asked = [row.decision.get("arrivals") for row in run.steps[: early(run) - 1]]
-    assert asked == sorted(asked)  # type: ignore[type-var]
-    assert all(row.decision.get("agreement", 0.0) <= 1.0 for row in run.steps)
-    assert early(run) < 40
-
-
-def test_where_noise_has_the_upper_hand_the_next_model_is_mostly_lower_than_those_before() -> None:
-    """It is their mean: each of the models is pulled to the optimum of the few parts that it saw last."""
-    one = problem("sorted")
-    lower: list[bool] = []
-    for seed in range(8):
-        models: list[float] = []
-
-        class Keep(Callback):
-            def on_step_end(self, row: Any, x: Array, seen: list[float] = models) -> None:
-                seen.append(one.objective(x))
-
-        run = fit(one, Exponential(0.5, seed=seed), evaluate_every=0, callbacks=[Keep()])
-        asked = [1, *(row.decision.get("arrivals", 0) for row in run.steps[: early(run)])]
-        before = 0
-        for step in range(early(run)):
-            if asked[step] != asked[step + 1]:
-                lower.append(models[step] < np.median(models[before:step]))
-                before = step
-    assert len(lower) >= 8
-    assert np.mean(lower) > 0.75
-
-
 def alike() -> Problem:
     """All tasks of the same rows, of columns that depend on each other: no noise, and far to go."""
     rng = np.random.default_rng(0)
@@ -142,45 +114,43 @@ def alike() -> Problem:
     return LeastSquares(np.tile(X, (30, 1)), np.tile(rng.standard_normal(40), 30), l2=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_steps_that_agree_end_after_twice_as_many_as_it_took_to_hear_every_part(seed: int) -> None:
-    run = fit(alike(), Exponential(0.5, seed=seed), evaluate_every=0)
-    parts: set[int] = set()
-    heard = 0
-    for step in range(early(run)):
-        parts |= {row.message // 3 for row in run.arrivals if row.step == step and row.used}
-        heard = heard or (step + 1 if len(parts) == WORKERS // 3 else 0)
-    assert early(run) == 2 * heard
-    assert run.steps[early(run) - 1].decision["why"] == "heard"
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+@pytest.mark.parametrize("loss", ["squares", "logistic"])
+def test_they_come_near_the_optimum_without_any_whole_gradient(loss: str, late: str) -> None:
+    one = problem("sorted", loss)
+    run = fit(one, Exponential(0.5, seed=2), late, until="gap < 1e-4")
+    assert early(run) == len(run.steps)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_where_late_work_is_carried_on_all_say_in_the_end_what_they_know_of_the_first_model(seed: int) -> None:
-    """Curvatures are asked for once, and the steps end when the whole gradient at the first model is there."""
+def test_where_late_work_is_carried_on_late_answers_count(seed: int) -> None:
+    """Curvatures are asked for once, and no step waits for workers that have begun with its own order alone."""
     run = fit(alike(), Exponential(0.5, seed=seed), "carry", evaluate_every=0)
     count = early(run)
     assert {row.work for row in run.arrivals if row.step == 0 and not row.censored} == {6.0}
     assert {row.work for row in run.arrivals if 0 < row.step < count and not row.censored} == {3.0}
-    assert run.steps[count - 1].decision["why"] == "anchor"
-    assert run.steps[count].decision["pairs"] == 1  # the first whole gradient makes one with it
-    heard = [
-        {row.message // 3 for row in run.arrivals if row.step == 0 and not row.censored and row.taken < rounds}
-        for rounds in (count - 1, count)
-    ]
-    assert len(heard[0]) < WORKERS // 3 == len(heard[1])
+    came = [sum(row.taken == step and not row.censored for row in run.arrivals) for step in range(1, count - 1)]
+    assert min(came) >= 1
+    assert sum(row.arrived == 0 for row in run.steps[1:count]) > count / 4  # late answers were enough
 
 
-def test_an_anchor_that_never_comes_is_not_waited_for() -> None:
-    """All workers of a group are twenty seconds late once: nobody waits for them, until a whole gradient is due."""
-    one = alike()
+def test_a_part_that_is_never_heard_is_not_waited_for_for_ever() -> None:
+    """All workers of a group are fifty seconds late once."""
     slow = np.zeros((60, WORKERS))
-    slow[0, :3] = 20.0
+    slow[0, :3] = 50.0
     delays = Sum((Fixed(slow.tolist()), Exponential(0.5, seed=3)))
-    run = fit(one, delays, "carry", evaluate_every=0, steps=50)
+    run = fit(alike(), delays, "carry", evaluate_every=0, steps=200)
     count = early(run)
-    assert 2 < count <= WORKERS // 3
-    assert run.steps[count - 1].end < 10.0
-    assert run.steps[count - 1].decision["why"] == "rounds"
+    assert run.steps[count - 1].end < 20.0
+    assert run.steps[count - 1].decision["why"] == "missing"
+    assert run.ended == "converged"
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_more_numbers_than_can_be_kept_are_not_kept(late: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(few_arrivals, "_MOST_NUMBERS", 80)  # of ten parts, each with nine columns
+    run = fit(problem(), Exponential(0.5, seed=1), late, evaluate_every=0)
+    assert [row.decision["why"] for row in run.steps if row.kind == "early"] == ["size"]
     assert run.ended == "converged"
 
 
@@ -210,8 +180,8 @@ def test_where_few_arrivals_are_of_no_use_all_orders_are_for_whole_gradients(wha
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize(("late", "step"), [*(("preempt", step) for step in (1, 2, 7, 12, 20)),
-                                            *(("carry", step) for step in (1, 2, 3, 4, 5))])  # fmt: skip
+@pytest.mark.parametrize(("late", "step"), [*(("preempt", step) for step in (1, 2, 7, 20, 50)),
+                                            *(("carry", step) for step in (1, 2, 3, 10, 30))])  # fmt: skip
 def test_it_goes_on_from_any_early_step_to_the_bit(late: str, step: int, dtype: str) -> None:
     one, states = problem(), list[Mapping[str, Any]]()
 
@@ -220,10 +190,10 @@ def test_it_goes_on_from_any_early_step_to_the_bit(late: str, step: int, dtype: 
             states.append(state())
 
     x = one.initial().astype(dtype)
-    whole = fit(one, Exponential(0.5, seed=4), late, steps=30, optimizer=QuasiNewton(x), callbacks=[Keep()])
-    assert early(whole) > (7 if late == "preempt" else 2)
+    whole = fit(one, Exponential(0.5, seed=4), late, steps=60, optimizer=QuasiNewton(x), callbacks=[Keep()])
+    assert early(whole) > step
     resume = Resumption(states[step], whole.steps[:step], whole.arrivals)
-    again = fit(one, Exponential(0.5, seed=4), late, steps=30, optimizer=QuasiNewton(x), resume=resume)
+    again = fit(one, Exponential(0.5, seed=4), late, steps=60, optimizer=QuasiNewton(x), resume=resume)
     assert again.x.tobytes() == whole.x.tobytes()
     assert [row.as_dict() for row in again.steps] == [row.as_dict() for row in whole.steps]
 
@@ -327,30 +297,52 @@ def test_what_is_moved_by_is_a_gradient_of_all_data_where_parts_are_alike() -> N
 @pytest.mark.parametrize("after", [1, 2, 3])
 def test_the_code_may_be_resized_in_the_middle_of_early_steps(late: str, after: int) -> None:
     one = problem()
-    run = fit(one, Exponential(0.5, seed=1), late, steps=300, wanted=lambda step: 24 if step >= after else None,
+    run = fit(one, Exponential(0.5, seed=1), late, steps=600, wanted=lambda step: 24 if step >= after else None,
               fault_policy=FaultPolicy())  # fmt: skip
     assert run.ended == "converged"
     assert {row.workers for row in run.steps} == {24, 30}
     assert early(run) >= min(after, 2)
 
 
-def test_a_part_whose_curvature_is_not_known_moves_only_what_others_know() -> None:
+def test_a_part_whose_curvature_is_not_known_is_left_out() -> None:
     """A real worker may come to the second order first: nobody says how much the columns bend that it alone has."""
-    few = FewArrivals(np.zeros(3), carried=True)
-    first = PartialGradient(0, (0,), 0.5, np.array([1.0, 1.0, 0.0]), np.array([2.0, 2.0, 0.0]), 1.0)
-    second = PartialGradient(1, (1,), 0.5, np.array([0.5, 0.0, 1.0]))
+    few = FewArrivals(None, LBFGSMemory(), 3, carried=True)
+    first = PartialGradient(0, (0,), 0.5, np.array([1.0, 1.0, 0.0]), 1.0, np.array([2.0, 2.0, 0.0]), 1.0)
+    second = PartialGradient(1, (1,), 0.5, np.array([0.5, 0.0, 1.0]), 1.0)
+    few.ask(np.zeros(3), 0)
     assert few.hear([first])
-    x = few.move(np.zeros(3), [first], np.zeros(3))
+    x = few.move(np.zeros(3))
     assert (x[:2] < 0.0).all()
+    assert x[2] == 0.0
+    few.ask(x, 1)
     assert few.hear([second])
-    there = few.move(x, [second], np.zeros(3))
-    assert there[0] < x[0]
-    assert there[2] == 0.0
+    np.testing.assert_array_equal(few.move(x), x)
     assert few.bound is None
-    assert few.anchor is not None
-    assert not few.anchor.whole
-    few.hear_late([replace(second, step=0, curvature=np.array([1.0, 0.0, 4.0]), entries=1.0)])
+    assert few.hear([replace(second, step=0, curvature=np.array([1.0, 0.0, 4.0]), entries=1.0)])
     assert few.bound is not None
     np.testing.assert_array_equal(few.bound[0], [3.0, 2.0, 4.0])
-    assert few.anchor.whole
-    np.testing.assert_array_equal(few.anchor.gradient, [1.5, 1.0, 1.0])
+    assert not few.hear([replace(second, tasks=(1, 2))])  # the code was resized
+
+
+@given(st.integers(0, 2**31), st.integers(1, 6), st.integers(1, 5))
+def test_a_step_ends_at_the_minimum_of_a_quadratic_whatever_the_ages_of_gradients_are(
+    seed: int, n_parts: int, n_parameters: int
+) -> None:
+    """As the curvatures are the Hessian here, and each gradient is of a model of its own."""
+    rng = np.random.default_rng(seed)
+    bends = rng.uniform(0.1, 10.0, (n_parts, n_parameters)) * (rng.random((n_parts, n_parameters)) < 0.7)
+    minima = rng.standard_normal((n_parts, n_parameters))
+    memory = PartMemory(n_parameters)
+    for part in range(n_parts):
+        for step in sorted(rng.choice(50, 3, replace=False).tolist()):
+            point = rng.standard_normal(n_parameters)
+            gradient = bends[part] * (point - minima[part])
+            said = PartialGradient(step, (part,), 1.0 / n_parts, gradient, 0.0, bends[part])
+            assert memory.take(said, point)
+        assert not memory.take(replace(said, step=step - 1), point)
+    assert memory.whole
+    total = bends.sum(axis=0)
+    known = total > 0.0
+    there = memory.centre(np.zeros(n_parameters)) - memory.gradient / np.where(known, total, 1.0)
+    best = np.where(known, (bends * minima).sum(axis=0) / np.where(known, total, 1.0), 0.0)
+    np.testing.assert_allclose(there, best, rtol=0.0, atol=1e-9)

@@ -17,7 +17,7 @@ from erasurehead.planning.trials import Runs
 from erasurehead.schemes.text import parse_scheme
 
 GAPS = (1e-1, 1e-2, 1e-3)
-STEPS = 150
+STEPS = 600
 
 
 def made() -> problems.LogisticRegression:

@@ -189,25 +189,25 @@ class States(Callback):
 @pytest.mark.parametrize("late", ["carry", "preempt"])
 def test_it_goes_on_from_any_step_to_the_bit(late: LateWork) -> None:
     kept = States()
-    whole = fit(law(3), late, callbacks=[kept], steps=40)
+    whole = fit(law(3), late, callbacks=[kept])
     change = by_task(whole).index(True)
     for step in (change - 1, change, change + 1, change + 3):
         resume = Resumption(kept.states[step], whole.steps[:step], whole.arrivals)
-        again = fit(law(3), late, resume=resume, steps=40)
+        again = fit(law(3), late, resume=resume)
         assert again.x.tobytes() == whole.x.tobytes()
         assert [row.as_dict() for row in again.steps] == [row.as_dict() for row in whole.steps]
 
 
 @pytest.mark.parametrize("late", ["carry", "preempt"])
 def test_it_is_replayed_to_the_bit(tmp_path: Path, late: LateWork) -> None:
-    first = fit(law(3), late, steps=40, callbacks=[Recorder(RunFolder.create(tmp_path))])
+    first = fit(law(3), late, callbacks=[Recorder(RunFolder.create(tmp_path))])
     assert any(by_task(first))
-    again = fit(engine=VirtualEngine(replay(tmp_path)), steps=40)
+    again = fit(engine=VirtualEngine(replay(tmp_path)))
     assert again.x.tobytes() == first.x.tobytes()
     assert by_task(again) == by_task(first)
     rows = [json.loads(json.dumps(row.as_dict())) for row in first.steps]
     table = Recorded.from_rows([row.as_dict() for row in first.arrivals], steps=rows)
-    assert fit(engine=VirtualEngine(table), steps=40).x.tobytes() == first.x.tobytes()
+    assert fit(engine=VirtualEngine(table)).x.tobytes() == first.x.tobytes()
 
 
 class Kill(Callback):

@@ -36,6 +36,7 @@ class PartialGradient:
         tasks: the message's tasks, ascending. Two parts have the same tasks, or none in common.
         share: fraction of all samples that belong to these tasks, by weight, in (0, 1].
         gradient: these tasks' summand of the gradient of the mean loss, shape (n_parameters,).
+        loss: their summand of the mean loss.
         curvature: their summand of the bound on the curvature along each parameter, shape (n_parameters,); None if the
             order did not ask for it.
         entries: their summand of the mean number of entries in a sample that are not zero; 0 if it did not.
@@ -45,6 +46,7 @@ class PartialGradient:
     tasks: tuple[int, ...]
     share: float
     gradient: Array
+    loss: float
     curvature: Array | None = None
     entries: float = 0.0
 
@@ -87,7 +89,7 @@ class Optimizer(ABC):
         parts: what each message said that answered an order of kind `"early"`; empty for other orders. Set by the
             training loop.
         late_parts: what each message said that answered, late, an earlier order of this kind whose note asks for such
-            answers. Set by the training loop.
+            answers, if nothing newer had come of its tasks. Set by the training loop.
         rejected: whether the point of the last estimate was only tried, and the model stays what it was before.
         remedy: a hint for a model that diverges, as the end of a sentence.
     """

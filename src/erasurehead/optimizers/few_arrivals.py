@@ -1,4 +1,4 @@
-"""The first steps of a run, from few arrivals each: rough gradients, while they still point the right way."""
+"""Steps from few arrivals each: a quasi-Newton method on the newest gradient of every part of the data."""
 
 from __future__ import annotations
 
@@ -9,219 +9,220 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, product, squared_norm
-from erasurehead.optimizers.anchor import Anchor
 from erasurehead.optimizers.base import LATE_PARTS, PartialGradient
-from erasurehead.optimizers.scaling import POWERS, scalings, spreads
+from erasurehead.optimizers.lbfgs_memory import LBFGSMemory
+from erasurehead.optimizers.part_memory import KnownPart, PartMemory
+from erasurehead.optimizers.scaling import penalty_curvature, spreads
 from erasurehead.problems.base import CURVATURE
+from erasurehead.problems.penalties import Penalty
 
-_MOST_NUMBERS = 2**22  # of all gradients that are kept: 32 MiB, and as much for the models that they are of
-_MOST_ROUNDS = 100
-_OVER = 2  # times as many rounds as it took to hear every part, after which the steps end
-_NEWER = 3  # power of a model's number that is its weight in the mean: the newer, the more
-_AGREED = 5  # successive estimates, after which their agreement says something
-_LARGEST_SHARE = 0.2  # of the data, up to which an estimate is rough; beyond it a whole gradient is worth its time
+_MOST_NUMBERS = 2**24  # of all gradients that are kept, and of all models that may still be answered: 128 MiB each
+_PATIENCE = 6  # times as many arrivals as there are parts, in which the level must fall
+_LEAST_FALL = 1e-6  # of what it has fallen so far
+_MOST = 15  # times as many arrivals as there are parts, after which whole gradients are asked for if some are missing
+_DROPPED, _CARRIED = 0.1, 1 / 3  # of the parts, that a step waits for, if late work is dropped or carried on
+_LONGER = 1.5  # times as long as the longest of the last steps, one for each part, that a step may be
 
 
 @final
 class FewArrivals:
-    """Steps along the gradients of the first few parts of the data that arrive, as long as it pays.
+    """Quasi-Newton steps on the newest gradient of every part, each taken as soon as a few parts have answered.
 
-    Each order asks for one arrival at first, and moves the model by what it brings. A parameter's estimate is the sum
-    over the parts that came, scaled up by the share of its curvature that they have, as far as all parts are known: a
-    column that is in one part alone is not scaled up at all. The metric is a power of the curvatures, and the length of
-    a step that of Barzilai and Borwein (1988), both from the newest pair of every part: its gradient now and where it
-    was last computed, which are of the *same* data and differ by no noise (after Berahas, Nocedal and Takac, "A
-    multi-batch L-BFGS method for machine learning", 2016).
+    A part is the tasks of one group of workers. Its newest gradient is kept, with the model z_i that it is of. With g
+    the sum of these gradients, z the mean of these models and B an approximation of the Hessian, the next model is
+    z - B^-1 (g + the penalty's gradient at z): the minimum of the sum of the parts' quadratic models, if all share B.
+    This is the incremental quasi-Newton method IQN (Mokhtari, Eisen and Ribeiro, "IQN: an incremental quasi-Newton
+    method with local superlinear convergence rate", SIAM J. Optim. 2018), and where late work is carried on and old
+    gradients come in its asynchronous form DAve-QN (Soori et al., AISTATS 2020). Unlike a step from the newest model,
+    one from the mean of those that the gradients are of is not misled by their ages: on a quadratic it ends at the
+    minimum, whatever they are. There, B is the sum of one BFGS matrix per part; here all share one, of limited memory,
+    so that a step takes no more time than one of L-BFGS. What these papers prove, local superlinear convergence, is
+    therefore not proved here; no more is guaranteed than that these steps end when they no longer pay (see below).
 
-    Once successive estimates do not agree any more (the sum of the cosines between them, after five at least, is
-    negative: the test of Pflug, 1983, for noise that has the upper hand), the model becomes the mean of those since the
-    number of arrivals was chosen, in which newer ones weigh more (polynomial-decay averaging: Shamir and Zhang,
-    "Stochastic gradient descent for non-smooth optimization", 2013), and twice as many arrivals are waited for. It is
-    over when those would be more than a fifth of the data; when it has taken twice as many steps as it took to hear
-    every part, which is as long as two whole gradients where delays are exponential; or when a whole gradient has come
-    nearly as soon. What is lost where rough steps are of no use is therefore of the order of one or two gradients.
-    There is no guarantee for these steps, as there is none for stochastic gradients of constant length but a
-    neighbourhood of the minimum.
+    The mean is weighted by the curvatures that the parts have along each parameter, so that a column that is in one
+    part alone is where that part left it. While some parts have not been heard, it is the same with the known parts,
+    scaled up; orders ask for curvatures until those of all parts are known, or (`carried`) in the first order alone,
+    which all workers answer in the end. B is a diagonal then: a power of the curvatures, times a factor, both chosen
+    from the pairs that each part's two newest gradients make. Once all parts are known, B is that of L-BFGS. Its pairs
+    are how far z, and how far g with the penalty, have moved since half of the parts spoke: both are means over all
+    data. A step is at most one and a half times as long as the longest of the last ones, one for each part.
 
-    Orders ask for curvatures until those of all data are known.
+    The level is the sum of the parts' newest losses, with the penalty. It is over when the level has not fallen by a
+    millionth of what it has fallen before for six times as many arrivals as there are parts (`"level"`), or when it is
+    above what it was at first (`"rise"`): the next order asks for a whole gradient at the mean model where the level
+    was least. Whole gradients also follow where some part has not been heard after fifteen times as many arrivals as
+    there are parts (`"missing"`), where the gradients of all parts are too many numbers to keep (`"size"`), and where
+    the rule waits for one as it comes nearly as soon. The first whole gradient and the sum of the newest ones make
+    another pair.
 
-    Where late workers finish their old work (`carried`), the later orders are answered slowly, as workers are busy, but
-    the first one in the end by all: the whole gradient at the first model comes in meanwhile, with all curvatures, and
-    nobody waits for it (`Anchor`). Then the steps end, at the latest after as many as there are parts: the next order
-    asks for a whole gradient, and both make a pair of exact gradients for a quasi-Newton method. The anchors of
-    stochastic variance-reduced gradients (Johnson and Zhang, 2013) are filled by late work in the same way; to correct
-    the estimates of further steps by it does not pay here, as under `carry` half of the workers are waited for nearly
-    as long as all groups.
+    A step waits for a tenth of the parts. Under `carried`, workers are busy and an order is answered slowly, but some
+    order is answered all the time: a step waits for a third of the parts, of whichever order it is.
 
     Arguments:
-        penalty: curvature of the penalty along each parameter, shape (n_parameters,).
-        carried: whether late workers finish their old work.
+        penalty: the problem's penalty, without a sharp part.
+        memory: pairs and diagonals, to which those of these steps are added.
+        n_parameters: length of the model.
+        carried: whether late workers finish their old work, and late answers to all orders are wanted.
 
     Attributes:
-        why: why it is over: `"noise"`, `"heard"`, `"anchor"` or `"rounds"`; empty while it is not.
-        chosen: number of the power, among `scaling.POWERS`, that the metric is.
-        scale: length of a step, in that metric.
+        why: why it is over: `"level"`, `"rise"`, `"missing"` or `"size"`; empty while it is not.
     """
 
-    def __init__(self, penalty: Array, carried: bool = False) -> None:
-        self._penalty, self._carried = penalty, carried
-        self.why = ""
-        self.chosen, self.scale = 0, 1.0
-        self._arrivals, self._rounds = 1, 0
-        self._known: dict[tuple[int, ...], float] = {}  # the share of the samples of each part that was heard
-        self._entries = 0.0
-        self._curvature = np.zeros(len(penalty))  # of all parts that were heard
-        self._curvatures: dict[tuple[int, ...], Array] = {}  # of each, for orders that do not ask for it any more
-        self.anchor: Anchor | None = None  # at the first model, if late work is carried
-        self._kept: dict[tuple[int, ...], tuple[int, Array]] = {}  # of each part: the round, and its gradient then
-        self._points: dict[int, Array] = {}  # the models of those rounds
-        self._pairs: list[tuple[float, list[float], list[float]]] = []
-        self._before: Array | None = None  # the estimate of the last round
-        self._cosines: list[float] = []
-        self._heard = 0  # after how many rounds every part had been heard; 0 while some are missing
-        self._mean: Array | None = None  # of the models since the number of arrivals was last changed
-        self._models = 0  # how many those are
+    def __init__(self, penalty: Penalty | None, memory: LBFGSMemory, n_parameters: int, carried: bool = False) -> None:
+        self.why: str = ""
+        self._penalty, self._memory, self._carried = penalty, memory, carried
+        self._penalty_curvature = penalty_curvature(penalty, n_parameters)
+        self._known = PartMemory(n_parameters)
+        self._start = np.zeros(0)  # the first model
+        self._points: dict[int, Array] = {}  # the models that may still be answered, by step
+        self._heard = 0  # parts that have spoken
+        self._rounds = 0
+        self._scaled = 0  # how many parts were known when the diagonals were computed
+        self._lengths: list[float] = []  # of the last steps, in the safest metric
+        self._pairs: list[tuple[float, list[float], list[float]]] = []  # of single parts
+        self._last: tuple[int, Array, Array] | None = None  # `_heard`, the mean and the gradient at the last pair
+        self._first_level: float | None = None
+        self._least_level = math.inf
+        self._least: tuple[int, Array] | None = None  # `_heard` when the level last fell, and the mean then
 
     @property
     def note(self) -> dict[str, Any]:
         """What the next order is to say beside its point: see `wait_rules.early`."""
         first = self._rounds == 0
+        share = _CARRIED if self._carried else _DROPPED
         return {
-            "arrivals": self._arrivals,
+            "arrivals": max(1, round(share * self._n_parts)),
             "probing": first,
             "while_it_pays": not self._carried,
-            CURVATURE: first or not (self._carried or self._all_curvatures),
-            LATE_PARTS: first and self._carried,
+            CURVATURE: first or not (self._carried or self._known.whole),
+            LATE_PARTS: self._carried,
         }
 
     @property
-    def _all_curvatures(self) -> bool:
-        """Whether the curvature of each part is known and kept."""
-        return self.bound is not None and len(self._curvatures) == len(self._known)
+    def _n_parts(self) -> float:
+        """How many parts there are, known ones or not, as far as one can tell."""
+        return len(self._known.parts) / self._known.share if self._known.parts else 1.0
 
     @property
     def decision(self) -> dict[str, Any]:
         """What was decided when the last parts came."""
-        act = {"act": "few", "arrivals": self._arrivals} if not self.why else {"act": "whole", "why": self.why}
-        said = {**act, "scaling": POWERS[self.chosen], "step": self.scale}
-        return {**said, "agreement": sum(self._cosines) / len(self._cosines)} if self._cosines else said
+        act = {"act": "few", "parts": len(self._known.parts)} if not self.why else {"act": "whole", "why": self.why}
+        return {**act, "scaling": self._memory.power, "pairs": len(self._memory)}
 
     @property
     def bound(self) -> tuple[Array, float] | None:
         """The curvature along each parameter and a sample's entries, of all data; None while parts are missing."""
-        return (self._curvature, self._entries) if math.fsum(self._known.values()) > 1.0 - 1e-9 else None
+        return (self._known.curvature, self._known.entries) if self._known.whole else None
+
+    def ask(self, x: Array, step: int) -> None:
+        """Take note of the model of the next order, so that late answers to it are understood."""
+        if not self._rounds:
+            self._start = x
+        self._points[step] = x
+        most = max(3, _MOST_NUMBERS // max(1, len(x)))
+        while len(self._points) > (most if self._carried else 1):
+            del self._points[next(iter(self._points))]
 
     def hear(self, parts: Sequence[PartialGradient]) -> bool:
-        """Take note of the curvatures of parts; return whether they fit those that were heard before."""
-        heard = {task for tasks in self._known for task in tasks}
+        """Take in what parts say, in time or late; return whether they fit those that were heard before."""
         for part in parts:
-            if part.tasks in self._known:
-                continue
-            if heard.intersection(part.tasks):  # the code was resized, and cuts the data in other places
+            if not self._known.fits(part):  # the code was resized, and cuts the data in other places
                 return False
-            if part.curvature is None:
+            if len(part.gradient) / part.share > _MOST_NUMBERS:
+                self.why = "size"
                 continue
-            self._known[part.tasks] = part.share
-            self._curvature = self._curvature + part.curvature
-            self._entries += part.entries
-            if len(self._curvatures) < self._most_kept:
-                self._curvatures[part.tasks] = part.curvature
-        return bool(parts)
+            point = self._points.get(part.step)
+            if point is None:
+                continue
+            before = self._known.parts.get(part.tasks)
+            if self._known.take(part, point):
+                self._heard += 1
+                if before is not None and not len(self._memory):
+                    self._learn(before, part, point)
+        return True
 
-    def hear_late(self, parts: Sequence[PartialGradient]) -> None:
-        """Take note of what parts say of the first model that come when it has been left."""
-        for part in parts:
-            if self.anchor is not None and self.hear([part]) and self.anchor.take(part):
-                self._kept.setdefault(part.tasks, (0, part.gradient))
-
-    @property
-    def _most_kept(self) -> int:
-        """How many vectors of the model's length are kept of each kind."""
-        return max(3, _MOST_NUMBERS // max(1, len(self._penalty)))
-
-    def move(self, x: Array, parts: Sequence[PartialGradient], slope: Array) -> Array:
-        """Return the model that parts of the data lead to.
+    def end(self, x: Array, gradient: Array) -> None:
+        """Remember the pair that the first whole gradient makes with the newest sum.
 
         Arguments:
-            x: the model that they are of, shape (n_parameters,).
-            parts: what arrived; `hear` has taken note of them.
-            slope: gradient of the penalty there, shape (n_parameters,).
+            x: the model that it is of, shape (n_parameters,).
+            gradient: with the penalty, shape (n_parameters,).
         """
-        if self._carried and self._rounds == 0:
-            self.anchor = Anchor(x, parts[0].step)
-        covered = math.fsum(self._known.values())
-        diagonals = scalings(self._curvature / covered, self._entries / covered, self._penalty)
-        for part in parts:
-            self._learn(part, x, covered, diagonals)
-            if self.anchor is not None:
-                self.anchor.take(part)
-        self._choose()
-        came = math.fsum(part.share for part in parts)
-        gradient = sum((part.gradient for part in parts), np.zeros(len(x)))
-        estimate = self._of_all(gradient, self._bending(parts), came, covered) + slope
-        scaled = estimate / diagonals[self.chosen]
-        self._agree(estimate, scaled, diagonals[self.chosen])
+        if self._known.whole:
+            centre = self._known.centre(x)
+            self._memory.remember(x - centre, gradient - self._gradient(centre))
+
+    def _gradient(self, centre: Array) -> Array:
+        """Return what the known parts say of all data, with the penalty's gradient at the mean model."""
+        found = self._known.gradient / self._known.share
+        if self._penalty is not None and self._penalty.smooth:
+            found += self._penalty.gradient(centre)
+        return found
+
+    def overflow(self) -> None:
+        """Take note that the numbers at the newest model are not finite."""
+        self.why = "rise"
+
+    def move(self, x: Array) -> Array:
+        """Return the model that the known parts lead to.
+
+        Arguments:
+            x: the newest model, shape (n_parameters,).
+        """
         self._rounds += 1
-        there = x - self.scale * scaled
-        self._average(there)
-        return self._go_on(came / len(parts), there)
+        known, memory = self._known, self._memory
+        if self.why or not known.parts:
+            return x if self.why != "rise" else self._start if self._least is None else self._least[1]
+        centre = known.centre(x)
+        gradient = self._gradient(centre)
+        if self._scaled < len(known.parts):
+            self._scaled = len(known.parts)
+            memory.scale((known.curvature / known.share, known.entries / known.share), self._penalty_curvature)
+        level = known.loss / known.share + (0.0 if self._penalty is None else self._penalty.value(centre))
+        if self._first_level is None:
+            self._first_level = level
+        if known.whole:
+            self._remember(centre, gradient)
+            least = self._watch(level, centre)
+            if self.why:
+                return least
+        elif self._heard >= _MOST * self._n_parts:
+            self.why = "missing"
+        if not len(memory):
+            self._choose()
+        return centre + self._bounded(memory.downhill(gradient))
 
-    def _average(self, x: Array) -> None:
-        """Take a model into the mean (polynomial-decay averaging: Shamir and Zhang, 2013)."""
-        self._models += 1
-        weight = (_NEWER + 1) / (self._models + _NEWER)
-        self._mean = x if self._mean is None else (1.0 - weight) * self._mean + weight * x
+    def _bounded(self, step: Array) -> Array:
+        """Shorten a step that is much longer than the last ones: pairs of old gradients may mislead for a while."""
+        length = math.sqrt(product(step, self._memory.diagonals[0] * step))
+        longest = _LONGER * max(self._lengths, default=math.inf) if len(self._memory) else math.inf
+        if length > longest:
+            step *= longest / length
+            length = longest
+        self._lengths.append(length)
+        del self._lengths[: -len(self._known.parts)]
+        return step
 
-    def _bending(self, parts: Sequence[PartialGradient]) -> Array | None:
-        """Return the curvature of some parts; None if that of one is not known."""
-        total = np.zeros(len(self._penalty))
-        for part in parts:
-            own = self._curvatures.get(part.tasks) if part.curvature is None else part.curvature
-            if own is None:
-                return None
-            total += own
-        return total
-
-    def _of_all(self, own: Array, curvature: Array | None, share: float, covered: float) -> Array:
-        """Scale what some parts say up to all data.
-
-        Arguments:
-            own: their sum, shape (n_parameters,).
-            curvature: theirs; None if it is not known, and parameters then stay where they are of which no part that
-                was heard knows any.
-            share: of the samples, that they have.
-            covered: share of the samples whose curvatures are known.
-        """
-        most = covered / share
-        if curvature is None:
-            return np.where(self._curvature > 0.0, own, 0.0) / share
-        factor = np.divide(self._curvature, curvature, out=np.full(len(own), most), where=curvature > 0.0)
-        return own * np.minimum(factor, most) / covered
-
-    def _learn(self, part: PartialGradient, x: Array, covered: float, diagonals: Sequence[Array]) -> None:
-        """Take the pair that a part makes with what it said before, and keep what it says now."""
-        before = self._kept.pop(part.tasks, None)
-        if before is not None:
-            since, gradient = before
-            step = x - self._points[since]
-            change = self._of_all(part.gradient - gradient, self._bending([part]), part.share, covered)
-            change += self._penalty * step
-            bent = product(step, change)
-            if bent > 1e-12 * squared_norm(step) ** 0.5 * squared_norm(change) ** 0.5:
-                self._pairs.append((bent, *spreads(step, change, diagonals)))
-                del self._pairs[: -max(3, len(self._known))]
-        self._kept[part.tasks] = self._rounds, part.gradient
-        self._points[self._rounds] = x
-        while len(self._kept) > self._most_kept:
-            del self._kept[next(iter(self._kept))]  # the oldest
-        asked = {since for since, _ in self._kept.values()} | ({0} if self._carried else set[int]())
-        self._points = {number: point for number, point in self._points.items() if number in asked}
+    def _learn(self, before: KnownPart, part: PartialGradient, point: Array) -> None:
+        """Take the pair that a part makes with what it said before."""
+        if not self._memory.diagonals:
+            return
+        step = point - before.point
+        share = self._known.share
+        most = share / part.share
+        curvature = before.curvature
+        factor = np.divide(self._known.curvature, curvature, out=np.full(len(step), most), where=curvature > 0.0)
+        change = (part.gradient - before.gradient) * np.minimum(factor, most) / share + self._penalty_curvature * step
+        bent = product(step, change)
+        if bent > 1e-12 * squared_norm(step) ** 0.5 * squared_norm(change) ** 0.5:
+            self._pairs.append((bent, *spreads(step, change, self._memory.diagonals)))
+            del self._pairs[: -max(3, len(self._known.parts))]
 
     def _choose(self) -> None:
-        """Choose the power and the length that the pairs speak for."""
+        """Choose the power and the length that the pairs of single parts speak for."""
         if not self._pairs:
             return
-        powers = range(len(POWERS))
+        powers = range(len(self._memory.diagonals))
         apart = [
             sum(
                 math.log(steps[power]) + math.log(changes[power]) - 2.0 * math.log(bent)
@@ -229,90 +230,64 @@ class FewArrivals:
             )
             for power in powers
         ]
-        self.chosen = int(np.argmin(apart))
-        self.scale = sum(bent for bent, _, _ in self._pairs) / sum(
-            changes[self.chosen] for _, _, changes in self._pairs
-        )
+        chosen = int(np.argmin(apart))
+        changes = sum(changes[chosen] for _, _, changes in self._pairs)
+        self._memory.chosen, self._memory.first_scale = chosen, sum(bent for bent, _, _ in self._pairs) / changes
 
-    def _agree(self, estimate: Array, scaled: Array, diagonal: Array) -> None:
-        """Measure how far an estimate points the same way as the one before."""
-        before, self._before = self._before, estimate
-        if before is not None:
-            lengths = product(before, before / diagonal) * product(estimate, scaled)
-            self._cosines.append(product(before, scaled) / math.sqrt(lengths) if lengths > 0.0 else 0.0)
+    def _remember(self, centre: Array, gradient: Array) -> None:
+        """Keep a pair if half of the parts have spoken since the last one."""
+        if self._last is not None:
+            heard, *last = self._last
+            if 2 * (self._heard - heard) < len(self._known.parts):
+                return
+            self._memory.remember(centre - last[0], gradient - last[1])
+        self._last = self._heard, centre, gradient
 
-    def _go_on(self, share: float, x: Array) -> Array:
-        """Decide for how many arrivals the next order asks, or that it is over; return the model to go on from.
-
-        Arguments:
-            share: of the samples, that one part has.
-            x: the newest model.
-        """
-        if len(self._cosines) >= _AGREED and sum(self._cosines) < 0.0:
-            assert self._mean is not None
-            x, self._mean, self._models = self._mean, None, 0
-            self._arrivals, self._cosines, self._before = 2 * self._arrivals, [], None
-            if self._carried or self._arrivals > max(1.0, _LARGEST_SHARE / share):
-                self.why = "noise"
-        if self._carried:
-            if self.anchor is not None and self.anchor.whole:
-                self.why = self.why or "anchor"
-            elif self._rounds * share >= 1.0:
-                self.why = self.why or "rounds"
-            return x
-        if self.bound is not None:
-            self._heard = self._heard or self._rounds
-        if 0 < _OVER * self._heard <= self._rounds:
-            self.why = self.why or "heard"
-        elif self._rounds >= _MOST_ROUNDS:
-            self.why = self.why or "rounds"
-        return x
+    def _watch(self, level: float, centre: Array) -> Array:
+        """Decide whether it is over; return the mean model at which the level was least."""
+        assert self._first_level is not None
+        n_parts = len(self._known.parts)
+        if self._least is None or level < self._least_level - _LEAST_FALL * (self._first_level - self._least_level):
+            self._least_level, self._least = level, (self._heard, centre)
+        if not level <= self._first_level:
+            self.why = "rise"
+        elif self._heard - self._least[0] >= _PATIENCE * n_parts:
+            self.why = "level"
+        return self._least[1]
 
     # --- its state --------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         """Return everything that `restore` needs to continue bit for bit."""
         return {
-            "penalty": self._penalty,
-            "carried": self._carried,
             "why": self.why,
-            "arrivals": self._arrivals,
-            "rounds": self._rounds,
-            "chosen": self.chosen,
-            "scale": self.scale,
-            "known": [[list(tasks), share] for tasks, share in self._known.items()],
-            "entries": self._entries,
-            "curvature": self._curvature,
-            "curvatures": [[list(tasks), own] for tasks, own in self._curvatures.items()],
-            "anchor": None if self.anchor is None else self.anchor.state(),
-            "kept": [[list(tasks), since, gradient] for tasks, (since, gradient) in self._kept.items()],
-            "points": [[number, point] for number, point in self._points.items()],
-            "pairs": [[bent, list(steps), list(changes)] for bent, steps, changes in self._pairs],
-            "before": self._before,
-            "cosines": list(self._cosines),
+            "known": self._known.state(),
+            "start": self._start,
+            "points": [[step, point] for step, point in self._points.items()],
             "heard": self._heard,
-            "mean": self._mean,
-            "models": self._models,
+            "rounds": self._rounds,
+            "scaled": self._scaled,
+            "lengths": list(self._lengths),
+            "pairs": [[bent, list(steps), list(changes)] for bent, steps, changes in self._pairs],
+            "last": None if self._last is None else list(self._last),
+            "first_level": self._first_level,
+            "least_level": self._least_level,
+            "least": None if self._least is None else list(self._least),
         }
 
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> FewArrivals:
-        """Return an object that continues from what `state` returned."""
-        made = cls(np.asarray(state["penalty"]), bool(state["carried"]))
-        made.why = str(state["why"])
-        made._arrivals, made._rounds = int(state["arrivals"]), int(state["rounds"])
-        made.chosen, made.scale = int(state["chosen"]), float(state["scale"])
-        made._known = {tuple(map(int, tasks)): float(share) for tasks, share in state["known"]}
-        made._entries, made._curvature = float(state["entries"]), np.asarray(state["curvature"])
-        made._curvatures = {tuple(map(int, tasks)): np.asarray(own) for tasks, own in state["curvatures"]}
-        made.anchor = None if state["anchor"] is None else Anchor.restored(state["anchor"])
-        made._kept = {tuple(map(int, tasks)): (int(since), np.asarray(one)) for tasks, since, one in state["kept"]}
-        made._points = {int(number): np.asarray(point) for number, point in state["points"]}
-        made._pairs = [
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from what `state` returned; the memory is restored already."""
+        self.why = str(state["why"])
+        self._known = PartMemory.restored(state["known"])
+        self._start = np.asarray(state["start"])
+        self._points = {int(step): np.asarray(point) for step, point in state["points"]}
+        self._heard, self._rounds, self._scaled = int(state["heard"]), int(state["rounds"]), int(state["scaled"])
+        self._lengths = list(map(float, state["lengths"]))
+        self._pairs = [
             (float(bent), list(map(float, steps)), list(map(float, changes))) for bent, steps, changes in state["pairs"]
         ]
-        made._before = None if state["before"] is None else np.asarray(state["before"])
-        made._cosines = list(map(float, state["cosines"]))
-        made._heard, made._models = int(state["heard"]), int(state["models"])
-        made._mean = None if state["mean"] is None else np.asarray(state["mean"])
-        return made
+        last, least = state["last"], state["least"]
+        self._last = None if last is None else (int(last[0]), np.asarray(last[1]), np.asarray(last[2]))
+        self._first_level = None if state["first_level"] is None else float(state["first_level"])
+        self._least_level = float(state["least_level"])
+        self._least = None if least is None else (int(least[0]), np.asarray(least[1]))

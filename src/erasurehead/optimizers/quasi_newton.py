@@ -11,7 +11,6 @@ import numpy as np
 from erasurehead._internal.arrays import Array, product
 from erasurehead.engines.base import PRECISE, Order
 from erasurehead.errors import invalid
-from erasurehead.optimizers.anchor import Anchor
 from erasurehead.optimizers.base import Optimizer, as_model
 from erasurehead.optimizers.few_arrivals import FewArrivals
 from erasurehead.optimizers.lbfgs_memory import LBFGSMemory
@@ -49,9 +48,9 @@ class QuasiNewton(Optimizer):
     in the same direction. Without such a bound the method is plain L-BFGS, which begins with a step of length 1.
 
     Where few arrivals come sooner than all (`Optimizer.early`), the first steps wait for only a few each: `FewArrivals`
-    describes how they move, when they end, and that nothing is guaranteed for them. The method above then continues
-    from their model, with the curvatures and the scaling that they found. Problems that have no bound on the curvature
-    or a sharp penalty, are not convex, or are stochastic begin with whole gradients.
+    describes how they move and when they end: near the minimum, or when they no longer pay. The method above then
+    continues from their model, with the curvatures and the pairs that they found. Problems that have no bound on the
+    curvature or a sharp penalty, are not convex, or are stochastic begin with whole gradients.
 
     On a smooth strongly convex problem the objective falls at every accepted step, and the models converge
     linearly to the minimum (Liu and Nocedal, 1989, theorem 6.1, whose proof needs searches that end in Wolfe's
@@ -127,7 +126,7 @@ class QuasiNewton(Optimizer):
         self._know_nothing()
         self._asks_curvature, self._stochastic, self._convex = problem.curved, problem.stochastic, problem.convex
         if self.early and problem.curved and problem.convex and not (problem.stochastic or self._sharp):
-            self._few = FewArrivals(penalty_curvature(self.penalty, len(self.x)), carried=self.early == "carry")
+            self._few = FewArrivals(self.penalty, self._memory, len(self.x), carried=self.early == "carry")
 
     @property
     def best(self) -> Array:
@@ -147,7 +146,8 @@ class QuasiNewton(Optimizer):
 
     @property
     def trying(self) -> bool:
-        return self._base is not None or self._asks_curvature  # which may overflow where the gradient does not
+        moving = self._few is not None and not self._few.why and self.step > 0
+        return self._base is not None or moving or self._asks_curvature  # it may overflow where the gradient does not
 
     @property
     def converged(self) -> bool:
@@ -160,14 +160,12 @@ class QuasiNewton(Optimizer):
     def decision(self) -> Mapping[str, Any]:
         """What the last estimate led to, as `act`:
 
-        `few`: it came from few arrivals, and the next order asks for `arrivals`; `agreement` is the mean cosine between
-        successive estimates, `step` the length of the steps, and `scaling` the power of the curvatures by which they
-        are scaled. `whole`: likewise, but the next gradients are whole, because (`why`) successive estimates disagree
-        (`"noise"`), every part of the data was heard long ago (`"heard"`), late work is carried on, and the whole
-        gradient at the first model has come meanwhile (`"anchor"`), or too many rounds went by without that
-        (`"rounds"`).
-        Where the parts that came no longer match the earlier ones, because the code was resized or tasks are lost,
-        `why` is `"unknown"`, and there is nothing else.
+        `few`: it came from few arrivals; so many `parts` of the data are known, with `pairs` in memory and the power
+        `scaling` of the curvatures. `whole`: likewise, but the next gradients are whole, because (`why`) the sum of the
+        parts' newest losses no longer falls (`"level"`) or is above what it was at first (`"rise"`), some part has
+        never been heard (`"missing"`), or there are too many numbers to keep (`"size"`). Where the parts that came no
+        longer match the earlier ones, because the code was resized or tasks are lost, `why` is `"unknown"`, and there
+        is nothing else.
         `accept`: the model is the base of a new search, whose first step promises to lower the objective by `promise`,
         with `pairs` in memory and the power `scaling` of the curvatures. `shorten`: the objective had not fallen
         enough, and the model goes back to the fraction `length` of the direction. `restart`: no fraction of it was
@@ -181,6 +179,7 @@ class QuasiNewton(Optimizer):
 
     def ask(self) -> Order:
         if self._few is not None and not self._few.why:
+            self._few.ask(self.x, self.step)
             return Order(step=self.step, points=(self.x,), kind=EARLY, note=self._few.note)
         if self._asks_curvature:
             return Order(step=self.step, points=(self.x,), kind=CURVATURE)
@@ -190,10 +189,8 @@ class QuasiNewton(Optimizer):
         self.step += 1
         self._decision, self.rejected = {"act": "wait"}, False
         few = self._few
-        if few is not None:
-            few.hear_late(self.late_parts)
-            if not few.why and self._early_step(few, estimate):
-                return
+        if few is not None and not few.why and self._early_step(few, estimate):
+            return
         if estimate is None or self.value == math.inf:  # where gradients are finite, their penalty need not be
             if self.value == math.inf and self._asks_curvature:
                 self._asks_curvature, self.rejected = False, True  # squares of large numbers overflow: no bound, then
@@ -207,13 +204,13 @@ class QuasiNewton(Optimizer):
             self._memory.scale(bound, penalty_curvature(self.penalty, len(self.x)))
         if few is not None:
             self._few = None
-            if not self._memory.diagonals:
+            if not asked or self.curvature is None:
                 if few.bound is None:
                     self._asks_curvature, self._decision = True, {"act": "whole", "why": "unknown"}
                     return
                 self._memory.scale(few.bound, penalty_curvature(self.penalty, len(self.x)))
-            if self.exact and few.anchor is not None and few.anchor.whole:
-                self._begin_from(few.anchor, few.chosen, estimate)
+            if self.exact:
+                few.end(self.x.astype(np.float64), estimate)
         if not self.exact or self._stochastic or self.value is None:
             self._drift(estimate)
         elif self._base is None:
@@ -225,37 +222,19 @@ class QuasiNewton(Optimizer):
 
     def _early_step(self, few: FewArrivals, estimate: Array | None) -> bool:
         """Take a step from few arrivals; return False if the estimate is one for the method itself."""
-        if estimate is None or self.exact or not few.hear(self.parts):
-            if self.exact and estimate is not None:
-                return False
-            self._few = None
-            if estimate is None:
-                return False
+        if self.exact and estimate is not None:
+            return False
+        if self.value == math.inf:
+            few.overflow()
+        elif not (self.parts or self.late_parts) or not few.hear([*self.late_parts, *self.parts]):
+            self._few, self._asks_curvature = None, True
             self._decision = {"act": "whole", "why": "unknown"}  # the whole gradient is asked for at the same point
             return True
-        smooth = self.penalty is not None and self.penalty.smooth
-        slope = self.penalty.gradient(self.x) if self.penalty is not None and smooth else np.zeros(len(self.x))
-        self.x = few.move(self.x, self.parts, slope).astype(self.x.dtype, copy=False)
+        self.x = few.move(self.x).astype(self.x.dtype, copy=False)
         self._decision = few.decision
         if few.why:
-            self._memory.chosen, self._memory.first_scale = few.chosen, few.scale
-            self._asks_curvature = self.early != "carry" and few.bound is None
+            self._asks_curvature = few.bound is None
         return True
-
-    def _begin_from(self, anchor: Anchor, chosen: int, gradient: Array) -> None:
-        """Remember the pair that the first whole gradient makes with the one at the first model.
-
-        Arguments:
-            anchor: the whole gradient there.
-            chosen: number of the power of the curvatures that pairs of parts speak for. This pair cannot choose: its
-                step is a sum of steps in that very metric.
-            gradient: that at the current model, with the penalty.
-        """
-        before = anchor.gradient
-        if self.penalty is not None and self.penalty.smooth:
-            before = before + self.penalty.gradient(anchor.x)
-        if self._memory.remember((self.x - anchor.x).astype(np.float64), gradient - before):
-            self._memory.chosen = chosen
 
     def _judge(self, value: float, gradient: Array) -> None:
         """Accept the current model as the next base, or go back part of the way."""
@@ -466,7 +445,10 @@ class QuasiNewton(Optimizer):
         super().restore(state)
         self._asks_curvature = bool(state["asks_curvature"])
         self._memory.restore(state, penalty_curvature(self.penalty, len(self.x)))
-        self._few = None if state["few"] is None else FewArrivals.restored(state["few"])
+        self._few = None
+        if state["few"] is not None:
+            self._few = FewArrivals(self.penalty, self._memory, len(self.x), carried=self.early == "carry")
+            self._few.restore(state["few"])
         base = state["base"]
         self._base = None if base is None else (as_model(base[0]), float(base[1]), np.asarray(base[2]))
         self._direction = None if state["direction"] is None else np.asarray(state["direction"])

@@ -19,6 +19,8 @@ from erasurehead.planning.simulation import stop_times
 from erasurehead.problems.base import EARLY
 from erasurehead.schemes.named import Scheme
 
+_MOST_EARLY = 100  # times as many early rounds as whole gradients, after which a run is given up
+
 
 @dataclass(frozen=True, eq=False)
 class Answer:
@@ -71,7 +73,7 @@ class EarlyRounds:
         Arguments:
             order: the optimizer's order of this round.
         """
-        if len(self.seconds) - self._early >= self._most:
+        if len(self.seconds) - self._early >= self._most or self._early >= _MOST_EARLY * self._most:
             return None
         if order.note.get(LATE_PARTS, False):
             self._wanted.add(self._first + order.step)

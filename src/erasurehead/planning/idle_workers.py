@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from erasurehead._internal.arrays import Array
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoding
@@ -127,7 +129,10 @@ class IdleWorkers:
 
 
 def _parts(code: GradientCode, worker: int, before: int = 0) -> tuple[MessageSpec, ...]:
+    groups = np.arange(code.n_messages) if code.groups is None else code.groups
     return tuple(
-        MessageSpec(before + message, float(len(code.tasks_of_message(message))), 1, content=0)
+        MessageSpec(
+            before + message, float(len(code.tasks_of_message(message))), 1, content=before + int(groups[message])
+        )
         for message in code.messages_of(worker).tolist()
     )

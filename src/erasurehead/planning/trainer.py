@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -151,21 +152,22 @@ class Trainer:
         if shard is None:
             shard = self._shards[n_tasks] = problem.shard(list(split_samples(problem.n_samples, n_tasks)))
         ones = np.ones(n_tasks)
-        points: dict[int, Array] = {}  # of orders whose late answers are wanted
-        for step in range(self.max_steps if weights is None else len(weights)):
+        wanted: dict[int, Order] = {}  # orders whose late answers are wanted, by step
+        most = self.max_steps if weights is None else len(weights)
+        for step in range(most) if rounds is None else itertools.count():
             own = ones if weights is None else weights[step]
             order = optimizer.ask()
             optimizer.parts = optimizer.late_parts = ()
             if order.note.get(LATE_PARTS, False):
-                points[order.step] = order.points[0]
+                wanted[order.step] = order
             found = None if rounds is None else rounds.answer(order)
             if rounds is not None and found is None:
                 return
             if found is not None and rounds is not None:
                 code = rounds.scheme.code
-                late = [(code.coefficients(row)[:, 0], row, step) for step, row in found.late if step in points]
+                late = [(row, wanted[number]) for number, row in sorted(found.late) if number in wanted]
                 optimizer.late_parts = tuple(
-                    self._part(code, row, 1.0 / weights, step, points[step], True)[0] for weights, row, step in late
+                    self._part(code, row, 1.0 / code.coefficients(row)[:, 0], asked) for row, asked in late
                 )
             if found is not None and order.kind == EARLY:
                 self._tell_early(optimizer, order, found.decoding)
@@ -203,12 +205,16 @@ class Trainer:
         for place, message in enumerate(found.messages.tolist()):
             weights = found.weights[0, place] * found.code.coefficients(message)[:, 0]
             if weights.any():
-                part, loss = self._part(found.code, message, weights, order.step, point, asks_curvature(order))
+                part = self._part(found.code, message, weights, order)
                 parts.append(part)
-                value, sum_of_weights = value + loss, sum_of_weights + float(weights.sum())
+                value, sum_of_weights = value + part.loss, sum_of_weights + float(weights.sum())
+        optimizer.parts, optimizer.exact, optimizer.curvature = tuple(parts), found.exact, None
+        if not parts:
+            optimizer.value = None
+            optimizer.tell(None)
+            return
         scale = found.code.n_tasks / sum_of_weights
         estimate = scale * sum((part.gradient for part in parts), np.zeros(problem.n_parameters))
-        optimizer.parts, optimizer.exact, optimizer.curvature = tuple(parts), found.exact, None
         if asks_curvature(order):
             bounds = (part.curvature for part in parts if part.curvature is not None)
             bound = scale * sum(bounds, np.zeros(problem.n_parameters))
@@ -216,20 +222,16 @@ class Trainer:
         optimizer.value = scale * value + problem.penalty(point)
         optimizer.tell(estimate + problem.penalty_gradient(point))
 
-    def _part(
-        self, code: GradientCode, message: int, weights: Array, step: int, point: Array, curved: bool
-    ) -> tuple[PartialGradient, float]:
-        """Return what a message says of its tasks at a model, and their loss.
+    def _part(self, code: GradientCode, message: int, weights: Array, order: Order) -> PartialGradient:
+        """Return what a message says of its tasks.
 
         Arguments:
             code: the code.
             message: row of the message.
             weights: of its tasks, in their order.
-            step: the step of the order that it answers.
-            point: the model.
-            curved: whether that order asks for curvatures.
+            order: what it answers.
         """
-        problem = self.problem
+        problem, point = self.problem, order.points[0]
         if self._said is None or self._said[0] is not code:  # keep only one code's shards
             self._said = code, {}
         said = self._said[1]
@@ -241,10 +243,9 @@ class Trainer:
             share = sum(problem.weight(ranges[task]) for task in tasks) / problem.n_samples
             said[message] = tasks, share, shard, *curvature
         tasks, share, shard, bound, entries = said[message]
-        gradient, loss = _combined(shard, point, lambda local, out: shard.combine(local, weights, step, out))
-        if not curved:
-            return PartialGradient(step, tasks, share, gradient), loss
-        return PartialGradient(step, tasks, share, gradient, bound, entries), loss
+        gradient, loss = _combined(shard, point, lambda local, out: shard.combine(local, weights, order.step, out))
+        found = PartialGradient(order.step, tasks, share, gradient, loss)
+        return replace(found, curvature=bound, entries=entries) if asks_curvature(order) else found
 
     @cached_property
     def exact(self) -> tuple[float, float]:

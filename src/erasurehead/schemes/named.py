@@ -261,9 +261,9 @@ def adaptive(
 ) -> Scheme:
     """Return the scheme of `optimizers.QuasiNewton`: few arrivals first, then whole gradients from the fastest workers.
 
-    Steps wait until the full gradient can be decoded, as a method that converges to the optimum and judges its own
-    steps requires. Each task is held by several workers, and the fastest of them is enough. The first steps wait for as
-    many arrivals as the optimizer asks for (`wait_rules.early`), unless old work is dropped when it is some rounds old.
+    The first steps wait for as many arrivals as the optimizer asks for (`wait_rules.early`), unless old work is dropped
+    when it is some rounds old. The others wait until the full gradient can be decoded, as a method that judges its own
+    steps and its convergence requires. Each task is held by several workers, and the fastest of them is enough.
 
     Arguments:
         n_workers: number of workers.

@@ -162,7 +162,9 @@ class Intake:
             if age > aggregation.greatest_age:
                 return False
             why = self.late.take(event, row, current, self._monitor)
-        elif self.late_parts.wants(event):
+        elif self.late_parts.asked(event.order_round):
+            if not self.late_parts.wants(event):
+                return False
             why = self.late_parts.take(event, row, current.assignment)
         if why:
             text = f"message {row} of worker {event.worker}, of step {event.step}, is refused: {why}"

@@ -52,9 +52,8 @@ def _part(
     tasks: tuple[int, ...] = tuple(alone.code.tasks_of_message(int(alone.messages[0])).tolist())
     share = sum(samples[task] for task in tasks) / sum(samples)
     gradient, *curvature = (layout.decode(alone, [part]) for part in np.split(vector, vectors))
-    if not curvature:
-        return PartialGradient(step, tasks, share, gradient[:-1])
-    return PartialGradient(step, tasks, share, gradient[:-1], curvature[0][:-1], float(curvature[0][-1]))
+    found = PartialGradient(step, tasks, share, gradient[:-1], float(gradient[-1]))
+    return replace(found, curvature=curvature[0][:-1], entries=float(curvature[0][-1])) if curvature else found
 
 
 class LateParts:
@@ -66,24 +65,32 @@ class LateParts:
 
     def __init__(self, samples: Sequence[float]) -> None:
         self._samples = samples
-        self._wanted: dict[int, set[int]] = {}  # rounds, each with the contents that are known
+        self._asked: set[int] = set()  # rounds whose late answers are wanted
+        self._newest: dict[int, int] = {}  # of each content, the newest round of which it is known
         self._waiting: list[tuple[int, int, PartialGradient]] = []  # with the message's row and its worker
 
     def begin(self, order: Order) -> None:
         """Record that a round begins."""
         if order.note.get(LATE_PARTS, False):
-            self._wanted[order.round] = set()
+            self._asked.add(order.round)
+        elif self._asked:
+            self._asked.clear()  # the optimizer has gone over to other orders
 
     def end(self, current: Round) -> None:
-        """Record what has come in time in a round: what others say of the same tasks is not wanted any more."""
-        if current.order.round in self._wanted:
-            contents = {arrived.spec.content for arrived in current.arrivals.values()}
-            self._wanted[current.order.round].update(content for content in contents if content is not None)
+        """Record what has come in time in a round: what earlier ones say of the same tasks is not wanted any more."""
+        if current.order.round in self._asked:
+            for arrived in current.arrivals.values():
+                if arrived.spec.content is not None:
+                    self._newest[arrived.spec.content] = current.order.round
+
+    def asked(self, order_round: int) -> bool:
+        """Return whether late answers to the order of a round are wanted."""
+        return order_round in self._asked
 
     def wants(self, event: Arrived) -> bool:
-        """Return whether a message answers late what is wanted, and is the first to say it."""
-        known = self._wanted.get(event.order_round)
-        return known is not None and event.spec.content not in known
+        """Return whether a message that answers such an order is newer than what is known of its tasks."""
+        content = event.spec.content
+        return content is not None and event.order_round > self._newest.get(content, -1)
 
     def take(self, event: Arrived, row: int, assignment: Assignment) -> str:
         """Take a message; return why it cannot be used, or "".
@@ -97,7 +104,7 @@ class LateParts:
         if isinstance(vector, str):
             return vector
         if event.spec.content is not None:
-            self._wanted[event.order_round].add(event.spec.content)
+            self._newest[event.spec.content] = event.order_round
         alone = assignment.decoder.decode([row])
         part = _part(alone, vector, assignment.layout, self._samples, event.step, event.spec.vectors)
         self._waiting.append((row, event.worker, part))
@@ -111,8 +118,9 @@ class LateParts:
 
     def state(self) -> dict[str, Tree]:
         """Return everything that `restore` needs; between two steps no messages are waiting."""
-        return {"wanted": [[number, sorted(known)] for number, known in self._wanted.items()]}
+        return {"asked": sorted(self._asked), "newest": [list(pair) for pair in self._newest.items()]}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned."""
-        self._wanted = {int(number): set(map(int, known)) for number, known in state["wanted"]}
+        self._asked = set(map(int, state["asked"]))
+        self._newest = {int(content): int(number) for content, number in state["newest"]}

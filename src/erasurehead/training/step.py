@@ -95,7 +95,7 @@ class StepRunner:
             origin = self._log.origin or 0.0
             row = result.step_row(
                 order, self._pool.engine.stamp("end", order.round) - origin, origin, gradient, loss,
-                stepped=result.estimate is not None, rejected=optimizer.rejected,
+                stepped=result.estimate is not None or bool(result.late_parts), rejected=optimizer.rejected,
                 decision={**optimizer.decision, **({BY_TASK: True} if order.note.get(BY_TASK, False) else {})},
                 dead=self._pool.dead, neglected=neglected, notices=self._log.take_notices(),
                 events=self._log.take_events(), old_work=self._pool.engine.late,

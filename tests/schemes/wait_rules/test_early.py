@@ -15,6 +15,7 @@ from erasurehead.decoding import make_decoder
 from erasurehead.errors import InvalidArgument
 from erasurehead.schemes import wait_rules
 from erasurehead.schemes.wait_rules import Verdict, View
+from erasurehead.schemes.wait_rules.view import LateArrival
 
 WORKERS, LOAD = 30, 3
 CODE = codes.fractional_repetition(WORKERS, LOAD)
@@ -88,6 +89,18 @@ def test_workers_that_are_gone_are_not_waited_for() -> None:
     for message in range(0, WORKERS, LOAD):
         assert rule.verdict(view) is Verdict.WAIT
         view.add(message)
+    assert rule.verdict(view) is Verdict.STOP
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_late_answers_count_where_they_are_wanted(wanted: bool) -> None:
+    rule, view = wait_rules.early(), View(make_decoder(CODE), step=5, note={"arrivals": 2, "late_parts": wanted})
+    view.late.append(LateArrival(0, 3, 3, 2))
+    assert rule.verdict(view) is Verdict.WAIT
+    view.late.append(LateArrival(LOAD, 4, 4, 1))
+    assert rule.verdict(view) is (Verdict.STOP if wanted else Verdict.WAIT)
+    view.add(0)
+    view.add(LOAD)
     assert rule.verdict(view) is Verdict.STOP
 
 

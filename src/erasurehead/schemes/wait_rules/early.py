@@ -29,7 +29,8 @@ _WHOLE = Decodable()
 class Early(WaitRule):
     """Stop after as many arrivals as the order asks for, or once they give the full gradient.
 
-    The order's note has `arrivals`, the number to wait for, `probing`, and `while_it_pays`. A probing order finds out
+    The order's note has `arrivals`, the number to wait for, `probing`, `while_it_pays`, and `late_parts`: whether late
+    answers to earlier orders count, too, that are the newest of their tasks. A probing order finds out
     whether few arrivals come much sooner than a whole gradient. It waits four times as long as the first arrival took,
     at least 0.03 s, and then estimates from the arrivals so far when the rest are to be expected, as if a worker that
     is still out were as likely to answer in one moment as in the next (which holds for exponential delays, beyond what
@@ -52,13 +53,16 @@ class Early(WaitRule):
         whole = _WHOLE.verdict(view)
         if whole is not Verdict.WAIT:
             return whole
-        wanted = int(view.note.get("arrivals", 1))
-        if len(view.arrived) < (wanted if view.whole else max(1, min(wanted, len(view.arrived) + len(view.pending)))):
+        came, wanted = len(view.arrived), int(view.note.get("arrivals", 1))
+        probing = view.note.get("probing", False)
+        if view.note.get("late_parts", False) and not probing:
+            came += len(view.late)
+        if came < (wanted if view.whole else max(1, min(wanted, came + len(view.pending)))):
             return Verdict.WAIT
-        if not view.note.get("probing", False):
+        if not probing:
             if view.note.get("while_it_pays", True) and not self._still_pays(view.step):
                 return Verdict.WAIT
-            self._took[view.step] = view.elapsed / len(view.arrived)
+            self._took[view.step] = view.elapsed / came
             return Verdict.STOP
         first = min(view.came.values())
         if view.elapsed < _looks(first):
