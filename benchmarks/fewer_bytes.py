@@ -19,7 +19,7 @@ from target_cells import LEVELS, WORKERS, law, optimum, problem_of, task_seconds
 
 WIRES = ("cast('float32')", "cast('bfloat16')", "cast('float16')", "dithered(32767)", "dithered(127)")
 GAPS = {**LEVELS, "1e-8": 1e-8}
-STEPS = 150
+STEPS = 600
 
 
 class _Received(training.Callback):
