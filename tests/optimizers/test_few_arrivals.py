@@ -297,7 +297,7 @@ def test_what_is_moved_by_is_a_gradient_of_all_data_where_parts_are_alike() -> N
 @pytest.mark.parametrize("after", [1, 2, 3])
 def test_the_code_may_be_resized_in_the_middle_of_early_steps(late: str, after: int) -> None:
     one = problem()
-    run = fit(one, Exponential(0.5, seed=1), late, steps=600, wanted=lambda step: 24 if step >= after else None,
+    run = fit(one, Exponential(0.5, seed=1), late, steps=300, wanted=lambda step: 24 if step >= after else None,
               fault_policy=FaultPolicy())  # fmt: skip
     assert run.ended == "converged"
     assert {row.workers for row in run.steps} == {24, 30}

@@ -32,7 +32,8 @@ def test_a_message_per_task_is_sooner_where_delays_grow_with_the_load_and_later_
             grows: np.mean([seconds(False, grows, seed, late) / seconds(True, grows, seed, late) for seed in range(6)])
             for grows in (True, False)
         }
-        assert ratio[True] > 1.04
+        # With late work dropped, steps from few arrivals lose little of it: there are only the whole gradients to gain.
+        assert ratio[True] > (1.08 if late == "carry" else 1.0)
         assert ratio[False] < 0.6
 
 

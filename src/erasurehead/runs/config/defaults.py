@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 _CLUSTERS = ("mpi", "ray")  # engines whose workers may be on machines that are slow at different times
 
-MOST_STEPS = 1000
-"""Default number of steps for an optimizer that ends by itself."""
+MOST_STEPS = 5000
+"""Default number of steps for an optimizer that ends by itself: those from few arrivals are short, and many."""
 
 
 def chosen_scheme(config: Config) -> str:

@@ -223,7 +223,7 @@ class RunSection(_Section):
     )
     steps: int = _key(
         100,
-        "Most steps of the optimizer; 1000 for quasi_newton, which ends when it has converged.",
+        "Most steps of the optimizer; 5000 for quasi_newton, which ends when it has converged.",
         option="--steps, -n",
         metavar="N",
         ge=1,

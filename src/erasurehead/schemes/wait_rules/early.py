@@ -30,16 +30,17 @@ class Early(WaitRule):
     """Stop after as many arrivals as the order asks for, or once they give the full gradient.
 
     The order's note has `arrivals`, the number to wait for, `probing`, `while_it_pays`, and `late_parts`: whether late
-    answers to earlier orders count, too, that are the newest of their tasks. A probing order finds out
-    whether few arrivals come much sooner than a whole gradient. It waits four times as long as the first arrival took,
-    at least 0.03 s, and then estimates from the arrivals so far when the rest are to be expected, as if a worker that
-    is still out were as likely to answer in one moment as in the next (which holds for exponential delays, beyond what
-    the first arrival took). It stops if a whole gradient takes more than 16 times as long as the first arrival, and
-    more than 0.1 s, below which the cost of a step itself outweighs what is saved; otherwise it goes on to the full
-    gradient, so that nothing is lost where nobody is slow, but no longer than that. If the arrivals of later orders
-    then turn out to take more than an eighth of that time each, the next order waits for the full gradient, too, unless
-    `while_it_pays` is False: where late workers finish old work, they say little about how long a full gradient takes.
-    The code's groups must be replicas.
+    answers to earlier orders count, too, that are the newest of their tasks.
+
+    A probing order finds out whether few arrivals come much sooner than a whole gradient. It waits four times as long
+    as the first arrival took, at least 0.03 s, and then estimates from the arrivals so far when the rest are to be
+    expected, as if a worker that is still out were as likely to answer in one moment as in the next (which holds for
+    exponential delays, beyond what the first arrival took). It stops if a whole gradient takes more than 16 times as
+    long as the first arrival, and more than 0.1 s, below which the cost of a step itself outweighs what is saved;
+    otherwise it goes on to the full gradient, so that nothing is lost where nobody is slow, but no longer than that. If
+    the arrivals of later orders then turn out to take more than an eighth of that time each, the next order waits for
+    the full gradient, too, unless `while_it_pays` is False: where late workers finish old work, they say little about
+    how long a full gradient takes. The code's groups must be replicas.
     """
 
     def __init__(self) -> None:
