@@ -177,7 +177,7 @@ class Clocked(optimizers.Optimizer):
         return order
 
     def tell(self, estimate: Array | None) -> None:
-        for name in ("share", "value", "exact", "curvature", "parts", "late_parts"):
+        for name in ("share", "value", "exact", "curvature", "parts", "late_parts", "waited", "work_odds"):
             setattr(self.timed, name, getattr(self, name))
         begin = time.thread_time()
         self.timed.tell(estimate)

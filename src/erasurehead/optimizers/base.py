@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.engines.base import Order
 from erasurehead.errors import InvalidArgument, check_count, invalid
-from erasurehead.problems.base import CURVATURE, Problem
+from erasurehead.problems.base import CURVATURE, NEWTON, Problem
 from erasurehead.problems.penalties import Penalty
 
 Early: TypeAlias = Literal["", "preempt", "carry"]
@@ -27,15 +28,23 @@ def asks_curvature(order: Order) -> bool:
     return order.kind == CURVATURE or bool(order.note.get(CURVATURE, False))
 
 
+def work_of(order: Order) -> float:
+    """Return how many times as much work a message is that answers an order as one with a gradient alone."""
+    if order.kind == NEWTON:  # curvatures, margins, and products with second derivatives; each is as much as a gradient
+        return 2.0 + float(order.note["iterations"])
+    return 2.0 if asks_curvature(order) else 1.0
+
+
 @dataclass(frozen=True, eq=False)
 class PartialGradient:
-    """What one message that answers an order of kind `"early"` says of its tasks, without the penalty.
+    """What one message says of its tasks, without the penalty, that answers an order of kind `"early"` or `"newton"`.
 
     Attributes:
         step: the step of that order.
         tasks: the message's tasks, ascending. Two parts have the same tasks, or none in common.
         share: fraction of all samples that belong to these tasks, by weight, in (0, 1].
-        gradient: these tasks' summand of the gradient of the mean loss, shape (n_parameters,).
+        gradient: these tasks' summand of the gradient of the mean loss, shape (n_parameters,). For an order of kind
+            `"newton"`, their Newton step (see `Shard.newton_step`), 0 for parameters that they do not touch.
         loss: their summand of the mean loss.
         curvature: their summand of the bound on the curvature along each parameter, shape (n_parameters,); None if the
             order did not ask for it.
@@ -84,10 +93,14 @@ class Optimizer(ABC):
             else what late workers do with their old work. With `"preempt"` they drop it, and few arrivals come soon;
             with `"carry"` they finish it, and late answers to an order can be had whose note asks for them
             (`LATE_PARTS`). Set by the training loop before `begin`.
+        waited: for how many seconds the workers were waited for that answered the last order. Set by the training loop.
+        work_odds: how much likelier it seems that messages take the longer the more work is in them than that they
+            have a time of their own, as on a slow network: the log of the odds; inf while too little is known. Set by
+            the training loop.
         lossy: whether messages lose digits on their way, unless the note of an order asks for all of them
             (`engines.PRECISE`). Set by the training loop before `begin`.
-        parts: what each message said that answered an order of kind `"early"`; empty for other orders. Set by the
-            training loop.
+        parts: what each message said that answered an order of kind `"early"` or `"newton"`; empty for other orders.
+            Set by the training loop.
         late_parts: what each message said that answered, late, an earlier order of this kind whose note asks for such
             answers, if nothing newer had come of its tasks. Set by the training loop.
         rejected: whether the point of the last estimate was only tried, and the model stays what it was before.
@@ -108,6 +121,8 @@ class Optimizer(ABC):
         self.exact = False
         self.curvature: tuple[Array, float] | None = None
         self.early: Early = ""
+        self.waited = 0.0
+        self.work_odds = math.inf
         self.lossy = False
         self.parts: Sequence[PartialGradient] = ()
         self.late_parts: Sequence[PartialGradient] = ()

@@ -19,6 +19,8 @@ from erasurehead.problems.penalties import Penalty
 _MOST_NUMBERS = 2**24  # of all gradients that are kept, and of all models that may still be answered: 128 MiB each
 _PATIENCE = 6  # times as many arrivals as there are parts, in which the level must fall
 _LEAST_FALL = 1e-6  # of what it has fallen so far
+_LITTLE_FALL = {False: 1e-3, True: 1e-2}  # likewise, where Newton steps can follow; True if late work is carried
+_FAST = 0.25  # of what the level fell in the time before: where it falls by less, it is nearly at its end
 _MOST = 15  # times as many arrivals as there are parts, after which whole gradients are asked for if some are missing
 _DROPPED, _CARRIED = 0.1, 1 / 3  # of the parts, that a step waits for, if late work is dropped or carried on
 _LONGER = 1.5  # times as long as the longest of the last steps, one for each part, that a step may be
@@ -45,7 +47,8 @@ class FewArrivals:
     which all workers answer in the end. B is a diagonal then: a power of the curvatures, times a factor, both chosen
     from the pairs that each part's two newest gradients make. Once all parts are known, B is that of L-BFGS. Its pairs
     are how far z, and how far g with the penalty, have moved since half of the parts spoke: both are means over all
-    data. A step is at most one and a half times as long as the longest of the last ones, one for each part.
+    data. A step is at most one and a half times as long as the longest of the last ones, one for each part. If a part's
+    loss then rises by more than the level (see below) has fallen so far, all pairs are dropped, and so is its answer.
 
     The level is the sum of the parts' newest losses, with the penalty. It is over when the level has not fallen by a
     millionth of what it has fallen before for six times as many arrivals as there are parts (`"level"`), or when it is
@@ -53,7 +56,10 @@ class FewArrivals:
     was least. Whole gradients also follow where some part has not been heard after fifteen times as many arrivals as
     there are parts (`"missing"`), where the gradients of all parts are too many numbers to keep (`"size"`), and where
     the rule waits for one as it comes nearly as soon. The first whole gradient and the sum of the newest ones make
-    another pair.
+    another pair. Where Newton steps of the workers' own data can follow (`LocalNewton`), whole gradients come sooner:
+    when the level has fallen in the last six times as many arrivals as there are parts by less than a thousandth (a
+    hundredth if late work is carried on) of what it has fallen in all, and not much less in their second half than in
+    their first (`"slow"`): where it has nearly come to its end, these steps are the fastest.
 
     A step waits for a tenth of the parts. Under `carried`, workers are busy and an order is answered slowly, but some
     order is answered all the time: a step waits for a third of the parts, of whichever order it is.
@@ -65,11 +71,13 @@ class FewArrivals:
         carried: whether late workers finish their old work, and late answers to all orders are wanted.
 
     Attributes:
-        why: why it is over: `"level"`, `"rise"`, `"missing"` or `"size"`; empty while it is not.
+        why: why it is over: `"level"`, `"slow"`, `"rise"`, `"missing"` or `"size"`; empty while it is not.
+        newton_follows: whether Newton steps of the workers' own data can follow; to be set before each move.
     """
 
     def __init__(self, penalty: Penalty | None, memory: LBFGSMemory, n_parameters: int, carried: bool = False) -> None:
         self.why: str = ""
+        self.newton_follows = False
         self._penalty, self._memory, self._carried = penalty, memory, carried
         self._penalty_curvature = penalty_curvature(penalty, n_parameters)
         self._known = PartMemory(n_parameters)
@@ -82,7 +90,9 @@ class FewArrivals:
         self._pairs: list[tuple[float, list[float], list[float]]] = []  # of single parts
         self._last: tuple[int, Array, Array] | None = None  # `_heard`, the mean and the gradient at the last pair
         self._first_level: float | None = None
+        self._level = math.inf  # when the model was last moved
         self._least_level = math.inf
+        self._levels: list[tuple[int, float]] = []  # `_heard` and the least level, once for as many arrivals as parts
         self._least: tuple[int, Array] | None = None  # `_heard` when the level last fell, and the mean then
 
     @property
@@ -135,11 +145,25 @@ class FewArrivals:
             if point is None:
                 continue
             before = self._known.parts.get(part.tasks)
+            if before is not None and self._misled(part, before):
+                self._forget_pairs()
+                continue
             if self._known.take(part, point):
                 self._heard += 1
                 if before is not None and not len(self._memory):
                     self._learn(before, part, point)
         return True
+
+    def _misled(self, part: PartialGradient, before: KnownPart) -> bool:
+        """Return whether L-BFGS has led to a model that, as this part tells it, is worse than the first one."""
+        if not len(self._memory) or self._first_level is None or part.step <= before.step:
+            return False
+        return (part.loss - before.loss) / part.share > self._first_level - self._level
+
+    def _forget_pairs(self) -> None:
+        self._memory.forget()
+        self._last = None
+        self._lengths.clear()
 
     def end(self, x: Array, gradient: Array) -> None:
         """Remember the pair that the first whole gradient makes with the newest sum.
@@ -179,6 +203,7 @@ class FewArrivals:
             self._scaled = len(known.parts)
             memory.scale((known.curvature / known.share, known.entries / known.share), self._penalty_curvature)
         level = known.loss / known.share + (0.0 if self._penalty is None else self._penalty.value(centre))
+        self._level = level
         if self._first_level is None:
             self._first_level = level
         if known.whole:
@@ -249,11 +274,25 @@ class FewArrivals:
         n_parts = len(self._known.parts)
         if self._least is None or level < self._least_level - _LEAST_FALL * (self._first_level - self._least_level):
             self._least_level, self._least = level, (self._heard, centre)
+        if not self._levels or self._heard - self._levels[-1][0] >= n_parts:
+            self._levels.append((self._heard, self._least_level))
+            del self._levels[: -_PATIENCE - 1]
         if not level <= self._first_level:
             self.why = "rise"
         elif self._heard - self._least[0] >= _PATIENCE * n_parts:
             self.why = "level"
+        elif self.newton_follows and self._slow():
+            self.why = "slow"
         return self._least[1]
+
+    def _slow(self) -> bool:
+        """Return whether the level falls, but by so little that other steps would be faster."""
+        assert self._first_level is not None
+        if len(self._levels) <= _PATIENCE:
+            return False
+        before, between, now = (self._levels[place][1] for place in (0, _PATIENCE // 2, -1))
+        little = before - now < _LITTLE_FALL[self._carried] * (self._first_level - now)
+        return little and between - now >= _FAST * (before - between)
 
     # --- its state --------------------------------------------------------------------------------------------------
 
@@ -271,7 +310,9 @@ class FewArrivals:
             "pairs": [[bent, list(steps), list(changes)] for bent, steps, changes in self._pairs],
             "last": None if self._last is None else list(self._last),
             "first_level": self._first_level,
+            "level": self._level,
             "least_level": self._least_level,
+            "levels": [list(one) for one in self._levels],
             "least": None if self._least is None else list(self._least),
         }
 
@@ -289,5 +330,6 @@ class FewArrivals:
         last, least = state["last"], state["least"]
         self._last = None if last is None else (int(last[0]), np.asarray(last[1]), np.asarray(last[2]))
         self._first_level = None if state["first_level"] is None else float(state["first_level"])
-        self._least_level = float(state["least_level"])
+        self._levels = [(int(heard), float(level)) for heard, level in state["levels"]]
+        self._level, self._least_level = float(state["level"]), float(state["least_level"])
         self._least = None if least is None else (int(least[0]), np.asarray(least[1]))

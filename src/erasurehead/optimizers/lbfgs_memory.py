@@ -53,6 +53,12 @@ class LBFGSMemory:
         return bool(self._steps or self.diagonals)
 
     @property
+    def curvature(self) -> Array:
+        """The bound on the curvature along each parameter, of all data; there must be one."""
+        assert self._bound is not None
+        return self._bound[0]
+
+    @property
     def power(self) -> float | None:
         """The power of the curvatures that the diagonal is; None without a bound on them."""
         return POWERS[self.chosen] if self.diagonals else None
@@ -119,12 +125,7 @@ class LBFGSMemory:
         Arguments:
             gradient: shape (n_parameters,).
         """
-        found = -gradient
-        factors: list[float] = []
-        for step, change, bent in zip(*map(reversed, (self._steps, self._changes, self._bent)), strict=True):
-            factor = product(step, found) / bent
-            found -= factor * change
-            factors.append(factor)
+        found, factors = self.inner(gradient)
         diagonal = self.diagonals[self.chosen] if self.diagonals else None
         scale = 1.0 if diagonal is None else self.first_scale
         if self._steps:
@@ -134,6 +135,32 @@ class LBFGSMemory:
         found *= scale
         if diagonal is not None:
             found /= diagonal
+        return self.outer(found, factors)
+
+    def inner(self, gradient: Array) -> tuple[Array, list[float]]:
+        """Return what the inverse of the initial matrix is to be multiplied by: the first of the two loops.
+
+        Arguments:
+            gradient: shape (n_parameters,).
+
+        Returns:
+            A vector, shape (n_parameters,), and factors for `outer`.
+        """
+        found = -gradient
+        factors: list[float] = []
+        for step, change, bent in zip(*map(reversed, (self._steps, self._changes, self._bent)), strict=True):
+            factor = product(step, found) / bent
+            found -= factor * change
+            factors.append(factor)
+        return found, factors
+
+    def outer(self, found: Array, factors: Sequence[float]) -> Array:
+        """Return the direction that follows from the product with the initial matrix: the second loop.
+
+        Arguments:
+            found: that product, shape (n_parameters,); changed in place.
+            factors: from the first loop, with the same pairs.
+        """
         for step, change, bent, factor in zip(self._steps, self._changes, self._bent, reversed(factors), strict=True):
             found += step * (factor - product(change, found) / bent)
         return found

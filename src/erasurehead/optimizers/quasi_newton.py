@@ -14,10 +14,11 @@ from erasurehead.errors import invalid
 from erasurehead.optimizers.base import Optimizer, as_model
 from erasurehead.optimizers.few_arrivals import FewArrivals
 from erasurehead.optimizers.lbfgs_memory import LBFGSMemory
+from erasurehead.optimizers.local_newton import LocalNewton
 from erasurehead.optimizers.nothing_to_gain import NothingToGain
 from erasurehead.optimizers.scaling import penalty_curvature
 from erasurehead.optimizers.sharp_steps import one_thread, sharp_step, sides, within_orthant
-from erasurehead.problems.base import CURVATURE, EARLY, Problem
+from erasurehead.problems.base import CURVATURE, EARLY, NEWTON, Problem
 
 _DECREASE = 1e-4  # of what the slope promises, that a step must bring (Armijo)
 _SLOPE = 0.9  # of the slope at its beginning, up to which it may rise at the end of a step that is judged by slopes
@@ -92,6 +93,7 @@ class QuasiNewton(Optimizer):
 
     kinds = ("gradient", CURVATURE)
     proximal = True
+    max_points = 2  # a model and a vector, for Newton steps
     remedy = "; numbers in the data may be too large to compute with, or the objective has no minimum: l2 gives it one"
 
     def __init__(self, x: Array) -> None:
@@ -103,6 +105,8 @@ class QuasiNewton(Optimizer):
         self._asks_curvature = False
         self._memory = LBFGSMemory()
         self._few: FewArrivals | None = None  # the steps before the first whole gradient, as long as they are taken
+        self._newton: LocalNewton | None = None  # asks for workers' own Newton steps, where they have any
+        self._solved = False  # whether the current direction came of them
         self._base: tuple[Array, float, Array] | None = None  # model, objective and gradient at which a search begins
         self._direction: Array | None = None
         self._slope = 0.0  # of the objective along the direction, at the base
@@ -127,6 +131,7 @@ class QuasiNewton(Optimizer):
         self._asks_curvature, self._stochastic, self._convex = problem.curved, problem.stochastic, problem.convex
         if self.early and problem.curved and problem.convex and not (problem.stochastic or self._sharp):
             self._few = FewArrivals(self.penalty, self._memory, len(self.x), carried=self.early == "carry")
+            self._newton = LocalNewton() if problem.newton else None
 
     @property
     def best(self) -> Array:
@@ -136,7 +141,7 @@ class QuasiNewton(Optimizer):
         steps) and no nearer or farther point along it has been rejected; otherwise it is the last model at which a
         search began. Nearly all such points turn out to be lower, although the run has not yet been told so.
         """
-        informed = self._memory.informed and self._length == 1.0
+        informed = self._memory.informed and self._length == 1.0 and not self._waits
         return self.x if self._base is None or (informed and not self.rejected) else self._base[0]
 
     @property
@@ -162,10 +167,12 @@ class QuasiNewton(Optimizer):
 
         `few`: it came from few arrivals; so many `parts` of the data are known, with `pairs` in memory and the power
         `scaling` of the curvatures. `whole`: likewise, but the next gradients are whole, because (`why`) the sum of the
-        parts' newest losses no longer falls (`"level"`) or is above what it was at first (`"rise"`), some part has
-        never been heard (`"missing"`), or there are too many numbers to keep (`"size"`). Where the parts that came no
-        longer match the earlier ones, because the code was resized or tasks are lost, `why` is `"unknown"`, and there
-        is nothing else.
+        parts' newest losses no longer falls (`"level"`), hardly does (`"slow"`), or is above what it was at first
+        (`"rise"`), some part has never been heard (`"missing"`), or there are too many numbers to keep (`"size"`).
+        Where the parts that came no longer match the earlier ones, because the code was resized or tasks are lost,
+        `why` is `"unknown"`, and there is nothing else. `solve`: the model is the base of a new search, for which the
+        next order asks for Newton steps of a few workers' own data; what comes of them is an `accept`, too, with the
+        number of these `steps`.
         `accept`: the model is the base of a new search, whose first step promises to lower the objective by `promise`,
         with `pairs` in memory and the power `scaling` of the curvatures. `shorten`: the objective had not fallen
         enough, and the model goes back to the fraction `length` of the direction. `restart`: no fraction of it was
@@ -181,6 +188,9 @@ class QuasiNewton(Optimizer):
         if self._few is not None and not self._few.why:
             self._few.ask(self.x, self.step)
             return Order(step=self.step, points=(self.x,), kind=EARLY, note=self._few.note)
+        if self._newton is not None and self._newton.waits:
+            vector, note = self._newton.ask(float(penalty_curvature(self.penalty, len(self.x)).mean()))
+            return Order(step=self.step, points=(self.x, vector), kind=NEWTON, note=note)
         if self._asks_curvature:
             return Order(step=self.step, points=(self.x,), kind=CURVATURE)
         return Order(step=self.step, points=(self.x,), note={PRECISE: self._precise} if self.lossy else {})
@@ -190,6 +200,9 @@ class QuasiNewton(Optimizer):
         self._decision, self.rejected = {"act": "wait"}, False
         few = self._few
         if few is not None and not few.why and self._early_step(few, estimate):
+            return
+        if self._newton is not None and self._newton.waits:
+            self._set_out(self._newton)
             return
         if estimate is None or self.value == math.inf:  # where gradients are finite, their penalty need not be
             if self.value == math.inf and self._asks_curvature:
@@ -204,6 +217,10 @@ class QuasiNewton(Optimizer):
             self._memory.scale(bound, penalty_curvature(self.penalty, len(self.x)))
         if few is not None:
             self._few = None
+            if not few.why:
+                self._newton = None  # nobody is slow
+            elif few.why == "slow" and self._newton is not None:
+                self._newton.call()
             if not asked or self.curvature is None:
                 if few.bound is None:
                     self._asks_curvature, self._decision = True, {"act": "whole", "why": "unknown"}
@@ -213,10 +230,13 @@ class QuasiNewton(Optimizer):
                 few.end(self.x.astype(np.float64), estimate)
         if not self.exact or self._stochastic or self.value is None:
             self._drift(estimate)
-        elif self._base is None:
-            self._accept(self.value, estimate)
         else:
-            self._judge(self.value, estimate)
+            if self._newton is not None and not asked:
+                self._newton.hear_whole(self.waited)
+            if self._base is None:
+                self._accept(self.value, estimate)
+            else:
+                self._judge(self.value, estimate)
 
     # --- one step ---------------------------------------------------------------------------------------------------
 
@@ -230,6 +250,7 @@ class QuasiNewton(Optimizer):
             self._few, self._asks_curvature = None, True
             self._decision = {"act": "whole", "why": "unknown"}  # the whole gradient is asked for at the same point
             return True
+        few.newton_follows = self._newton is not None and self._newton.pays(self.work_odds)
         self.x = few.move(self.x).astype(self.x.dtype, copy=False)
         self._decision = few.decision
         if few.why:
@@ -246,6 +267,9 @@ class QuasiNewton(Optimizer):
             fell = before - value >= -_POOR * promised
             self._poor = 0 if fell else self._poor + 1
             change = gradient - gradient_before
+            if self._solved and self._newton is not None and self._slope < 0.0:
+                bends = product(change, self._direction)
+                self._newton.learn(-self._length * self._slope / bends if bends > 0.0 else 1.0)
             straight = abs(product(change, self._direction)) <= _STRAIGHT * abs(self._slope)
             idle = not self._sharp and self._left.nothing(-promised, before)
             bent = not (straight and idle) and self._memory.remember((self.x - x).astype(np.float64), change)
@@ -299,10 +323,46 @@ class QuasiNewton(Optimizer):
 
     def _accept(self, value: float, gradient: Array) -> None:
         """Begin the next search at the current model."""
-        self._base = self.x, value, gradient
+        self._base, self._solved = (self.x, value, gradient), False
+        if self._asks_newton:
+            assert self._newton is not None
+            self._newton.want(*self._memory.inner(gradient))
+            self._decision = {"act": "solve", "pairs": len(self._memory)}
+            return
         self._aim(gradient)
+        self._go(value, gradient)
+
+    @property
+    def _waits(self) -> bool:
+        """Whether Newton steps have been asked for."""
+        return self._newton is not None and self._newton.waits
+
+    @property
+    def _asks_newton(self) -> bool:
+        """Whether to ask for Newton steps of the workers' own data before the next search."""
+        return self._newton is not None and self._newton.worth_asking(self.work_odds) and bool(self._memory.diagonals)
+
+    def _set_out(self, newton: LocalNewton) -> None:
+        """Begin the search whose direction the workers' Newton steps give, as far as some have come."""
+        assert self._base is not None
+        _, value, gradient = self._base
+        penalty = penalty_curvature(self.penalty, len(self.x))
+        found = newton.answer(self.parts, self.waited, self._memory.curvature, penalty)
+        self._solved = found is not None
+        if found is None:
+            self._aim(gradient)
+        else:
+            self._direction = self._memory.outer(*found)
+            self._slope = product(gradient, self._direction)
+        self._go(value, gradient)
+        if self._solved and self._decision["act"] == "accept":
+            self._decision["steps"] = len(self.parts)
+
+    def _go(self, value: float, gradient: Array) -> None:
+        """Take the first step along a direction."""
         if not self._slope < 0.0:  # rounding has spoilt the memory
             self._memory.forget()
+            self._solved = False
             self._aim(gradient)
         self._left.hear(-self._slope, value, bent=self._stride == 1.0)
         if self._coarse and (self._left.calm or self._poor >= _MOST_POOR):
@@ -367,7 +427,9 @@ class QuasiNewton(Optimizer):
         if self._coarse:
             self._ask_precisely()
             return
-        if not len(self._memory):
+        if self._newton is not None and self._solved:
+            self._newton.off = True  # no fraction of what it led to is any good
+        if not (len(self._memory) or self._solved):
             self._stuck, self._decision = True, {"act": "stop"}
             return
         self._left.claim(value)
@@ -437,6 +499,8 @@ class QuasiNewton(Optimizer):
             "precise": self._precise,
             "stuck": self._stuck,
             "rejected": self.rejected,
+            "newton": None if self._newton is None else self._newton.state(),
+            "solved": self._solved,
             "few": None if self._few is None else self._few.state(),
             "lengths": None if self._lengths is None else list(self._lengths),
         }
@@ -449,6 +513,11 @@ class QuasiNewton(Optimizer):
         if state["few"] is not None:
             self._few = FewArrivals(self.penalty, self._memory, len(self.x), carried=self.early == "carry")
             self._few.restore(state["few"])
+        self._solved = bool(state["solved"])
+        if state["newton"] is None:
+            self._newton = None
+        elif self._newton is not None:
+            self._newton.restore(state["newton"])
         base = state["base"]
         self._base = None if base is None else (as_model(base[0]), float(base[1]), np.asarray(base[2]))
         self._direction = None if state["direction"] is None else np.asarray(state["direction"])

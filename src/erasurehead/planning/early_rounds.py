@@ -16,7 +16,7 @@ from erasurehead.optimizers.base import LATE_PARTS, asks_curvature
 from erasurehead.planning.carry_over import simulate_with_memory
 from erasurehead.planning.idle_workers import IdleWorkers
 from erasurehead.planning.simulation import stop_times
-from erasurehead.problems.base import EARLY
+from erasurehead.problems.base import EARLY, NEWTON
 from erasurehead.schemes.named import Scheme
 
 _MOST_EARLY = 100  # times as many early rounds as whole gradients, after which a run is given up
@@ -28,11 +28,15 @@ class Answer:
 
     Attributes:
         decoding: the weights of the messages that came in time.
+        waited: for how many seconds they were waited for.
+        work_odds: as for `Optimizer`.
         late: messages that came meanwhile, and answer an earlier order whose note asks for late answers: the step of
             that order, and the message's row of the scheme's code.
     """
 
     decoding: Decoding
+    waited: float
+    work_odds: float
     late: Sequence[tuple[int, int]] = ()
 
 
@@ -83,10 +87,11 @@ class EarlyRounds:
         except (Unreachable, EngineError):
             return None
         self.seconds.append(found.waited)
-        self.whole.append(order.kind != EARLY and not asks_curvature(order) and not by_task)
-        self._early += order.kind == EARLY
+        few = order.kind in (EARLY, NEWTON)
+        self.whole.append(not (few or asks_curvature(order) or by_task))
+        self._early += few
         late = [(row.step - self._first, row.message) for row in found.late_rows if row.step in self._wanted]
-        return Answer(found.decoding, late)
+        return Answer(found.decoding, found.waited, self._workers.work_odds, late)
 
     def worth(self, steps: int, seconds_per_step: float) -> float:
         """Return the number of whole steps that the first rounds are equivalent to.

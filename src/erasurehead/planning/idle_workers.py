@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,12 +17,11 @@ from erasurehead.delays.base import Delays
 from erasurehead.engines.base import BY_TASK, LateWork, MessageSpec, Order, Program
 from erasurehead.engines.virtual import VirtualEngine
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.base import asks_curvature
 from erasurehead.schemes.aggregation import Aggregation
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.assignment import Assignment
 from erasurehead.training.message_choice import MessageChoice
-from erasurehead.training.programs import with_curvature
+from erasurehead.training.programs import as_asked, with_curvature
 from erasurehead.training.round import RoundRunner
 from erasurehead.training.round_result import RoundResult
 from erasurehead.training.worker_pool import WorkerPool
@@ -51,8 +51,7 @@ class _Idle(Program):
         return 1
 
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
-        left = self.sent(bool(order.note.get(BY_TASK, False)))[len(done) :]
-        return [with_curvature(one) for one in left] if asks_curvature(order) else left
+        return [as_asked(one, order) for one in self.sent(bool(order.note.get(BY_TASK, False)))[len(done) :]]
 
     def take(self, order: Order) -> Any:
         return None
@@ -97,10 +96,11 @@ class IdleWorkers:
         ]
         other = None if by_task is None else Layout(1, [None] * by_task.n_messages)
         assignment = Assignment.first(scheme, programs, Layout(1, [None] * code.n_messages), other)
-        self._choice = None if by_task is None else MessageChoice(code.load, late)
+        self._choice = MessageChoice(code.load, late, by_task is not None) if chooses else None
         self._learns = any(rule.remembers for rule in scheme.rules.values())
         self._pool = WorkerPool(self._engine, assignment, fault_policy=FaultPolicy(death="leave", suspected="ignore"))
         self._rounds = RoundRunner(self._pool, samples=[1.0] * code.n_tasks)
+        self._odds = math.inf
         self._round = 0
         self._pool.start()
 
@@ -108,6 +108,11 @@ class IdleWorkers:
     def by_task(self) -> bool:
         """Whether workers are asked for a message per task."""
         return self._pool.assignment.by_task
+
+    @property
+    def work_odds(self) -> float:
+        """Before the last order: see `Optimizer`."""
+        return self._odds
 
     def answer(self, order: Order) -> RoundResult:
         """Return the result of an order.
@@ -123,6 +128,7 @@ class IdleWorkers:
         if self._learns:
             self._rounds.learn(result.step_row(order, end=self._engine.now()), arrivals)
         if self._choice is not None:
+            self._odds = self._choice.work_odds
             self._choice.learn(order, arrivals)
             self._pool.ask_by_task(self._choice.by_task)
         return result

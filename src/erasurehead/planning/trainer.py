@@ -19,7 +19,7 @@ from erasurehead.errors import check_count, invalid
 from erasurehead.optimizers.base import LATE_PARTS, Optimizer, PartialGradient, asks_curvature
 from erasurehead.planning.constants import minimum
 from erasurehead.planning.early_rounds import EarlyRounds
-from erasurehead.problems.base import CURVATURE, EARLY, Problem, Shard, split_samples
+from erasurehead.problems.base import CURVATURE, EARLY, NEWTON, Problem, Shard, split_samples
 from erasurehead.training.result import LOWER_IS_BETTER
 
 _Said: TypeAlias = tuple[tuple[int, ...], float, Shard, Array, float]  # a message's content
@@ -169,7 +169,10 @@ class Trainer:
                 optimizer.late_parts = tuple(
                     self._part(code, row, 1.0 / code.coefficients(row)[:, 0], asked) for row, asked in late
                 )
-            if found is not None and order.kind == EARLY:
+                optimizer.waited, optimizer.work_odds = found.waited, found.work_odds
+            if found is not None and order.kind == NEWTON:
+                self._tell_newton(optimizer, order, found.decoding)
+            elif found is not None and order.kind == EARLY:
                 self._tell_early(optimizer, order, found.decoding)
             elif own.any():
                 if order.kind == CURVATURE:
@@ -202,12 +205,10 @@ class Trainer:
         problem, point = self.problem, order.points[0]
         parts: list[PartialGradient] = []
         value, sum_of_weights = 0.0, 0.0
-        for place, message in enumerate(found.messages.tolist()):
-            weights = found.weights[0, place] * found.code.coefficients(message)[:, 0]
-            if weights.any():
-                part = self._part(found.code, message, weights, order)
-                parts.append(part)
-                value, sum_of_weights = value + part.loss, sum_of_weights + float(weights.sum())
+        for message, weights in _weighted(found):
+            part = self._part(found.code, message, weights, order)
+            parts.append(part)
+            value, sum_of_weights = value + part.loss, sum_of_weights + float(weights.sum())
         optimizer.parts, optimizer.exact, optimizer.curvature = tuple(parts), found.exact, None
         if not parts:
             optimizer.value = None
@@ -222,6 +223,23 @@ class Trainer:
         optimizer.value = scale * value + problem.penalty(point)
         optimizer.tell(estimate + problem.penalty_gradient(point))
 
+    def _tell_newton(self, optimizer: Optimizer, order: Order, found: Decoding) -> None:
+        """Give an optimizer the Newton steps of those that have answered."""
+        optimizer.parts = tuple(
+            self._newton_step(found.code, message, weights, order) for message, weights in _weighted(found)
+        )
+        optimizer.value, optimizer.exact, optimizer.curvature = None, False, None
+        optimizer.tell(None)
+
+    def _newton_step(self, code: GradientCode, message: int, weights: Array, order: Order) -> PartialGradient:
+        """Return the Newton step of a message's tasks; arguments as for `_part`."""
+        tasks, share, shard, *_ = self._held(code, message, weights, order.points[0])
+        point, vector = map(shard.take, order.points)
+        damping, iterations = order.note["damping"], order.note["iterations"]
+        out = np.empty(len(point))
+        shard.newton_step(point, vector, weights, damping, iterations, out)
+        return PartialGradient(order.step, tasks, share, _spread(shard, out, self.problem.n_parameters), 0.0)
+
     def _part(self, code: GradientCode, message: int, weights: Array, order: Order) -> PartialGradient:
         """Return what a message says of its tasks.
 
@@ -231,7 +249,15 @@ class Trainer:
             weights: of its tasks, in their order.
             order: what it answers.
         """
-        problem, point = self.problem, order.points[0]
+        point = order.points[0]
+        tasks, share, shard, bound, entries = self._held(code, message, weights, point)
+        gradient, loss = _combined(shard, point, lambda local, out: shard.combine(local, weights, order.step, out))
+        found = PartialGradient(order.step, tasks, share, gradient, loss)
+        return replace(found, curvature=bound, entries=entries) if asks_curvature(order) else found
+
+    def _held(self, code: GradientCode, message: int, weights: Array, point: Array) -> _Said:
+        """Return what is always the same about a message: its tasks, their share, shard, curvature and entries."""
+        problem = self.problem
         if self._said is None or self._said[0] is not code:  # keep only one code's shards
             self._said = code, {}
         said = self._said[1]
@@ -242,10 +268,7 @@ class Trainer:
             curvature = _combined(shard, point, lambda _, out: shard.curvature(weights, out))
             share = sum(problem.weight(ranges[task]) for task in tasks) / problem.n_samples
             said[message] = tasks, share, shard, *curvature
-        tasks, share, shard, bound, entries = said[message]
-        gradient, loss = _combined(shard, point, lambda local, out: shard.combine(local, weights, order.step, out))
-        found = PartialGradient(order.step, tasks, share, gradient, loss)
-        return replace(found, curvature=bound, entries=entries) if asks_curvature(order) else found
+        return said[message]
 
     @cached_property
     def exact(self) -> tuple[float, float]:
@@ -258,8 +281,21 @@ def _combined(shard: Shard, point: Array, combine: Callable[[Array, Array], floa
     local = shard.take(point)
     out = np.empty(len(local))
     value = combine(local, out)
+    return _spread(shard, out, len(point)), value
+
+
+def _spread(shard: Shard, local: Array, n_parameters: int) -> Array:
+    """Return a vector on a shard's support as one of all parameters."""
     if shard.support is None:
-        return out, value
-    whole = np.zeros(len(point))
-    whole[shard.support] = out
-    return whole, value
+        return local
+    whole = np.zeros(n_parameters)
+    whole[shard.support] = local
+    return whole
+
+
+def _weighted(found: Decoding) -> Iterator[tuple[int, Array]]:
+    """Yield the messages that count, each with the weights of its tasks."""
+    for place, message in enumerate(found.messages.tolist()):
+        weights = found.weights[0, place] * found.code.coefficients(message)[:, 0]
+        if weights.any():
+            yield message, weights

@@ -21,6 +21,12 @@ EARLY = "early"
 `wait_rules.early`), and whether curvatures are asked for, too."""
 
 
+NEWTON = "newton"
+"""The kind of order that asks each worker for a Newton step of its own tasks, of which a few are enough: its points are
+the model and a vector. Its note says for how many arrivals to wait and how long at most (see `wait_rules.early`), and
+what `Shard.newton_step` is to be told."""
+
+
 class Shard(ABC):
     """The part of a problem that one worker (or a group of equal ones) holds: the data of its tasks.
 
@@ -71,6 +77,25 @@ class Shard(ABC):
         out[:] = 0.0
         return 0.0
 
+    def newton_step(
+        self, local: Array, vector: Array, coefficients: Array, damping: float, iterations: int, out: Array
+    ) -> None:
+        """Solve, roughly, a Newton system of the shard's tasks alone, as if all samples were like theirs.
+
+        The system is (H / share + damping I) z = vector, with H the sum of the tasks' second derivatives, and share
+        the fraction of all samples that they have. Shards of problems without second derivatives leave z at zero, and
+        `Problem.newton` is False.
+
+        Arguments:
+            local: the model restricted to the support, shape (m,).
+            vector: likewise.
+            coefficients: one number per task of the shard, at least 0, shape (n_tasks,).
+            damping: what the penalty adds to the curvature along each parameter, at least 0.
+            iterations: products with H that may be computed; each takes as long as a gradient.
+            out: output, z on the support, shape (m,). Every element is written: zeros, if no finite z is found.
+        """
+        out[:] = 0.0
+
 
 @dataclass(frozen=True)
 class Exact:
@@ -109,6 +134,9 @@ class Problem(ABC):
 
     curved: bool = False
     """Whether shards compute a bound on the curvature along each parameter: see `Shard.curvature`."""
+
+    newton: bool = False
+    """Whether shards solve Newton systems of their own tasks: see `Shard.newton_step`."""
 
     convex: bool = True
     """Whether every point where the gradient vanishes is a global minimum; only then can gaps be measured."""

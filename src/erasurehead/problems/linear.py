@@ -63,6 +63,7 @@ class LinearProblem(Problem):
     """
 
     curved = True
+    newton = True
 
     def __init__(
         self,

@@ -58,6 +58,18 @@ class SampleLoss(ABC):
         """
 
     @abstractmethod
+    def bend(self, margins: Array, change: Array) -> Array:
+        """Return how the derivatives change as the margins do: the second derivatives, times a change of the margins.
+
+        Arguments:
+            margins: where, shape (n_outputs, n_samples).
+            change: shape (n_outputs, n_samples).
+
+        Returns:
+            Shape (n_outputs, n_samples), before any scale.
+        """
+
+    @abstractmethod
     def predict(self, margins: Array) -> Labels:
         """Return the predicted class or number of each sample, shape (n_samples,)."""
 
@@ -99,6 +111,10 @@ class LogisticLoss(SampleLoss):
         np.exp(np.negative(decays, out=decays), out=decays)
         return kernels.logistic_residuals(margins[0], decays, labels, scale)
 
+    def bend(self, margins: Array, change: Array) -> Array:
+        decays = np.exp(-np.abs(margins))
+        return change * decays / (1.0 + decays) ** 2
+
     def predict(self, margins: Array) -> Labels:
         return np.where(margins[0] > 0, 1.0, -1.0)
 
@@ -131,6 +147,9 @@ class SquaredLoss(SampleLoss):
         )
         margins *= 2.0 * scale
         return loss
+
+    def bend(self, margins: Array, change: Array) -> Array:
+        return 2.0 * change
 
     def predict(self, margins: Array) -> Labels:
         return margins[0]
@@ -180,6 +199,11 @@ class SoftmaxLoss(SampleLoss):
         margins *= scale / total
         margins[labels, samples] -= scale
         return loss
+
+    def bend(self, margins: Array, change: Array) -> Array:
+        powers = np.exp(margins - margins.max(axis=0))
+        powers /= powers.sum(axis=0)
+        return powers * (change - (powers * change).sum(axis=0))
 
     def predict(self, margins: Array) -> Labels:
         return margins.argmax(axis=0)

@@ -48,6 +48,7 @@ class ShardedProblem(Problem):
 
     preload = ("erasurehead.problems.machine_code", "erasurehead.problems.sharded")
     curved = True
+    newton = True
 
     def __init__(
         self,

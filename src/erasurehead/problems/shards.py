@@ -17,6 +17,7 @@ from erasurehead.problems.base import Shard
 from erasurehead.problems.blocks import MOST_ROWS, Block
 from erasurehead.problems.design_matrices import Design
 from erasurehead.problems.losses import Labels, SampleLoss
+from erasurehead.problems.newton_systems import solve
 
 
 @final
@@ -98,13 +99,51 @@ class LinearShard(Shard):
         total = np.zeros(self.n_columns)
         scales, entries = self._scales(coefficients), 0.0
         for piece in self._needed(scales):
-            shares = np.zeros(len(piece.labels))
-            for task, rows in piece.parts:
-                shares[rows] = scales[task] if piece.weights is None else scales[task] * piece.weights[rows]
+            shares = self._of_rows(piece, scales)
             piece.block.add_squares(self.sample_loss.curvature * shares, total)
             entries += float(shares @ piece.block.entries())
         out.reshape(self.sample_loss.n_outputs, self.n_columns)[:] = total
         return entries
+
+    def newton_step(
+        self, local: Array, vector: Array, coefficients: Array, damping: float, iterations: int, out: Array
+    ) -> None:
+        scales = self._scales(coefficients)
+        rows = [(piece, self._of_rows(piece, scales)) for piece in self._needed(scales)]
+        share = sum(float(own.sum()) for _, own in rows)
+        out[:] = 0.0
+        if not share > 0.0:
+            return
+        bound = np.empty(len(out))
+        self.curvature(coefficients, bound)
+        weights = self._weights(local)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            held = [(piece, own / share, self._margins(piece, weights)) for piece, own in rows]
+
+            def bend(direction: Array) -> Array:
+                turned = np.zeros_like(weights)
+                for piece, own, margins in held:
+                    change = self._margins(piece, direction.reshape(weights.shape))
+                    room = np.empty_like(turned)
+                    piece.block.multiply_transposed(own * self.sample_loss.bend(margins, change), room)
+                    turned += room
+                return turned.ravel()
+
+            found = solve(bend, bound / share, damping, vector, iterations)
+            if np.isfinite(found).all():
+                out[:] = found
+
+    def _margins(self, piece: Piece, weights: Array) -> Array:
+        margins = np.empty((len(weights), len(piece.labels)))
+        piece.block.multiply(weights, margins)
+        return margins
+
+    def _of_rows(self, piece: Piece, scales: list[float]) -> Array:
+        """Return what each of a piece's rows counts for, as a fraction of all samples."""
+        found = np.zeros(len(piece.labels))
+        for task, rows in piece.parts:
+            found[rows] = scales[task] if piece.weights is None else scales[task] * piece.weights[rows]
+        return found
 
     def _weights(self, local: Array) -> Array:
         return np.ascontiguousarray(local, dtype=np.float64).reshape(self.sample_loss.n_outputs, self.n_columns)
@@ -116,8 +155,7 @@ class LinearShard(Shard):
         return [piece for piece in self.pieces if any(scales[task] != 0.0 for task, _ in piece.parts)]
 
     def _differentiate(self, piece: Piece, weights: Array, scales: list[float]) -> tuple[Array, float]:
-        margins = np.empty((len(weights), len(piece.labels)))
-        piece.block.multiply(weights, margins)
+        margins = self._margins(piece, weights)
         loss = 0.0
         for task, rows in piece.parts:
             if scales[task] == 0.0:

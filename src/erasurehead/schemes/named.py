@@ -14,7 +14,7 @@ from erasurehead.decoding.base import Decoder
 from erasurehead.engines.base import LateWork, rounds_kept
 from erasurehead.errors import InvalidArgument, check_count, counted, invalid
 from erasurehead.optimizers.base import Early
-from erasurehead.problems.base import CURVATURE, EARLY
+from erasurehead.problems.base import CURVATURE, EARLY, NEWTON
 from erasurehead.schemes import wait_rules
 from erasurehead.schemes.aggregation import Aggregation, ByExpectation, Plain, rescaling
 from erasurehead.schemes.asynchronous import GREATEST_AGE, Asynchronous
@@ -291,7 +291,7 @@ def _self_setting(scheme: Scheme) -> Scheme:
         return scheme
     sums = code.one_message_each and 1 < code.load <= _MOST_MESSAGES
     by_task = decoding.make_decoder(transforms.by_task(code)) if sums else None
-    rules = {**scheme.rules, EARLY: wait_rules.early()}
+    rules = {**scheme.rules, EARLY: wait_rules.early(), NEWTON: wait_rules.few()}
     return replace(scheme, rules=rules, reform=_SelfSettingAgain(again), by_task=by_task)
 
 

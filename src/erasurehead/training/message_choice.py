@@ -8,9 +8,10 @@ from typing import Any, final
 
 from erasurehead._internal.arrays import Tree
 from erasurehead.engines.base import BY_TASK, LateWork, Order
-from erasurehead.optimizers.base import asks_curvature
+from erasurehead.optimizers.base import work_of
 from erasurehead.training.rows import ArrivalRow
 
+_SUM, _TASK = 1.0, 0.0
 _FEWEST = 8  # messages of a kind, from which on they count as evidence
 _SURE = 3.0  # log of the odds at which a message per task is tried, or is not considered any more: 20 to 1
 _PATIENCE = 30  # orders without such odds, after which nothing is changed any more
@@ -27,30 +28,34 @@ class MessageChoice:
     second, as with slow machines, it should send the gradient of each task as soon as it is finished: partial work of
     stragglers counts then, and steps are shorter (`benchmarks/loads.py`).
 
-    The evidence costs nothing at first: orders that ask for curvatures beside gradients are twice the work. How much
-    more likely their messages' times are if the mean is twice as long as without, than if it is the same, is the
-    ratio of two likelihoods of exponential times; messages that were not waited for count with the time that they
-    had. At odds of 20 to 1, if sums take 0.1 s or more, workers are asked for a message per task. What these take
-    is judged in the same way: if the time of a sum is likelier than its share of it, or half as much again as this
-    share at odds of 20 to 1, sums are asked for again, for good. (Uncoded work, message by message: Amiri and
-    Gunduz, arXiv:1810.09992; Ozfatura, Ulukus and Gunduz, arXiv:2004.04948. To learn from the run whether it pays
-    is ours.)
+    The evidence costs nothing at first: orders that ask for curvatures beside gradients are twice the work, and those
+    that ask for Newton steps a known multiple. How much more likely their messages' times are if they grow with the
+    work than if they do not, is the ratio of two likelihoods of exponential times; messages that were not waited for
+    count with the time that they had. At odds of 20 to 1, if sums take 0.1 s or more, workers are asked for a message
+    per task. What these take is judged in the same way: if the time of a sum is likelier than its share of it, or half
+    as much again as this share at odds of 20 to 1, sums are asked for again, for good. (Uncoded work, message by
+    message: Amiri and Gunduz, arXiv:1810.09992; Ozfatura, Ulukus and Gunduz, arXiv:2004.04948. To learn from the run
+    whether it pays is ours.)
 
     Arguments:
-        load: tasks per worker, at least 2.
+        load: tasks per worker, at least 1.
         late: what late workers do with old work.
+        splits: whether workers can send a message per task.
 
     Attributes:
         by_task: whether workers should be asked for a message per task.
+        work_odds: how much likelier it is that times grow with the work than that they do not, as the log of the ratio;
+            inf while too little is known.
     """
 
-    def __init__(self, load: int, late: LateWork) -> None:
-        self.by_task = False
+    def __init__(self, load: int, late: LateWork, splits: bool = True) -> None:
+        self.by_task, self.work_odds = False, math.inf
         self._load, self._dropped = load, late == "preempt"
-        self._settled = False
+        self._settled = not splits
         self._orders = 0  # for whole gradients, with sums
-        self._tally = {kind: [0.0, 0.0] for kind in ("curved", "sum", "task")}  # messages, and seconds at risk
-        self._kinds: dict[int, str] = {}  # of rounds that may still be answered
+        # Messages, and seconds at risk: of sums (1.0), of multiples of their work (2.0 and more), and of single tasks.
+        self._tally: dict[float, list[float]] = {_SUM: [0.0, 0.0], _TASK: [0.0, 0.0]}
+        self._kinds: dict[int, float] = {}  # of rounds that may still be answered
         self._since: dict[int, tuple[int, float]] = {}  # by worker: its newest round, and when its last message came
 
     def learn(self, order: Order, rows: Sequence[ArrivalRow]) -> None:
@@ -60,13 +65,15 @@ class MessageChoice:
             order: the order of that round.
             rows: late ones first.
         """
-        if self._settled:
-            return
-        curved = asks_curvature(order)
-        asked = "task" if order.note.get(BY_TASK, False) else "sum"
-        self._kinds[order.round] = "curved" if curved and asked == "sum" else asked if not curved else ""
+        heavier = work_of(order)
+        by_task = bool(order.note.get(BY_TASK, False))
+        self._kinds[order.round] = (_TASK if heavier == 1.0 else math.nan) if by_task else heavier
         for row in rows:
             self._count(row)
+        if not by_task:
+            self.work_odds = self._odds_of_work()
+        if self._settled:
+            return
         if self.by_task:
             self._judge()
         elif order.kind == "gradient":
@@ -80,37 +87,52 @@ class MessageChoice:
         begin = since if number == row.round else row.started or 0.0
         # Of the messages that were not waited for, the worker was at the first one; it had not begun the others.
         self._since[row.worker] = row.round, math.inf if row.censored else row.seconds
-        kind = self._kinds.get(row.round, "")
-        if kind and begin < math.inf:
-            self._tally[kind][0] += not row.censored
-            self._tally[kind][1] += max(0.0, row.seconds - begin)
+        kind = self._kinds.get(row.round, math.nan)
+        if kind == kind and begin < math.inf:
+            tally = self._tally.setdefault(kind, [0.0, 0.0])
+            tally[0] += not row.censored
+            tally[1] += max(0.0, row.seconds - begin)
 
     def _consider(self) -> None:
         """Try a message per task if time grows with work; settle for sums if it does not."""
-        (curved, _), (sums, seconds) = self._tally["curved"], self._tally["sum"]
-        odds = self._odds("curved", 2.0, 1.0) if min(curved, sums) >= _FEWEST else 0.0
+        sums, seconds = self._tally[_SUM]
+        odds = self.work_odds if self.work_odds < math.inf else 0.0
         self._orders += 1
         self.by_task = odds > _SURE and seconds >= _LEAST * sums
         self._settled = not self.by_task and (odds < -_SURE or self._orders >= _PATIENCE)
 
+    def _odds_of_work(self) -> float:
+        """Return how much likelier it is that times grow with the work than that they do not, as a log."""
+        heavier = {kind: both for kind, both in self._tally.items() if kind > _SUM}
+        sums, seconds = self._tally[_SUM]
+        count = sum(both[0] for both in heavier.values())
+        if min(count, sums) < _FEWEST:
+            return math.inf
+        same = seconds + sum(both[1] for both in heavier.values())
+        growing = seconds + sum(both[1] / kind for kind, both in heavier.items())
+        if not growing > 0.0:
+            return math.inf
+        return (count + sums) * math.log(same / growing) - sum(
+            both[0] * math.log(kind) for kind, both in heavier.items()
+        )
+
     def _judge(self) -> None:
         """Return to sums if messages per task take longer than they should."""
-        tasks = self._tally["task"][0]
+        tasks = self._tally[_TASK][0]
         if tasks < _FEWEST:
             return
         share = 1.0 / self._load
-        if self._odds("task", share, 1.0) < 0.0 or self._odds("task", share, _WORSE * share) < -_SURE:
+        if self._odds_of_tasks(share, 1.0) < 0.0 or self._odds_of_tasks(share, _WORSE * share) < -_SURE:
             self.by_task = False
         self._settled = not self.by_task or tasks >= _MANY
 
-    def _odds(self, kind: str, factor: float, other: float) -> float:
-        """Return how much likelier one factor between mean times is than another, as the log of the ratio.
+    def _odds_of_tasks(self, factor: float, other: float) -> float:
+        """Return how much likelier one ratio of a task's mean time to a sum's is than another, as the log of the odds.
 
         Arguments:
-            kind: of the messages that take longer, or shorter, than sums by the factor.
-            factor, other: of the mean times.
+            factor, other: the ratios.
         """
-        (count, seconds), (sums, sum_seconds) = self._tally[kind], self._tally["sum"]
+        (count, seconds), (sums, sum_seconds) = self._tally[_TASK], self._tally[_SUM]
         if not seconds + sum_seconds > 0.0:
             return 0.0
         less = math.log(sum_seconds + seconds / other) - math.log(sum_seconds + seconds / factor)
@@ -120,17 +142,19 @@ class MessageChoice:
         """Return everything that `restore` needs."""
         return {
             "by_task": self.by_task,
+            "work_odds": self.work_odds,
             "settled": self._settled,
             "orders": self._orders,
-            "tally": {kind: list(both) for kind, both in self._tally.items()},
+            "tally": [[kind, *both] for kind, both in self._tally.items()],
             "kinds": [[number, kind] for number, kind in self._kinds.items()],
             "since": [[worker, number, seconds] for worker, (number, seconds) in self._since.items()],
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned."""
-        self.by_task, self._settled = bool(state["by_task"]), bool(state["settled"])
+        self.by_task, self.work_odds = bool(state["by_task"]), float(state["work_odds"])
+        self._settled = bool(state["settled"])
         self._orders = int(state["orders"])
-        self._tally = {str(kind): [float(one) for one in both] for kind, both in state["tally"].items()}
-        self._kinds = {int(number): str(kind) for number, kind in state["kinds"]}
+        self._tally = {float(kind): [float(count), float(seconds)] for kind, count, seconds in state["tally"]}
+        self._kinds = {int(number): float(kind) for number, kind in state["kinds"]}
         self._since = {int(worker): (int(number), float(seconds)) for worker, number, seconds in state["since"]}

@@ -2,7 +2,8 @@
 
 Every message carries one more coordinate than its gradient: the tasks' losses, combined as their gradients are, so
 that each step's estimate of the training loss costs nothing and has the same residual. An order may ask for curvatures:
-then a second vector of the same length is appended, the tasks' curvatures, combined likewise.
+then a second vector of the same length is appended, the tasks' curvatures, combined likewise. An order of kind
+`"newton"` is answered by Newton steps of the messages' tasks, which are no sums over tasks and are never decoded.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from numpy.typing import NDArray
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import BY_TASK, MessageSpec, Order, Program
-from erasurehead.optimizers.base import asks_curvature
-from erasurehead.problems.base import Problem, Shard, split_samples
+from erasurehead.optimizers.base import asks_curvature, work_of
+from erasurehead.problems.base import NEWTON, Problem, Shard, split_samples
 
 if TYPE_CHECKING:
     from erasurehead.codes.base import GradientCode
@@ -138,12 +139,12 @@ class CodedProgram(Program):
         return self._input_size
 
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
-        left = self.sent(bool(order.note.get(BY_TASK, False)))[len(done) :]
-        return [with_curvature(one) for one in left] if asks_curvature(order) else left
+        return [as_asked(one, order) for one in self.sent(bool(order.note.get(BY_TASK, False)))[len(done) :]]
 
     def take(self, order: Order) -> Any:
         local = [[shard.take(point) for shard in self.shards] for point in order.points]
-        return local, order.coefficients or (1.0,) * len(local), order.step
+        newton = (order.note["damping"], order.note["iterations"]) if order.kind == NEWTON else None
+        return local, order.coefficients or (1.0,) * len(local), order.step, newton
 
     def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
         recipe = self.recipes[spec.message]
@@ -151,7 +152,15 @@ class CodedProgram(Program):
         if spec.vectors == 2:
             out, curvature = np.split(out, 2)
             self._add_curvature(recipe, shard, curvature)
-        local, factors, step = taken
+        local, factors, step, newton = taken
+        if newton is not None:
+            vector = np.zeros(len(local[0][recipe.shard]) + 1)
+            damping, iterations = newton
+            point, wanted = (models[recipe.shard] for models in local)
+            shard.newton_step(point, wanted, np.abs(recipe.coefficients[0]), damping, iterations, vector[:-1])
+            out[:] = 0.0
+            _place(vector, None if recipe.places is None else recipe.places[0], out)
+            return
         target, scratch = out, np.empty(0)
         if recipe.places is not None or len(local) > 1:
             out[:] = 0.0
@@ -170,6 +179,13 @@ class CodedProgram(Program):
         for piece, coefficients in enumerate(recipe.coefficients):
             vector[-1] = shard.curvature(coefficients, vector[:-1])
             _place(vector, None if recipe.places is None else recipe.places[piece], out)
+
+
+def as_asked(spec: MessageSpec, order: Order) -> MessageSpec:
+    """Return a message as it answers an order: as long, and as much work, as what the order asks for."""
+    if order.kind == NEWTON:
+        return replace(spec, work=work_of(order) * spec.work)
+    return with_curvature(spec) if asks_curvature(order) else spec
 
 
 def with_curvature(spec: MessageSpec) -> MessageSpec:

@@ -19,7 +19,7 @@ from erasurehead.engines.base import MessageLost, Order
 from erasurehead.errors import Diverged, ErasureHeadError, NothingUnderWay, Unreachable, numbered
 from erasurehead.faults.byzantine import NOT_FINITE, unusable
 from erasurehead.optimizers.base import PartialGradient, asks_curvature
-from erasurehead.problems.base import EARLY
+from erasurehead.problems.base import EARLY, NEWTON
 from erasurehead.schemes.aggregation import Aggregation, ByCoverage, Vectors
 from erasurehead.schemes.wait_rules.alarm import Alarm
 from erasurehead.schemes.wait_rules.base import Verdict
@@ -172,8 +172,9 @@ class RoundRunner:
                 self._intake.refuse(current, unusable(current.arrivals, read))
                 continue
             if estimate is None or finite(estimate):
-                early = order.kind == EARLY and not current.lost
-                parts = tuple(parts_of(found, vectors, layout, self._samples, order)) if early else ()
+                few = order.kind in (EARLY, NEWTON) and not current.lost
+                parts = tuple(parts_of(found, vectors, layout, self._samples, order)) if few else ()
+                estimate = None if order.kind == NEWTON else estimate  # sums of Newton steps are no gradients
                 return _Estimated(estimate, found, used_late, parts=parts)
             if bad := unusable(sorted({*used, *arrived.looked_at}), read):
                 self._intake.refuse(current, bad)
@@ -327,7 +328,7 @@ def _estimated(
     aggregation: Aggregation, found: Decoding, vectors: Vectors, layout: Layout, order: Order
 ) -> Array | None:
     """Return the aggregation's estimate, followed by that of the curvatures if the order asks for them."""
-    if order.kind == EARLY:
+    if order.kind in (EARLY, NEWTON):
         aggregation = ByCoverage()  # few have arrived; the scheme's own aggregation is made for more
     if not asks_curvature(order):
         return aggregation.estimate(found, vectors, layout, order)

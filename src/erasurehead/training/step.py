@@ -11,7 +11,7 @@ from erasurehead._internal.arrays import Array, Tree, finite
 from erasurehead.engines.base import BY_TASK, PRECISE, Order
 from erasurehead.errors import Diverged
 from erasurehead.optimizers.base import Optimizer
-from erasurehead.problems.base import EARLY, Problem, split_samples
+from erasurehead.problems.base import EARLY, NEWTON, Problem, split_samples
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.message_choice import MessageChoice
 from erasurehead.training.notices import Notice
@@ -50,8 +50,8 @@ class StepRunner:
         callbacks: Sequence[Callback] = (),
     ) -> None:
         scheme = pool.assignment.scheme
-        can_choose = pool.assignment.other is not None
-        self._choice = MessageChoice(scheme.code.load, pool.engine.late) if can_choose else None
+        splits = pool.assignment.other is not None
+        self._choice = MessageChoice(scheme.code.load, pool.engine.late, splits) if optimizer.early else None
         n_tasks = pool.assignment.code.n_tasks
         self.samples = split_samples(problem.n_samples, n_tasks)
         self.round = 0
@@ -89,13 +89,16 @@ class StepRunner:
             optimizer.value = math.inf if result.overflowed else loss
             optimizer.curvature = self._curvature(result)
             optimizer.parts, optimizer.late_parts = result.parts, result.late_parts
+            optimizer.waited = result.waited
+            optimizer.work_odds = math.inf if self._choice is None else self._choice.work_odds
             optimizer.tell(gradient)
             if not finite(optimizer.x):
                 raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
             origin = self._log.origin or 0.0
             row = result.step_row(
                 order, self._pool.engine.stamp("end", order.round) - origin, origin, gradient, loss,
-                stepped=result.estimate is not None or bool(result.late_parts), rejected=optimizer.rejected,
+                stepped=result.estimate is not None or bool(result.parts or result.late_parts),
+                rejected=optimizer.rejected,
                 decision={**optimizer.decision, **({BY_TASK: True} if order.note.get(BY_TASK, False) else {})},
                 dead=self._pool.dead, neglected=neglected, notices=self._log.take_notices(),
                 events=self._log.take_events(), old_work=self._pool.engine.late,
@@ -181,7 +184,7 @@ class StepRunner:
 
     def _count(self, order: Order, result: RoundResult) -> list[int]:
         """Count a step's tasks; return those that are newly found to be neglected."""
-        if order.kind == EARLY:
+        if order.kind in (EARLY, NEWTON):
             return []  # few are meant to be counted
         self._counting.add(result.decoding, result.lost, result.used_late, result.counted)
         if neglected := self._counting.found():

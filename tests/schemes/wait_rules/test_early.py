@@ -77,7 +77,7 @@ def test_a_group_that_does_not_answer_is_given_up_where_all_others_did_at_once()
     times = np.full(WORKERS, 0.1) + 1e-3 * np.arange(WORKERS)
     times[:LOAD] = 100.0
     stop, came = waited(times, arrivals=1, probing=True)
-    assert stop == pytest.approx(16.0 * times.min())
+    assert stop == pytest.approx(8.0 * times.min())
     assert came == WORKERS - LOAD
 
 

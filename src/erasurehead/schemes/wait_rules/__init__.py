@@ -15,6 +15,7 @@ from erasurehead.schemes.wait_rules.counts import First as first
 from erasurehead.schemes.wait_rules.counts import Fraction as fraction
 from erasurehead.schemes.wait_rules.deadline import Deadline as deadline
 from erasurehead.schemes.wait_rules.early import Early as early
+from erasurehead.schemes.wait_rules.few import Few as few
 from erasurehead.schemes.wait_rules.lateness import Aged as aged
 from erasurehead.schemes.wait_rules.lateness import Arrivals as arrivals
 from erasurehead.schemes.wait_rules.lateness import Heard as heard
@@ -36,6 +37,7 @@ __all__ = [
     "deadline",
     "decodable",
     "early",
+    "few",
     "first",
     "fraction",
     "heard",

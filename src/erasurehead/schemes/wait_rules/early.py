@@ -18,8 +18,8 @@ from erasurehead.schemes.wait_rules.view import View
 
 _LOOK = 4.0  # a probing order waits this many times as long as its first arrival took, and then estimates the rest
 _LEAST_LOOK = 0.03  # seconds that it waits at least: those of workers that are merely woken one after the other
-_WORTH = 16.0  # few arrivals pay where a whole gradient takes at least this many times as long as the first arrival
-_STILL_WORTH = 8.0  # and, later, this many times as long as the arrivals since then have taken on average
+_WORTH = 8.0  # few arrivals pay where a whole gradient takes at least this many times as long as the first arrival
+_STILL_WORTH = 4.0  # and, later, this many times as long as the arrivals since then have taken on average
 _LEAST = 0.1  # seconds that a whole gradient must take: each step has a cost of its own, of some 0.01 to 0.07 s
 _FEW_ROUNDS = 3  # rounds before that average is used
 _WHOLE = Decodable()
@@ -35,10 +35,10 @@ class Early(WaitRule):
     A probing order finds out whether few arrivals come much sooner than a whole gradient. It waits four times as long
     as the first arrival took, at least 0.03 s, and then estimates from the arrivals so far when the rest are to be
     expected, as if a worker that is still out were as likely to answer in one moment as in the next (which holds for
-    exponential delays, beyond what the first arrival took). It stops if a whole gradient takes more than 16 times as
+    exponential delays, beyond what the first arrival took). It stops if a whole gradient takes more than eight times as
     long as the first arrival, and more than 0.1 s, below which the cost of a step itself outweighs what is saved;
     otherwise it goes on to the full gradient, so that nothing is lost where nobody is slow, but no longer than that. If
-    the arrivals of later orders then turn out to take more than an eighth of that time each, the next order waits for
+    the arrivals of later orders then turn out to take more than a fourth of that time each, the next order waits for
     the full gradient, too, unless `while_it_pays` is False: where late workers finish old work, they say little about
     how long a full gradient takes. The code's groups must be replicas.
     """

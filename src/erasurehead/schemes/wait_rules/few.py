@@ -1,0 +1,38 @@
+"""The rule for orders that a few arrivals answer, or none, if they do not come soon: `few()`."""
+
+from __future__ import annotations
+
+from typing import final
+
+from erasurehead._internal.arrays import Array
+from erasurehead.decoding.base import Decoder
+from erasurehead.schemes.wait_rules.base import Verdict, WaitRule
+from erasurehead.schemes.wait_rules.selection import kth_smallest
+from erasurehead.schemes.wait_rules.view import View
+
+
+@final
+class Few(WaitRule):
+    """Stop after as many arrivals as the order asks for, or when its time is over, whatever has arrived.
+
+    The order's note has `arrivals`, the number to wait for, and `at_most`, the seconds after which it stops.
+    """
+
+    def verdict(self, view: View) -> Verdict:
+        most = len(view.arrived) + len(view.pending)
+        enough = len(view.arrived) >= min(int(view.note.get("arrivals", 1)), most)
+        return Verdict.STOP if enough or view.elapsed >= _at_most(view) else Verdict.WAIT
+
+    def wake(self, view: View) -> float | None:
+        return _at_most(view)
+
+    def stop_times(self, times: Array, decoder: Decoder) -> Array:
+        """Return when the first message has arrived, shape (rounds,): as for an order that asks for one arrival."""
+        return kth_smallest(times, 1)
+
+    def __str__(self) -> str:
+        return "few()"
+
+
+def _at_most(view: View) -> float:
+    return float(view.note.get("at_most", 0.0))

@@ -1,0 +1,253 @@
+"""Newton steps of a few workers' own data: when they are asked for, and what they bring."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from erasurehead import FaultPolicy, schemes
+from erasurehead._internal.arrays import Array
+from erasurehead.delays import Delays, Exponential, Fixed, Sum
+from erasurehead.engines import LateWork, ProcessEngine, VirtualEngine
+from erasurehead.optimizers import QuasiNewton
+from erasurehead.optimizers.base import PartialGradient
+from erasurehead.optimizers.local_newton import LocalNewton
+from erasurehead.problems import LeastSquares, LogisticRegression
+from erasurehead.problems.base import NEWTON, Problem
+from erasurehead.runs import Recorder, RunFolder, replay
+from erasurehead.training.callbacks import Callback
+from erasurehead.training.loop import train
+from erasurehead.training.result import Resumption, Run
+
+WORKERS = 30
+
+
+def hard(order: str = "shuffled", loss: str = "squares") -> Problem:
+    """Collinear columns of very different lengths, which gradients alone are slow on."""
+    rng = np.random.default_rng(1)
+    turn = np.linalg.qr(rng.standard_normal((60, 60)))[0]
+    X = rng.standard_normal((2400, 60)) * np.geomspace(1.0, 60.0, 60) @ turn
+    y = X @ rng.standard_normal(60) / 60.0 + rng.standard_normal(2400)
+    rows = np.argsort(y) if order == "sorted" else np.arange(2400)
+    if loss == "squares":
+        return LeastSquares(X[rows], y[rows], l2=1e-6)
+    return LogisticRegression(X[rows], np.where(y[rows] > 0.0, 1.0, -1.0), l2=1e-4)
+
+
+def without(problem: Problem) -> Problem:
+    """Return the same problem, whose shards solve no Newton systems."""
+    problem.newton = False
+    return problem
+
+
+def fit(
+    problem: Problem, delays: Delays | None = None, late: LateWork = "carry", steps: int = 3000, **others: Any
+) -> Run:
+    engine = others.pop("engine", None) or VirtualEngine(
+        delays or Exponential(0.5, seed=1), late, seconds_per_task=1e-5
+    )
+    scheme = others.pop("scheme", None) or schemes.adaptive(WORKERS)
+    return train(problem, scheme, QuasiNewton(problem.initial()), engine, steps, evaluate_every=0, **others)
+
+
+class States(Callback):
+    """Keeps the state after each step."""
+
+    def __init__(self) -> None:
+        self.states: list[Mapping[str, Any]] = []
+
+    def on_state(self, step: int, state: Callable[[], Mapping[str, Any]]) -> None:
+        self.states.append(state())
+
+
+def newton(run: Run) -> list[int]:
+    return [row.step for row in run.steps if row.kind == NEWTON]
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+@pytest.mark.parametrize("loss", ["squares", "logistic"])
+def test_what_is_slow_otherwise_is_at_the_optimum_far_sooner(loss: str, late: LateWork) -> None:
+    ratios: list[float] = []
+    for seed in range(3):
+        run = fit(hard(loss=loss), Exponential(0.5, seed=seed), late)
+        plain = fit(without(hard(loss=loss)), Exponential(0.5, seed=seed), late)
+        assert (run.ended, plain.ended) == ("converged", "converged")
+        assert run.final is not None
+        assert plain.final is not None
+        assert run.final.objective <= plain.final.objective + 1e-9 * plain.final.first_objective
+        assert newton(run)
+        assert not newton(plain)
+        ratios.append(plain.steps[-1].end / run.steps[-1].end)
+    assert np.median(ratios) > 1.5
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+@pytest.mark.parametrize("seed", range(3))
+def test_tasks_that_differ_are_at_the_optimum_all_the_same(seed: int, late: LateWork) -> None:
+    run = fit(hard("sorted"), Exponential(0.5, seed=seed), late)
+    whole = fit(hard("sorted"), Exponential(0.5, seed=seed), "drop(1)")
+    assert run.ended == whole.ended == "converged"
+    assert run.final is not None
+    assert whole.final is not None
+    assert run.final.objective <= whole.final.objective + 1e-9 * whole.final.first_objective
+
+
+def test_their_rows_say_how_long_they_took_and_how_many_came() -> None:
+    run = fit(hard())
+    steps = newton(run)
+    assert len(steps) > 3
+    for step in steps:
+        before, row = run.steps[step - 1 : step + 1]
+        assert before.decision["act"] == "solve"
+        assert row.decision["act"] == "accept"
+        assert 1 <= row.decision["steps"] <= 3
+        assert row.loss is None
+        assert row.gradient_norm is None
+        assert row.stepped
+        assert {after.kind for after in run.steps[step + 1 : step + 2]} <= {"gradient"}
+    works = [max(one.work for one in run.arrivals if one.step == step) for step in steps]
+    assert works[:3] == [9.0, 54.0, 774.0]  # of three tasks: two more products than asked for, with all others
+    whole = np.median([row.waited for row in run.steps if row.kind == "gradient"])
+    assert np.median([run.steps[step].waited for step in steps]) < 0.5 * whole
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_where_times_grow_with_the_work_a_few_products_are_tried_at_most(late: LateWork) -> None:
+    for seed in range(4):
+        run = fit(hard(), Exponential(0.5, seed=seed, scale_with_load=True), late)
+        assert run.ended == "converged"
+        assert len(newton(run)) <= 3
+        assert all(one.work <= 54.0 for one in run.arrivals if one.step in newton(run))
+
+
+def test_where_nobody_is_slow_they_are_never_asked_for() -> None:
+    for delays in (Fixed([[0.3] * WORKERS]), Sum((Fixed([[0.3] * WORKERS]), Exponential(0.02, seed=1)))):
+        assert not newton(fit(hard(), delays))
+
+
+def test_an_answer_that_takes_too_long_is_not_waited_for_and_not_asked_for_again() -> None:
+    """A gradient takes a hundredth of its delay, so that a solution takes several times as long as its delay."""
+    engine = VirtualEngine(Exponential(0.5, seed=1), "preempt", seconds_per_task=0.002)
+    run = fit(hard(), engine=engine)
+    assert run.ended == "converged"
+    whole = [row.waited for row in run.steps if row.kind == "gradient"]
+    steps = newton(run)
+    assert steps
+    for step in steps:
+        assert run.steps[step].waited <= 0.5 * max(whole) + 1e-9
+    works = [max(one.work for one in run.arrivals if one.step == step) for step in steps]
+    assert sum(work > 54.0 for work in works) <= 1
+
+
+def test_without_replicas_they_come_from_single_tasks() -> None:
+    run = fit(hard(), scheme=schemes.adaptive(WORKERS, load=1))
+    assert run.ended == "converged"
+    assert newton(run)
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_runs_with_them_are_replayed_to_the_bit(tmp_path: Path, late: LateWork) -> None:
+    first = fit(hard(), late=late, callbacks=[Recorder(RunFolder.create(tmp_path))])
+    assert newton(first)
+    again = fit(hard(), engine=VirtualEngine(replay(tmp_path)))
+    assert again.x.tobytes() == first.x.tobytes()
+    assert [row.as_dict() for row in again.steps] == [row.as_dict() for row in first.steps]
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_runs_go_on_from_any_of_them_to_the_bit(late: LateWork) -> None:
+    kept = States()
+    whole = fit(hard(), late=late, callbacks=[kept])
+    first, *_, last = newton(whole)
+    for step in (first - 1, first, first + 1, last, last + 1):
+        if step < len(kept.states):
+            resume = Resumption(kept.states[step], whole.steps[:step], whole.arrivals)
+            again = fit(hard(), late=late, resume=resume)
+            assert again.x.tobytes() == whole.x.tobytes()
+            assert [row.as_dict() for row in again.steps] == [row.as_dict() for row in whole.steps]
+
+
+@pytest.mark.parametrize("death", ["replace", "leave", "spread"])
+def test_workers_may_die_meanwhile(death: Any) -> None:
+    run = fit(hard(), fault_policy=FaultPolicy(death=death))
+    assert run.ended == "converged"
+
+
+def test_real_processes_solve_them_too() -> None:
+    engine = ProcessEngine(Exponential(0.05, seed=1))
+    run = fit(hard(), engine=engine, scheme=schemes.adaptive(6))
+    assert run.ended == "converged"
+
+
+# --- by itself ------------------------------------------------------------------------------------------------------
+
+
+def part(share: float, step: Array) -> PartialGradient:
+    return PartialGradient(0, (0,), share, step, 0.0)
+
+
+def asked(waited: float = 1.0) -> LocalNewton:
+    found = LocalNewton()
+    found.call()
+    found.hear_whole(waited)
+    found.want(np.ones(3), [1.0])
+    return found
+
+
+def test_it_is_the_mean_of_the_steps_and_along_the_diagonal_where_a_part_has_no_data() -> None:
+    found = asked()
+    curvature, penalty = np.array([4.0, 2.0, 0.0]), np.array([0.5, 0.5, 0.0])
+    parts = [part(0.5, np.array([0.2, 0.0, 0.0])), part(0.25, np.array([0.4, 0.8, 0.0]))]
+    product, factors = found.answer(parts, 0.1, curvature, penalty) or (np.zeros(0), [])
+    np.testing.assert_allclose(product, 0.5 * np.array([0.3, (1.0 / 1.5 + 0.8) / 2.0, 0.0]))
+    assert factors == [1.0]
+    assert not found.waits
+
+
+@pytest.mark.parametrize(("waits", "iterations"), [([0.1], 16), ([0.3], 1), ([0.1, 0.1], 256), ([0.1, 0.6, 0.1], 1)])
+def test_how_many_products_are_asked_for_depends_on_what_the_last_ones_took(
+    waits: list[float], iterations: int
+) -> None:
+    found = asked()
+    for waited in waits:
+        found.want(np.ones(3), [])
+        found.answer([part(1.0, np.ones(3))], waited, np.ones(3), np.zeros(3))
+    assert not found.off
+    found.want(np.ones(3), [])
+    assert found.ask(0.0)[1]["iterations"] == iterations
+
+
+def test_if_one_product_is_too_many_they_are_given_up() -> None:
+    found = asked()
+    assert found.answer([], 0.5, np.ones(3), np.zeros(3)) is None
+    assert found.off
+    assert not found.worth_asking(-100.0)
+
+
+@pytest.mark.parametrize(("odds", "first", "later"), [(-4.0, True, True), (0.5, True, False), (2.0, False, False)])
+def test_they_are_asked_for_where_work_seems_to_take_no_time(odds: float, first: bool, later: bool) -> None:
+    found = asked()
+    assert found.worth_asking(odds) == first
+    found.answer([part(1.0, np.ones(3))], 0.1, np.ones(3), np.zeros(3))
+    assert found.worth_asking(odds) == later
+
+
+@settings(max_examples=30, deadline=None)
+@given(ideals=st.lists(st.floats(1e-12, 1e12), max_size=20))
+def test_its_scale_is_bounded_and_its_state_is_whole(ideals: list[float]) -> None:
+    found = asked()
+    for ideal in ideals:
+        found.learn(ideal)
+    again = LocalNewton()
+    again.restore(found.state())
+    assert json.dumps(again.state(), default=lambda one: one.tolist()) == json.dumps(
+        found.state(), default=lambda one: one.tolist()
+    )
+    assert 1e-3 <= found.state()["scale"] <= 1.5
