@@ -20,7 +20,7 @@ from erasurehead.optimizers import QuasiNewton
 from erasurehead.optimizers.base import PartialGradient
 from erasurehead.optimizers.local_newton import LocalNewton
 from erasurehead.problems import LeastSquares, LogisticRegression
-from erasurehead.problems.base import NEWTON, Problem
+from erasurehead.problems.base import Problem
 from erasurehead.runs import Recorder, RunFolder, replay
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
@@ -68,7 +68,7 @@ class States(Callback):
 
 
 def newton(run: Run) -> list[int]:
-    return [row.step for row in run.steps if row.kind == NEWTON]
+    return [row.step for row in run.steps if row.kind == "newton"]
 
 
 @pytest.mark.parametrize("late", ["preempt", "carry"])

@@ -82,7 +82,8 @@ def test_a_run_of_many_short_steps_ends_by_itself(data_folder: Path) -> None:
         "data": {"source": "kc_housing", "path": str(data_folder)},
         "run": {"engine": "virtual", "evaluate_every": 0},
     }
-    run = experiment(table, {"delays": {"model": "exponential(0.5, seed=303, scale_with_load=True)", "late": "preempt"}}).run()
+    law = "exponential(0.5, seed=303, scale_with_load=True)"
+    run = experiment(table, {"delays": {"model": law, "late": "preempt"}}).run()
     assert run.ended == "converged"
     assert len(run.steps) > 1000
 
