@@ -29,8 +29,9 @@ class LocalNewton:
     approximate Newton method for distributed optimization", NeurIPS 2018), after DANE (Shamir, Srebro and Zhang,
     ICML 2014), with two differences: the means of *different* few workers serve, as they only begin the matrix, which
     the pairs of exact gradients correct; and whoever is slow is not waited for. The more alike the parts' data are, the
-    fewer steps are needed; where they differ, L-BFGS corrects more. The mean is a positive definite function of the
-    vector, so that the direction is one of descent whatever the data are, and what is guaranteed for L-BFGS holds.
+    fewer steps are needed; where they differ, L-BFGS corrects more. The product of the vector with the mean is positive
+    however few conjugate gradients there are, so that the direction is one of descent whatever the data are. That it
+    takes fewer steps than L-BFGS is not proved here.
 
     Parameters that a part does not touch move as along a diagonal: its share of the curvature of all data. The
     direction is scaled by what the last one turned out to be too long or too short, along which the exact gradients at

@@ -13,6 +13,7 @@ from erasurehead.engines.base import PRECISE, Order
 from erasurehead.errors import invalid
 from erasurehead.optimizers.base import Optimizer, as_model
 from erasurehead.optimizers.few_arrivals import FewArrivals
+from erasurehead.optimizers.inexact_steps import InexactSteps
 from erasurehead.optimizers.lbfgs_memory import LBFGSMemory
 from erasurehead.optimizers.local_newton import LocalNewton
 from erasurehead.optimizers.nothing_to_gain import NothingToGain
@@ -53,6 +54,10 @@ class QuasiNewton(Optimizer):
     continues from their model, with the curvatures and the pairs that they found. Problems that have no bound on the
     curvature or a sharp penalty, are not convex, or are stochastic begin with whole gradients.
 
+    Where these steps turn out to be slow, and work takes the workers no time to speak of, `LocalNewton` puts Newton
+    steps of the first few workers' own data in the place of the diagonal: an order for them comes between two exact
+    gradients.
+
     On a smooth strongly convex problem the objective falls at every accepted step, and the models converge
     linearly to the minimum (Liu and Nocedal, 1989, theorem 6.1, whose proof needs searches that end in Wolfe's
     conditions; here pairs that violate them are left out). On other smooth problems models tend to a point where the
@@ -75,12 +80,8 @@ class QuasiNewton(Optimizer):
 
     An estimate that is not exact (workers are missing for good, or the scheme does not wait for the whole gradient)
     cannot be used for a line search: the model then moves by the scaled gradient with the steps that the bound allows,
-    and the memory of earlier steps is dropped. Where the problem is stochastic, every estimate is of that kind. The
-    bound holds for samples with similar numbers of entries, and there may be none: therefore these steps get shorter
-    whenever the gradient, measured in the scaling, gets longer than at the step before. With q its squared length in
-    that scaling, the step length is 1 / sqrt(1 + (the sum of all increases of q) / (the first q)), after AdaGrad
-    (Duchi, Hazan and Singer, 2011): 1 where q only falls, like 1 / sqrt(step) where it is noise, and never longer than
-    the first step, in the scaling, so that no model runs away.
+    and the memory of earlier steps is dropped (`InexactSteps`). Where the problem is stochastic, every estimate is of
+    that kind.
 
     Where messages lose digits on their way (`Optimizer.lossy`: wires), gradients are taken as they come for as long as
     steps bring what they promise. When three in a row have brought less than 0.7 of what they should, a search has
@@ -117,7 +118,7 @@ class QuasiNewton(Optimizer):
         self._precise = False  # whether gradients are asked for in all their digits
         self._stuck = False  # whether the last search found no lower point, though it went down the gradient itself
         self._decision: dict[str, Any] = {}
-        self._lengths: tuple[float, float, float] | None = None  # of inexact gradients: first, last, and sum of rises
+        self._inexact = InexactSteps()
 
     def begin(self, problem: Problem) -> None:
         super().begin(problem)
@@ -463,18 +464,8 @@ class QuasiNewton(Optimizer):
         self._base, self._direction = None, None
         self._left.forget()
         self._decision = {"act": "drift"}
-        uphill = self._uphill(self.x, gradient)
-        diagonals = self._memory.diagonals
-        move = uphill / diagonals[0] if diagonals else uphill
-        length = product(uphill, move)
-        first, last, rises = self._lengths or (length, length, 0.0)
-        first = first or length  # 0 while there was nothing to gain
-        rises += max(0.0, length - last)
-        self._lengths = first, length, rises
-        step = self.share / math.sqrt(1.0 + rises / first) if first else 0.0
-        if not diagonals and first:
-            step /= math.sqrt(first)  # the first one is of length 1
-        there = self.x - step * move
+        uphill, diagonals = self._uphill(self.x, gradient), self._memory.diagonals
+        there = self._inexact.move(self.x, uphill, diagonals[0] if diagonals else None, self.share)
         if self._sharp:
             assert self.penalty is not None
             below, above = sides(self.penalty, len(there))
@@ -502,7 +493,7 @@ class QuasiNewton(Optimizer):
             "newton": None if self._newton is None else self._newton.state(),
             "solved": self._solved,
             "few": None if self._few is None else self._few.state(),
-            "lengths": None if self._lengths is None else list(self._lengths),
+            **self._inexact.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -527,5 +518,4 @@ class QuasiNewton(Optimizer):
         self._left.restore(state["left"])
         self._poor, self._precise = int(state["poor"]), bool(state["precise"])
         self.rejected = bool(state["rejected"])  # it decides which model is the best
-        lengths = state["lengths"]
-        self._lengths = None if lengths is None else (float(lengths[0]), float(lengths[1]), float(lengths[2]))
+        self._inexact.restore(state)
