@@ -25,6 +25,7 @@ from erasurehead.runs import Recorder, RunFolder, replay
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.result import Resumption, Run
+from erasurehead.training.rows import StepRow
 
 WORKERS = 30
 
@@ -174,16 +175,38 @@ def test_runs_go_on_from_any_of_them_to_the_bit(late: LateWork) -> None:
             assert [row.as_dict() for row in again.steps] == [row.as_dict() for row in whole.steps]
 
 
+class Kill(Callback):
+    """Kills workers after each of the first rounds of Newton steps."""
+
+    def __init__(self, engine: VirtualEngine) -> None:
+        self.engine, self.killed = engine, 0
+
+    def on_step_end(self, row: StepRow, x: Array) -> None:
+        if row.kind == "newton" and self.killed < 4:
+            self.engine.kill(3 * self.killed)
+            self.killed += 1
+
+
 @pytest.mark.parametrize("death", ["replace", "leave", "spread"])
-def test_workers_may_die_meanwhile(death: Any) -> None:
-    run = fit(hard(), fault_policy=FaultPolicy(death=death))
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_workers_may_die_meanwhile(death: Any, late: LateWork) -> None:
+    engine = VirtualEngine(Exponential(0.5, seed=1), late, seconds_per_task=1e-5)
+    kill = Kill(engine)
+    run = fit(hard(), engine=engine, callbacks=[kill], fault_policy=FaultPolicy(death=death))
+    assert kill.killed == 4
     assert run.ended == "converged"
+    assert run.final is not None
+    whole = fit(hard())
+    assert whole.final is not None
+    assert run.final.objective == pytest.approx(whole.final.objective, rel=1e-9)
 
 
 def test_real_processes_solve_them_too() -> None:
-    engine = ProcessEngine(Exponential(0.05, seed=1))
-    run = fit(hard(), engine=engine, scheme=schemes.adaptive(6))
-    assert run.ended == "converged"
+    run = fit(hard(), engine=ProcessEngine(Exponential(0.2, seed=1)), scheme=schemes.adaptive(12), until="gap < 1e-8")
+    assert run.ended == "until"
+    steps = newton(run)
+    assert steps
+    assert all(1 <= run.steps[step].decision["steps"] <= 3 for step in steps[:1])
 
 
 # --- by itself ------------------------------------------------------------------------------------------------------
@@ -195,7 +218,7 @@ def part(share: float, step: Array) -> PartialGradient:
 
 def asked(waited: float = 1.0) -> LocalNewton:
     found = LocalNewton()
-    found.call()
+    found.begin(10.0, slow=True)
     found.hear_whole(waited)
     found.want(np.ones(3), [1.0])
     return found
@@ -222,6 +245,13 @@ def test_how_many_products_are_asked_for_depends_on_what_the_last_ones_took(
     assert not found.off
     found.want(np.ones(3), [])
     assert found.ask(0.0)[1]["iterations"] == iterations
+
+
+@pytest.mark.parametrize(("n_parts", "arrivals"), [(1.0, 1), (4.0, 1), (7.0, 2), (10.0, 3), (100.0, 3)])
+def test_few_are_waited_for_however_many_there_are(n_parts: float, arrivals: int) -> None:
+    found = asked()
+    found.begin(n_parts, slow=False)
+    assert found.ask(0.0)[1]["arrivals"] == arrivals
 
 
 def test_if_one_product_is_too_many_they_are_given_up() -> None:

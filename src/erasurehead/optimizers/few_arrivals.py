@@ -101,7 +101,7 @@ class FewArrivals:
         first = self._rounds == 0
         share = _CARRIED if self._carried else _DROPPED
         return {
-            "arrivals": max(1, round(share * self._n_parts)),
+            "arrivals": max(1, round(share * self.n_parts)),
             "probing": first,
             "while_it_pays": not self._carried,
             CURVATURE: first or not (self._carried or self._known.whole),
@@ -109,7 +109,7 @@ class FewArrivals:
         }
 
     @property
-    def _n_parts(self) -> float:
+    def n_parts(self) -> float:
         """How many parts there are, known ones or not, as far as one can tell."""
         return len(self._known.parts) / self._known.share if self._known.parts else 1.0
 
@@ -211,7 +211,7 @@ class FewArrivals:
             least = self._watch(level, centre)
             if self.why:
                 return least
-        elif self._heard >= _MOST * self._n_parts:
+        elif self._heard >= _MOST * self.n_parts:
             self.why = "missing"
         if not len(memory):
             self._choose()

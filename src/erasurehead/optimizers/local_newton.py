@@ -10,7 +10,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.optimizers.base import PartialGradient
 
-_ARRIVALS = 3  # parts whose steps are waited for
+_ARRIVALS, _SHARE = 3, 0.3  # parts whose steps are waited for, and of all parts at most
 _MOST = 256  # products with second derivatives in a step; one in the first
 _MORE = 16  # times as many products as before, in each of the next steps
 _PATIENCE = 8  # steps without, if those from few arrivals did not turn out to be slow
@@ -33,9 +33,9 @@ class LocalNewton:
     however few conjugate gradients there are, so that the direction is one of descent whatever the data are. That it
     takes fewer steps than L-BFGS is not proved here.
 
-    Parameters that a part does not touch move as along a diagonal: its share of the curvature of all data. The
-    direction is scaled by what the last one turned out to be too long or too short, along which the exact gradients at
-    both ends tell how the objective bends.
+    A step waits for three parts, but for no more than three in ten. Parameters that a part does not touch move as along
+    a diagonal: its share of the curvature of all data. The direction is scaled by what the last one turned out to be
+    too long or too short, along which the exact gradients at both ends tell how the objective bends.
 
     They begin where steps from few arrivals turned out to be slow, or after eight steps without them: what is solved
     in a few steps of L-BFGS needs no more. A solution is up to 256 times the work of a gradient. It is asked for only
@@ -53,7 +53,7 @@ class LocalNewton:
         self.off = False
         self._iterations, self._most = 1, _MOST
         self._scale = _FIRST_SCALE  # of directions
-        self._called = False
+        self._called, self._arrivals = False, 1
         self._whole = (0, 0.0)  # whole gradients, and the seconds that they took in all
         self._wanted: tuple[Array, list[float]] | None = None  # what is asked for, and factors of the first loop
 
@@ -62,9 +62,15 @@ class LocalNewton:
         """Whether an answer is awaited."""
         return self._wanted is not None
 
-    def call(self) -> None:
-        """Take note that steps without Newton steps turned out to be slow."""
-        self._called = True
+    def begin(self, n_parts: float, slow: bool) -> None:
+        """Take note of how steps from few arrivals have ended.
+
+        Arguments:
+            n_parts: number of parts of the data.
+            slow: whether steps without Newton steps turned out to be slow.
+        """
+        self._arrivals = min(_ARRIVALS, max(1, round(_SHARE * n_parts)))
+        self._called = slow
 
     def pays(self, odds: float) -> bool:
         """Return whether such steps seem to take little time, by the odds that work takes time, as a log."""
@@ -92,7 +98,7 @@ class LocalNewton:
         """
         assert self._wanted is not None
         count, seconds = self._whole
-        note = {"arrivals": _ARRIVALS, "at_most": _LONG * seconds / max(1, count)}
+        note = {"arrivals": self._arrivals, "at_most": _LONG * seconds / max(1, count)}
         return self._wanted[0], {**note, "damping": damping, "iterations": self._iterations}
 
     def answer(
@@ -139,6 +145,7 @@ class LocalNewton:
         return {
             "off": self.off,
             "called": self._called,
+            "arrivals": self._arrivals,
             "iterations": self._iterations,
             "most": self._most,
             "scale": self._scale,
@@ -148,7 +155,7 @@ class LocalNewton:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned."""
-        self.off, self._called = bool(state["off"]), bool(state["called"])
+        self.off, self._called, self._arrivals = bool(state["off"]), bool(state["called"]), int(state["arrivals"])
         self._iterations, self._most = int(state["iterations"]), int(state["most"])
         self._scale = float(state["scale"])
         self._whole = int(state["whole"][0]), float(state["whole"][1])

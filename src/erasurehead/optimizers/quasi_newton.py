@@ -220,8 +220,8 @@ class QuasiNewton(Optimizer):
             self._few = None
             if not few.why:
                 self._newton = None  # nobody is slow
-            elif few.why == "slow" and self._newton is not None:
-                self._newton.call()
+            elif self._newton is not None:
+                self._newton.begin(few.n_parts, slow=few.why == "slow")
             if not asked or self.curvature is None:
                 if few.bound is None:
                     self._asks_curvature, self._decision = True, {"act": "whole", "why": "unknown"}

@@ -77,6 +77,9 @@ class IdleWorkers:
         seconds_per_task: computing time of a task.
         seed: seed that breaks ties between messages that arrive at the same moment.
         chooses: whether workers are asked for a message per task where that pays, as in training.
+
+    Attributes:
+        work_odds: as for `Optimizer`, before the last order.
     """
 
     def __init__(
@@ -100,7 +103,7 @@ class IdleWorkers:
         self._learns = any(rule.remembers for rule in scheme.rules.values())
         self._pool = WorkerPool(self._engine, assignment, fault_policy=FaultPolicy(death="leave", suspected="ignore"))
         self._rounds = RoundRunner(self._pool, samples=[1.0] * code.n_tasks)
-        self._odds = math.inf
+        self.work_odds = math.inf
         self._round = 0
         self._pool.start()
 
@@ -108,11 +111,6 @@ class IdleWorkers:
     def by_task(self) -> bool:
         """Whether workers are asked for a message per task."""
         return self._pool.assignment.by_task
-
-    @property
-    def work_odds(self) -> float:
-        """Before the last order: see `Optimizer`."""
-        return self._odds
 
     def answer(self, order: Order) -> RoundResult:
         """Return the result of an order.
@@ -128,7 +126,7 @@ class IdleWorkers:
         if self._learns:
             self._rounds.learn(result.step_row(order, end=self._engine.now()), arrivals)
         if self._choice is not None:
-            self._odds = self._choice.work_odds
+            self.work_odds = self._choice.work_odds
             self._choice.learn(order, arrivals)
             self._pool.ask_by_task(self._choice.by_task)
         return result

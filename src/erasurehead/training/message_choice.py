@@ -11,7 +11,8 @@ from erasurehead.engines.base import BY_TASK, LateWork, Order
 from erasurehead.optimizers.base import work_of
 from erasurehead.training.rows import ArrivalRow
 
-_SUM, _TASK = 1.0, 0.0
+_SUM, _TASK = 1.0, 0.0  # kinds of messages: by how many times the work of a sum they are; those of single tasks
+_MOST_ROUNDS = 1000  # whose late answers are understood
 _FEWEST = 8  # messages of a kind, from which on they count as evidence
 _SURE = 3.0  # log of the odds at which a message per task is tried, or is not considered any more: 20 to 1
 _PATIENCE = 30  # orders without such odds, after which nothing is changed any more
@@ -67,7 +68,10 @@ class MessageChoice:
         """
         heavier = work_of(order)
         by_task = bool(order.note.get(BY_TASK, False))
-        self._kinds[order.round] = (_TASK if heavier == 1.0 else math.nan) if by_task else heavier
+        if not by_task or heavier == 1.0:
+            self._kinds[order.round] = _TASK if by_task else heavier
+        while len(self._kinds) > (1 if self._dropped else _MOST_ROUNDS):
+            del self._kinds[next(iter(self._kinds))]
         for row in rows:
             self._count(row)
         if not by_task:
@@ -87,8 +91,8 @@ class MessageChoice:
         begin = since if number == row.round else row.started or 0.0
         # Of the messages that were not waited for, the worker was at the first one; it had not begun the others.
         self._since[row.worker] = row.round, math.inf if row.censored else row.seconds
-        kind = self._kinds.get(row.round, math.nan)
-        if kind == kind and begin < math.inf:
+        kind = self._kinds.get(row.round)
+        if kind is not None and begin < math.inf:
             tally = self._tally.setdefault(kind, [0.0, 0.0])
             tally[0] += not row.censored
             tally[1] += max(0.0, row.seconds - begin)

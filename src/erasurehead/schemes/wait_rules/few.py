@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import final
 
 from erasurehead._internal.arrays import Array
@@ -15,7 +16,8 @@ from erasurehead.schemes.wait_rules.view import View
 class Few(WaitRule):
     """Stop after as many arrivals as the order asks for, or when its time is over, whatever has arrived.
 
-    The order's note has `arrivals`, the number to wait for, and `at_most`, the seconds after which it stops.
+    The order's note has `arrivals`, the number to wait for, and `at_most`, the seconds after which it stops
+    (without it, it waits for them).
     """
 
     def verdict(self, view: View) -> Verdict:
@@ -24,7 +26,8 @@ class Few(WaitRule):
         return Verdict.STOP if enough or view.elapsed >= _at_most(view) else Verdict.WAIT
 
     def wake(self, view: View) -> float | None:
-        return _at_most(view)
+        at_most = _at_most(view)
+        return at_most if at_most < math.inf else None
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
         """Return when the first message has arrived, shape (rounds,): as for an order that asks for one arrival."""
@@ -35,4 +38,4 @@ class Few(WaitRule):
 
 
 def _at_most(view: View) -> float:
-    return float(view.note.get("at_most", 0.0))
+    return float(view.note.get("at_most", math.inf))
