@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from erasurehead import FaultPolicy, schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.delays import Delays, Exponential, Fixed, Sum
-from erasurehead.engines import LateWork, ProcessEngine, VirtualEngine
-from erasurehead.optimizers import QuasiNewton
+from erasurehead.engines import LateWork, Order, ProcessEngine, VirtualEngine
+from erasurehead.optimizers import Optimizer, QuasiNewton
 from erasurehead.optimizers.base import PartialGradient
 from erasurehead.optimizers.local_newton import LocalNewton
 from erasurehead.problems import LeastSquares, LogisticRegression
@@ -201,12 +201,41 @@ def test_workers_may_die_meanwhile(death: Any, late: LateWork) -> None:
     assert run.final.objective == pytest.approx(whole.final.objective, rel=1e-9)
 
 
-def test_real_processes_solve_them_too() -> None:
-    run = fit(hard(), engine=ProcessEngine(Exponential(0.2, seed=1)), scheme=schemes.adaptive(12), until="gap < 1e-8")
-    assert run.ended == "until"
-    steps = newton(run)
-    assert steps
-    assert all(1 <= run.steps[step].decision["steps"] <= 3 for step in steps[:1])
+class Asks(Optimizer):
+    """Asks for nothing but Newton steps, and keeps what comes."""
+
+    kinds = ("newton",)
+    max_points = 2
+    vector = np.linspace(-1.0, 1.0, 60)
+
+    def __init__(self) -> None:
+        super().__init__(np.full(60, 0.01))
+        self.kept: list[PartialGradient] = []
+
+    def ask(self) -> Order:
+        note = {"arrivals": 1, "at_most": 30.0, "damping": 0.1, "iterations": 20}
+        return Order(step=self.step, points=(self.x, self.vector), kind="newton", note=note)
+
+    def tell(self, estimate: Array | None) -> None:
+        assert estimate is None
+        self.kept += self.parts
+        self.step += 1
+
+
+@pytest.mark.parametrize("load", [1, 3])
+@pytest.mark.parametrize("real", [False, True])
+def test_what_workers_send_is_the_newton_step_of_their_tasks(load: int, real: bool) -> None:
+    problem, asks = hard(loss="logistic"), Asks()
+    engine = ProcessEngine() if real else VirtualEngine(Exponential(0.5, seed=1))
+    run = train(problem, schemes.adaptive(6, load), asks, engine, 4, evaluate_every=0)
+    assert [(row.kind, row.loss, row.stepped) for row in run.steps] == 4 * [("newton", None, True)]
+    assert len(asks.kept) >= 4
+    for part in asks.kept:
+        rows = [slice(400 * task, 400 * (task + 1)) for task in part.tasks]
+        expected = np.empty(60)
+        problem.shard(rows).newton_step(asks.x, asks.vector, np.ones(len(rows)), 0.1, 20, expected)
+        np.testing.assert_allclose(part.gradient, expected, rtol=1e-9, atol=1e-15)
+        assert part.share == pytest.approx(load / 6)
 
 
 # --- by itself ------------------------------------------------------------------------------------------------------
