@@ -96,15 +96,61 @@ ALIKE = Fixed([[0.3] * WORKERS])
 
 
 @pytest.mark.parametrize("delays", [NoDelay(), ALIKE, Sum((ALIKE, Exponential(0.02, seed=1)))])
-def test_where_nobody_is_slow_the_first_gradient_is_whole_already(delays: Delays) -> None:
+def test_where_nobody_is_slow_every_gradient_is_whole(delays: Delays) -> None:
     one = problem()
     *runs, whole = (fit(one, delays, late, evaluate_every=0) for late in ("preempt", "carry", "drop(1)"))
     for run in runs:
-        assert early(run) == 1
-        assert run.steps[0].residual == 0.0
-        assert run.steps[0].decision["act"] == "accept"
+        assert [row.kind for row in run.steps[:4]] == ["early"] * 3 + ["gradient"]
+        for row in run.steps:
+            assert row.residual == 0.0
+            assert row.decision["act"] in ("accept", "shorten", "stop")
+        assert [row.work for row in run.arrivals if row.step == 1 and row.used] == [3.0] * 10  # no curvatures again
         assert run.x.tobytes() == whole.x.tobytes()
         assert len(run.steps) == len(whole.steps)
+
+
+def cold_start(seed: int) -> Delays:
+    """Delays of half a second, and the first order takes all workers a while: their machines are cold."""
+    first = np.zeros((1000, WORKERS))
+    first[0] = 0.3
+    return Sum((Fixed(first.tolist()), Exponential(0.5, seed=seed)))
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+@pytest.mark.parametrize("loss", ["squares", "logistic"])
+def test_a_first_order_that_all_answer_late_does_not_decide_for_ever(late: str, loss: str) -> None:
+    """The first gradient is whole; what its parts say is kept, and the next order finds out that few arrivals pay."""
+    one, states = problem(loss=loss), list[Mapping[str, Any]]()
+
+    class Keep(Callback):
+        def on_state(self, step: int, state: Callable[[], Mapping[str, Any]]) -> None:
+            states.append(state())
+
+    run = fit(one, cold_start(seed=1), late, evaluate_every=0, callbacks=[Keep()])
+    assert [row.decision["act"] for row in run.steps[:2]] == ["accept", "few"]
+    assert run.steps[1].decision["parts"] == WORKERS // 3
+    assert {row.work for row in run.arrivals if 0 < row.step < 5 and not row.censored} == {3.0}  # curvatures are known
+    assert early(run) > 10
+    assert run.ended == "converged"
+    for step in (0, 1, 2):
+        resume = Resumption(states[step], run.steps[: step + 1], run.arrivals)
+        again = fit(one, cold_start(seed=1), late, evaluate_every=0, resume=resume)
+        assert again.x.tobytes() == run.x.tobytes()
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_a_step_that_was_too_long_is_shortened_while_orders_may_stop_early(late: str) -> None:
+    """The second model is where numbers overflow: it is no beginning for steps from few arrivals."""
+    X = np.tile(np.random.default_rng(0).standard_normal((20, 3)), (30, 1))
+    one = LeastSquares(X, np.full(600, 1.0), l2=1e-3)
+    few = QuasiNewton(np.zeros(3))
+    run = fit(one, NoDelay(), late, 1, optimizer=few)
+    assert run.steps[0].decision["act"] == "accept"
+    assert few.ask().kind == "early"
+    few.value, few.exact, few.parts = np.inf, False, ()
+    few.tell(None)
+    assert few.decision["act"] == "shorten"
+    assert few.ask().kind == "gradient"
 
 
 def alike() -> Problem:

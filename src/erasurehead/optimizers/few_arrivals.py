@@ -104,7 +104,7 @@ class FewArrivals:
             "arrivals": max(1, round(share * self.n_parts)),
             "probing": first,
             "while_it_pays": not self._carried,
-            CURVATURE: first or not (self._carried or self._known.whole),
+            CURVATURE: not self._known.whole and (first or not self._carried),
             LATE_PARTS: self._carried,
         }
 
@@ -126,7 +126,7 @@ class FewArrivals:
 
     def ask(self, x: Array, step: int) -> None:
         """Take note of the model of the next order, so that late answers to it are understood."""
-        if not self._rounds:
+        if not self._points:
             self._start = x
         self._points[step] = x
         most = max(3, _MOST_NUMBERS // max(1, len(x)))

@@ -11,24 +11,18 @@ import numpy as np
 from erasurehead._internal.arrays import Array, product
 from erasurehead.engines.base import PRECISE, Order
 from erasurehead.errors import invalid
-from erasurehead.optimizers.base import Optimizer, as_model
+from erasurehead.optimizers.base import Optimizer
 from erasurehead.optimizers.few_arrivals import FewArrivals
 from erasurehead.optimizers.inexact_steps import InexactSteps
 from erasurehead.optimizers.lbfgs_memory import LBFGSMemory
+from erasurehead.optimizers.line_search import LineSearch
 from erasurehead.optimizers.local_newton import LocalNewton
 from erasurehead.optimizers.nothing_to_gain import NothingToGain
 from erasurehead.optimizers.scaling import penalty_curvature
 from erasurehead.optimizers.sharp_steps import one_thread, sharp_step, sides, within_orthant
 from erasurehead.problems.base import CURVATURE, EARLY, NEWTON, Problem
 
-_DECREASE = 1e-4  # of what the slope promises, that a step must bring (Armijo)
-_SLOPE = 0.9  # of the slope at its beginning, up to which it may rise at the end of a step that is judged by slopes
-_ROUNDING = 1e-13  # of the objective: decreases below it drown in the rounding of its sum
-_SHORTEST = 1e-8  # share of a direction at which a search gives up
-_POOR = 0.35  # share of what its slope promises, below which a step that was taken is a poor one: it should be a half
-_STRAIGHT = 0.01  # change of the slope along a step, relative to it, up to which the objective does not bend there
-_LONGER = 10.0  # factor of the next step after one along which it did not
-_LONGEST = 1e16  # most that steps are lengthened in all, so that what falls for ever is not followed into overflow
+_PROBES = 3  # orders in a row that may stop early, and do not, after which whole gradients are asked for
 _MOST_POOR = 3  # such steps in a row, after which gradients that lost digits on their way are taken to mislead
 
 
@@ -51,8 +45,11 @@ class QuasiNewton(Optimizer):
 
     Where few arrivals come sooner than all (`Optimizer.early`), the first steps wait for only a few each: `FewArrivals`
     describes how they move and when they end: near the minimum, or when they no longer pay. The method above then
-    continues from their model, with the curvatures and the pairs that they found. Problems that have no bound on the
-    curvature or a sharp penalty, are not convex, or are stochastic begin with whole gradients.
+    continues from their model, with the curvatures and the pairs that they found. The first order finds out whether few
+    arrivals pay. If it brings the whole gradient, the next two may still stop early, as the first one also takes what
+    it takes the machines to get going: what its parts say is remembered, and curvatures are not asked for again.
+    Problems that have no bound on the curvature or a sharp penalty, are not convex, or are stochastic begin with whole
+    gradients.
 
     Where these steps turn out to be slow, and work takes the workers no time to speak of, `LocalNewton` puts Newton
     steps of the first few workers' own data in the place of the diagonal: an order for them comes between two exact
@@ -108,11 +105,7 @@ class QuasiNewton(Optimizer):
         self._few: FewArrivals | None = None  # the steps before the first whole gradient, as long as they are taken
         self._newton: LocalNewton | None = None  # asks for workers' own Newton steps, where they have any
         self._solved = False  # whether the current direction came of them
-        self._base: tuple[Array, float, Array] | None = None  # model, objective and gradient at which a search begins
-        self._direction: Array | None = None
-        self._slope = 0.0  # of the objective along the direction, at the base
-        self._length = 1.0  # share of the direction that the current model is away from the base
-        self._stride = 1.0  # by which first steps are lengthened, since the objective does not bend
+        self._search = LineSearch()
         self._left = NothingToGain()
         self._poor = 0  # steps in a row that brought little of what they promised
         self._precise = False  # whether gradients are asked for in all their digits
@@ -142,18 +135,19 @@ class QuasiNewton(Optimizer):
         steps) and no nearer or farther point along it has been rejected; otherwise it is the last model at which a
         search began. Nearly all such points turn out to be lower, although the run has not yet been told so.
         """
-        informed = self._memory.informed and self._length == 1.0 and not self._waits
-        return self.x if self._base is None or (informed and not self.rejected) else self._base[0]
+        base, informed = self._search.base, self._memory.informed and self._search.length == 1.0 and not self._waits
+        return self.x if base is None or (informed and not self.rejected) else base[0]
 
     @property
     def known(self) -> Array:
         """The last model at which a search began: its objective is known, and no earlier model had a lower one."""
-        return self.x if self._base is None else self._base[0]
+        return self.x if self._search.base is None else self._search.base[0]
 
     @property
     def trying(self) -> bool:
         moving = self._few is not None and not self._few.why and self.step > 0
-        return self._base is not None or moving or self._asks_curvature  # it may overflow where the gradient does not
+        # With curvatures it may overflow where the gradient alone does not.
+        return self._search.base is not None or moving or self._asks_curvature
 
     @property
     def converged(self) -> bool:
@@ -208,36 +202,36 @@ class QuasiNewton(Optimizer):
         if estimate is None or self.value == math.inf:  # where gradients are finite, their penalty need not be
             if self.value == math.inf and self._asks_curvature:
                 self._asks_curvature, self.rejected = False, True  # squares of large numbers overflow: no bound, then
-            elif self.value == math.inf and self._base is not None:
-                self._shorten(0.0)
+            elif self.value == math.inf and self._search.base is not None:
+                self._shorten(math.inf)
             return
         estimate = estimate.astype(np.float64)  # it is float32 for such a model, but the state is kept in float64
         asked, self._asks_curvature = self._asks_curvature, False
         if asked and self.curvature is not None:
             bound = self.curvature[0].astype(np.float64), self.curvature[1] or 1.0
             self._memory.scale(bound, penalty_curvature(self.penalty, len(self.x)))
-        if few is not None:
+        if few is not None and not self._probe_again(few):
             self._few = None
             if not few.why:
                 self._newton = None  # nobody is slow
             elif self._newton is not None:
                 self._newton.begin(few.n_parts, slow=few.why == "slow")
-            if not asked or self.curvature is None:
+            if not self._memory.diagonals or (few.why and not asked):
                 if few.bound is None:
                     self._asks_curvature, self._decision = True, {"act": "whole", "why": "unknown"}
                     return
                 self._memory.scale(few.bound, penalty_curvature(self.penalty, len(self.x)))
-            if self.exact:
+            if self.exact and few.why:
                 few.end(self.x.astype(np.float64), estimate)
         if not self.exact or self._stochastic or self.value is None:
             self._drift(estimate)
         else:
             if self._newton is not None and not asked:
                 self._newton.hear_whole(self.waited)
-            if self._base is None:
+            if self._search.base is None:
                 self._accept(self.value, estimate)
             else:
-                self._judge(self.value, estimate)
+                self._judge(self._search.base, self.value, estimate)
 
     # --- one step ---------------------------------------------------------------------------------------------------
 
@@ -245,6 +239,12 @@ class QuasiNewton(Optimizer):
         """Take a step from few arrivals; return False if the estimate is one for the method itself."""
         if self.exact and estimate is not None:
             return False
+        if self._search.base is not None:
+            if self.value == math.inf:  # the step was too long
+                self._few = self._newton = None
+                return False
+            self._search.end()  # what the parts say there is known
+            self._left.forget()
         if self.value == math.inf:
             few.overflow()
         elif not (self.parts or self.late_parts) or not few.hear([*self.late_parts, *self.parts]):
@@ -258,73 +258,46 @@ class QuasiNewton(Optimizer):
             self._asks_curvature = few.bound is None
         return True
 
-    def _judge(self, value: float, gradient: Array) -> None:
+    def _probe_again(self, few: FewArrivals) -> bool:
+        """Return whether the next order may stop early, too, although the last one brought the whole gradient."""
+        again = not few.why and self.step < _PROBES and few.hear([*self.late_parts, *self.parts])
+        return again and few.bound is not None and bool(self._memory.diagonals)
+
+    def _judge(self, base: tuple[Array, float, Array], value: float, gradient: Array) -> None:
         """Accept the current model as the next base, or go back part of the way."""
-        assert self._base is not None
-        assert self._direction is not None
-        x, before, gradient_before = self._base
-        promised = self._length * self._slope
-        if np.isfinite(gradient).all() and self._lower(value, before, promised, self._slope_at(gradient)):
-            fell = before - value >= -_POOR * promised
-            self._poor = 0 if fell else self._poor + 1
-            change = gradient - gradient_before
-            if self._solved and self._newton is not None and self._slope < 0.0:
-                bends = product(change, self._direction)
-                self._newton.learn(-self._length * self._slope / bends if bends > 0.0 else 1.0)
-            straight = abs(product(change, self._direction)) <= _STRAIGHT * abs(self._slope)
-            idle = not self._sharp and self._left.nothing(-promised, before)
-            bent = not (straight and idle) and self._memory.remember((self.x - x).astype(np.float64), change)
-            self._stretch(straight and not bent, fell or idle)
-            self._accept(value, gradient)
+        x, before, gradient_before = base
+        search = self._search
+        convex = self._convex and not self._coarse
+        if not (np.isfinite(gradient).all() and search.lower(value, self._slope_at(x, gradient), convex)):
+            self._shorten(value)
             return
-        rise = value - before - promised
-        self._shorten(-promised * self._length / (2.0 * rise) if math.isfinite(rise) and rise > 0.0 else 0.0)
+        fell = not search.poor(value)
+        self._poor = 0 if fell else self._poor + 1
+        change = gradient - gradient_before
+        if self._solved and self._newton is not None and search.slope < 0.0:
+            self._newton.learn(search.ideal(change))
+        straight = search.straight(change)
+        idle = not self._sharp and self._left.nothing(search.promise, before)
+        bent = not (straight and idle) and self._memory.remember((self.x - x).astype(np.float64), change)
+        # That it falls need not be seen where it has never bent yet: that of a huge first model is too large to tell.
+        search.lengthen(straight and not bent, fell or idle or self.step == 2)
+        self._accept(value, gradient)
 
-    def _lower(self, value: float, before: float, promised: float, slope: float) -> bool:
-        """Return whether the objective has fallen enough.
-
-        Arguments:
-            value: the objective.
-            before: the objective where the search began.
-            promised: what the slope there says that it changes by, negative.
-            slope: of the objective along the direction.
-        """
-        if value <= before + _DECREASE * promised:
-            return True
-        if value <= before + _ROUNDING * abs(before):  # too close to compare objectives: compare slopes
-            return slope <= _SLOPE * abs(self._slope)  # not far beyond the least
-        return slope <= 0.0 and self._convex and not self._coarse  # it falls all the way here
-
-    def _stretch(self, straight: bool, fell: bool) -> None:
-        """Lengthen the next first step if the objective did not bend along the last one.
-
-        It need not be seen to fall where it has never bent yet: that of a huge first model is too large to tell.
-
-        Arguments:
-            straight: whether the slope is the same at its end, and nothing is known of the curvature.
-            fell: whether the objective fell as the slope promised, or that is too little to be seen.
-        """
-        if straight and (fell or self._stride > 1.0 or self.step == 2):
-            self._stride = max(self._stride, min(_LONGER * self._stride, _LONGEST))
-        else:
-            self._stride = 1.0
-
-    def _shorten(self, length: float) -> None:
+    def _shorten(self, value: float) -> None:
         """Reject the current model, and try one that is nearer to the base.
 
         Arguments:
-            length: the best fraction of the direction, as far as is known.
+            value: the objective there.
         """
-        self.rejected, self._stride = True, 1.0
-        self._length = min(max(length, 0.1 * self._length), 0.5 * self._length)
-        if self._length < _SHORTEST or not self._move():
+        self.rejected = True
+        if not self._search.shorten(value) or not self._move():
             self._give_up()
             return
-        self._decision = {"act": "shorten", "length": self._length}
+        self._decision = {"act": "shorten", "length": self._search.length}
 
     def _accept(self, value: float, gradient: Array) -> None:
         """Begin the next search at the current model."""
-        self._base, self._solved = (self.x, value, gradient), False
+        self._search.base, self._solved = (self.x, value, gradient), False
         if self._asks_newton:
             assert self._newton is not None
             self._newton.want(*self._memory.inner(gradient))
@@ -345,42 +318,40 @@ class QuasiNewton(Optimizer):
 
     def _set_out(self, newton: LocalNewton) -> None:
         """Begin the search whose direction the workers' Newton steps give, as far as some have come."""
-        assert self._base is not None
-        _, value, gradient = self._base
+        assert self._search.base is not None
+        _, value, gradient = self._search.base
         penalty = penalty_curvature(self.penalty, len(self.x))
         found = newton.answer(self.parts, self.waited, self._memory.curvature, penalty)
         self._solved = found is not None
         if found is None:
             self._aim(gradient)
         else:
-            self._direction = self._memory.outer(*found)
-            self._slope = product(gradient, self._direction)
+            self._search.direction = self._memory.outer(*found)
+            self._search.slope = product(gradient, self._search.direction)
         self._go(value, gradient)
         if self._solved and self._decision["act"] == "accept":
             self._decision["steps"] = len(self.parts)
 
     def _go(self, value: float, gradient: Array) -> None:
         """Take the first step along a direction."""
-        if not self._slope < 0.0:  # rounding has spoilt the memory
+        search = self._search
+        if not search.slope < 0.0:  # rounding has spoilt the memory
             self._memory.forget()
             self._solved = False
             self._aim(gradient)
-        self._left.hear(-self._slope, value, bent=self._stride == 1.0)
+        self._left.hear(-search.slope, value, bent=search.stride == 1.0)
         if self._coarse and (self._left.calm or self._poor >= _MOST_POOR):
             self._ask_precisely()
             return
         if self._left.again and self._memory.flat and self._left.look_again(value):
             self._restart(value, gradient)
             return
-        self._length = 1.0 if self._memory.informed else min(1.0, 1.0 / max(float(np.abs(gradient).sum()), 1e-300))
-        self._length *= self._stride
-        self._decision = {"act": "accept", "promise": -self._slope, "pairs": len(self._memory)}
+        search.begin(1.0 if self._memory.informed else min(1.0, 1.0 / max(float(np.abs(gradient).sum()), 1e-300)))
+        self._decision = {"act": "accept", "promise": -search.slope, "pairs": len(self._memory)}
         if self._memory.power is not None:
             self._decision["scaling"] = self._memory.power
         moved = self._move()
-        while not moved and self.step == 1 and self._slope < 0.0 and math.isfinite(_LONGER * self._length):
-            self._stride *= _LONGER  # the step drowns in the rounding of a huge first model
-            self._length *= _LONGER
+        while not moved and self.step == 1 and search.slope < 0.0 and search.lengthen_now():
             moved = self._move()
         if not moved:
             self._give_up()
@@ -391,10 +362,10 @@ class QuasiNewton(Optimizer):
             assert self.penalty is not None
             with one_thread():  # threads would wait for the cores of workers
                 matrix = self._memory.matrix(len(gradient))
-                self._direction, self._slope = sharp_step(self.penalty, matrix, self.x, gradient)
+                self._search.direction, self._search.slope = sharp_step(self.penalty, matrix, self.x, gradient)
             return
-        self._direction = self._memory.downhill(gradient)
-        self._slope = product(gradient, self._direction)
+        self._search.direction = self._memory.downhill(gradient)
+        self._search.slope = product(gradient, self._search.direction)
 
     def _uphill(self, x: Array, gradient: Array) -> Array:
         found = gradient if self.penalty is None else self.penalty.steepest(x, gradient)
@@ -405,25 +376,23 @@ class QuasiNewton(Optimizer):
     def _sharp(self) -> bool:
         return self.penalty is not None and self.penalty.sharp
 
-    def _slope_at(self, gradient: Array) -> float:
-        """Return the slope of the objective along the direction, at the end of the step."""
-        assert self._base is not None
-        assert self._direction is not None
-        side = np.where(self.x == 0.0, self._base[0], self.x)  # the one that the step comes from
-        return product(self._uphill(side, gradient), self._direction)
+    def _slope_at(self, base: Array, gradient: Array) -> float:
+        """Return the slope of the objective along the direction, at the end of the step from the base."""
+        assert self._search.direction is not None
+        side = np.where(self.x == 0.0, base, self.x)  # the one that the step comes from
+        return product(self._uphill(side, gradient), self._search.direction)
 
     def _move(self) -> bool:
         """Move along the direction; return whether that changes the model, in its own dtype."""
-        assert self._base is not None
-        assert self._direction is not None
-        x = self._base[0]
-        self.x = (x + self._length * self._direction).astype(self.x.dtype, copy=False)
-        return not np.array_equal(self.x, x)
+        found = self._search.point(self.x.dtype)
+        assert self._search.base is not None
+        self.x = self._search.base[0] if found is None else found
+        return found is not None
 
     def _give_up(self) -> None:
         """Search once more from the base, down the gradient; if that search failed, there is nothing to gain."""
-        assert self._base is not None
-        x, value, gradient = self._base
+        assert self._search.base is not None
+        x, value, gradient = self._search.base
         self.x = x
         if self._coarse:
             self._ask_precisely()
@@ -450,18 +419,18 @@ class QuasiNewton(Optimizer):
 
     def _ask_precisely(self) -> None:
         """Ask for the gradient at the base again, and for all further ones, in all their digits."""
-        assert self._base is not None
-        self.x, self._base, self._direction = self._base[0], None, None
+        assert self._search.base is not None
+        self.x, self._search.base = self._search.base[0], None
         self._precise, self._poor = True, 0
         self._left.forget()
         self._decision = {"act": "precise"}
 
     def _drift(self, gradient: Array) -> None:
         """Take a step that needs no objective: along the scaled gradient, as far as the curvature bound allows."""
-        if self._base is not None and not (self.value is not None and self.value <= self._base[1]):
-            self.x, gradient, self.rejected = self._base[0], self._base[2], True
+        base, self._search.base = self._search.base, None
+        if base is not None and not (self.value is not None and self.value <= base[1]):
+            self.x, gradient, self.rejected = base[0], base[2], True
         self._memory.forget()
-        self._base, self._direction = None, None
         self._left.forget()
         self._decision = {"act": "drift"}
         uphill, diagonals = self._uphill(self.x, gradient), self._memory.diagonals
@@ -475,16 +444,11 @@ class QuasiNewton(Optimizer):
     # --- its state --------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        base = None if self._base is None else list(self._base)
         return {
             **super().state(),
             **self._memory.state(),
+            **self._search.state(),
             "asks_curvature": self._asks_curvature,
-            "base": base,
-            "direction": self._direction,
-            "slope": self._slope,
-            "length": self._length,
-            "stride": self._stride,
             "left": self._left.state(),
             "poor": self._poor,
             "precise": self._precise,
@@ -509,11 +473,7 @@ class QuasiNewton(Optimizer):
             self._newton = None
         elif self._newton is not None:
             self._newton.restore(state["newton"])
-        base = state["base"]
-        self._base = None if base is None else (as_model(base[0]), float(base[1]), np.asarray(base[2]))
-        self._direction = None if state["direction"] is None else np.asarray(state["direction"])
-        self._slope, self._length = float(state["slope"]), float(state["length"])
-        self._stride = float(state["stride"])
+        self._search.restore(state)
         self._stuck = bool(state["stuck"])
         self._left.restore(state["left"])
         self._poor, self._precise = int(state["poor"]), bool(state["precise"])

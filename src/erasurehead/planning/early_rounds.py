@@ -18,6 +18,7 @@ from erasurehead.planning.idle_workers import IdleWorkers
 from erasurehead.planning.simulation import stop_times
 from erasurehead.problems.base import EARLY, NEWTON
 from erasurehead.schemes.named import Scheme
+from erasurehead.training.round_result import RoundResult
 
 _MOST_EARLY = 100  # times as many early rounds as whole gradients, after which a run is given up
 
@@ -70,6 +71,7 @@ class EarlyRounds:
         self._workers = IdleWorkers(self.scheme, delays, late, seconds_per_task, chooses=True)
         self._early = 0
         self._wanted: set[int] = set()  # steps whose late answers are wanted
+        self._newest: dict[int, int] = {}  # of each group, the newest step of which it has answered such an order
 
     def answer(self, order: Order) -> Answer | None:
         """Return who answers an order; None if the round never ends, or the number of gradients is used up.
@@ -90,8 +92,20 @@ class EarlyRounds:
         few = order.kind in (EARLY, NEWTON)
         self.whole.append(not (few or asks_curvature(order) or by_task))
         self._early += few
-        late = [(row.step - self._first, row.message) for row in found.late_rows if row.step in self._wanted]
-        return Answer(found.decoding, found.waited, self._workers.work_odds, late)
+        return Answer(found.decoding, found.waited, self._workers.work_odds, self._news(found))
+
+    def _news(self, found: RoundResult) -> list[tuple[int, int]]:
+        """Return the late answers that are wanted and newer than what is known of their tasks, as in a run."""
+        groups = self.scheme.code.groups
+        late: list[tuple[int, int]] = []
+        for row in (*found.late_rows, *found.rows):
+            if row.censored or row.step not in self._wanted:
+                continue
+            group = row.message if groups is None else int(groups[row.message])
+            if row.late and row.step > self._newest.get(group, -1):
+                late.append((row.step - self._first, row.message))
+            self._newest[group] = max(row.step, self._newest.get(group, -1))
+        return late
 
     def worth(self, steps: int, seconds_per_step: float) -> float:
         """Return the number of whole steps that the first rounds are equivalent to.
