@@ -53,12 +53,13 @@ def test_a_probe_of_workers_that_are_alike_waits_for_all_data(seed: int, noise: 
     assert waited(times, arrivals=1, probing=True)[0] == whole(times)
 
 
-def test_a_probe_of_exponential_delays_mostly_ends_soon_after_the_first() -> None:
+@pytest.mark.parametrize(("last", "looks"), [(True, 4.0), (False, 2.0)])
+def test_a_probe_of_exponential_delays_mostly_ends_soon_after_the_first(last: bool, looks: float) -> None:
     soon, total = 0, 0.0
     for seed in range(200):
         times = np.random.default_rng(seed).exponential(0.5, WORKERS)
-        stop, _ = waited(times, arrivals=1, probing=True)
-        assert stop >= min(4.0 * times.min(), whole(times))
+        stop, _ = waited(times, arrivals=1, probing=True, while_it_pays=not last)
+        assert stop >= min(looks * times.min(), whole(times))
         soon += stop < whole(times)
         total += stop / whole(times)
     assert soon >= 140
@@ -145,7 +146,7 @@ def test_codes_whose_groups_are_no_replicas_are_refused() -> None:
 
 def test_later_arrivals_that_take_longer_than_was_to_be_expected_end_it() -> None:
     """The first of the probe was there at once, by chance; after three orders that took as long as all, it is known."""
-    times = 1.0 + 0.1 * np.arange(WORKERS)
+    times = 1.0 + 0.05 * np.arange(WORKERS)
     rule = wait_rules.early().begin()
 
     def round_of(step: int, came: Array, **note: Any) -> int:
@@ -162,3 +163,18 @@ def test_later_arrivals_that_take_longer_than_was_to_be_expected_end_it() -> Non
     assert round_of(4, times, arrivals=1) == WORKERS - LOAD + 1
     rule = wait_rules.early().begin()  # of another run
     assert round_of(4, times, arrivals=1) == 1
+
+
+def test_a_probe_that_expected_too_little_is_corrected_without_waiting_for_all_data() -> None:
+    """Half of the workers answered the first order at once, by chance. Then one answer takes 0.2 s, and all take 5 s."""
+    rule = wait_rules.early().begin()
+    lucky, slow = np.full(WORKERS, 9.0), np.linspace(0.2, 5.0, WORKERS)
+    lucky[:15] = 0.04 + 0.002 * np.arange(15)
+    assert waited(lucky, rule, 0, arrivals=1, probing=True)[0] < 1.0
+    for step in (1, 2, 3):
+        assert waited(slow, rule, step, arrivals=1) == (0.2, 1)
+    stop, came = waited(slow, rule, 4, arrivals=1)
+    assert 0.4 <= stop <= 0.8  # it looks again, for at most four times as long as an answer takes
+    assert came > 1
+    for step in range(5, 12):
+        assert waited(slow, rule, step, arrivals=1) == (0.2, 1)

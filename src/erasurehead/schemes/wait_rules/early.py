@@ -16,7 +16,9 @@ from erasurehead.schemes.wait_rules.residual import Decodable
 from erasurehead.schemes.wait_rules.selection import kth_smallest
 from erasurehead.schemes.wait_rules.view import View
 
-_LOOK = 4.0  # a probing order waits this many times as long as its first arrival took, and then estimates the rest
+# A probing order waits so many times as long as its first arrival took, and then estimates the rest. One that may be
+# corrected looks sooner.
+_LOOK, _LAST_LOOK = 2.0, 4.0
 _LEAST_LOOK = 0.03  # seconds that it waits at least: those of workers that are merely woken one after the other
 _WORTH = 8.0  # few arrivals pay where a whole gradient takes at least this many times as long as the first arrival
 _STILL_WORTH = 4.0  # and, later, this many times as long as the arrivals since then have taken on average
@@ -33,18 +35,19 @@ class Early(WaitRule):
     answers to earlier orders count, too, that are the newest of their tasks.
 
     A probing order finds out whether few arrivals come much sooner than a whole gradient. It waits four times as long
-    as the first arrival took, at least 0.03 s, and then estimates from the arrivals so far when the rest are to be
-    expected, as if a worker that is still out were as likely to answer in one moment as in the next (which holds for
-    exponential delays, beyond what the first arrival took). It stops if a whole gradient takes more than eight times as
-    long as the first arrival, and more than 0.1 s, below which the cost of a step itself outweighs what is saved;
-    otherwise it goes on to the full gradient, so that nothing is lost where nobody is slow, but no longer than that. If
-    the arrivals of later orders then turn out to take more than a fourth of that time each, the next order waits for
-    the full gradient, too, unless `while_it_pays` is False: where late workers finish old work, they say little about
-    how long a full gradient takes. The code's groups must be replicas.
+    as the first arrival took (twice, with `while_it_pays`), at least 0.03 s, and then estimates from the arrivals so
+    far when the rest are to be expected, as if a worker that is still out were as likely to answer in one moment as in
+    the next (which holds for exponential delays, beyond what the first arrival took). It stops if a whole gradient
+    takes more than eight times as long as the first arrival, and more than 0.1 s, below which the cost of a step itself
+    outweighs what is saved; otherwise it goes on to the full gradient, so that nothing is lost where nobody is slow,
+    but no longer than that. With `while_it_pays`, orders go on looking: if the arrivals since the last probe took more
+    than a fourth of what it expected of a whole gradient, the next order is a probe, too, and stops if a whole gradient
+    takes more than four times as long as they did. (Where late workers finish old work, arrivals say little about how
+    long a full gradient takes.) The code's groups must be replicas.
     """
 
     def __init__(self) -> None:
-        self._expected = math.inf  # seconds that a whole gradient takes, as a probe has estimated
+        self._expected = math.inf  # seconds that a whole gradient takes, as the last probe has estimated
         self._took: dict[int, float] = {}  # by step since then: mean seconds per arrival
 
     def begin(self) -> Early:
@@ -60,27 +63,35 @@ class Early(WaitRule):
             came += len(view.late)
         if came < (wanted if view.whole else max(1, min(wanted, came + len(view.pending)))):
             return Verdict.WAIT
-        if not probing:
-            if view.note.get("while_it_pays", True) and not self._still_pays(view.step):
-                return Verdict.WAIT
+        needed = self._needed(view)
+        if needed is None:
             self._took[view.step] = view.elapsed / came
             return Verdict.STOP
         first = min(view.came.values())
-        if view.elapsed < _looks(first):
+        if view.elapsed < _looks(view, first):
             return Verdict.WAIT
         self._expected = _expected(view, first)
-        return Verdict.STOP if self._expected > _worthwhile(first) else Verdict.WAIT
+        if self._expected <= needed:
+            return Verdict.WAIT
+        self._took.clear()
+        return Verdict.STOP
 
-    def _still_pays(self, step: int) -> bool:
-        """Return whether the arrivals before a step came as soon as the probe led one to expect."""
-        took = [seconds for number, seconds in self._took.items() if number < step]
-        return len(took) < _FEW_ROUNDS or _STILL_WORTH * math.fsum(took) / len(took) <= self._expected
+    def _needed(self, view: View) -> float | None:
+        """Return the seconds that a whole gradient must take for few arrivals to pay; None if that is not in doubt."""
+        if view.note.get("probing", False):
+            return max(_WORTH * min(view.came.values()), _LEAST)
+        took = [seconds for number, seconds in self._took.items() if number < view.step]
+        if len(took) < _FEW_ROUNDS or not view.note.get("while_it_pays", True):
+            return None
+        needed = _STILL_WORTH * math.fsum(took) / len(took)
+        return None if needed <= self._expected else max(needed, _LEAST)
 
     def wake(self, view: View) -> float | None:
-        if not view.came or not view.note.get("probing", False):
+        needed = self._needed(view) if view.came else None
+        if needed is None:
             return None
-        first = min(view.came.values())
-        return next((at for at in (_looks(first), _worthwhile(first)) if view.elapsed < at), None)
+        looks = _looks(view, min(view.came.values()))
+        return next((at for at in (looks, needed) if view.elapsed < at), None)
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
         """Return when the first message has arrived, shape (rounds,): as for an order that asks for one arrival."""
@@ -106,14 +117,9 @@ class Early(WaitRule):
         return "early()"
 
 
-def _looks(first: float) -> float:
+def _looks(view: View, first: float) -> float:
     """Return after how many seconds a probing order estimates the rest, by those of its first arrival."""
-    return max(_LOOK * first, _LEAST_LOOK)
-
-
-def _worthwhile(first: float) -> float:
-    """Return the seconds that a whole gradient must take for few arrivals to pay, by those of the first arrival."""
-    return max(_WORTH * first, _LEAST)
+    return max((_LOOK if view.note.get("while_it_pays", True) else _LAST_LOOK) * first, _LEAST_LOOK)
 
 
 def _expected(view: View, first: float) -> float:
