@@ -20,6 +20,7 @@ from erasurehead.planning import (
     remarks,
     speed_up_range,
 )
+from erasurehead.planning.explanations import share_text
 from erasurehead.planning.forecasts import trace_rounds
 from erasurehead.planning.trials import took
 from erasurehead.reports.units import NOTHING, Unit, byte_unit, time_unit
@@ -212,7 +213,7 @@ def _columns(page: Page, items: Sequence[Forecast]) -> list[tuple[str, list[str]
 def _sizes(page: Page, items: Sequence[Forecast]) -> list[tuple[str, list[str]]]:
     if page.bytes_of_data is None or page.n_parameters is None:
         sent = [f"{item.messages / item.pieces:.3g} gradient" for item in items]
-        return [("Data per\nworker", [f"{item.share_of_data:.1%}" for item in items]), ("Sent per\nstep", sent)]
+        return [("Data per\nworker", [share_text(item.share_of_data) for item in items]), ("Sent per\nstep", sent)]
     held = [item.share_of_data * page.bytes_of_data for item in items]
     sent = [float(item.bytes_per_worker(page.n_parameters)) for item in items]
     memory, network = byte_unit(held), byte_unit(sent)

@@ -22,6 +22,15 @@ _NEARLY = 1.1  # settings up to this multiple of the best time are nearly as goo
 _SELDOM = 0.2  # a task that is counted in a smaller share of the steps is mentioned
 
 
+def share_text(share: float) -> str:
+    """Return a share of the data in percent, with as many digits as tell it from 0.
+
+    >>> share_text(0.1), share_text(0.00024)
+    ('10.0%', '0.024%')
+    """
+    return f"{share:.1%}" if share >= 0.01 else f"{100.0 * share:.2g}%"
+
+
 def explain(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | None = None) -> str:
     """Return a plan as text, one line per paragraph: the advice, the reasons for it, and reservations.
 
@@ -253,8 +262,8 @@ def _with_less(plan: Plan, tried: Collection[str]) -> list[str]:
         return []
     longer = ratio(least.seconds_to_target, best.seconds_to_target) - 1.0
     return [
-        f"With less memory: {least.setting} takes {longer:.1%} longer, with {least.share_of_data:.1%} of the data a "
-        f"worker instead of {best.share_of_data:.1%}."
+        f"With less memory: {least.setting} takes {longer:.1%} longer, with {share_text(least.share_of_data)} of the "
+        f"data a worker instead of {share_text(best.share_of_data)}."
     ]
 
 
@@ -372,7 +381,7 @@ def _advice(plan: Plan, trials: Sequence[Trial]) -> tuple[str, ...]:
     elif best.load == 1:
         first = f"Redundancy does not pay here, but not waiting for the slowest workers does: {best.setting}."
     else:
-        held = f"{best.share_of_data:.1%} of the data ({counted('task', best.load)})"
+        held = f"{share_text(best.share_of_data)} of the data ({counted('task', best.load)})"
         first = f"Use {best.setting}: each worker holds {held}."
     if is_adaptive(best.setting):
         first += f" Its optimizer chooses its step sizes itself, so train needs no other setting than {best.setting}."
