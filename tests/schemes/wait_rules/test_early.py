@@ -166,7 +166,7 @@ def test_later_arrivals_that_take_longer_than_was_to_be_expected_end_it() -> Non
 
 
 def test_a_probe_that_expected_too_little_is_corrected_without_waiting_for_all_data() -> None:
-    """Half of the workers answered the first order at once, by chance. Then one answer takes 0.2 s, and all take 5 s."""
+    """Half of the workers answered the first order at once. Then one answer takes 0.2 s, and all take 5 s."""
     rule = wait_rules.early().begin()
     lucky, slow = np.full(WORKERS, 9.0), np.linspace(0.2, 5.0, WORKERS)
     lucky[:15] = 0.04 + 0.002 * np.arange(15)
