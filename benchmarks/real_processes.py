@@ -6,7 +6,7 @@ a step takes beyond its delay where the first arrival is enough, with its parts:
 and the message's way back, decoding and moving, and what is between steps. It needs the real data: set
 ERASUREHEAD_DATA to their folder. Nothing else may compute on the machine meanwhile.
 
-    python benchmarks/real_processes.py                            eleven minutes
+    python benchmarks/real_processes.py                            twenty minutes
     python benchmarks/real_processes.py --only amazon --seeds 1
     python benchmarks/real_processes.py --first
 """
@@ -149,7 +149,7 @@ def main() -> None:
     """Measure and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", metavar="WORD", help="data sets with this in their names")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first", action="store_true", help="what a step takes where the first arrival is enough")
     chosen = parser.parse_args()
     print(f"delays of {MEAN} s on average; thirty workers")

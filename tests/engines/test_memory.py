@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import pickle
+import resource
 import subprocess
 import sys
 
@@ -71,3 +73,25 @@ def test_what_cannot_be_found_is_offered_as_nothing() -> None:
     assert offer(block) == b""
     assert offer(None) == b""
     assert accept(b"") is None
+
+
+def faults_of_writing(block: Block, n_numbers: int) -> int:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    block.array(0, n_numbers)[:] = 1.0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+def test_touched_pages_are_there_before_they_are_written_and_no_others() -> None:
+    pages, numbers = 256, mmap.PAGESIZE // 8
+    touched, half, untouched = (Block(pages * mmap.PAGESIZE) for _ in range(3))
+    try:
+        touched._map.madvise(23, 0, mmap.PAGESIZE)  # pyright: ignore[reportPrivateUsage]
+    except OSError:
+        pytest.skip("this kernel cannot map pages in advance")
+    touched.touch()
+    half.touch(pages // 2 * mmap.PAGESIZE)
+    assert faults_of_writing(touched, pages * numbers) < pages // 8
+    assert pages // 2 <= faults_of_writing(half, pages * numbers) < pages // 2 + pages // 8
+    assert faults_of_writing(untouched, pages * numbers) >= pages
+    for block in (touched, half, untouched):
+        block.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -421,3 +422,25 @@ def test_a_coordinator_that_is_ended_by_a_signal_leaves_nothing_in_the_temporary
         process.send_signal(number)
         process.wait(PATIENCE)
     assert not list(tmp_path.iterdir())
+
+
+class Faults(Echo):
+    """Answers how many pages it took to compute from its data, in an array as long as the message, and to answer."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number, (number,), length=1_000_000, n_parameters=1_000_000)
+        self.data = np.ones(1_000_000)
+
+    def compute(self, spec: MessageSpec, taken: Any, out: np.ndarray) -> None:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        out[:] = 2.0 * self.data
+        out[:] = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can map pages in advance")
+def test_a_worker_has_its_memory_mapped_before_the_first_order() -> None:
+    with ProcessEngine() as engine:
+        start(engine, [Faults(0)])
+        engine.submit(order(0, n_parameters=1_000_000))
+        (first,) = arrivals(engine, 1)
+        assert first.read()[0] < 0.1 * 8 * 1_000_000 / resource.getpagesize()

@@ -92,6 +92,10 @@ class OrderBuffer:
         self._n_bytes = self._block.size // _SIDES
         self._map()
 
+    def touch(self) -> None:
+        """Have the memory that orders come in mapped here before the first one comes."""
+        self._block.touch()
+
     def write(self, order: EncodedOrder, others: Iterable[MessageSlots] = ()) -> None:
         """Put up an order in place of the one before the last, unless it is up, or a newer one in its place.
 
@@ -197,6 +201,14 @@ class MessageSlots:
         self._specs, self._order_nbytes, self._block = state
         self._lay_out()
         self._map()
+
+    def touch(self) -> int:
+        """Have the memory that the first message goes to mapped here before it is computed; return its bytes."""
+        if not self._specs:
+            return 0
+        begin, end = self._offsets[0]
+        self._block.touch(end)
+        return end - begin
 
     @property
     def newest(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from erasurehead.faults.policy import FaultPolicy
 from erasurehead.schemes.aggregation import Aggregation
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.assignment import Assignment
-from erasurehead.training.message_choice import MessageChoice
+from erasurehead.training.orders import Orders
 from erasurehead.training.programs import as_asked, with_curvature
 from erasurehead.training.round import RoundRunner
 from erasurehead.training.round_result import RoundResult
@@ -99,12 +99,11 @@ class IdleWorkers:
         ]
         other = None if by_task is None else Layout(1, [None] * by_task.n_messages)
         assignment = Assignment.first(scheme, programs, Layout(1, [None] * code.n_messages), other)
-        self._choice = MessageChoice(code.load, late, by_task is not None) if chooses else None
         self._learns = any(rule.remembers for rule in scheme.rules.values())
         self._pool = WorkerPool(self._engine, assignment, fault_policy=FaultPolicy(death="leave", suspected="ignore"))
         self._rounds = RoundRunner(self._pool, samples=[1.0] * code.n_tasks)
+        self._orders = Orders(self._pool, chooses)
         self.work_odds = math.inf
-        self._round = 0
         self._pool.start()
 
     @property
@@ -118,17 +117,13 @@ class IdleWorkers:
         Raises:
             Unreachable, EngineError: if the wait rule cannot be met, or no worker is left to answer.
         """
-        note = {**order.note, BY_TASK: True} if self.by_task else order.note
-        order = replace(order, note=note, round=self._round, posted=self._engine.now())
-        self._round += 1
+        order = self._orders.next(order)
         result = self._rounds.gather(order)
         arrivals = [*result.late_rows, *result.rows]
         if self._learns:
             self._rounds.learn(result.step_row(order, end=self._engine.now()), arrivals)
-        if self._choice is not None:
-            self.work_odds = self._choice.work_odds
-            self._choice.learn(order, arrivals)
-            self._pool.ask_by_task(self._choice.by_task)
+        self.work_odds = self._orders.work_odds
+        self._orders.learn(order, arrivals)
         return result
 
 

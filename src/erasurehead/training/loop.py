@@ -268,10 +268,11 @@ class _Training:
         if not running:  # otherwise the clock continues from where it stood
             self._origin = self.engine.now() - elapsed
         self.log.origin, self.log.step = self._origin, self.optimizer.step
+        self.steps.orders.origin = self._origin
         if resume is None:
             self.log.start(self.pool)
         elif not running:
-            self.log.come_back(map(int, resume.state["pool"]["dead"]), self.pool, self.steps.round)
+            self.log.come_back(map(int, resume.state["pool"]["dead"]), self.pool, self.steps.orders.round)
         if resume is None:
             for watcher in self.watchers:
                 watcher.on_state(self.optimizer.step, self.state)

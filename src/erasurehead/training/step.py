@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from erasurehead._internal.arrays import Array, Tree, finite
@@ -13,8 +12,8 @@ from erasurehead.errors import Diverged
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import EARLY, NEWTON, Problem, split_samples
 from erasurehead.training.callbacks import Callback
-from erasurehead.training.message_choice import MessageChoice
 from erasurehead.training.notices import Notice
+from erasurehead.training.orders import Orders
 from erasurehead.training.round import DIVERGED, PoolShrunk, RoundRunner
 from erasurehead.training.round_result import RoundResult
 from erasurehead.training.rows import StepRow
@@ -37,7 +36,7 @@ class StepRunner:
 
     Attributes:
         samples: the range of samples of each task.
-        round: the number of the next round.
+        orders: completes the optimizer's orders.
     """
 
     def __init__(
@@ -49,12 +48,9 @@ class StepRunner:
         stopping: Stopping,
         callbacks: Sequence[Callback] = (),
     ) -> None:
-        scheme = pool.assignment.scheme
-        splits = pool.assignment.other is not None
-        self._choice = MessageChoice(scheme.code.load, pool.engine.late, splits) if optimizer.early else None
+        self.orders = Orders(pool, chooses=bool(optimizer.early))
         n_tasks = pool.assignment.code.n_tasks
         self.samples = split_samples(problem.n_samples, n_tasks)
-        self.round = 0
         self._problem = problem
         self._optimizer = optimizer
         self._pool = pool
@@ -90,7 +86,7 @@ class StepRunner:
             optimizer.curvature = self._curvature(result)
             optimizer.parts, optimizer.late_parts = result.parts, result.late_parts
             optimizer.waited = result.waited
-            optimizer.work_odds = math.inf if self._choice is None else self._choice.work_odds
+            optimizer.work_odds = self.orders.work_odds
             optimizer.tell(gradient)
             if not finite(optimizer.x):
                 raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
@@ -110,14 +106,7 @@ class StepRunner:
         """Ask for an order, and run rounds until one is completed with the workers that are left."""
         asked = self._optimizer.ask()
         while True:
-            order = replace(
-                asked,
-                note={**asked.note, BY_TASK: True} if self._pool.assignment.by_task else asked.note,
-                round=self.round,
-                generation=self._pool.assignment.generation,
-                posted=self._pool.engine.now() - (self._log.origin or 0.0),
-            )
-            self.round += 1
+            order = self.orders.next(asked)
             try:
                 return order, self._rounds.gather(order, self._optimizer.trying)
             except PoolShrunk:
@@ -134,9 +123,7 @@ class StepRunner:
             self._stopping.converged(row.gradient_norm, order.points[0], self._optimizer.confirm)
         arrivals = [*result.late_rows, *result.rows]
         self._rounds.learn(row, arrivals)
-        if self._choice is not None:
-            self._choice.learn(order, arrivals)
-            self._pool.ask_by_task(self._choice.by_task)
+        self.orders.learn(order, arrivals)
         self._log.step = self._optimizer.step
 
     def _penalised(self, result: RoundResult, order: Order) -> tuple[Array | None, float | None]:
@@ -199,12 +186,9 @@ class StepRunner:
 
     def state(self) -> dict[str, Tree]:
         """Return everything that `restore` needs."""
-        choice = None if self._choice is None else self._choice.state()
-        return {"round": self.round, "counting": self._counting.state(), "choice": choice}
+        return {**self.orders.state(), "counting": self._counting.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned."""
-        self.round = int(state["round"])
+        self.orders.restore(state)
         self._counting.restore(state["counting"])
-        if self._choice is not None:
-            self._choice.restore(state["choice"])

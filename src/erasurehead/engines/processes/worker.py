@@ -14,6 +14,8 @@ from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from typing import Any
 
+import numpy as np
+
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork, MessageSpec, Order, Program, told
 from erasurehead.engines.buffers import MessageSlots, OrderBuffer, OrderReader
@@ -24,6 +26,8 @@ from erasurehead.engines.worker_loop import Answer, Message, Room, Transport, Wo
 
 FRAME = 4
 """Bytes that say how long an item is, before each item that a worker sends."""
+
+_LARGEST_KEPT = 32 * 2**20  # bytes: the memory of larger arrays goes back to the system whenever they are freed
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ def main(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the coordinator ends us
     transport = _Pipes(order_buffer, slots, wake, outlet)
     try:
-        opened = _open(packed, transport)
+        opened = _open(packed, order_buffer, slots, transport)
         if opened is not None:
             transport.say("joined", socket.gethostname())
             for answer in WorkerLoop(worker, *opened, late, transport).answers():
@@ -77,14 +81,31 @@ def main(
     os._exit(0)
 
 
-def _open(packed: SharedProgram, transport: _Pipes) -> tuple[Program, Delays | None] | None:
+def _open(
+    packed: SharedProgram, order_buffer: OrderBuffer, slots: MessageSlots, transport: _Pipes
+) -> tuple[Program, Delays | None] | None:
     try:
         import erasurehead.engines.processes.preload  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
-        return packed.open()
+        opened = packed.open()
+        _map_memory(packed.block, order_buffer, slots)
+        return opened
     except Exception as error:
         transport.say("broken", told(error))
         return None
+
+
+def _map_memory(data: Block, order_buffer: OrderBuffer, slots: MessageSlots) -> None:
+    """Have the memory mapped that the first order needs.
+
+    If each page were mapped when it is first used, the first order would take several times as long as the next ones,
+    and all workers of a machine would be at it at the same time.
+    """
+    data.touch()
+    order_buffer.touch()
+    needed = 2 * slots.touch()  # for models, and for what a message is computed from
+    for _ in range(2):  # what is freed first goes back to the system, from which glibc learns to keep the next one
+        np.ones(min(needed, _LARGEST_KEPT), dtype=np.uint8)
 
 
 def _drop_lifeline() -> None:
