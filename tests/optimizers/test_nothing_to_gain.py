@@ -100,12 +100,15 @@ class States(Callback):
 
 
 def test_it_goes_on_to_the_bit_from_any_step_of_looking_again() -> None:
-    X, y = data("squares", 4, seed=3)
-    problem = moved("squares", X, y, 1e5)
-    states = States()
-    whole = fit(problem, callbacks=[states])
-    acts = [row.decision["act"] for row in whole.steps]
-    assert "restart" in acts
+    for seed in range(12):  # on which of these data it looks again is a matter of rounding: on half of them it does
+        X, y = data("squares", 4, seed=seed)
+        problem = moved("squares", X, y, 1e5)
+        states = States()
+        whole = fit(problem, callbacks=[states])
+        if any(row.decision["act"] == "restart" for row in whole.steps):
+            break
+    else:
+        pytest.fail("it never looked again")
     norms = np.array([row.gradient_norm for row in whole.steps])
     short = int(np.argmax(norms <= 1e-12 * norms[0]))  # where the length of the gradient alone would have ended it
     assert 0 < short < len(norms) - 5

@@ -23,6 +23,7 @@ _LITTLE_FALL = {False: 1e-3, True: 1e-2}  # likewise, where Newton steps can fol
 _FAST = 0.25  # of what the level fell in the time before: where it falls by less, it is nearly at its end
 _MOST = 15  # times as many arrivals as there are parts, after which whole gradients are asked for if some are missing
 _DROPPED, _CARRIED = 0.1, 1 / 3  # of the parts, that a step waits for, if late work is dropped or carried on
+_TINY = 1e-300  # in place of 0, to divide 0 by
 _LONGER = 1.5  # times as long as the longest of the last steps, one for each part, that a step may be
 
 
@@ -236,8 +237,9 @@ class FewArrivals:
         share = self._known.share
         most = share / part.share
         curvature = before.curvature
-        factor = np.divide(self._known.curvature, curvature, out=np.full(len(step), most), where=curvature > 0.0)
-        change = (part.gradient - before.gradient) * np.minimum(factor, most) / share + self._penalty_curvature * step
+        whole = self._known.curvature
+        factor = whole / np.maximum(np.maximum(curvature, whole / most), _TINY)  # at most `most`
+        change = (part.gradient - before.gradient) * factor / share + self._penalty_curvature * step
         bent = product(step, change)
         if bent > 1e-12 * squared_norm(step) ** 0.5 * squared_norm(change) ** 0.5:
             self._pairs.append((bent, *spreads(step, change, self._memory.diagonals)))

@@ -112,8 +112,8 @@ class PartMemory:
         Arguments:
             x: what it is for parameters that matter to no part, shape (n_parameters,).
         """
-        found = x.astype(np.float64)
-        return np.divide(self._weighted, self.curvature, out=found, where=self.curvature > 0.0)
+        mean = self._weighted / np.maximum(self.curvature, 1e-300)
+        return np.where(self.curvature > 0.0, mean, x)
 
     def state(self) -> dict[str, Any]:
         """Return everything that `restored` needs to continue bit for bit."""

@@ -11,7 +11,7 @@ from erasurehead._internal.arrays import Array, product
 from erasurehead.problems.penalties import Penalty
 
 POWERS = (1.0, 1.0, 0.75, 0.5)
-"""Exponents for the curvatures; the first one goes with all entries of a sample counted together."""
+"""Exponents for the curvatures in `scalings`; the first goes with all entries of a sample counted together."""
 
 
 def scalings(curvature: Array, entries: float, penalty: Array) -> list[Array]:
@@ -22,11 +22,14 @@ def scalings(curvature: Array, entries: float, penalty: Array) -> list[Array]:
         entries: mean number of entries in a sample that are not 0: together they bend the loss that many times as much.
         penalty: curvature of the penalty along each parameter, shape (n_parameters,).
     """
-    own = np.maximum(curvature, 0.0) + penalty
-    least = float(own[own > 0.0].min(initial=math.inf))
-    own = np.maximum(own, least if math.isfinite(least) else 1.0)  # parameters that no sample touches
-    safe = np.maximum(max(1.0, entries) * np.maximum(curvature, 0.0) + penalty, own)
-    return [safe, *(own**power for power in POWERS[1:])]
+    bends = np.maximum(curvature, 0.0)
+    own, safe = bends + penalty, max(1.0, entries) * bends + penalty
+    if not own.min(initial=math.inf) > 0.0:  # parameters that no sample touches
+        least = float(own[own > 0.0].min(initial=math.inf))
+        own = np.maximum(own, least if math.isfinite(least) else 1.0)
+        safe = np.maximum(safe, own)
+    root = np.sqrt(own)  # of which the other powers come in a tenth of the time that `**` takes
+    return [safe, own, root * np.sqrt(root), root]
 
 
 def penalty_curvature(penalty: Penalty | None, n_parameters: int) -> Array:
