@@ -89,6 +89,35 @@ def test_what_is_slow_otherwise_is_at_the_optimum_far_sooner(loss: str, late: La
     assert np.median(ratios) > 1.5
 
 
+class Depths(Callback):
+    """Takes the time at which each gap was first reached."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.objective, self.times = problem.objective, dict[float, float]()
+        self.first = problem.objective(problem.initial())
+        final = fit(without(problem), Exponential(1e-3, seed=1), "preempt").final
+        assert final is not None
+        self.least = final.objective
+
+    def on_step_end(self, row: StepRow, x: Array) -> None:
+        gap = (self.objective(x) - self.least) / (self.first - self.least)
+        for depth in (1e-3, 1e-6):
+            if gap <= depth:
+                self.times.setdefault(depth, row.end)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_where_each_worker_has_little_of_the_data_few_arrivals_go_on_for_longer(seed: int) -> None:
+    scheme = schemes.adaptive(WORKERS, 1)
+    found = Depths(hard()), Depths(hard())
+    run = fit(hard(), Exponential(0.5, seed=seed), scheme=scheme, callbacks=found[:1])
+    fit(without(hard()), Exponential(0.5, seed=seed), scheme=scheme, callbacks=found[1:])
+    assert newton(run)
+    ours, plain = (one.times for one in found)
+    assert ours[1e-3] <= plain[1e-3]
+    assert ours[1e-6] < 0.7 * plain[1e-6]
+
+
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 @pytest.mark.parametrize("seed", range(3))
 def test_tasks_that_differ_are_at_the_optimum_all_the_same(seed: int, late: LateWork) -> None:

@@ -19,7 +19,8 @@ from erasurehead.problems.penalties import Penalty
 _MOST_NUMBERS = 2**24  # of all gradients that are kept, and of all models that may still be answered: 128 MiB each
 _PATIENCE = 6  # times as many arrivals as there are parts, in which the level must fall
 _LEAST_FALL = 1e-6  # of what it has fallen so far
-_LITTLE_FALL = {False: 1e-3, True: 1e-2}  # likewise, where Newton steps can follow; True if late work is carried
+_LITTLE_FALL, _LITTLE_CARRIED, _LITTLE_MANY = 1e-3, 1e-2, 3e-4  # likewise, where Newton steps can follow: see `_slow`
+_MANY_PARTS = 12  # Newton systems of less of the data say less, and a whole gradient of more parts takes longer
 _FAST = 0.25  # of what the level fell in the time before: where it falls by less, it is nearly at its end
 _MOST = 15  # times as many arrivals as there are parts, after which whole gradients are asked for if some are missing
 _DROPPED, _CARRIED = 0.1, 1 / 3  # of the parts, that a step waits for, if late work is dropped or carried on
@@ -58,9 +59,10 @@ class FewArrivals:
     there are parts (`"missing"`), where the gradients of all parts are too many numbers to keep (`"size"`), and where
     the rule waits for one as it comes nearly as soon. The first whole gradient and the sum of the newest ones make
     another pair. Where Newton steps of the workers' own data can follow (`LocalNewton`), whole gradients come sooner:
-    when the level has fallen in the last six times as many arrivals as there are parts by less than a thousandth (a
-    hundredth if late work is carried on) of what it has fallen in all, and not much less in their second half than in
-    their first (`"slow"`): where it has nearly come to its end, these steps are the fastest.
+    when the level has fallen in the last six times as many arrivals as there are parts by less than a thousandth (if
+    late work is carried on: a hundredth, or 3e-4 with more than twelve parts) of what it has fallen in all, and not
+    much less in their second half than in their first (`"slow"`): where it has nearly come to its end, these steps are
+    the fastest.
 
     A step waits for a tenth of the parts. Under `carried`, workers are busy and an order is answered slowly, but some
     order is answered all the time: a step waits for a third of the parts, of whichever order it is.
@@ -293,7 +295,8 @@ class FewArrivals:
         if len(self._levels) <= _PATIENCE:
             return False
         before, between, now = (self._levels[place][1] for place in (0, _PATIENCE // 2, -1))
-        little = before - now < _LITTLE_FALL[self._carried] * (self._first_level - now)
+        carried = _LITTLE_CARRIED if len(self._known.parts) <= _MANY_PARTS else _LITTLE_MANY
+        little = before - now < (carried if self._carried else _LITTLE_FALL) * (self._first_level - now)
         return little and between - now >= _FAST * (before - between)
 
     # --- its state --------------------------------------------------------------------------------------------------
