@@ -30,7 +30,7 @@ CHOICES = {f"load {load}": f"adaptive(load={load})" for load in (1, 2, 3, 5, 10)
 }
 USUAL = "load 3"
 GAPS = {"1e-2": 1e-2, "1e-3": 1e-3}
-STEPS = 400
+STEPS = 2000  # of few arrivals, at most
 
 
 @dataclass(frozen=True)
