@@ -26,6 +26,7 @@ from erasurehead.problems.penalties import L1, Penalty
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.result import Resumption, Run
+from erasurehead.training.rows import StepRow
 
 N, WORKERS = 600, 30
 
@@ -90,6 +91,27 @@ def test_shuffled_data_are_at_a_rough_model_far_sooner(late: str) -> None:
         assert early(whole) == 0
         won += few.steps[-1].end < 0.5 * whole.steps[-1].end
     assert won >= 4
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_tasks_that_differ_are_left_at_the_newest_model_however_low_their_losses_were_before(seed: int) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 20)) * np.logspace(0, -1, 20)
+    score = X @ np.linspace(1.0, 4.0, 20) + 0.5 * rng.standard_normal(3000)
+    rows = np.argsort(score)
+    one = LogisticRegression(X[rows], np.sign(score[rows]), l2=1e-3)
+    delays, whole = Exponential(0.5, seed=seed), fit(one, NoDelay(), evaluate_every=0).final
+    assert whole is not None
+    left: list[Array] = []
+
+    class Last(Callback):
+        def on_step_end(self, row: StepRow, x: Array) -> None:
+            if row.decision["act"] == "whole":
+                left.append(x.copy())
+
+    fit(one, delays, "carry", scheme=schemes.adaptive(WORKERS, 1), callbacks=[Last()], evaluate_every=0, steps=120)
+    (x,) = left
+    assert one.objective(x) - whole.objective < 1e-4 * (one.objective(one.initial()) - whole.objective)
 
 
 ALIKE = Fixed([[0.3] * WORKERS])

@@ -21,6 +21,7 @@ _PATIENCE = 6  # times as many arrivals as there are parts, in which the level m
 _LEAST_FALL = 1e-6  # of what it has fallen so far
 _LITTLE_FALL, _LITTLE_CARRIED, _LITTLE_MANY = 1e-3, 1e-2, 3e-4  # likewise, where Newton steps can follow: see `_slow`
 _MANY_PARTS = 12  # Newton systems of less of the data say less, and a whole gradient of more parts takes longer
+_NEAR = 1e-2  # likewise: a level so little above its least tells of a model that is no worse than the one there
 _FAST = 0.25  # of what the level fell in the time before: where it falls by less, it is nearly at its end
 _MOST = 15  # times as many arrivals as there are parts, after which whole gradients are asked for if some are missing
 _DROPPED, _CARRIED = 0.1, 1 / 3  # of the parts, that a step waits for, if late work is dropped or carried on
@@ -53,16 +54,18 @@ class FewArrivals:
     loss then rises by more than the level (see below) has fallen so far, all pairs are dropped, and so is its answer.
 
     The level is the sum of the parts' newest losses, with the penalty. It is over when the level has not fallen by a
-    millionth of what it has fallen before for six times as many arrivals as there are parts (`"level"`), or when it is
-    above what it was at first (`"rise"`): the next order asks for a whole gradient at the mean model where the level
+    millionth of what it has fallen before for six times as many arrivals as there are parts, nor from the first half of
+    them to the second (`"level"`; where tasks differ, a level may fall below the optimum for a while, as its losses are
+    of different models, and what comes after is above that), or when it is above what it was at first (`"rise"`): the
+    next order asks for a whole gradient at the newest mean model, or, if the level has risen much, at the one where it
     was least. Whole gradients also follow where some part has not been heard after fifteen times as many arrivals as
     there are parts (`"missing"`), where the gradients of all parts are too many numbers to keep (`"size"`), and where
     the rule waits for one as it comes nearly as soon. The first whole gradient and the sum of the newest ones make
     another pair. Where Newton steps of the workers' own data can follow (`LocalNewton`), whole gradients come sooner:
     when the level has fallen in the last six times as many arrivals as there are parts by less than a thousandth (if
     late work is carried on: a hundredth, or 3e-4 with more than twelve parts) of what it has fallen in all, and not
-    much less in their second half than in their first (`"slow"`): where it has nearly come to its end, these steps are
-    the fastest.
+    much less in their second half, in which it was least, than in their first (`"slow"`): where it has nearly come to
+    its end, these steps are the fastest.
 
     A step waits for a tenth of the parts. Under `carried`, workers are busy and an order is answered slowly, but some
     order is answered all the time: a step waits for a third of the parts, of whichever order it is.
@@ -96,6 +99,7 @@ class FewArrivals:
         self._level = math.inf  # when the model was last moved
         self._least_level = math.inf
         self._levels: list[tuple[int, float]] = []  # `_heard` and the least level, once for as many arrivals as parts
+        self._lows: list[float] = []  # the least level from each of these to the next
         self._least: tuple[int, Array] | None = None  # `_heard` when the level last fell, and the mean then
 
     @property
@@ -280,14 +284,27 @@ class FewArrivals:
             self._least_level, self._least = level, (self._heard, centre)
         if not self._levels or self._heard - self._levels[-1][0] >= n_parts:
             self._levels.append((self._heard, self._least_level))
-            del self._levels[: -_PATIENCE - 1]
+            self._lows.append(level)
+            del self._levels[: -_PATIENCE - 1], self._lows[: -_PATIENCE - 1]
+        self._lows[-1] = min(self._lows[-1], level)
         if not level <= self._first_level:
             self.why = "rise"
-        elif self._heard - self._least[0] >= _PATIENCE * n_parts:
+        elif self._heard - self._least[0] >= _PATIENCE * n_parts and not self._falls():
             self.why = "level"
-        elif self.newton_follows and self._slow():
+        elif self.newton_follows and self._heard - self._least[0] < _PATIENCE // 2 * n_parts and self._slow():
             self.why = "slow"
-        return self._least[1]
+        near = level - self._least_level <= _NEAR * (self._first_level - self._least_level)
+        return centre if near else self._least[1]
+
+    def _falls(self) -> bool:
+        """Return whether the level falls, though it is above its least.
+
+        While models move fast, the losses of parts at different ones of them may add up to less than the objective has
+        anywhere: what the level must fall below can be out of reach.
+        """
+        assert self._first_level is not None
+        before, now = min(self._lows[-_PATIENCE : -_PATIENCE // 2]), min(self._lows[-_PATIENCE // 2 :])
+        return now < before - _LEAST_FALL * (self._first_level - self._least_level)
 
     def _slow(self) -> bool:
         """Return whether the level falls, but by so little that other steps would be faster."""
@@ -318,6 +335,7 @@ class FewArrivals:
             "level": self._level,
             "least_level": self._least_level,
             "levels": [list(one) for one in self._levels],
+            "lows": list(self._lows),
             "least": None if self._least is None else list(self._least),
         }
 
@@ -336,5 +354,6 @@ class FewArrivals:
         self._last = None if last is None else (int(last[0]), np.asarray(last[1]), np.asarray(last[2]))
         self._first_level = None if state["first_level"] is None else float(state["first_level"])
         self._levels = [(int(heard), float(level)) for heard, level in state["levels"]]
+        self._lows = list(map(float, state["lows"]))
         self._level, self._least_level = float(state["level"]), float(state["least_level"])
         self._least = None if least is None else (int(least[0]), np.asarray(least[1]))
