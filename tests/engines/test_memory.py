@@ -14,6 +14,7 @@ import pytest
 from erasurehead.engines.shared_memory import Block, accept, offer
 
 from ..bounded import PATIENCE
+from .mapping import maps_in_advance
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows the open files of a process")
 
@@ -81,13 +82,10 @@ def faults_of_writing(block: Block, n_numbers: int) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
+@pytest.mark.skipif(not maps_in_advance(), reason="this system cannot map pages in advance")
 def test_touched_pages_are_there_before_they_are_written_and_no_others() -> None:
     pages, numbers = 256, mmap.PAGESIZE // 8
     touched, half, untouched = (Block(pages * mmap.PAGESIZE) for _ in range(3))
-    try:
-        touched._map.madvise(23, 0, mmap.PAGESIZE)  # pyright: ignore[reportPrivateUsage]
-    except OSError:
-        pytest.skip("this kernel cannot map pages in advance")
     touched.touch()
     half.touch(pages // 2 * mmap.PAGESIZE)
     assert faults_of_writing(touched, pages * numbers) < pages // 8

@@ -35,6 +35,7 @@ from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
 
 from ..bounded import PATIENCE
+from .mapping import maps_in_advance
 
 pytestmark = pytest.mark.processes
 
@@ -437,7 +438,7 @@ class Faults(Echo):
         out[:] = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can map pages in advance")
+@pytest.mark.skipif(not maps_in_advance(), reason="this system cannot map pages in advance")
 def test_a_worker_has_its_memory_mapped_before_the_first_order() -> None:
     with ProcessEngine() as engine:
         start(engine, [Faults(0)])

@@ -372,6 +372,22 @@ def test_the_code_may_be_resized_in_the_middle_of_early_steps(late: str, after: 
     assert early(run) >= min(after, 2)
 
 
+def test_a_single_step_may_bring_more_answers_than_it_waits_for_falls() -> None:
+    """After a stall many late answers come at once: six times as many as there are parts, within two steps."""
+    few, x, step = FewArrivals(None, LBFGSMemory(), 2, carried=True), np.zeros(2), 0
+    for count in (1, 1, 7):
+        assert not few.why
+        said: list[PartialGradient] = []
+        for _ in range(count):
+            few.ask(x, step)
+            said.append(PartialGradient(step, (0,), 1.0, np.zeros(2), 1.0, np.ones(2), 1.0))
+            step += 1
+        assert few.hear(said)
+        x = few.move(x)
+    assert few.why == "level"
+    np.testing.assert_array_equal(x, np.zeros(2))
+
+
 def test_a_part_whose_curvature_is_not_known_is_left_out() -> None:
     """A real worker may come to the second order first: nobody says how much the columns bend that it alone has."""
     few = FewArrivals(None, LBFGSMemory(), 3, carried=True)

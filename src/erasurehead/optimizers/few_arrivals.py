@@ -25,7 +25,6 @@ _NEAR = 1e-2  # likewise: a level so little above its least tells of a model tha
 _FAST = 0.25  # of what the level fell in the time before: where it falls by less, it is nearly at its end
 _MOST = 15  # times as many arrivals as there are parts, after which whole gradients are asked for if some are missing
 _DROPPED, _CARRIED = 0.1, 1 / 3  # of the parts, that a step waits for, if late work is dropped or carried on
-_TINY = 1e-300  # in place of 0, to divide 0 by
 _LONGER = 1.5  # times as long as the longest of the last steps, one for each part, that a step may be
 
 
@@ -244,7 +243,8 @@ class FewArrivals:
         most = share / part.share
         curvature = before.curvature
         whole = self._known.curvature
-        factor = whole / np.maximum(np.maximum(curvature, whole / most), _TINY)  # at most `most`
+        least = np.maximum(curvature, whole / most)
+        factor = whole / np.where(least > 0.0, least, 1.0)  # at most `most`
         change = (part.gradient - before.gradient) * factor / share + self._penalty_curvature * step
         bent = product(step, change)
         if bent > 1e-12 * squared_norm(step) ** 0.5 * squared_norm(change) ** 0.5:
@@ -291,7 +291,7 @@ class FewArrivals:
             self.why = "rise"
         elif self._heard - self._least[0] >= _PATIENCE * n_parts and not self._falls():
             self.why = "level"
-        elif self.newton_follows and self._heard - self._least[0] < _PATIENCE // 2 * n_parts and self._slow():
+        elif self.newton_follows and self._slow(self._least[0]):
             self.why = "slow"
         near = level - self._least_level <= _NEAR * (self._first_level - self._least_level)
         return centre if near else self._least[1]
@@ -303,13 +303,18 @@ class FewArrivals:
         anywhere: what the level must fall below can be out of reach.
         """
         assert self._first_level is not None
-        before, now = min(self._lows[-_PATIENCE : -_PATIENCE // 2]), min(self._lows[-_PATIENCE // 2 :])
+        half = _PATIENCE // 2  # of as many arrivals as there are parts; a single step may bring more
+        before, now = min(self._lows[-_PATIENCE:-half], default=-math.inf), min(self._lows[-half:])
         return now < before - _LEAST_FALL * (self._first_level - self._least_level)
 
-    def _slow(self) -> bool:
-        """Return whether the level falls, but by so little that other steps would be faster."""
+    def _slow(self, least: int) -> bool:
+        """Return whether the level falls, but by so little that other steps would be faster.
+
+        Arguments:
+            least: `_heard` when it last fell: after a level that was out of reach (`_falls`) nothing can be said.
+        """
         assert self._first_level is not None
-        if len(self._levels) <= _PATIENCE:
+        if len(self._levels) <= _PATIENCE or self._heard - least >= _PATIENCE // 2 * len(self._known.parts):
             return False
         before, between, now = (self._levels[place][1] for place in (0, _PATIENCE // 2, -1))
         carried = _LITTLE_CARRIED if len(self._known.parts) <= _MANY_PARTS else _LITTLE_MANY

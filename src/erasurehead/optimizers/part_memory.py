@@ -112,8 +112,8 @@ class PartMemory:
         Arguments:
             x: what it is for parameters that matter to no part, shape (n_parameters,).
         """
-        mean = self._weighted / np.maximum(self.curvature, 1e-300)
-        return np.where(self.curvature > 0.0, mean, x)
+        matters = self.curvature > 0.0
+        return np.where(matters, self._weighted / np.where(matters, self.curvature, 1.0), x)
 
     def state(self) -> dict[str, Any]:
         """Return everything that `restored` needs to continue bit for bit."""

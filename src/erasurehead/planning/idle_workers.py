@@ -102,7 +102,7 @@ class IdleWorkers:
         self._learns = any(rule.remembers for rule in scheme.rules.values())
         self._pool = WorkerPool(self._engine, assignment, fault_policy=FaultPolicy(death="leave", suspected="ignore"))
         self._rounds = RoundRunner(self._pool, samples=[1.0] * code.n_tasks)
-        self._orders = Orders(self._pool, chooses)
+        self._orders = Orders(self._pool, self._rounds.log, chooses)
         self.work_odds = math.inf
         self._pool.start()
 

@@ -268,7 +268,6 @@ class _Training:
         if not running:  # otherwise the clock continues from where it stood
             self._origin = self.engine.now() - elapsed
         self.log.origin, self.log.step = self._origin, self.optimizer.step
-        self.steps.orders.origin = self._origin
         if resume is None:
             self.log.start(self.pool)
         elif not running:

@@ -11,6 +11,7 @@ from erasurehead._internal.arrays import Tree
 from erasurehead.engines.base import BY_TASK, Order
 from erasurehead.training.message_choice import MessageChoice
 from erasurehead.training.rows import ArrivalRow
+from erasurehead.training.step_log import StepLog
 from erasurehead.training.worker_pool import WorkerPool
 
 
@@ -20,17 +21,16 @@ class Orders:
 
     Arguments:
         pool: the workers.
+        log: it knows when training began, from when orders are dated.
         chooses: whether workers are asked for a message per task where that pays, if they can send one.
 
     Attributes:
         round: the number of the next round.
-        origin: the engine's time that orders are dated from, in seconds; set as training begins.
     """
 
-    def __init__(self, pool: WorkerPool, chooses: bool) -> None:
+    def __init__(self, pool: WorkerPool, log: StepLog, chooses: bool) -> None:
         self.round = 0
-        self.origin = 0.0
-        self._pool = pool
+        self._pool, self._log = pool, log
         scheme, splits = pool.assignment.scheme, pool.assignment.other is not None
         self._choice = MessageChoice(scheme.code.load, pool.engine.late, splits) if chooses else None
 
@@ -47,7 +47,7 @@ class Orders:
             note={**asked.note, BY_TASK: True} if assignment.by_task else asked.note,
             round=number,
             generation=assignment.generation,
-            posted=self._pool.engine.now() - self.origin,
+            posted=self._pool.engine.now() - (self._log.origin or 0.0),
         )
 
     @property

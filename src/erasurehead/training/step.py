@@ -48,7 +48,7 @@ class StepRunner:
         stopping: Stopping,
         callbacks: Sequence[Callback] = (),
     ) -> None:
-        self.orders = Orders(pool, chooses=bool(optimizer.early))
+        self.orders = Orders(pool, rounds.log, chooses=bool(optimizer.early))
         n_tasks = pool.assignment.code.n_tasks
         self.samples = split_samples(problem.n_samples, n_tasks)
         self._problem = problem
