@@ -11,7 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, product, squared_norm
 from erasurehead.optimizers.base import LATE_PARTS, PartialGradient
 from erasurehead.optimizers.lbfgs_memory import LBFGSMemory
-from erasurehead.optimizers.part_memory import KnownPart, PartMemory
+from erasurehead.optimizers.part_memory import TINY, KnownPart, PartMemory
 from erasurehead.optimizers.scaling import penalty_curvature, spreads
 from erasurehead.problems.base import CURVATURE
 from erasurehead.problems.penalties import Penalty
@@ -243,8 +243,7 @@ class FewArrivals:
         most = share / part.share
         curvature = before.curvature
         whole = self._known.curvature
-        least = np.maximum(curvature, whole / most)
-        factor = whole / np.where(least > 0.0, least, 1.0)  # at most `most`
+        factor = whole / np.maximum(np.maximum(curvature, whole / most), TINY)  # at most `most`
         change = (part.gradient - before.gradient) * factor / share + self._penalty_curvature * step
         bent = product(step, change)
         if bent > 1e-12 * squared_norm(step) ** 0.5 * squared_norm(change) ** 0.5:
