@@ -65,6 +65,7 @@ def test_models_of_narrower_dtypes_compute_in_them(dtype: str, precision: float)
         return logistic(w, batch)
 
     made = problems.jax(loss, jnp.asarray(W, dtype), {"x": jnp.asarray(X, dtype), "y": jnp.asarray(Y, dtype)})
+    seen.clear()  # whether it is a mean is found out in float32
     np.testing.assert_allclose(made.gradient(made.initial()), by_hand(W, X, Y)[1], atol=precision)
     assert set(seen) == {dtype}
     assert made.gradient(made.initial()).dtype == np.float64
@@ -169,10 +170,39 @@ def quiet(w: Any, batch: Any) -> Any:
     return jnp.mean(batch["x"] @ w)
 
 
+def masked(w: Any, batch: Any, of: Any = lambda total, weight: (total, weight)) -> Any:
+    mask = (batch["x"][:, 0] > 0.5) + 0.25
+    return of(jnp.sum(mask * jnp.logaddexp(0.0, -batch["y"] * (batch["x"] @ w))), jnp.sum(mask))
+
+
+@pytest.mark.parametrize("options", [{}, {"batch_size": 13, "worker_backend": "numpy"}], ids=["jax", "numpy"])
+def test_sums_with_their_weights_are_minimised_as_their_quotient(options: dict[str, Any]) -> None:
+    rows = {"x": X[:39], "y": Y[:39]}
+    if options:
+        made = problems.jax(masked, W, rows, **options)
+        options["hashes"] = [source.hash for source in made.sources.values()]
+    made = problems.jax(masked, W, rows, test={"x": X[:5], "y": Y[:5]}, **options)
+    with jax.enable_x64(True):
+        quotient = jax.value_and_grad(lambda w, batch: masked(w, batch, jnp.divide))
+        loss, gradient = quotient(jnp.asarray(W), rows)
+        tested = masked(jnp.asarray(W), {"x": X[:5], "y": Y[:5]}, jnp.divide)
+    out, tasks = np.empty(3), [slice(0, 13), slice(13, 26), slice(26, 39)]
+    shard = pickle.loads(pickle.dumps(made.shard(tasks)))
+    assert shard.combine(W, np.ones(3), 0, out) == pytest.approx(float(loss), rel=1e-12)
+    np.testing.assert_allclose(out, gradient, rtol=1e-10)
+    assert made.loss(W) == pytest.approx(float(loss), rel=1e-12)
+    assert made.metrics(W)["loss"] == pytest.approx(float(tested), rel=1e-12)
+
+
 BAD = [
     ("a loss that is no function", {"loss": 3}, "loss must be a function of parameters and a batch"),
     ("a loss for each sample", {"loss": lambda w, b: b["x"] @ w}, r"must return one number.*.an array"),
-    ("a loss and more", {"loss": lambda w, b: (quiet(w, b), 1)}, "must return one number.*'tuple'"),
+    ("a loss and more", {"loss": lambda w, b: (quiet(w, b), 1)}, "what loss returns .* or return the mean alone"),
+    ("three", {"loss": lambda w, b: (quiet(w, b), 1, 2)}, "must return one number, or a sum and its weight.*'tuple'"),
+    ("masks", {"loss": lambda w, b: masked(w, b, jnp.divide)}, r"must be a mean .*return .*\(sum, weight\)"),
+    ("masks in bfloat16", {"parameters": jnp.asarray(W, "bfloat16"), "loss": lambda w, b: masked(w, b, jnp.divide)},
+     r"must be a mean .*return .*\(sum, weight\)"),
+    ("a pair with a gradient", {"loss": masked, "gradient": "edited.py"}, "gradient must be left out"),
     ("a sum", {"loss": lambda w, b: jnp.sum((b["x"] @ w) ** 2)}, "must be a mean over the samples .* not the sum"),
     ("whole numbers", {"loss": lambda w, b: jnp.int32(1)}, "must return a real number.*'one of int32'"),
     ("NaN", {"loss": lambda w, b: jnp.log(-1.0 - quiet(w, b) ** 2)}, "must be finite at the first parameters"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 import sys
 from typing import Any
 
@@ -13,7 +14,7 @@ from erasurehead import problems, schemes, train
 from erasurehead.delays import Exponential
 from erasurehead.engines import VirtualEngine
 from erasurehead.errors import InvalidArgument, MissingExtra
-from erasurehead.optimizers import QuasiNewton
+from erasurehead.optimizers import GradientDescent, QuasiNewton
 
 torch = pytest.importorskip("torch", reason="problems.torch needs PyTorch: pip install 'erasurehead[torch]'")
 nn = torch.nn
@@ -119,6 +120,136 @@ def test_classes_are_told_apart_and_measured() -> None:
     assert made.metrics(np.array([-1.0, 0, 0, 1, 0, 0, 0, 0]))["accuracy"] == 1.0
 
 
+LABELS = (X[:, 0] > 0).astype(np.int64)
+SORTED = np.argsort(LABELS, kind="stable")
+MASKED = np.where(np.arange(41) < 11, -100, LABELS)
+ONE_MASKED = np.where(np.arange(41) == 17, -100, LABELS)
+UNEQUAL = torch.tensor([1.0, 5.0])
+
+
+def weighted_sum(outputs: Any, targets: Any) -> Any:
+    each = nn.functional.cross_entropy(outputs, targets, weight=UNEQUAL, ignore_index=-100, reduction="sum")
+    return each, UNEQUAL[targets.clamp_min(0)][targets != -100].sum()
+
+
+def two_classes(dtype: Any = None) -> Any:
+    torch.manual_seed(0)
+    return nn.Linear(3, 2, dtype=dtype)
+
+
+def zeroed(module: Any) -> Any:
+    for one in module.parameters():
+        nn.init.zeros_(one)
+    return module
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("start", [two_classes, lambda dtype: zeroed(two_classes(dtype))], ids=["drawn", "zero"])
+@pytest.mark.parametrize(
+    ("order", "labels", "loss"),
+    [
+        (np.arange(41), LABELS, nn.CrossEntropyLoss(weight=UNEQUAL)),
+        (SORTED, LABELS, nn.CrossEntropyLoss(weight=UNEQUAL)),
+        (np.arange(41), MASKED, nn.CrossEntropyLoss()),
+        (np.arange(41), ONE_MASKED, nn.CrossEntropyLoss()),
+    ],
+    ids=["class weights", "class weights of sorted rows", "ignored labels of one task", "one ignored label"],
+)
+def test_losses_that_divide_by_other_than_the_number_of_samples_are_refused(
+    dtype: Any, start: Any, order: Any, labels: Any, loss: Any
+) -> None:
+    with pytest.raises(InvalidArgument, match=r"loss must be .*return the weighted sum .*\(sum, weight\)"):
+        problems.torch(start(dtype), (X[order], labels[order]), loss.to(dtype))
+
+
+@pytest.mark.parametrize("labels", [LABELS, MASKED, ONE_MASKED], ids=["weights", "a masked task", "one masked"])
+def test_sums_with_their_weights_are_minimised_as_pytorch_does(labels: Any) -> None:
+    plain = nn.CrossEntropyLoss(weight=UNEQUAL, ignore_index=-100)
+    made = problems.torch(two_classes(), (X, labels), weighted_sum, test=(X[:20], labels[:20]))
+    module = made.module(made.initial()).float()
+    found = plain(module(torch.tensor(X, dtype=torch.float32)), torch.tensor(labels))
+    found.backward()
+    gradient = np.concatenate([one.grad.double().reshape(-1).numpy() for one in module.parameters()])
+    x, out = made.initial(), np.empty(8)
+    assert made.loss(x) == pytest.approx(float(found.detach()), rel=1e-6)
+    shard = pickle.loads(pickle.dumps(made.shard([slice(0, 12), slice(12, 13), slice(13, 41)])))
+    assert shard.combine(x, np.ones(3), 0, out) == pytest.approx(made.loss(x), rel=1e-6)
+    np.testing.assert_allclose(out, gradient, rtol=1e-5, atol=1e-7)
+    tested = plain(module(torch.tensor(X[:20], dtype=torch.float32)), torch.tensor(labels[:20]))
+    assert made.metrics(x)["loss"] == pytest.approx(float(tested.detach()), rel=1e-6)
+
+
+def test_a_mini_batch_counts_by_its_weight_in_all_samples() -> None:
+    made = problems.torch(two_classes(), (X, MASKED), weighted_sum, batch_size=15)
+    x, out, mean = made.initial(), np.empty(8), np.zeros(8)
+    shard = made.shard([slice(0, 20), slice(20, 41)])  # most labels of the first are ignored
+    for step in range(100):
+        shard.combine(x, np.ones(2), step, out)
+        mean += out / 100
+    np.testing.assert_allclose(mean, made.gradient(x), atol=0.03)
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        (lambda o, t: (MSE(o, t), o.new_tensor(float(len(o)))), "what loss returns must be a mean .*take sums of both"),
+        (lambda o, t: (o.sum(), o.abs().sum().detach()), "weight that loss returns must not depend on the parameters"),
+        (lambda o, t: (o.sum(), 0.0), "weight that loss returns must be positive over all samples"),
+        (lambda o, t: (o.sum(), -len(o)), "weight that loss returns must be a finite sum of weights of at least 0"),
+        (lambda o, t: (o.sum(), o.sum(1)), "must return one number, or a sum and its weight, got 'a tensor"),
+    ],
+)
+def test_pairs_that_are_no_sums_with_weights_are_refused(loss: Any, said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said):
+        problems.torch(linear(), (X, Y), loss)
+
+
+def test_modules_in_bfloat16_train() -> None:
+    made = problems.torch(linear(torch.bfloat16), (X, Y), MSE)
+    run = train(made, schemes.exact(4, load=2), GradientDescent(made.initial(), rate=0.1), VirtualEngine(), steps=50)
+    least = np.linalg.lstsq(np.c_[X, np.ones(41)], Y[:, 0], rcond=None)[1][0] / 41
+    assert made.loss(run.x) == pytest.approx(least, rel=0.02)
+    assert made.module(run.x).weight.dtype == torch.bfloat16
+
+
+class Drawn:
+    """A data set whose items have noise from a generator of some library."""
+
+    def __init__(self, draw: Any) -> None:
+        self.draw = draw
+
+    def __len__(self) -> int:
+        return 41
+
+    def __getitem__(self, place: int) -> Any:
+        return X[place] + self.draw(), Y[place]
+
+
+def rare_flip() -> float:
+    return float(torch.rand(()) < 0.05)
+
+
+@pytest.mark.parametrize("argument", ["data", "test"])
+@pytest.mark.parametrize(
+    "draw",
+    [random.random, np.random.rand, np.random.default_rng(0).random, lambda: torch.rand(()).numpy(), rare_flip],
+    ids=["random", "numpy", "a generator of its own", "torch", "a rare flip"],
+)
+def test_data_sets_with_random_items_are_refused(draw: Any, argument: str) -> None:
+    torch.manual_seed(1)
+    given = {"data": (X, Y), argument: Drawn(draw)}
+    with pytest.raises(InvalidArgument, match=rf"item \d+ of {argument} must be the same .*random transforms"):
+        problems.torch(linear(), given.pop("data"), MSE, **given)
+
+
+def test_data_sets_that_draw_numbers_but_do_not_use_them_are_read() -> None:
+    made = problems.torch(linear(), Drawn(lambda: 0.0 * random.random()), MSE)
+    assert (
+        made.gradient(made.initial()).tobytes()
+        == problems.torch(linear(), (X, Y), MSE).gradient(made.initial()).tobytes()
+    )
+
+
 class Uneven:
     def __len__(self) -> int:
         return 2
@@ -132,6 +263,9 @@ BAD = [
     ("nothing to train", {"module": nn.Identity()}, "must have parameters that want a gradient"),
     ("two dtypes", {"module": nn.Sequential(linear(), nn.Linear(1, 1))}, "must be of one dtype"),
     ("a memory", {"module": nn.Sequential(linear(), nn.BatchNorm1d(1).double())}, "must not change its buffers"),
+    ("a lazy layer", {"module": nn.LazyLinear(1)}, r"must have a shape.*call module\(inputs\) once"),
+    ("no values", {"module": nn.Linear(3, 1, device="meta")}, "parameter weight of module must have values"),
+    ("complex numbers", {"module": nn.Linear(3, 1, dtype=torch.complex64)}, "must be of real numbers .*torch.bfloat16"),
     ("no loss", {"loss": "mse"}, "loss must be a function of outputs and targets"),
     ("a sum", {"loss": nn.MSELoss(reduction="sum")}, "must be a mean over the samples"),
     ("a loss for each", {"loss": nn.MSELoss(reduction="none")}, "must return one number.*'a tensor of shape"),

@@ -21,7 +21,7 @@ from erasurehead.problems.trees import Nest, check_data, rows_of
 _MOST_ROWS = 4096
 """Batch size with which the coordinator evaluates a loss over all samples."""
 
-_PROBE = 8
+PROBE = 8
 """Number of samples on which a loss is first tried, and shows whether it draws random numbers."""
 
 
@@ -148,7 +148,7 @@ class DifferentiableProblem(Problem):
         self.batch_size = None if batch_size is None else check_count("batch_size", batch_size, 1, n_samples)
         self._model, self._whole, self._first, self._data = model, whole, initial, data
         self._test, self._measure = test, measure
-        few = rows_of(data, slice(0, min(n_samples, _PROBE)))
+        few = rows_of(data, slice(0, min(n_samples, PROBE)))
         self.stochastic = self.batch_size is not None or model.draws(model.place(few))
 
     @property
@@ -235,43 +235,6 @@ def _arrays(tree: Nest) -> list[Any]:
 
 def _form(array: Any) -> str:
     return f"({', '.join(['samples', *map(str, array.shape[1:])])}{',' * (array.ndim == 1)})"
-
-
-def check_mean(loss: Callable[[Nest], float], data: Nest, n_samples: int, precision: float, argument: str) -> float:
-    """Try a loss at the initial parameters, on a few samples.
-
-    Arguments:
-        loss: returns the mean loss over some samples.
-        data: all samples.
-        n_samples: number of samples.
-        precision: relative rounding error of the model's dtype.
-        argument: name of the loss, for errors.
-
-    Returns:
-        The mean loss over these samples.
-
-    Raises:
-        InvalidArgument: if it is not finite, or not a mean over samples, so that losses of tasks would not add up.
-    """
-    count = min(_PROBE, n_samples)
-    whole = loss(rows_of(data, slice(0, count)))
-    if not math.isfinite(whole):
-        raise invalid(
-            argument, f"must be finite at the first parameters, on the first {count} samples", whole,
-            "look for a logarithm of 0, a division by 0, or an exponential that overflows",
-        )  # fmt: skip
-    if count > 1:
-        low = count // 2
-        parts = [loss(rows_of(data, slice(0, low))), loss(rows_of(data, slice(low, count)))]
-        mean = (low * parts[0] + (count - low) * parts[1]) / count
-        size = max(abs(whole), *(abs(part) for part in parts))
-        if not abs(whole - mean) <= 64 * precision * max(size, 1e-3):
-            raise invalid(
-                argument, "must be a mean over the samples of its batch, so that tasks add up",
-                f"{whole:.6g} on samples 0 to {count - 1}, whose halves give {parts[0]:.6g} and {parts[1]:.6g}",
-                "take the mean, not the sum, and nothing that mixes samples, such as batch normalisation",
-            )  # fmt: skip
-    return whole
 
 
 def checked_metrics(found: Any) -> dict[str, float]:

@@ -14,6 +14,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.decompile import Source
 from erasurehead.errors import UNSAID, InvalidArgument, MissingExtra, invalid
+from erasurehead.problems.additivity import Value
 from erasurehead.problems.differentiable import Differentiated
 from erasurehead.problems.trees import Nest, fitted, leaves, mapped
 
@@ -207,11 +208,11 @@ def form_of(parameters: Any) -> tuple[Form, Array]:
     return form, join(arrays, form)
 
 
-def called(loss: Callable[..., Any], parameters: Any, batch: Nest, form: Form) -> float:
-    """Return the value of a loss, or raise an error that says what is wrong with it.
+def called(loss: Callable[..., Any], parameters: Any, batch: Nest, form: Form) -> Value:
+    """Return what a loss returns for some samples, or raise an error that says what is wrong with it.
 
     Raises:
-        InvalidArgument: if it fails, or returns anything but one real number.
+        InvalidArgument: if it fails, or returns anything but one real number, or a sum and its weight.
     """
     jax = jax_library()
     try:
@@ -225,20 +226,35 @@ def called(loss: Callable[..., Any], parameters: Any, batch: Nest, form: Form) -
             "loss", "must not fail at the first parameters, on the first samples",
             sentence=f"loss(parameters, batch) fails at the first parameters, on the first samples, with {said}",
         ) from error  # fmt: skip
-    shape = np.shape(found) if hasattr(found, "dtype") or np.isscalar(found) else None
+    if isinstance(found, tuple | list) and len(cast("list[Any]", found)) == 2:
+        total, weight = cast("list[Any]", found)
+        return _number(total, jax), _number(jax.numpy.asarray(weight, dtype=float), jax)
+    return _number(found, jax)
+
+
+def _number(found: Any, jax: Any) -> float:
+    shape: Any = np.shape(found) if hasattr(found, "dtype") or np.isscalar(found) else None
     if shape != ():
         came = "an array of shape " + str(shape) if shape is not None else type(found).__name__
         raise invalid(
-            "loss(parameters, batch)",
-            "must return one number",
-            came,
+            "loss(parameters, batch)", "must return one number, or a sum and its weight", came,
             "return the mean over the samples, and nothing else",
-        )
-    if not jax.numpy.issubdtype(jax.numpy.asarray(found).dtype, jax.numpy.floating):
-        raise invalid(
-            "loss(parameters, batch)", "must return a real number", f"one of {jax.numpy.asarray(found).dtype}"
-        )
-    return float(cast("Any", found))
+        )  # fmt: skip
+    number = jax.numpy.asarray(found)
+    if not jax.numpy.issubdtype(number.dtype, jax.numpy.floating):
+        raise invalid("loss(parameters, batch)", "must return a real number", f"one of {number.dtype}")
+    return float(number)
+
+
+def mean_of_pair(loss: Callable[..., Any], weight: float, parameters: Any, batch: Any) -> Any:
+    """Return as a mean over samples what a loss returns as (sum, weight).
+
+    Arguments:
+        loss: the user's function.
+        weight: mean weight of a sample.
+        parameters, batch: its arguments.
+    """
+    return loss(parameters, batch)[0] / (len(leaves(batch)[0][1]) * weight)
 
 
 def canonical(data: Nest, form: Form, argument: str) -> Nest:

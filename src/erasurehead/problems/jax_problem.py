@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, final
 
 from erasurehead._internal.arrays import Array
 from erasurehead.decompile import Source
 from erasurehead.errors import UNSAID, check_count, invalid
+from erasurehead.problems.additivity import check_adds_up, mean_of, weight_per_sample
 from erasurehead.problems.decompiled import (
     GRADIENT,
     DecompiledModel,
@@ -22,14 +25,14 @@ from erasurehead.problems.decompiled import (
     write_sources,
 )
 from erasurehead.problems.differentiable import (
+    PROBE,
     DifferentiableProblem,
     DifferentiableShard,
     Differentiated,
-    check_mean,
     check_test,
     checked_metrics,
 )
-from erasurehead.problems.jax_model import JaxModel, called, canonical, form_of, jax_library, precision
+from erasurehead.problems.jax_model import JaxModel, called, canonical, form_of, jax_library, mean_of_pair, precision
 from erasurehead.problems.penalties import Penalty, as_penalty
 from erasurehead.problems.trees import Nest, check_data, rows_of
 
@@ -87,7 +90,9 @@ def jax(
     JAX's 64-bit types are enabled for this problem.
 
     Arguments:
-        loss: `loss(parameters, batch)`, pure: the mean over the samples of the batch, one real number.
+        loss: `loss(parameters, batch)`, pure: the mean over the samples of the batch, one real number. Where samples
+            count differently (class weights, ignored tokens, masks): the weighted sum of the losses and the sum of the
+            weights, `(sum, weight)`; what is minimised is the sum over all samples divided by their weight.
         parameters: the initial ones: arrays of real numbers in any structure that JAX takes as a tree.
         data: arrays in dicts, lists and tuples; the first axis of each array is that of the samples. Batches have the
             same form.
@@ -127,10 +132,27 @@ def jax(
     samples = canonical(checked, form, "data")
     given_test = check_test(test, checked)
     samples_test = None if given_test is None else canonical(given_test, form, "test")
-    check_mean(lambda batch: called(loss, parameters, batch, form), samples, n_samples, precision(form), "loss")
+    user, user_model = loss, JaxModel(loss, form)
+    weight = weight_per_sample(
+        lambda x, batch: called(user, user_model.parameters(x), batch, form), first, samples, n_samples
+    )
+    if weight is not None:
+        if gradient is not None:
+            raise invalid(
+                "gradient", "must be left out where the loss returns a sum and its weight", UNSAID,
+                "or write the loss as a mean",
+            )  # fmt: skip
+        loss = partial(mean_of_pair, user, weight)
     whole = JaxModel(loss, form)
+    exact = _in_full(whole, first, rows_of(samples, slice(0, PROBE)), loss)
+    check_adds_up(
+        lambda x, batch: exact.loss(x, exact.place(batch)), first, samples, n_samples, precision(exact.form),
+        weight is not None,
+    )  # fmt: skip
 
     def measure(x: Array, held: Nest) -> dict[str, float]:
+        if metrics is None and weight is not None:
+            return {"loss": mean_of(called(user, whole.parameters(x), held, form))}
         if metrics is None:
             return {"loss": whole.loss(x, whole.place(held))}
         with jax_library().enable_x64(form.x64):
@@ -157,6 +179,21 @@ def jax(
         model, whole, first, samples, n_samples, batch_size, seed, penalized, samples_test, measure,
         sources=sources, hashes=accepted, without_jax=worker_backend == "numpy",
     )  # fmt: skip
+
+
+def _in_full(whole: JaxModel, first: Array, few: Nest, loss: Callable[[Any, Any], Any]) -> JaxModel:
+    """Return a model that computes in float32 where its dtypes are too coarse to tell a mean from something else."""
+    form = whole.form
+    if precision(form) < 1e-4:
+        return whole
+    wide = JaxModel(
+        loss, replace(form, dtypes=tuple("float64" if one == "float64" else "float32" for one in form.dtypes))
+    )
+    try:
+        wide.loss(first, wide.place(few))
+    except Exception:
+        return whole  # a loss that insists on its dtypes
+    return wide
 
 
 def _example(samples: Nest, batch_size: int | None, n_samples: int) -> Nest:

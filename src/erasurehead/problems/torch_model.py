@@ -15,7 +15,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import MissingExtra
 from erasurehead.problems.differentiable import Differentiated
-from erasurehead.problems.trees import Nest, mapped
+from erasurehead.problems.trees import Nest, leaves, mapped
 
 
 def torch_library() -> Any:
@@ -38,30 +38,39 @@ class TorchModel(Differentiated):
 
     Arguments:
         module: its parameters are replaced, except for those that do not require a gradient.
-        loss: `loss(outputs, targets)`, returning one number.
+        loss: `loss(outputs, targets)`, returning one number, or (sum, weight).
         training: whether to run in the module's own mode, with its random numbers; otherwise in evaluation mode.
+        weight: mean weight of a sample, where the loss returns (sum, weight); None where it returns a mean.
     """
 
-    def __init__(self, module: Any, loss: Callable[..., Any], training: bool) -> None:
-        self.module, self._loss, self._training = module, loss, training
+    def __init__(self, module: Any, loss: Callable[..., Any], training: bool, weight: float | None = None) -> None:
+        self.module, self._loss, self._training, self._weight = module, loss, training, weight
         self.named = [(name, one) for name, one in module.named_parameters() if one.requires_grad]
         self.n_parameters = sum(one.numel() for _, one in self.named)
 
     def __reduce__(self) -> Any:
         # By value, like the rest of the user's program: even the plain pickle can then load it.
-        return _unpack, (cast("Any", cloudpickle).dumps((self.module, self._loss, self._training), protocol=5),)
+        held = (self.module, self._loss, self._training, self._weight)
+        return _unpack, (cast("Any", cloudpickle).dumps(held, protocol=5),)
 
     def place(self, batch: Nest) -> Any:
+        torch, dtype = torch_library(), self.named[0][1].dtype
+
+        def placed(array: Any) -> Any:
+            tensor = torch.from_numpy(array)
+            # numpy has no bfloat16: what lies in float32 there is of the module's dtype here
+            return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
         with warnings.catch_warnings():  # the data are read-only, and nothing here writes to them
             warnings.filterwarnings("ignore", message="The given NumPy array is not writable", category=UserWarning)
-            return mapped(torch_library().from_numpy, batch)
+            return mapped(placed, batch)
 
     def differentiate(self, x: Array, batch: Any, noise: int | None = None) -> tuple[float, Array]:
         torch = torch_library()
         with self._ready(noise):
-            leaves = [leaf.requires_grad_() for leaf in self._split(x)]
-            value = self.value(leaves, batch)
-            slopes = torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True)
+            moved = [leaf.requires_grad_() for leaf in self._split(x)]
+            value = self.value(moved, batch)
+            slopes = torch.autograd.grad(value, moved, allow_unused=True, materialize_grads=True)
             flat = [slope.detach().to(torch.float64).reshape(-1).numpy() for slope in slopes]
             return float(value.detach()), np.concatenate(flat)
 
@@ -69,10 +78,14 @@ class TorchModel(Differentiated):
         with self._ready(None), torch_library().no_grad():
             return float(self.value(self._split(x), batch))
 
-    def value(self, leaves: list[Any], batch: Any) -> Any:
-        """Return the loss for the given parameters, as a tensor."""
+    def value(self, tensors: list[Any], batch: Any) -> Any:
+        """Return the mean loss for the given parameters, as a tensor."""
+        found = self._value(tensors, batch)
+        return found if self._weight is None else found[0] / (_count(batch) * self._weight)
+
+    def _value(self, tensors: list[Any], batch: Any) -> Any:
         inputs, targets = batch
-        given = {name: leaf for (name, _), leaf in zip(self.named, leaves, strict=True)}
+        given = {name: one for (name, _), one in zip(self.named, tensors, strict=True)}
         return self._loss(self.outputs(given, inputs), targets)
 
     def outputs(self, given: dict[str, Any], inputs: Any) -> Any:
@@ -85,10 +98,10 @@ class TorchModel(Differentiated):
         with self._ready(None), torch_library().no_grad():
             return self.outputs(self.tensors(x), inputs)
 
-    def tried(self, batch: Any, noise: int | None = None) -> Any:
-        """Return whatever the loss returns for a batch with the module's own parameters."""
+    def returned(self, x: Array, batch: Any, noise: int | None = None) -> Any:
+        """Return whatever the user's loss returns for a batch."""
         with self._ready(noise), torch_library().no_grad():
-            return self.value([one.detach() for _, one in self.named], batch)
+            return self._value(self._split(x), batch)
 
     def draws(self, batch: Any) -> bool:
         torch = torch_library()
@@ -104,12 +117,12 @@ class TorchModel(Differentiated):
     def _split(self, x: Array) -> list[Any]:
         torch = torch_library()
         whole = torch.from_numpy(np.array(x, dtype=np.float64))
-        leaves: list[Any] = []
+        parts: list[Any] = []
         low = 0
         for _, one in self.named:
-            leaves.append(whole[low : low + one.numel()].reshape(one.shape).to(one.dtype).detach().clone())
+            parts.append(whole[low : low + one.numel()].reshape(one.shape).to(one.dtype).detach().clone())
             low += one.numel()
-        return leaves
+        return parts
 
     @contextmanager
     def _ready(self, noise: int | None) -> Generator[None]:
@@ -130,6 +143,10 @@ class TorchModel(Differentiated):
             for part, mode in modes:
                 part.training = mode
             torch.set_num_threads(threads)
+
+
+def _count(batch: Any) -> int:
+    return len(leaves(batch)[0][1])
 
 
 def _unpack(data: bytes) -> TorchModel:

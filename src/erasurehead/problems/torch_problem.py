@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import random
 from collections.abc import Callable
 from typing import Any, cast, final
 
@@ -10,7 +11,8 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import UNSAID, InvalidArgument, invalid
-from erasurehead.problems.differentiable import DifferentiableProblem, check_mean, check_test, checked_metrics
+from erasurehead.problems.additivity import Value, check_adds_up, mean_of, weight_per_sample
+from erasurehead.problems.differentiable import PROBE, DifferentiableProblem, check_test, checked_metrics
 from erasurehead.problems.penalties import Penalty, as_penalty
 from erasurehead.problems.torch_model import TorchModel, torch_library
 from erasurehead.problems.trees import Nest, check_data, fitted, leaves, mapped, rows_of
@@ -63,7 +65,9 @@ def torch(
         module: a `torch.nn.Module`; parameters that require a gradient are trained, starting from their present values.
         data: `(inputs, targets)`, arrays or tensors with the samples along their first axes; inputs may be a tuple of
             them. Or a data set of PyTorch with a length, whose items are such pairs.
-        loss: `loss(outputs, targets)`: the mean over the samples of a batch, such as `torch.nn.MSELoss()`.
+        loss: `loss(outputs, targets)`: the mean over the samples of a batch, such as `torch.nn.MSELoss()`. Where
+            samples count differently (class weights, ignored tokens, masks): the weighted sum of the losses and the
+            sum of the weights, `(sum, weight)`; what is minimised is the sum over all samples divided by their weight.
         batch_size: number of samples of each task in a mini-batch, drawn from seed, task and step; None for all.
         seed: seed of these draws.
         l2: factor of the penalty `l2 * ||x||^2` over all parameters.
@@ -74,7 +78,8 @@ def torch(
 
     Raises:
         InvalidArgument: if the loss fails, or is not a finite mean; the module has nothing to train, or keeps state
-            about the data it has seen; or data do not fit together.
+            about the data it has seen; items of the data set are random, as with random transforms; or data do not fit
+            together.
         MissingExtra: if PyTorch is not installed.
     """
     library = torch_library()
@@ -83,7 +88,7 @@ def torch(
         raise invalid("module", "must be a torch.nn.Module", module)
     if not callable(loss):
         raise invalid("loss", "must be a function of outputs and targets", loss, "such as torch.nn.MSELoss()")
-    module = copy.deepcopy(module).cpu()
+    module = _copied(module)
     model, whole = TorchModel(module, loss, True), TorchModel(module, loss, False)
     first, dtype = _first(model)
     pairs = _pairs(data, "data")
@@ -91,12 +96,18 @@ def torch(
     samples = _cast(checked, dtype, "data")
     given_test = check_test(None if test is None else _pairs(test, "test"), checked)
     samples_test = None if given_test is None else _cast(given_test, dtype, "test")
-    check_mean(lambda batch: _called(whole, batch), samples, n_samples, float(library.finfo(dtype).eps), "loss")
-    _check_memory(model, samples, n_samples)
+    weight = weight_per_sample(lambda x, batch: _called(whole, x, batch), first, samples, n_samples)
+    model, whole = TorchModel(module, loss, True, weight), TorchModel(module, loss, False, weight)
+    exact = _in_full(whole, first, rows_of(samples, slice(0, PROBE)), loss, weight)
+    check_adds_up(
+        lambda x, batch: exact.loss(x, exact.place(batch)), first, samples, n_samples,
+        float(library.finfo(exact.named[0][1].dtype).eps), weight is not None,
+    )  # fmt: skip
+    _check_memory(model, first, samples, n_samples)
 
     def measure(x: Array, held: Nest) -> dict[str, float]:
         if metrics is None:
-            return {"loss": whole.loss(x, whole.place(held))}
+            return {"loss": whole.loss(x, whole.place(held)) if weight is None else mean_of(_called(whole, x, held))}
         inputs, targets = whole.place(held)
         with library.no_grad():
             return checked_metrics(metrics(whole.evaluated(x, inputs), targets))
@@ -104,13 +115,61 @@ def torch(
     return TorchProblem(model, whole, first, samples, n_samples, batch_size, seed, penalized, samples_test, measure)
 
 
+_DTYPES = ("torch.float64", "torch.float32", "torch.float16", "torch.bfloat16")
+
+
+def _copied(module: Any) -> Any:
+    """Return a copy of a module on the CPU.
+
+    Raises:
+        InvalidArgument: if it cannot be copied, or its parameters have no values yet.
+    """
+    lazy = torch_library().nn.parameter.is_lazy
+    for name, one in module.named_parameters():
+        if lazy(one):
+            raise invalid(
+                f"parameter {name} of module", "must have a shape, which a lazy module has after its first batch",
+                type(one).__name__, "call module(inputs) once, on a few samples",
+            )  # fmt: skip
+        if one.is_meta:
+            raise invalid(
+                f"parameter {name} of module", "must have values", "one on the device 'meta'",
+                "module.to_empty(device='cpu'), and initialise it",
+            )  # fmt: skip
+    try:
+        return copy.deepcopy(module).cpu()
+    except Exception as error:
+        raise invalid(
+            "module", "must be one that copy.deepcopy can copy", f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _in_full(whole: TorchModel, first: Array, few: Nest, loss: Any, weight: float | None) -> TorchModel:
+    """Return a model that computes in float32 where its dtype has too few digits to tell a mean from something else."""
+    if torch_library().finfo(whole.named[0][1].dtype).bits > 16:
+        return whole
+    is_module = isinstance(loss, torch_library().nn.Module)  # its weights of classes have a dtype, too
+    own = copy.deepcopy(loss).float() if is_module else loss
+    wide = TorchModel(copy.deepcopy(whole.module).float(), own, False, weight)
+    try:
+        wide.loss(first, wide.place(few))
+    except Exception:
+        return whole  # a module that insists on its dtype
+    return wide
+
+
 def _first(model: TorchModel) -> tuple[Array, Any]:
     if not model.named:
         raise invalid("module", "must have parameters that want a gradient", UNSAID)
     dtypes = {one.dtype for _, one in model.named}
     for name, one in model.named:
-        if not one.is_floating_point():
-            raise invalid(f"parameter {name} of module", "must be of real numbers", str(one.dtype))
+        if str(one.dtype) not in _DTYPES:
+            raise invalid(
+                f"parameter {name} of module",
+                "must be of real numbers that PyTorch computes with on CPUs",
+                str(one.dtype),
+                "one of " + ", ".join(_DTYPES),
+            )
         if not bool(one.isfinite().all()):
             raise invalid(f"parameter {name} of module", "must be finite", UNSAID)
     if len(dtypes) > 1:
@@ -138,17 +197,50 @@ def _pairs(data: Any, argument: str) -> Any:
     return found
 
 
+_READ_AGAIN = 64
+"""How many items of a data set are read twice; all up to ten times as many, where reading them drew random numbers."""
+
+
 def _stacked(data: Any, argument: str) -> tuple[Any, ...]:
-    try:
-        items = [data[place] for place in range(len(data))]
-    except Exception as error:
-        raise InvalidArgument(argument, f"fails when it is read, with {type(error).__name__}: {error}") from error
+    before = _random_states()
+    items = [_item(data, place, argument) for place in range(len(data))]
     if not items:
         raise invalid(argument, "must hold at least one sample", 0)
-    if any(not isinstance(item, tuple | list) or len(cast("tuple[Any, ...]", item)) != 2 for item in items):
-        raise invalid(argument, "must have pairs of inputs and targets as items", type(items[0]).__name__)
+    drawn = before != _random_states()
     sides = [[mapped(_plain, item[side]) for item in items] for side in (0, 1)]
+    count = min(len(items), 10 * _READ_AGAIN if drawn else _READ_AGAIN)
+    for place in sorted({int(one) for one in np.linspace(0, len(items) - 1, count)}):
+        again = _item(data, place, argument)
+        if any(not _same(sides[side][place], mapped(_plain, again[side])) for side in (0, 1)):
+            raise invalid(
+                f"item {place} of {argument}",
+                "must be the same each time it is read, as items are read once, before training",
+                "another one when it was read again",
+                "leave random transforms (crops, flips, noise) out of the data set",
+            )
     return tuple(_stack(side, argument) for side in sides)
+
+
+def _item(data: Any, place: int, argument: str) -> Any:
+    try:
+        item = data[place]
+    except Exception as error:
+        raise InvalidArgument(argument, f"fails when it is read, with {type(error).__name__}: {error}") from error
+    if not isinstance(item, tuple | list) or len(cast("list[Any]", item)) != 2:
+        raise invalid(argument, "must have pairs of inputs and targets as items", type(cast("Any", item)).__name__)
+    return cast("Any", item)
+
+
+def _random_states() -> tuple[Any, ...]:
+    # where random transforms draw from, unless they have a generator of their own
+    return torch_library().get_rng_state().numpy().tobytes(), random.getstate(), repr(np.random.get_state())  # noqa: NPY002
+
+
+def _same(one: Nest, other: Nest) -> bool:
+    pairs = zip(leaves(one), leaves(other), strict=False)
+    return len(leaves(one)) == len(leaves(other)) and all(
+        a.shape == b.shape and bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")) for (_, a), (_, b) in pairs
+    )
 
 
 def _plain(leaf: Any) -> Any:
@@ -168,26 +260,36 @@ def _cast(data: Nest, dtype: Any, argument: str) -> Nest:
     """Return data with its real numbers in the dtype of the module."""
     name = str(dtype).removeprefix("torch.")
     if name not in ("float32", "float64", "float16"):
-        name = "float32"  # numpy has no bfloat16
+        name = "float32"  # numpy has no bfloat16: `TorchModel.place` makes it of these
     paths = iter([path for path, _ in leaves(data, argument)])
     return mapped(lambda leaf: fitted(leaf, name, path) if (path := next(paths)) and leaf.dtype.kind == "f" else leaf,
                   data)  # fmt: skip
 
 
-def _called(model: TorchModel, batch: Nest) -> float:
+def _called(model: TorchModel, x: Array, batch: Nest) -> Value:
     try:
-        found = model.tried(model.place(batch))
+        found = model.returned(x, model.place(batch))
     except Exception as error:
         said = f"{type(error).__name__}: {error}".strip().split("\n", 1)[0][:300]
         raise InvalidArgument(
             "loss", "must not fail at the first parameters, on the first samples",
             sentence=f"loss(module(inputs), targets) fails at the first parameters, on the first samples, with {said}",
         ) from error  # fmt: skip
+    if isinstance(found, tuple | list) and len(cast("list[Any]", found)) == 2:
+        total, weight = cast("list[Any]", found)
+        return _number(total), _number(torch_library().as_tensor(weight).double())
+    return _number(found)
+
+
+def _number(found: Any) -> float:
     shape = tuple(found.shape) if hasattr(found, "shape") else None
     if shape != ():
         came = type(found).__name__ if shape is None else f"a tensor of shape {shape}"
-        raise invalid("loss(outputs, targets)", "must return one number", came, "take the mean (reduction='mean')")
-    if not found.is_floating_point():
+        raise invalid(
+            "loss(outputs, targets)", "must return one number, or a sum and its weight", came,
+            "take the mean (reduction='mean')",
+        )  # fmt: skip
+    if not hasattr(found, "is_floating_point") or not found.is_floating_point():
         raise invalid("loss(outputs, targets)", "must return a real number", str(found.dtype))
     return float(found)
 
@@ -196,12 +298,12 @@ def _any_loss(outputs: Any, targets: Any) -> Any:
     return outputs
 
 
-def _check_memory(model: TorchModel, samples: Nest, n_samples: int) -> None:
+def _check_memory(model: TorchModel, first: Array, samples: Nest, n_samples: int) -> None:
     """Raise if the module changes when it is used: the state of workers' copies would differ, and be lost."""
     before = {name: one.clone() for name, one in model.module.named_buffers()}
     trial = TorchModel(copy.deepcopy(model.module), _any_loss, True)
     try:
-        trial.tried(trial.place(rows_of(samples, slice(0, min(2, n_samples)))), noise=0)
+        trial.returned(first, trial.place(rows_of(samples, slice(0, min(2, n_samples)))), noise=0)
     except Exception:
         return  # a batch of two may be too small for it; a real failure will show up in training
     for name, one in trial.module.named_buffers():
