@@ -26,8 +26,9 @@ $(READY): $(INSTALLED)
 install: $(READY)  ## Create .venv and install the library with its development tools
 
 .PHONY: demo
-demo: $(INSTALLED)  ## Watch uncoded, exactly coded and ErasureHead training race on 30 real processes (about 2 minutes)
-	$(BIN)/erasurehead compare --preset paper --data amazon --workers 30 --steps 40 --delays 'exponential(mean=0.3, seed=0)' \
+demo: $(INSTALLED)  ## Watch the paper's three schemes and the default one race on 30 real processes (about 2 minutes)
+	$(BIN)/erasurehead compare --data amazon --workers 30 --steps 40 --delays 'exponential(mean=0.3, seed=0)' \
+		-s uncoded -s 'exact(load=3)' -s 'erasurehead(load=3, wait_for=11)' -s adaptive \
 		--target auc=0.84 --engine processes --out runs/demo --overwrite
 
 # Tests run beside each other on 2 cores: more threads of BLAS would wait for each other. And the hundreds of

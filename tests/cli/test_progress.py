@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Sequence
 
+import pytest
 from rich.console import Console
 
 from erasurehead import delays, engines, optimizers, schemes, training
@@ -32,13 +33,14 @@ def watch(callbacks: Sequence[Callback], kill: bool = False) -> None:
     )  # fmt: skip
 
 
-def terminal() -> tuple[Console, io.StringIO]:
+def terminal(width: int = 120) -> tuple[Console, io.StringIO]:
     text = io.StringIO()
-    return Console(file=text, force_terminal=True, width=120, color_system=None), text
+    return Console(file=text, force_terminal=True, width=width, color_system=None), text
 
 
-def test_the_bar_shows_step_loss_and_time() -> None:
-    console, text = terminal()
+@pytest.mark.parametrize("width", [120, 100, 80])
+def test_the_bar_shows_step_loss_and_time(width: int) -> None:
+    console, text = terminal(width)
     with ProgressBar(console) as bar:
         watch([bar])
         watch([bar])
@@ -49,6 +51,24 @@ def test_the_bar_shows_step_loss_and_time() -> None:
         assert "8/8" in line
         assert "loss " in line
         assert line.rstrip().endswith(" s")
+        assert "0:00:00" in line
+        assert len(line.rstrip()) <= width
+
+
+@pytest.mark.parametrize("width", [120, 100, 80, 60])
+def test_step_and_time_are_never_cut(width: int) -> None:
+    console, text = terminal(width)
+    with ProgressBar(console) as bar:
+        bar.on_setup(schemes.erasurehead(30, load=3, wait_for=11), 5000)
+        bar.on_start(0.5)
+        bar._loss = "loss 0.4123 (estimated from 37% of the data)"
+        bar._drawn = 0.0  # as if the last drawing were long ago
+        bar.on_wait(0, range(30), 9.0)
+    last = text.getvalue().rsplit("\x1b[2K", 1)[-1]
+    assert "0/5000" in last
+    assert "0:00:00" in last
+    assert "loss 0.41" in last
+    assert len([line for line in last.splitlines() if line.strip("\x1b[?25hl ")]) == 1
 
 
 def test_the_bar_says_who_is_late_while_it_waits() -> None:
@@ -60,7 +80,10 @@ def test_the_bar_says_who_is_late_while_it_waits() -> None:
         bar.on_start(0.5)
         bar._drawn = 0.0  # as if the last drawing were long ago
         bar.on_wait(0, [1, 3], 0.2)
-    assert "late: 1, 3" in text.getvalue()
+        assert "waiting" not in text.getvalue()  # so short a time is jitter
+        bar._drawn = 0.0
+        bar.on_wait(0, [1, 3], 0.7)
+    assert "waiting for 1, 3 (0.7 s)" in text.getvalue()
 
 
 def test_deaths_are_told_but_not_without_end() -> None:
@@ -91,7 +114,7 @@ def test_lines_for_a_log_tell_step_loss_pace_and_the_time_left() -> None:
     first, *lines = text.getvalue().splitlines()
     assert first == "starting 6 workers ..."
     assert 1 <= len(lines) < 8
-    told = r"step \d of 8: loss .+, .+ s a step, \d+ s left|waiting for step \d of 8; .+"
+    told = r"step \d of at most 8: (loss .+, .+ s a step, at most \d+ s left|waiting for .+)"
     over = r"training is done; \d of 9 models are evaluated"
     assert all(re.fullmatch(f"{told}|{over}", line) for line in lines)
     assert any("models are evaluated" in line for line in lines)
@@ -103,8 +126,8 @@ def test_lines_for_a_log_say_who_is_waited_for() -> None:
     lines.on_setup(schemes.uncoded(4), 3)
     lines.on_start(0.5)
     for _ in range(5):
-        lines.on_wait(0, [1, 3], 0.2)
-    assert text.getvalue().splitlines()[1:] == ["waiting for step 1 of 3; late: 1, 3"]
+        lines.on_wait(0, [1, 3], 6.2)
+    assert text.getvalue().splitlines()[1:] == ["step 1 of at most 3: waiting for 1, 3 (6.2 s)"]
 
 
 def test_the_bar_says_that_models_are_evaluated() -> None:

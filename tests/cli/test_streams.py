@@ -135,7 +135,10 @@ def test_streams(made: Path, command: tuple[object, ...], monkeypatch: pytest.Mo
         if not streams:
             usual, prints = code, (made / "printed").stat().st_size > 0
         unwritten = name == "stdout full" and prints and code != 2
+        nowhere = command[0] in ("predict", "evaluate") and 1 in streams and streams[1] is None
         assert "Traceback" not in said, (name, words, said)
-        assert code == (1 if unwritten else usual), (name, words, said)
+        assert code == (1 if unwritten or nowhere else usual), (name, words, said)
+        if nowhere and 2 not in streams:
+            assert "Standard output is closed, and this command writes its result nowhere else" in said
         if unwritten:
             assert "No space left on device" in said, (words, said)

@@ -186,6 +186,22 @@ def test_a_real_trace_is_fitted(data_folder: Path) -> None:
     assert ranked[0].gap < min(item.gap for item in ranked if not item.family.startswith("shifted"))
 
 
+@pytest.mark.parametrize("zeros", [1, 30])
+def test_families_without_delays_of_0_are_ruled_out_with_a_reason_and_0_has_no_interval_of_a_shift(zeros: int) -> None:
+    seconds = np.random.default_rng(0).lognormal(-1.0, 0.5, 300)
+    seconds[:zeros] = 0.0
+    ranked = fit_trace(Trace.from_table(seconds.reshape(30, 10)))
+    assert {item.family for item in ranked} | set(ranked.ruled_out) == set(FAMILIES)
+    assert {"lognormal", "weibull", "pareto"} <= set(ranked.ruled_out)
+    assert all(f"{zeros} of the 300 delays" in reason for reason in ranked.ruled_out.values())
+    shifted = next(item for item in ranked if item.family == "shifted_exponential")
+    assert shifted.parameters["shift"] == 0.0
+    assert "shift" not in shifted.intervals
+    without = fit_trace(Trace.from_table(np.sort(seconds)[zeros:].reshape(1, -1)))
+    assert not without.ruled_out
+    assert without[0].family in ("lognormal", "shifted_lognormal")
+
+
 @pytest.mark.parametrize(
     ("seconds", "censored", "said"),
     [
@@ -215,7 +231,7 @@ def test_wrong_arguments() -> None:
         fit(3.0)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidArgument, match="seconds must be numbers"):
         fit(["a", "b"])  # pyright: ignore[reportArgumentType]
-    with pytest.raises(DataError, match="has no delays of 0 s"):
+    with pytest.raises(DataError, match="1 of the 3 delays is 0 s, which it excludes"):
         fit([0.0, 1.0, 2.0], name="lognormal")
     zeros = Trace.from_table(np.array([[0.0, 1.0], [2.0, 3.0]]))
     assert {item.family for item in fit_trace(zeros)} == {"exponential", "shifted_exponential"}

@@ -39,7 +39,7 @@ def test_the_aws_traces_are_read_by_mapping_their_columns(data_folder: Path) -> 
     table = trace.table()
     assert not np.isnan(table).any()
     assert np.median(table) == pytest.approx(1.158, abs=0.01)
-    with pytest.raises(DataError, match=r"several samples of worker .* select one block"):
+    with pytest.raises(DataError, match=r"several samples of worker .* take one \(--where"):
         read_trace(path, THEIRS).table()
 
 

@@ -43,6 +43,7 @@ def test_until_its_first_step_ends_a_run_is_drawn_at_its_first_model() -> None:
         for line in axes.get_lines():
             times, gaps = line.get_data()
             assert (times[0], gaps[0]) == (pytest.approx(left), 1.0)  # at 0 s it would be drawn where the second is
+            assert (times[1], gaps[1]) == (times[2], 1.0)  # and not between the two, which nobody has measured
 
 
 @pytest.mark.slow

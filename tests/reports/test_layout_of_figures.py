@@ -138,6 +138,13 @@ def test_far_apart_times_have_a_logarithmic_axis_and_a_virtual_clock_no_wall(run
             assert left.get_xscale() == scale
             assert scale == "linear" or right.get_xscale() == "log"
             assert left.get_xlabel().startswith("virtual time (")
+            if scale == "log":
+                for line, run in zip(left.get_lines(), chosen, strict=False):
+                    times, values = line.get_data()
+                    first, second = run.evaluations[0].metrics["auc"], run.evaluations[1].metrics["auc"]
+                    assert times[0] == pytest.approx(left.get_xlim()[0])
+                    assert list(values[:3]) == [first, first, second]  # the first model until the next was measured
+                    assert times[1] == times[2]
             end = max(run.evaluations[-1].time for run in chosen)
             assert scale == "linear" or left.get_xlim()[1] >= end
         real = [replace(run, engine="processes") for run in runs]

@@ -17,6 +17,7 @@ from erasurehead.runs.config import build_config
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Evaluation, Run
+from erasurehead.training.signals import Terminated
 
 values = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6)
 
@@ -114,6 +115,16 @@ def test_a_scheme_that_fails_keeps_none_of_the_others_from_running(tmp_path: Pat
     assert [path.name for path in outcome.runs] == ["uncoded", "exact", "erasurehead"]
     assert outcome.figures
     assert outcome.target == common_target(runs[1:])
+
+
+def test_a_signal_before_anything_was_measured_is_not_blamed_on_the_target(tmp_path: Path) -> None:
+    comparison = replace(small(tmp_path), target=("auc", 0.8))
+    trained = comparison.run([_Press(3, "uncoded", Terminated())])
+    assert not trained.runs[0].evaluations
+    outcome = trained.report(())
+    assert outcome.interrupted
+    assert [row.stopped for row in outcome.rows] == ["stopped by SIGTERM"]
+    assert outcome.target is None
 
 
 @pytest.mark.slow

@@ -52,10 +52,11 @@ def schema() -> None:
     """Print the JSON schema of run files."""
     import json
 
-    from erasurehead.cli.streams import results
+    from erasurehead.cli.streams import check_open, results
     from erasurehead.consensus.config import ConsensusConfig
     from erasurehead.runs.config import json_schema
 
+    check_open()
     with results() as stream:
         stream.write(json.dumps(json_schema({"consensus": ConsensusConfig}), indent=2) + "\n")
 

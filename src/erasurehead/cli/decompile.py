@@ -9,6 +9,7 @@ import typer
 
 from erasurehead.cli.options import OutputOptions
 from erasurehead.cli.screen import Screen
+from erasurehead.cli.streams import check_open
 
 HELP = """
 Print a JAX function, or its gradient, as Python to read, edit and run.
@@ -80,6 +81,8 @@ def run(
 
     if out is not None and Path(out).suffix != ".py":
         raise invalid("--out", "must end with .py", out)
+    if out is None:
+        check_open()
     screen = Screen(output)
     jax = jax_module()
     with jax.enable_x64(x64 or bool(jax.config.jax_enable_x64)):

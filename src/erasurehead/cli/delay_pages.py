@@ -15,6 +15,8 @@ from erasurehead.reports.units import NOTHING, Unit, time_unit
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from erasurehead.delays.fitting import Ranking
+
 _TIMES = ("mean", "scale", "median", "shift", "minimum")
 _LISTED = 10  # largest number of slow workers to list
 _RATIO = Unit(1.0, "", decimals=2)
@@ -79,7 +81,7 @@ def fits_table(fits: Sequence[Fit]) -> Table:
     return table
 
 
-def fit_notes(fits: Sequence[Fit]) -> list[str]:
+def fit_notes(fits: Ranking) -> list[str]:
     """Return sentences on a ranking: how good the best fit is, which others are as good, and how to use it."""
     best, limit = fits[0], chance(fits[0])
     close = [item.family for item in fits[1:] if item.aic - best.aic < 2.0]
@@ -97,6 +99,9 @@ def fit_notes(fits: Sequence[Fit]) -> list[str]:
     exponent = best.parameters.get("exponent", math.inf)
     if exponent <= 1.0:
         said.append("Its mean is infinite: the longer one waits for all workers, the longer the mean step becomes.")
+    for reason in dict.fromkeys(fits.ruled_out.values()):
+        names = [name for name, own in fits.ruled_out.items() if own == reason]
+        said.append(f"Ruled out ({', '.join(names)}): {reason}.")
     return said
 
 

@@ -140,6 +140,7 @@ def fit(
     data = {
         "trace": pages.trace_facts(samples),
         "fits": [pages.fit_facts(item, fits[0]) for item in fits],
+        "ruled_out": dict(fits.ruled_out),
         "slow_workers": [pages.slow_facts(item) for item in slow],
         "workers": {name: pages.fit_facts(item, item) for name, item in workers.items()},
         "files": [str(path) for path in files],

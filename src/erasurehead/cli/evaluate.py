@@ -8,6 +8,7 @@ import typer
 
 from erasurehead.cli.options import OutputOptions, option
 from erasurehead.cli.screen import Screen
+from erasurehead.cli.streams import check_open
 from erasurehead.errors import counted
 
 HELP = """
@@ -41,6 +42,7 @@ def run(
     """Measure a trained model."""
     from erasurehead.runs.predictor import TrainedModel
 
+    check_open()
     screen = Screen(output)
     scores = TrainedModel.load(folder).evaluate(file, labels)
     for sentence in scores.report.sentences():

@@ -11,6 +11,7 @@ import typer
 
 from erasurehead.cli.options import OutputOptions
 from erasurehead.cli.screen import Screen
+from erasurehead.cli.streams import check_open
 
 if TYPE_CHECKING:
     from erasurehead.runs.predictor import Predictions
@@ -38,6 +39,7 @@ def run(
     """Apply a trained model to new rows."""
     from erasurehead.runs.predictor import TrainedModel
 
+    check_open()
     screen = Screen(output)
     predictions = TrainedModel.load(folder).predict(file)
     for sentence in predictions.report.sentences():

@@ -9,7 +9,7 @@ from typing import Self
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
 from erasurehead._internal.arrays import Array
@@ -22,7 +22,9 @@ from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
 
 _PAUSE = 0.2  # least seconds between updates, as they take time on the coordinator
-_MOST_LATE = 5
+_PATIENCE = 0.5  # seconds of waiting from which on it is said who is waited for: less is jitter
+_NAME, _WIDE = 28, 110  # columns of a scheme's name, and of a terminal on which there is room for a longer bar
+_MOST_NAMED = 5
 _MOST_NOTICES = 10
 
 
@@ -34,19 +36,20 @@ class ProgressBar(Callback):
     """
 
     def __init__(self, console: Console) -> None:
+        self._columns = console.width
         self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[loss]}"),
-            TimeRemainingColumn(compact=True),
-            TextColumn("{task.fields[late]}", style="dim", table_column=Column(min_width=32, no_wrap=True)),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
+            BarColumn(bar_width=24 if self._columns >= _WIDE else 10),
+            MofNCompleteColumn(table_column=Column(no_wrap=True)),
+            TimeElapsedColumn(table_column=Column(no_wrap=True)),
+            # What is left of the line is cut here, as the table would rather cut step and time.
+            TextColumn("{task.fields[loss]}{task.fields[state]}", table_column=Column(no_wrap=True)),
             console=console,
             auto_refresh=False,
-            speed_estimate_period=600.0,
         )
         self._task = TaskID(0)
-        self._workers = 0
+        self._workers = self._room = 0
+        self._loss = ""
         self._drawn = 0.0
 
     def __enter__(self) -> Self:
@@ -61,43 +64,53 @@ class ProgressBar(Callback):
     def on_setup(self, scheme: Scheme, steps: int) -> None:
         self._workers = scheme.code.n_workers
         self._task = self._progress.add_task(
-            escape(scheme.name),
+            escape(_cut(scheme.name, _NAME)),
             start=False,
             total=steps,
             loss="",
-            late=f"starting {counted('worker', self._workers)}",
+            state="",
         )
+        self._loss = ""
+        used = min(len(scheme.name), _NAME) + (24 if self._columns >= _WIDE else 10) + 2 * len(str(steps)) + 1 + 7 + 4
+        self._room = max(0, self._columns - used)
+        self._show(state=f"starting {counted('worker', self._workers)}")
         self._progress.refresh()
 
     def on_start(self, seconds: float) -> None:
         self._progress.start_task(self._task)
-        self._progress.update(self._task, late="")
+        self._show(state="")
         self._draw()
 
     def on_wait(self, step: int, missing: Sequence[int], elapsed: float) -> None:
         if self._is_time():
-            self._progress.update(self._task, late=late_workers(missing))
+            self._show(state=waited_for(missing, elapsed))
             self._draw()
 
     def on_step_end(self, row: StepRow, x: Array) -> None:
         self._progress.update(self._task, completed=row.step + 1)
         if not row.rejected:  # otherwise, the loss is not that of the model
-            loss = "" if row.loss is None else f"loss {row.loss:.4g}{estimated(row.coverage)}"
-            self._progress.update(self._task, loss=loss)
+            self._loss = "" if row.loss is None else f"loss {row.loss:.4g}{estimated(row.coverage)}"
         if self._is_time():
-            self._progress.update(self._task, late=late_workers(row.missing))
+            self._show(state=f"{row.arrived} of {row.workers} answered in time")
             self._draw()
 
     def on_evaluated(self, done: int, of: int) -> None:
         if self._is_time():
-            self._progress.update(self._task, late=f"evaluating: {done} of {of} models")
+            self._show(state=f"evaluating: {done} of {of} models")
             self._draw()
 
     def on_end(self, run: Run) -> None:
-        self._progress.update(self._task, late="ended early" if run.stopped else seconds_text(run.seconds))
+        self._show(state="ended early" if run.stopped else seconds_text(run.seconds))
         if run.stopped:
             self._progress.stop_task(self._task)
         self._progress.refresh()
+
+    def _show(self, state: str) -> None:
+        between = ", " if self._loss and state else ""
+        rest = self._room - len(self._loss) - len(between)
+        if len(state) > rest:  # the state changes with every step, the loss tells how far it is
+            state, between = (_cut(state, rest), between) if rest > 8 else ("", "")
+        self._progress.update(self._task, loss=escape(_cut(self._loss, self._room)), state=escape(between + state))
 
     def _is_time(self) -> bool:
         return time.monotonic() - self._drawn >= _PAUSE
@@ -131,8 +144,8 @@ class ProgressLines(Callback):
         self._began = self._last = self._clock()
 
     def on_wait(self, step: int, missing: Sequence[int], elapsed: float) -> None:
-        if missing and self._is_time():
-            self._say(f"waiting for step {step + 1} of {self._steps}; {late_workers(missing)}")
+        if self._is_time() and (waiting := waited_for(missing, elapsed)):
+            self._say(f"step {step + 1} of at most {self._steps:,}: {waiting}")
 
     def on_step_end(self, row: StepRow, x: Array) -> None:
         if self._done == 0:
@@ -143,8 +156,9 @@ class ProgressLines(Callback):
         pace = (self._clock() - self._began) / (self._done - self._first)
         known = row.loss is not None and not row.rejected
         loss = f"loss {row.loss:.4g}{estimated(row.coverage)}, " if known else ""
-        left = (self._steps - self._done) * pace
-        self._say(f"step {self._done} of {self._steps}: {loss}{seconds_text(pace)} a step, {duration(left)} left")
+        left = duration((self._steps - self._done) * pace)
+        at_most = f"at most {left} left"  # who converges, or reaches a target, ends before
+        self._say(f"step {self._done} of at most {self._steps:,}: {loss}{seconds_text(pace)} a step, {at_most}")
 
     def on_evaluated(self, done: int, of: int) -> None:
         if self._is_time():
@@ -198,19 +212,26 @@ def estimated(coverage: float) -> str:
     return "" if share > 1.0 - 1e-9 else f" (estimated from {min(share, 0.99):.0%} of the data)"
 
 
-def late_workers(missing: Sequence[int]) -> str:
-    """Return a short text that lists late workers.
+def waited_for(missing: Sequence[int], elapsed: float) -> str:
+    """Return a short text on who is waited for, and for how long; empty while it is not worth mentioning.
 
     Arguments:
-        missing: numbers of the late workers.
+        missing: numbers of the workers that have not answered.
+        elapsed: seconds since they were asked.
 
-    >>> late_workers([3, 7, 12])
-    'late: 3, 7, 12'
-    >>> late_workers(range(9))
-    'late: 0, 1, 2, 3, 4 and 4 more'
+    >>> waited_for([3, 7, 12], 2.5)
+    'waiting for 3, 7, 12 (2.5 s)'
+    >>> waited_for(range(9), 2.5)
+    'waiting for 0, 1, 2, 3, 4 and 4 more (2.5 s)'
+    >>> waited_for(range(9), 0.05)
+    ''
     """
-    if not missing:
+    if not missing or elapsed < _PATIENCE:
         return ""
-    shown = ", ".join(map(str, missing[:_MOST_LATE]))
-    more = len(missing) - _MOST_LATE
-    return f"late: {shown}" + (f" and {more} more" if more > 0 else "")
+    shown = ", ".join(map(str, missing[:_MOST_NAMED]))
+    more = len(missing) - _MOST_NAMED
+    return f"waiting for {shown}" + (f" and {more} more" if more > 0 else "") + f" ({elapsed:.1f} s)"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: max(0, most - 3)]}..."[: max(0, most)]

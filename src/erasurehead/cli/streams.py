@@ -1,7 +1,7 @@
 """Robust standard streams, which may be closed, full, cut off by their reader, or limited to ASCII.
 
 Explanations and warnings go to standard error; if they cannot be written, they are left out. A result that cannot be
-written is an error, unless its reader has gone, or standard output is closed.
+written is an error, unless its reader has gone, or standard output is closed and the command leaves a folder or a file.
 """
 
 from __future__ import annotations
@@ -58,16 +58,35 @@ class _Cut(_Optional):
         return size
 
 
+_closed = False  # whether this process was started without a standard output
+
+
+def check_open() -> None:
+    """Raise if standard output is closed, in commands that write their result nowhere else.
+
+    Raises:
+        OutputError: if so.
+    """
+    if _closed:
+        raise OutputError(
+            "Standard output is closed, and this command writes its result nowhere else: write it to a file (> FILE), "
+            "or to /dev/null where it is not wanted."
+        )
+
+
 def prepare() -> None:
     """Replace or configure the standard streams such that neither their state nor any text ends a command.
 
     A closed descriptor is connected to the null device, so that the next file opened does not get it; characters that
     an encoding does not have are written as escapes.
     """
+    global _closed
+    _closed = False
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
+            _closed = _closed or descriptor == 1
             os.open(os.devnull, os.O_RDONLY if descriptor == 0 else os.O_WRONLY)  # opens the lowest free descriptor
     stdin, stdout, stderr = cast("tuple[object, object, object]", (sys.stdin, sys.stdout, sys.stderr))
     if stdin is None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import final
+from types import MappingProxyType
+from typing import Self, final
 
 import numpy as np
 
@@ -132,7 +133,12 @@ def fit(
     times, hidden = _checked(seconds, censored)
     known = times[~hidden]
     if known.min() == 0.0 and (chosen.name == "pareto" or len(chosen.parameters) == 2):
-        raise DataError(f"a {chosen.name} distribution has no delays of 0 s, but {np.sum(known == 0.0)} samples are.")
+        zeros = int(np.sum(known == 0.0))
+        raise _RuledOut(
+            chosen.name,
+            f"{zeros:,} of the {len(times):,} delays {'is' if zeros == 1 else 'are'} 0 s, which it excludes; where "
+            "delays were not measured, or are shorter than the clock can tell, leave them out",
+        )
     vector, loss, decode, at_edge = _search(chosen, times, hidden)
     theta, location = decode(vector)
     values = dict(zip(chosen.parameters, theta.tolist(), strict=True))
@@ -164,25 +170,51 @@ def fit(
     )
 
 
-def fit_trace(trace: Trace, names: Sequence[str] | None = None, scale_with_load: bool = False) -> tuple[Fit, ...]:
+class Ranking(tuple[Fit, ...]):
+    """Fits of several families to the same samples, the best first.
+
+    Attributes:
+        ruled_out: families that the samples rule out, each with the reason.
+    """
+
+    ruled_out: Mapping[str, str]
+
+    def __new__(cls, fits: Iterable[Fit], ruled_out: Mapping[str, str]) -> Self:
+        self = super().__new__(cls, fits)
+        self.ruled_out = MappingProxyType(dict(ruled_out))
+        return self
+
+
+class _RuledOut(DataError):
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"a {name} distribution cannot be fitted: {reason}.")
+        self.reason = reason
+
+
+def fit_trace(trace: Trace, names: Sequence[str] | None = None, scale_with_load: bool = False) -> Ranking:
     """Fit families to all samples of a trace together, and rank them by AIC, the best first.
 
     Arguments:
         trace: the trace, with its censored samples.
-        names: families to try; by default all of `FAMILIES`. Those that the samples rule out are left out.
+        names: families to try; by default all of `FAMILIES`. Those that the samples rule out are left out, and named
+            with the reason.
         scale_with_load: whether to fit seconds per task.
+
+    Raises:
+        DataError: if the samples rule out all of them.
     """
     seconds = trace.seconds / trace.load if scale_with_load else trace.seconds
     fits: list[Fit] = []
-    refused: list[DataError] = []
+    refused: dict[str, _RuledOut] = {}
     for name in FAMILIES if names is None else dict.fromkeys(names):  # one named twice would be as good as itself
         try:
             fits.append(fit(seconds, trace.censored, name, scale_with_load))
-        except DataError as error:
-            refused.append(error)
+        except _RuledOut as error:
+            refused[name] = error
     if not fits:
-        raise refused[0]
-    return tuple(sorted(fits, key=lambda item: item.aic))
+        raise next(iter(refused.values()))
+    ranked = sorted(fits, key=lambda item: item.aic)
+    return Ranking(ranked, {name: error.reason for name, error in refused.items()})
 
 
 def fit_workers(trace: Trace, name: str, scale_with_load: bool = False) -> dict[str, Fit]:
@@ -295,7 +327,7 @@ def _search(chosen: Family, times: Array, hidden: BoolArray) -> tuple[Array, _Lo
         if loss(vector) < least:
             best, least = vector, loss(vector)
     if not math.isfinite(least):
-        raise DataError(f"the samples rule out a {chosen.name} distribution.")
+        raise _RuledOut(chosen.name, "its likelihood of the samples is 0 wherever it was tried")
     at_edge = decode.searched and (decode.ceiling == 0.0 or abs(float(best[-1])) > 6.0)
     return best, loss, decode, at_edge
 
@@ -314,7 +346,7 @@ def _intervals(
     theta, location = decode(vector)
     if decode.searched and not at_edge:
         intervals[chosen.location] = (low_location, high_location)
-    elif chosen.name == "shifted_exponential":
+    elif chosen.name == "shifted_exponential" and location > 0.0:  # there is no other shift where a delay is 0
         intervals["shift"] = (max(0.0, location - float(theta[0]) * math.log(20.0) / at_risk), location)
     elif chosen.name == "pareto":
         intervals["minimum"] = (location * 20.0 ** (-1.0 / (at_risk * float(theta[0]))), location)

@@ -83,7 +83,9 @@ class Trace:
             at = int(first[counts > 1][0])
             raise DataError(
                 f"{self.source} has several samples of worker {self.names[int(self.worker[at])]} in step "
-                f"{int(self.step[at])}; select one block of it (where), or map another column to step."
+                f"{int(self.step[at])}, and a step has one of each worker. If it has blocks, such as regions, take one "
+                "(--where COLUMN=VALUE); if another column counts the steps, name it (--column step=COLUMN); if it has "
+                "neither, keep one line for each worker and step."
             )
         return table
 

@@ -32,10 +32,10 @@ COST_NOTES = (
     "the error of the gradient, over sampled stragglers."
 )
 RESIDUAL_NOTES = (
-    "Share of the gradient that is lost: residual over tasks. 0 is the full gradient, 100 % is nothing. Random: mean "
-    "over random stragglers, decoded optimally, ± its standard error where it is sampled. One-step: the same, with one "
-    "weight for all. Adversary: the worst stragglers (≥: the worst that a search found). Bound: spectral, for any "
-    "stragglers."
+    "Share of the gradient that is lost: residual over tasks. 0 is the full gradient, 100 % is none at all. "
+    "Random: mean over random stragglers, decoded optimally, ± its standard error where it is sampled. One-step: the "
+    "same, with one weight for all, which may be farther off than none at all. Adversary: the worst stragglers (≥: the "
+    "worst that a search found). Bound: spectral, for any stragglers."
 )
 
 

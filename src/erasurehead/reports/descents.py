@@ -95,19 +95,14 @@ def draw_descents(axes: Axes, descents: Sequence[Descent]) -> None:
     unit = time_unit(lasts)
     firsts = [float(descent.times[1]) for descent in descents if len(descent.times) > 1 and descent.times[1] > 0.0]
     logarithmic = bool(firsts) and measures.needs_log_axis([min(firsts), max(lasts)])
-    begin = 0.7 * min(firsts) if logarithmic else 0.0  # first models are drawn here if it is logarithmic
+    begin = 0.7 * min(firsts) if logarithmic else 0.0
     for index, (descent, style) in enumerate(
         zip(descents, scheme_styles([descent.scheme for descent in descents]), strict=True)
     ):
         gaps = np.where(descent.gaps < measures.MAX_DRAWN, np.maximum(descent.gaps, _ROUNDING), np.nan)
-        canvas.curve(
-            axes,
-            np.maximum(descent.times, begin) / unit.size,
-            gaps,
-            style,
-            measures.shorten(descent.scheme, measures.LEGEND_WIDTH),
-            index,
-        )
+        times, gaps = canvas.on_log_axis(descent.times, gaps, begin) if logarithmic else (descent.times, gaps)
+        label = measures.shorten(descent.scheme, measures.LEGEND_WIDTH)
+        canvas.curve(axes, times / unit.size, gaps, style, label, index)
     low = max(_ROUNDING, min(_smallest_gap(descent) for descent in descents))
     axes.set_ylim(low / 3.0, 3.0)
     axes.set_yscale("log")

@@ -194,12 +194,16 @@ class FinishedComparison:
     def _draw_curve(self, axes: Axes, metric: str) -> None:
         unit = time_unit([run.seconds for run in self.runs])
         ends = [run.curves[metric][-1][0] for run in self.runs if run.curves.get(metric)]
+        logarithmic = measures.needs_log_axis([end for end in ends if end > 0.0])
+        left = 0.5 * min(
+            (time for run in self.runs for time, _ in run.curves.get(metric, ()) if time > 0.0), default=1.0
+        )
         for index, (name, run) in enumerate(zip(self.names, self.runs, strict=True)):
             points = np.array(run.curves.get(metric, ())).reshape(-1, 2)
-            times = points[:, 0] / unit.size
-            canvas.curve(
-                axes, times, points[:, 1], canvas.run_style(index), measures.shorten(name, measures.LEGEND_WIDTH), index
-            )
+            times, values = points.T
+            times, values = canvas.on_log_axis(times, values, left) if logarithmic else (times, values)
+            label = measures.shorten(name, measures.LEGEND_WIDTH)
+            canvas.curve(axes, times / unit.size, values, canvas.run_style(index), label, index)
         if self.target is not None and self.target[0] == metric:
             axes.axhline(self.target[1], color=INK, linewidth=1.0, linestyle=(0, (1, 2)))
         values = [value for run in self.runs for _, value in run.curves.get(metric, ()) if 0.0 < value < np.inf]
@@ -211,8 +215,10 @@ class FinishedComparison:
             # Without the first model, next to which all differences would be invisible.
             margin = 0.08 * (max(later) - min(later)) or 0.01
             axes.set_ylim(min(later) - margin, max(later) + margin)
-        if measures.needs_log_axis([end for end in ends if end > 0.0]):
-            axes.set_xscale("symlog", linthresh=0.02 * min(end for end in ends if end > 0.0) / unit.size)
+        if logarithmic:
+            axes.set_xscale("log")
+            axes.set_xlim(left / unit.size, 1.1 * max(ends) / unit.size)
+            canvas.plain_ticks(axes.xaxis)
         axes.set_xlabel(f"{measures.clock_of([run.virtual for run in self.runs])} ({unit.name}), all waiting included")
         axes.set_title("Training loss" if metric == LOSS else f"Test {measures.metric_name(metric)}")
         axes.grid(color=FAINT, linewidth=0.5)

@@ -63,20 +63,21 @@ def draw_progress(axes: Axes, comparison: Comparison) -> None:
     curves = [_curve(run, metric) for run in comparison.runs]
     unit = time_unit([float(times[-1]) for times, _ in curves if len(times)])
     styles = comparison.styles
+    ends = [float(times[-1]) for times, _ in curves if len(times)]
+    logarithmic = measures.needs_log_axis([end for end in ends if end > 0.0])
+    left = 0.5 * min((float(times[1]) for times, _ in curves if len(times) > 1 and times[1] > 0), default=1.0)
     for index, (name, (times, values)) in enumerate(zip(comparison.names, curves, strict=True)):
-        style = styles[index]
-        canvas.curve(axes, times / unit.size, values, style, measures.shorten(name, measures.LEGEND_WIDTH), index)
+        drawn, heights = canvas.on_log_axis(times, values, left) if logarithmic else (times, values)
+        label = measures.shorten(name, measures.LEGEND_WIDTH)
+        canvas.curve(axes, drawn / unit.size, heights, styles[index], label, index)
     axes.set_xlabel(f"{measures.clock(comparison.runs)} ({unit.name}), all waiting included")
     axes.set_ylabel("training loss (estimate)" if metric is None else f"test {measures.metric_name(metric)}")
-    ends = [float(times[-1]) for times, _ in curves if len(times)]
-    end = _time_limit(comparison, [times for times, _ in curves]) / unit.size
-    if measures.needs_log_axis([end for end in ends if end > 0.0]):
+    if logarithmic:
         axes.set_xscale("log")
-        axes.set_xlim(0.5 * min(float(times[1]) for times, _ in curves if len(times) > 1 and times[1] > 0) / unit.size,
-                      1.1 * max(ends) / unit.size)  # fmt: skip
+        axes.set_xlim(left / unit.size, 1.1 * max(ends) / unit.size)
         canvas.plain_ticks(axes.xaxis)
     else:
-        axes.set_xlim(0, end)
+        axes.set_xlim(0, _time_limit(comparison, [times for times, _ in curves]) / unit.size)
     _set_value_limits(axes, comparison, [values for _, values in curves])
     _mark_target(axes, comparison, unit)
     axes.grid(color=FAINT, linewidth=0.5)

@@ -170,9 +170,15 @@ class Trained:
     objectives: tuple[Objectives | None, ...]
 
     def goal(self) -> tuple[str, float] | None:
-        """Return the target: the given one, or one that all complete runs have reached."""
+        """Return the target: the given one, or one that all complete runs have reached.
+
+        None where a run was stopped before anything was measured.
+        """
         ended = [run for run in self.runs if not run.stopped]
-        return self.comparison.target or common_target(ended or self.runs, self._metric())
+        given = self.comparison.target
+        if given is not None and all(run.evaluations or not run.stopped for run in self.runs):
+            return given
+        return common_target(ended or self.runs, self._metric()) if given is None else None
 
     def alone(self, seconds: float) -> list[Alone]:
         """Return how long the same problem takes on this machine alone, without workers and delays.

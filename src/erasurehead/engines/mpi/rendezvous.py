@@ -122,9 +122,16 @@ def check_place(comm: MPI.Intracomm) -> None:
         EngineError: saying what would work.
     """
     if comm.Get_size() < 2:
+        tasks = os.environ.get("SLURM_STEP_NUM_TASKS", "1")
+        if tasks != "1":
+            raise EngineError(
+                f"srun has started {tasks} tasks, but MPI was not told, so that each of them is alone: name the "
+                "interface by which srun and this MPI speak (srun --mpi=pmix or --mpi=pmi2; srun --mpi=list shows what "
+                "there is), or start the job with this MPI's own mpiexec."
+            )
         raise EngineError(
             "the MPI engine has no rank to run a worker on: rank 0 coordinates, and there is no other; start the job "
-            "with one rank more than there are workers, such as mpiexec -n 31 for 30."
+            "with one rank more than there are workers, such as mpiexec -n 31, or under SLURM srun -n 31, for 30."
         )
     if comm.Get_rank() != 0:
         raise EngineError(
