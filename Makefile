@@ -70,6 +70,10 @@ check: $(READY)  ## Check style, formatting and types
 	$(BIN)/ruff format --check src tests benchmarks docs
 	$(BIN)/pyright
 
+.PHONY: size
+size: $(READY)  ## Show how large each room of the house is
+	$(BIN)/python tests/size.py
+
 .PHONY: format
 format: $(READY)  ## Format the code
 	$(BIN)/ruff check --fix-only --quiet src tests benchmarks docs
