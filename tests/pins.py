@@ -69,7 +69,7 @@ def typed(*words: str) -> tuple[int, str]:
             main()
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-    printed = re.sub(r'("\w*seconds\w*": )[\d.e-]+', r"\1N", out.getvalue())  # what was measured on the way
+    printed = re.sub(r'("\w*(?:seconds|products)\w*": )[\d.e-]+', r"\1N", out.getvalue())  # measured on the way
     return code, printed + ("" if code == 0 else err.getvalue())
 
 
@@ -133,9 +133,9 @@ def pinned_runs() -> Iterator[tuple[str, Any]]:
 def pinned_peers() -> Iterator[tuple[str, Any]]:
     """Yield runs without a coordinator, in which a peer crashes and comes back."""
     for policy in POLICIES:
-        words = ("consensus", "--data", "table.csv", "--label", "y", "--categorical", "--peers", "6", "--policy", policy,
-                 "--delays", DELAYS, "--steps", "20", "--faults", "faults.toml", "--no-against-full", "--no-pictures",
-                 "--out", "peers", "--overwrite", "-q")  # fmt: skip
+        words = ("consensus", "--data", "table.csv", "--label", "y", "--categorical", "--peers", "6", "--policy",
+                 policy, "--delays", DELAYS, "--steps", "20", "--faults", "faults.toml", "--no-against-full",
+                 "--no-pictures", "--out", "peers", "--overwrite", "-q")  # fmt: skip
         code, said = typed(*words)
         yield f"peers {policy}", {"code": code, "said": said, **(run_of(Path("peers")) if code == 0 else {})}
 
