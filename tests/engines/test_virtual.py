@@ -11,13 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasurehead.delays.base import Delays
-from erasurehead.engines import Died, LateWork, NoRoom, VirtualEngine
+from erasurehead.engines import Died, InProcessEngine, LateWork, NoRoom, VirtualEngine
 from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance
 
 
 class TestVirtualEngine(EngineConformance, FaultInjectionConformance):
     def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> VirtualEngine:
         return VirtualEngine(delays, late)
+
+
+class TestInProcessEngine(EngineConformance, FaultInjectionConformance):
+    def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> InProcessEngine:
+        return InProcessEngine(delays, late)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["assign", "remove", "kill"]), st.integers(0, 5)), max_size=20))

@@ -1,10 +1,12 @@
-"""Limits of memory and time, checked before either is used: the error says how much would be needed."""
+"""Limits of memory and time, checked before either is used; and how many cores this process may use."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
-from pathlib import Path
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
 
 from erasurehead.errors import DataError, InvalidArgument
 
@@ -17,6 +19,8 @@ SECONDS = "ERASUREHEAD_SECONDS"
 _SHARE = 0.9
 _SECONDS = 300.0
 _CGROUP = Path("/sys/fs/cgroup")
+_OWN_GROUPS = Path("/proc/self/cgroup")
+_CPU = ("cpu", "cpu,cpuacct", "cpuacct,cpu")  # where version 1 has the controller of processors
 
 
 class TooLarge(DataError, MemoryError):
@@ -97,6 +101,39 @@ def _of_group() -> float:
 def _of_process() -> float:
     most = resource.getrlimit(resource.RLIMIT_AS)[0]
     return float("inf") if most == resource.RLIM_INFINITY else float(most)
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may keep busy: those it may run on, as far as its control groups pay for them.
+
+    A quota of two and a half cores counts as two, and less than one as one.
+    """
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, int(min([float(allowed), *_quotas()])))
+
+
+def _quotas() -> Iterator[float]:
+    """Yield the cores that each control group above this process pays for, in versions 1 and 2 of control groups.
+
+    In a container the root is often its own group, whatever `_OWN_GROUPS` calls it: that is read, too.
+    """
+    places = {_CGROUP, *(_CGROUP / name for name in _CPU)}
+    with contextlib.suppress(OSError, ValueError):
+        for line in _OWN_GROUPS.read_text(encoding="utf-8").splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers and "cpu" not in controllers.split(","):
+                continue
+            own = PurePosixPath(path.lstrip("/"))
+            for root in (_CGROUP / name for name in _CPU) if controllers else (_CGROUP, _CGROUP / "unified"):
+                places |= {root / above for above in (own, *own.parents)}
+    for place in places:
+        with contextlib.suppress(OSError, ValueError):
+            quota, period = (place / "cpu.max").read_text(encoding="ascii").split()
+            yield int(quota) / int(period)  # "max" is no number, and no limit
+        with contextlib.suppress(OSError, ValueError):
+            limit = int((place / "cpu.cfs_quota_us").read_text(encoding="ascii"))
+            if limit > 0:  # -1 stands for no limit
+                yield limit / int((place / "cpu.cfs_period_us").read_text(encoding="ascii"))
 
 
 def _number(setting: str, text: str, typed: str = "") -> float:

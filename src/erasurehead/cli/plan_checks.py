@@ -14,8 +14,9 @@ from erasurehead.planning.planner import check_effort
 from erasurehead.planning.settings import default_settings
 from erasurehead.planning.trainer import GAP
 from erasurehead.runs.config import Config, build_config
+from erasurehead.runs.config.defaults import settled
 from erasurehead.runs.settings import check_metric_name, check_settings
-from erasurehead.schemes.text import parse_scheme
+from erasurehead.schemes.text import PAPER_WORKERS, parse_scheme
 
 if TYPE_CHECKING:
     from erasurehead.cli.options import RunOptions
@@ -47,11 +48,12 @@ def check_options(source: SourceOptions, reading: TraceOptions, search: SearchOp
     noise = search.task_noise
     if noise is not None and not 0.0 <= noise < math.inf:
         raise invalid("--task-noise", "must be finite and at least 0", noise)
-    if options.workers is not None:
+    workers = PAPER_WORKERS if source.trace is None and options.workers is None else options.workers
+    if workers is not None:
         load = FREE if search.max_load is None else min(FREE, search.max_load)
-        least = search.scheme or default_settings(check_count("--workers", options.workers), load)
-        check_effort(options.workers, len(least))
-    check_settings(_config(options))
+        least = search.scheme or default_settings(check_count("--workers", workers), load)
+        check_effort(workers, len(least))
+    check_settings(settled(_config(options, workers=options.workers or PAPER_WORKERS)))
 
 
 def check_schemes(search: SearchOptions, n_workers: int) -> None:
@@ -113,8 +115,6 @@ def _check_source(source: SourceOptions, reading: TraceOptions, options: RunOpti
     given = source.seconds_per_task
     if given is not None and not 0.0 <= given < math.inf:
         raise invalid("--seconds-per-task", "must be finite and at least 0", given)
-    if source.trace is None and options.workers is None:
-        raise invalid("--workers", "must be given with --delays", None)
     of_traces = {
         "--keep": source.keep, "--absent": source.absent, "--scale-with-load": source.scale_with_load or None,
         "--column": reading.column, "--where": reading.where, "--unit": reading.unit,

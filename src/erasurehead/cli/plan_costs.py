@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from erasurehead._internal.resources import usable_cores
 from erasurehead.cli.screen import Screen
 from erasurehead.planning import measure_task
 from erasurehead.planning.trace_delays import shorter_than_computing
@@ -112,7 +112,7 @@ def on_shared_cores(plan: Plan) -> tuple[str, ...]:
     Arguments:
         plan: the plan.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = usable_cores()
     alone = plan.seconds_per_task * plan.best.load
     together = alone * plan.n_workers / cores
     if plan.n_workers <= cores or together - alone <= _MATTERS * plan.best.seconds_per_step:

@@ -58,6 +58,7 @@ class Named:
         trace: the trace; None if there is a delay model.
         config: configuration of the run that recorded the trace, if there is one.
         cost: cost of computing a task; None if it is not known yet.
+        by_default: where the number of workers is from, if the user did not give it; empty otherwise.
     """
 
     n_workers: int
@@ -65,6 +66,7 @@ class Named:
     trace: Trace | None
     config: Config | None
     cost: Cost | None
+    by_default: str = ""
 
 
 def named(source: SourceOptions, reading: TraceOptions, options: RunOptions) -> Named:
@@ -78,17 +80,19 @@ def named(source: SourceOptions, reading: TraceOptions, options: RunOptions) -> 
         InvalidArgument: if the trace has too few workers, or the model is not valid.
     """
     from erasurehead.runs.config.parts import build_delays
+    from erasurehead.schemes.text import PAPER_WORKERS
 
     if source.trace is None:
-        model, n_workers = build_delays(options.delays), options.workers
-        return Named(n_workers, model, None, None, known_cost(source.seconds_per_task, False, None, n_workers))
+        model, n_workers = build_delays(options.delays), options.workers or PAPER_WORKERS
+        cost = known_cost(source.seconds_per_task, False, None, n_workers)
+        return Named(n_workers, model, None, None, cost, "" if options.workers else " (the default; see --workers)")
     trace = reading.read(source.trace)
     n_workers = trace.n_workers if options.workers is None else options.workers
     _check_workers(trace, n_workers, source.keep or "rounds")
     completed(trace, cast("Absent", source.absent or "censored"))  # raises if nothing can be drawn from it
     config = _config(Path(source.trace).expanduser())
     cost = known_cost(source.seconds_per_task, source.scale_with_load, config, n_workers)
-    return Named(n_workers, None, trace, config, cost)
+    return Named(n_workers, None, trace, config, cost, "" if options.workers else " (as in the trace)")
 
 
 def planned(
@@ -104,7 +108,7 @@ def planned(
         folder: folder in which the trace will be written.
         screen: prints warnings.
     """
-    workers = counted("worker", given.n_workers)
+    workers = f"{counted('worker', given.n_workers)}{given.by_default}"
     if given.trace is None:
         assert given.delays is not None
         return Planned(given.delays, given.n_workers, f"{given.delays}, {workers}", cost)

@@ -73,7 +73,10 @@ class ProgressBar(Callback):
         self._loss = ""
         used = min(len(scheme.name), _NAME) + (24 if self._columns >= _WIDE else 10) + 2 * len(str(steps)) + 1 + 7 + 4
         self._room = max(0, self._columns - used)
-        self._show(state=f"starting {counted('worker', self._workers)}")
+        self._progress.refresh()
+
+    def on_starting(self, workers: int) -> None:
+        self._show(state=f"starting {counted('worker', workers)}")
         self._progress.refresh()
 
     def on_start(self, seconds: float) -> None:
@@ -138,7 +141,9 @@ class ProgressLines(Callback):
 
     def on_setup(self, scheme: Scheme, steps: int) -> None:
         self._steps, self._done = steps, 0
-        self._say(f"starting {counted('worker', scheme.code.n_workers)} ...")
+
+    def on_starting(self, workers: int) -> None:
+        self._say(f"starting {counted('worker', workers)} ...")
 
     def on_start(self, seconds: float) -> None:
         self._began = self._last = self._clock()

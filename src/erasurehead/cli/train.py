@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ from erasurehead.cli.ranks import stand_by
 from erasurehead.cli.screen import Screen
 
 if TYPE_CHECKING:
+    from erasurehead.cli.stopwatch import Stopwatch
     from erasurehead.runs.experiment import Experiment
     from erasurehead.training.result import Run
 
@@ -48,6 +50,7 @@ Train one model, and record the run in a folder.
 
 _WHERE = {
     "processes": ("process", "processes", ""),
+    "in_process": ("worker", "workers", " in this process"),
     "virtual": ("worker", "workers", " on a virtual clock"),
     "mpi": ("rank", "ranks", " of an MPI job"),
     "ray": ("actor", "actors", " of a Ray cluster"),
@@ -96,6 +99,8 @@ def run(
     output: OutputOptions,
 ) -> None:
     """Train one model, and record the run in a folder."""
+    began = time.perf_counter()
+    from erasurehead.cli.stopwatch import Stopwatch
     from erasurehead.errors import Diverged, ErasureHeadError, InvalidArgument, RecordsError
     from erasurehead.runs.names import has_steps
 
@@ -111,9 +116,10 @@ def run(
     introduce(screen, experiment)
     screen.say(str(experiment.scheme))
     tried = _checkpoints(experiment) if resume is not None else set[str]()
+    stopwatch = Stopwatch(began)
     try:
         with screen.watching() as callbacks:
-            done = experiment.run(callbacks)
+            done = experiment.run([*callbacks, stopwatch])
     except KeyboardInterrupt:  # before training began, or after a second one
         screen.say(f"The run's folder is {experiment.out}.{_way_on(experiment)}")
         raise
@@ -125,7 +131,7 @@ def run(
             way_on = "" if hopeless else _way_on(experiment)
             screen.say(f"The records so far are in {experiment.out}.{way_on}")
         raise
-    _conclude(screen, experiment, done, goal)
+    _conclude(screen, experiment, done, goal, stopwatch)
     if done.summary["model"] is None and done.steps:
         raise RecordsError(
             "The trained model is lost: nothing could be written, neither in the run folder nor elsewhere."
@@ -219,12 +225,49 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
         screen.warn(warning)
     if experiment.initial is not None:
         screen.say(f"begins with the model of {config.run.initial}: {experiment.initial}")
-    one, several, where = _WHERE[config.run.engine]
-    workers = f"{config.run.workers} {one if config.run.workers == 1 else several}{where}"
     screen.say(
         f"{config.problem.loss} with l2 {config.problem.l2:.4g}{_further(experiment)}{_intercept(experiment)}, "
-        f"{_optimizer(experiment)}; {workers}, "
-        f"delays {config.delays.model}, {config.delays.late}"
+        f"{_optimizer(experiment)}; {_where(experiment)}"
+    )
+    if crowded := _crowded(experiment):
+        screen.warn(crowded)
+
+
+def _where(experiment: Experiment) -> str:
+    """Return where the workers are, how many, and how late, as text."""
+    from erasurehead.errors import counted
+    from erasurehead.reports.units import seconds_text
+
+    config, why = experiment.config, experiment.unshared
+    if why is not None:
+        said = f"in this process: a pass over the data takes {seconds_text(why.pass_seconds)}"
+        return said + (
+            ", and there is one core only" if why.workers == 1
+            else f", starting {counted('worker', why.workers)} about {seconds_text(why.start_seconds)}"
+        )  # fmt: skip
+    one, several, where = _WHERE[config.run.engine]
+    workers = f"{config.run.workers} {one if config.run.workers == 1 else several}{where}"
+    return f"{workers}, delays {config.delays.model}, {config.delays.late}"
+
+
+def _crowded(experiment: Experiment) -> str:
+    """Return a sentence on workers that wait for cores rather than for stragglers; empty if they do not."""
+    from erasurehead._internal.resources import usable_cores
+    from erasurehead.errors import InvalidArgument, counted
+    from erasurehead.schemes.text import parse_scheme
+
+    run, cores = experiment.config.run, usable_cores()
+    if run.engine != "processes" or run.workers <= cores or experiment.delays.expected != 0.0:
+        return ""
+    shared = f"{cores} cores" if cores > 1 else "one core"
+    try:
+        parse_scheme(experiment.config.scheme or "", cores)
+        remedy = f"--workers {cores} trains faster"
+    except InvalidArgument:
+        remedy = f"a scheme that {counted('worker', cores)} can run trains faster"
+    return (
+        f"{run.workers} processes share {shared}, and no delays are injected: workers wait for cores, not for "
+        f"stragglers; {remedy}"
     )
 
 
@@ -246,7 +289,9 @@ def _intercept(experiment: Experiment) -> str:
     return " on all but the intercept" if len(experiment.problem.unpenalized) else " on the intercept, too"
 
 
-def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: tuple[str, float] | None) -> None:
+def _conclude(
+    screen: Screen, experiment: Experiment, done: Run, goal: tuple[str, float] | None, stopwatch: Stopwatch
+) -> None:
     from erasurehead.errors import counted
     from erasurehead.reports.units import seconds_text
 
@@ -262,7 +307,8 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: tuple[str
     if done.stopped:
         lines.append(f"{done.stopped} after {len(done.steps)} of {counted('step', summary['steps_planned'])}")
     if said := ended_text(experiment, done):
-        lines.append(said)
+        over = bool(summary["resumed"]) and summary["resumed"][-1] == len(done.steps)
+        lines.append(f"{said}: nothing was left to do, and no worker was started" if over else said)
     if said := measured_text(done):
         lines.append(said)
     loss = [said] if (said := loss_text(done)) else []
@@ -275,13 +321,15 @@ def _conclude(screen: Screen, experiment: Experiment, done: Run, goal: tuple[str
         said = "not reached" if seconds is None else f"reached after {seconds_text(seconds)}"
         lines.append(f"{goal[0]} {goal[1]:g}: {said}")
         reached["target"] = {"metric": goal[0], "value": goal[1], "seconds": seconds}
+    lines.append(str(stopwatch))
     out = str(experiment.out)
     where = f"records in {out}, model in {summary['model'] or 'no folder: it is lost'}"
     lines.append(f"records and model in {out}" if summary["model"] == out else where)
     warn(screen, experiment, done)
     if done.stopped and (way_on := _way_on(experiment)):
         screen.say(way_on.strip())
-    screen.result({"folder": str(experiment.out), **summary, **reached}, "\n".join(lines))
+    facts = {"folder": str(experiment.out), **summary, **reached, "wall_seconds": stopwatch.seconds()}
+    screen.result(facts, "\n".join(lines))
 
 
 def workers_text(done: Run) -> str:

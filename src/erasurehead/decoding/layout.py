@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import MOST_PLACES, Array, Places
+from erasurehead._internal.resources import usable_cores
 from erasurehead.errors import invalid
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _add_span(total: Array, weights: Sequence[float], vectors: Sequence[Array], 
 
 @cache
 def _threads() -> int:
-    return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    return min(4, usable_cores())
 
 
 @cache

@@ -18,6 +18,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.atomic_files import write_whole
+from erasurehead._internal.resources import usable_cores
 from erasurehead.drills.drill import REPORT_FILE, Drill, Settings
 from erasurehead.drills.fork_server import ForkServer
 from erasurehead.drills.schedule import FaultSchedule
@@ -144,7 +145,7 @@ class Lives:
     def _run(self, stack: contextlib.ExitStack, say: Callable[[str], None]) -> Outcome:
         begin = time.monotonic()
         self.drill.prepare()
-        at_once = os.cpu_count() or 1 if self.settings.engine == "virtual" else 1
+        at_once = usable_cores() if self.settings.engine == "virtual" else 1
         if self.settings.engine in FORKED:
             for _ in range(min(at_once, self.count)):
                 self._servers.put(stack.enter_context(ForkServer(self.drill.out, self.settings.seed, _LIMIT)))

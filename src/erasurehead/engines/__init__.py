@@ -28,6 +28,7 @@ from erasurehead.engines.peer_channels import PeerMessage as PeerMessage
 from erasurehead.engines.peer_channels import PeerMessaging as PeerMessaging
 
 if TYPE_CHECKING:
+    from erasurehead.engines.in_process import InProcessEngine as InProcessEngine
     from erasurehead.engines.mpi import MPIEngine as MPIEngine
     from erasurehead.engines.processes import ProcessEngine as ProcessEngine
     from erasurehead.engines.ray import RayEngine as RayEngine
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "InProcessEngine": "in_process",
         "MPIEngine": "mpi",
         "ProcessEngine": "processes",
         "RayEngine": "ray",

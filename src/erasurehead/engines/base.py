@@ -291,6 +291,9 @@ class Engine(ABC):
     virtual: bool = False
     """Whether the clock is virtual: it stands still while the coordinator works, and jumps when it waits."""
 
+    inside: bool = False
+    """Whether workers run in the coordinator's process, so that none is started."""
+
     late: LateWork = "preempt"
     """What a worker does when a newer order is out while its injected delay still runs: see `LateWork`."""
 

@@ -18,7 +18,7 @@ class EngineAround(Engine, FaultInjection):
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.virtual = engine.virtual
+        self.virtual, self.inside = engine.virtual, engine.inside
         self.late: LateWork = engine.late
         self.message_error, self.message_rounding = engine.message_error, engine.message_rounding
 

@@ -76,6 +76,7 @@ class VirtualEngine(Engine, FaultInjection):
 
     name: ClassVar[str] = "virtual"
     virtual = True
+    inside = True
 
     def __init__(
         self,
@@ -119,7 +120,7 @@ class VirtualEngine(Engine, FaultInjection):
             self._workers[worker] = state
             self._taken[place] += 1
             if self._playback is None or not self._playback.tells_of_workers:  # else it joins when it did
-                self._push(self._clock, worker, state.life, Joined(worker, place, self._clock))
+                self._push(self.now(), worker, state.life, Joined(worker, place, self.now()))
 
     def _forget(self, worker: int) -> None:
         state = self._workers.pop(worker, None)
@@ -135,7 +136,7 @@ class VirtualEngine(Engine, FaultInjection):
 
     def offer(self, workers: int, host: str, at: float | None = None) -> None:
         """Make room for more workers on a host, now or at a given time of the virtual clock."""
-        time = self._clock if at is None else at
+        time = self.now() if at is None else at
         self._push(time, _WHOEVER, _WHOEVER, Offered(workers, host, time))
 
     def _make_room(self, offered: Offered) -> None:
@@ -172,7 +173,7 @@ class VirtualEngine(Engine, FaultInjection):
         while self._heap and (until is None or self._heap[0][0] <= until):
             time, _, _, _, worker, number, event = heapq.heappop(self._heap)
             if isinstance(event, Offered):
-                self._clock = max(self._clock, time)
+                self._advance(time)
                 self._make_room(event)
                 return event
             state = self._workers.get(worker)
@@ -181,7 +182,7 @@ class VirtualEngine(Engine, FaultInjection):
             if state.held is not None and number != _WHOEVER:
                 state.held.append(event)
                 continue
-            self._clock = max(self._clock, time)
+            self._advance(time)
             if event is None:
                 return self._finish_part(worker, state)
             if isinstance(event, Died):
@@ -193,7 +194,7 @@ class VirtualEngine(Engine, FaultInjection):
             raise waits
         if until is None:
             raise NothingUnderWay("no worker can still answer: nothing is under way on the virtual clock.")
-        self._clock = max(self._clock, until)
+        self._advance(until)
         return None
 
     def _play(self, playback: Playback, until: float | None) -> Event | None:
@@ -254,7 +255,7 @@ class VirtualEngine(Engine, FaultInjection):
             recorded = self._playback.begin(order_round) if moment == "begin" else self._playback.end
             if recorded is not None:
                 self._clock = recorded
-        return self._clock
+        return self.now()
 
     def release(self, arrived: Arrived) -> None:
         if arrived.lease is not None:
@@ -262,7 +263,7 @@ class VirtualEngine(Engine, FaultInjection):
 
     def kill(self, worker: int, at: float | None = None) -> None:
         """End a worker, now or at a given time of the virtual clock."""
-        time = self._clock if at is None else at
+        time = self.now() if at is None else at
         self._push(time, worker, _WHOEVER, Died(worker, "killed", time))
 
     def pause(self, worker: int) -> None:
@@ -275,9 +276,9 @@ class VirtualEngine(Engine, FaultInjection):
         held, state.held = state.held or [], None
         for event in held:
             if event is None:
-                self._push_message(self._clock, worker, state)
+                self._push_message(self.now(), worker, state)
             else:
-                self._push(self._clock, worker, state.life, event)
+                self._push(self.now(), worker, state.life, event)
         if state.waiting is not None and (not state.busy or self._outdated(state, state.waiting.order)):
             self._begin(worker, state, state.waiting)
 
@@ -337,6 +338,10 @@ class VirtualEngine(Engine, FaultInjection):
     def now(self) -> float:
         return self._clock
 
+    def _advance(self, time: float) -> None:
+        """Let it be `time`, if it is not later already."""
+        self._clock = max(self._clock, time)
+
     def close(self) -> None:
         self._closed = True
         self._workers.clear()
@@ -364,7 +369,7 @@ class VirtualEngine(Engine, FaultInjection):
 
     def _begin(self, worker: int, state: Worker, flight: Round) -> None:
         state.current, state.waiting = flight, None
-        state.started = self._clock
+        state.started = self.now()
         state.done = []
         state.work = self._next()
         self._begin_part(worker, state)
@@ -388,25 +393,25 @@ class VirtualEngine(Engine, FaultInjection):
             return
         seconds = self.seconds_per_task * spec.work + delay
         if math.isfinite(seconds):
-            self._push_message(self._clock + seconds, worker, state)
+            self._push_message(self.now() + seconds, worker, state)
 
     def _fail(self, worker: int, state: Worker, order: Order, error: Exception) -> None:
         state.busy = False
-        self._push(self._clock, worker, state.life, Failed(worker, order.round, told(error), self._clock))
+        self._push(self.now(), worker, state.life, Failed(worker, order.round, told(error), self.now()))
 
     def _finish_part(self, worker: int, state: Worker) -> Event:
         flight, program, spec = state.current, state.program, state.spec
         assert flight is not None
         assert spec is not None
         lease = VirtualLease(program, flight, spec)
-        event: Event = Arrived(
-            worker, spec, flight.order.round, flight.order.step, state.started, self._clock, lease.read, lease
-        )
-        if not program.pure:
-            try:
+        try:
+            if not (program.pure and self.virtual):
                 lease.read()
-            except MessageLost as lost:
-                event = Failed(worker, flight.order.round, str(lost), self._clock)
+        except MessageLost as lost:
+            event: Event = Failed(worker, flight.order.round, str(lost), self.now())
+        else:
+            order, started = flight.order, state.started
+            event = Arrived(worker, spec, order.round, order.step, started, self.now(), lease.read, lease)
         if isinstance(event, Arrived):
             self._handed_out.append(lease)
             state.done.append(spec)

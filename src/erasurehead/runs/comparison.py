@@ -26,6 +26,7 @@ from erasurehead.reports import (
 from erasurehead.reports.measures import numbered_names, reached_by_all
 from erasurehead.runs.alone import Alone, alone
 from erasurehead.runs.config import parts
+from erasurehead.runs.config.defaults import settled
 from erasurehead.runs.config.sections import Config
 from erasurehead.runs.descents import Models, Objectives, descents
 from erasurehead.runs.experiment import PUBLISHED_DELAYS, Experiment
@@ -81,20 +82,23 @@ class Comparison:
             InvalidArgument: if something does not fit; the error names the key.
             DataError: if the data cannot be used, or this machine has no memory for the workers.
         """
-        workers = config.run.workers
-        parts.check_workers(config.run)
+        delays = config.delays.model_copy(update={"model": config.delays.model or PUBLISHED_DELAYS})
+        run = config.run.model_copy(update={"engine": config.run.engine or "processes"})  # schemes are about workers
+        config = config.model_copy(update={"delays": delays, "run": run})
+        workers = settled(config, schemes).run.workers
         texts = tuple(schemes) or (("uncoded()", config.scheme) if config.scheme else paper_schemes(workers))
         goal = None if target is None else parse_target(target)
         data = config.data
         if data.synthetic is None and data.source in NAMES:
             data = data.model_copy(update={"synthetic": "fallback"})
-        delays = config.delays.model_copy(update={"model": config.delays.model or PUBLISHED_DELAYS})
-        configs = [config.model_copy(update={"scheme": text, "data": data, "delays": delays}) for text in texts]
-        for each in configs:
+        configs = [config.model_copy(update={"scheme": text, "data": data}) for text in texts]
+        whole = [settled(each, texts) for each in configs]
+        parts.check_workers(whole[0].run)
+        for each in whole:
             check_settings(each)
         if goal is not None:
-            check_target(configs[0], goal[0])
-        first = Experiment.from_config(configs[0], reading)
+            check_target(whole[0], goal[0])
+        first = Experiment.from_config(configs[0], reading, texts)
         folder = Path(config.run.out) if config.run.out else next_free(RUNS, f"compare-{first.data.name}")
         check_free(folder, config.run.overwrite)
         if not (schemes or config.scheme) and first.config.run.workers != workers:  # fewer, as there are few samples

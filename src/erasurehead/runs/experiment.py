@@ -23,7 +23,7 @@ from erasurehead.problems.sharded import ShardedProblem
 from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.config import parts
 from erasurehead.runs.config.checking import build_config, overridden, read_config
-from erasurehead.runs.config.defaults import MOST_STEPS, chosen_optimizer, chosen_scheme
+from erasurehead.runs.config.defaults import chosen_optimizer, chosen_scheme, chosen_steps, settled
 from erasurehead.runs.config.fixed_settings import determining, with_defaults
 from erasurehead.runs.config.sections import Config, DataSection, OptimizerSection, ProblemSection, RunSection
 from erasurehead.runs.config.toml import locating
@@ -43,6 +43,7 @@ from erasurehead.runs.predictor import TrainedModel
 from erasurehead.runs.recording import Recording
 from erasurehead.runs.resuming import check_unchanged, check_unfinished, opened_to_go_on
 from erasurehead.runs.settings import check_settings
+from erasurehead.runs.unshared import Unshared, unshared_training
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import parse_scheme
 from erasurehead.training.callbacks import Callback
@@ -69,6 +70,7 @@ class Experiment:
         initial: the first model, if it is from another run; None also for a run that is continued, whose checkpoint has
             it.
         asked: the configuration as requested, before defaults were chosen to fit the scheme; None if all is settled.
+        unshared: why it trains in this process although the engine was not named; None if it was, or starts workers.
     """
 
     config: Config
@@ -80,29 +82,40 @@ class Experiment:
     resuming: bool = False
     initial: InitialModel | None = None
     asked: Config | None = None
+    unshared: Unshared | None = None
 
     @classmethod
     def from_config(
-        cls, config: Config | Mapping[str, Any], reading: Callable[[str], None] | None = None
+        cls,
+        config: Config | Mapping[str, Any],
+        reading: Callable[[str], None] | None = None,
+        others: Sequence[str] = (),
     ) -> Experiment:
         """Check a configuration, load its data, and fill in the defaults.
 
         Arguments:
             config: a configuration, or tables as in a run file, such as `{"run": {"steps": 50}}`.
             reading: called with the source of the data when everything else has been checked.
+            others: texts of schemes that shall exist, too, for the number of workers, if that is chosen here.
 
         Raises:
             InvalidArgument: if something does not fit; the error names the key, and is raised before data are read if
                 possible.
             DataError: if the data cannot be used, or this machine has no memory for the workers.
+            EngineError: if the number of workers is that of an MPI job or a Ray cluster, and this cannot be asked.
         """
-        return cls._checked(config if isinstance(config, Config) else build_config(config), reading)
+        return cls._checked(config if isinstance(config, Config) else build_config(config), reading, others=others)
 
     @classmethod
     def _checked(
-        cls, config: Config, reading: Callable[[str], None] | None = None, resuming: bool = False
+        cls,
+        asked: Config,
+        reading: Callable[[str], None] | None = None,
+        resuming: bool = False,
+        others: Sequence[str] = (),
     ) -> Experiment:
         """Return what `from_config` does; for a continued run, the run of its first model need not exist any more."""
+        config = settled(asked, others)
         parts.check_workers(config.run)
         text, scheme = chosen_scheme(config), check_settings(config, resuming)
         earlier = None if resuming else parts.initial_folder(config.run)
@@ -115,9 +128,14 @@ class Experiment:
         minimised = config.problem.model_copy(update={"loss": loss, "l2": l2})
         problem = parts.build_problem(data, minimised, config.data.worker_path)
         initial = None if earlier is None or trained is None else _initial(trained, earlier, data, loss)
-        if (fitted := _fitted(config, problem)) is not config:
-            config, text = fitted, chosen_scheme(fitted)
-            scheme = parse_scheme(text, config.run.workers)
+        config, unshared = _fitted(config, asked, problem), None
+        if data.published is None:
+            unshared = unshared_training(asked, config.run.workers, problem)
+        if unshared is not None:
+            run = config.run.model_copy(update={"engine": "in_process", "workers": 1})
+            config = config.model_copy(update={"run": run})
+        text = chosen_scheme(config)
+        scheme = parse_scheme(text, config.run.workers)
         _check_tasks(scheme, text, problem)
         delays = parts.build_delays(config.delays.model or (PUBLISHED_DELAYS if data.published else "none()"))
         optimizer = _optimizer(config, text, data, minimised, problem.heaviest)
@@ -137,7 +155,7 @@ class Experiment:
         parts.check_reachable(scheme, delays, complete.delays, complete.run.steps)
         out = next_free(RUNS, f"{data.name}-{scheme.name}".replace(" ", "-"))
         out = Path(config.run.out) if config.run.out else out
-        return cls(complete, data, problem, scheme, delays, out, resuming, initial, config)
+        return cls(complete, data, problem, scheme, delays, out, resuming, initial, config, unshared)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Experiment:
@@ -180,6 +198,9 @@ class Experiment:
             raise invalid(
                 "run.out and run.overwrite", "must be left out when a run is resumed in its own folder", folder
             )
+        config = settled(config)
+        run = _run(config, config.run, chosen_optimizer(config, chosen_scheme(config)))
+        config = config.model_copy(update={"run": run})
         check_unfinished(opened, config.run.steps)
         if not has_steps(opened.path):  # it ended before its first step
             return replace(cls.from_config(config), out=opened.path)
@@ -324,10 +345,7 @@ def _optimizer(
 
 def _run(asked: Config, section: RunSection, optimizer: OptimizerSection) -> RunSection:
     """Return the run's section with the optimizer's default number of steps, unless it was given."""
-    if "steps" in asked.run.model_fields_set:
-        return section
-    steps = MOST_STEPS if optimizer.name == "quasi_newton" else RunSection().steps
-    return section.model_copy(update={"steps": steps})
+    return section.model_copy(update={"steps": chosen_steps(asked, optimizer)})
 
 
 def _default_l2(data: Dataset | ShardedDataset) -> float:
@@ -351,12 +369,19 @@ def _initial(trained: TrainedModel, folder: Path, data: Dataset | ShardedDataset
         raise InvalidArgument("run.initial", error.rule, str(folder), sentence=said) from None
 
 
-def _fitted(config: Config, problem: Problem) -> Config:
-    """Return the configuration, with one worker a sample if nobody said how many and there are fewer samples."""
-    said = "workers" in config.run.model_fields_set
-    if said or isinstance(problem, ShardedProblem) or problem.n_samples >= config.run.workers:
+def _fitted(config: Config, asked: Config, problem: Problem) -> Config:
+    """Return the configuration with as many workers as the samples allow, if nobody has said how many.
+
+    That is at most one a sample, and for a folder of shards a number by which its tasks can be divided.
+    """
+    workers = config.run.workers
+    if asked.run.says("workers"):
         return config
-    return config.model_copy(update={"run": config.run.model_copy(update={"workers": problem.n_samples})})
+    if isinstance(problem, ShardedProblem):
+        there = problem.folder.manifest.n_tasks
+        workers = max(number for number in range(1, workers + 1) if there % number == 0)
+    run = config.run.model_copy(update={"workers": min(workers, problem.n_samples)})
+    return config.model_copy(update={"run": run})
 
 
 def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:

@@ -9,7 +9,7 @@ from erasurehead.datasets.sharded import is_sharded
 from erasurehead.errors import InvalidArgument, invalid
 from erasurehead.problems.losses import LogisticLoss, SoftmaxLoss, SquaredLoss
 from erasurehead.runs.config import parts
-from erasurehead.runs.config.defaults import chosen_optimizer, chosen_scheme
+from erasurehead.runs.config.defaults import chosen_optimizer, chosen_scheme, chosen_steps
 from erasurehead.runs.config.sections import Config
 from erasurehead.runs.names import check_free
 from erasurehead.schemes.named import Scheme
@@ -29,7 +29,7 @@ def check_settings(config: Config, resuming: bool = False) -> Scheme:
     """Check everything in a configuration that does not need the data.
 
     Arguments:
-        config: the configuration of a run.
+        config: the configuration of a run, with engine and workers settled.
         resuming: whether the run is continued; the run of its first model then need not exist any more.
 
     Returns:
@@ -49,7 +49,8 @@ def check_settings(config: Config, resuming: bool = False) -> Scheme:
     parts.check_wire(scheme, run)
     _check_until(config)
     if config.delays.model is not None:
-        parts.check_reachable(scheme, parts.build_delays(config.delays.model), config.delays, run.steps)
+        steps = chosen_steps(config, optimizer)
+        parts.check_reachable(scheme, parts.build_delays(config.delays.model), config.delays, steps)
     scheme.check_late(config.delays.late)
     if run.out is not None:
         check_free(run.out, run.overwrite)

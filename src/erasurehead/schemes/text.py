@@ -63,6 +63,11 @@ def is_adaptive(text: str) -> bool:
     return text.strip().partition("(")[0].strip() == "adaptive"
 
 
+def waits_for_all(text: str) -> bool:
+    """Return whether a text stands for `schemes.uncoded`."""
+    return text.strip().partition("(")[0].strip() == "uncoded"
+
+
 def takes_old_gradients(text: str) -> bool:
     """Return whether a text stands for a scheme whose steps use gradients of earlier models.
 

@@ -12,24 +12,28 @@ from erasurehead.errors import invalid
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import CURVATURE, Problem
 from erasurehead.schemes.named import Scheme
-from erasurehead.schemes.text import PAPER_WORKERS, parse_scheme
+from erasurehead.schemes.text import parse_scheme
+from erasurehead.training.default_workers import default_workers
 
-_ENGINES = {"processes": "ProcessEngine", "virtual": "VirtualEngine", "mpi": "MPIEngine", "ray": "RayEngine"}
+_ENGINES = {
+    "processes": "ProcessEngine", "in_process": "InProcessEngine", "virtual": "VirtualEngine", "mpi": "MPIEngine",
+    "ray": "RayEngine",
+}  # fmt: skip
 """Names of engines, and their classes, which are imported only when they are used."""
 
 
-def as_scheme(scheme: Scheme | str, n_workers: int = PAPER_WORKERS) -> Scheme:
+def as_scheme(scheme: Scheme | str, engine: Engine) -> Scheme:
     """Return a scheme as it is, or the scheme that a text stands for.
 
     Arguments:
         scheme: a scheme, or a text such as `"uncoded"` or `"erasurehead(load=3, wait_for=11)"`.
-        n_workers: number of workers for a scheme given as text.
+        engine: where its workers run, which tells the number of them for a scheme given as text.
 
     Raises:
         InvalidArgument: if it is neither, or the text is not a scheme.
     """
     if isinstance(scheme, str):
-        return parse_scheme(scheme, n_workers)
+        return parse_scheme(scheme, default_workers(engine))
     if not isinstance(scheme, Scheme):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise invalid("scheme", "must be a scheme, or the text of one", scheme, "such as schemes.uncoded(30)")
     return scheme

@@ -24,7 +24,10 @@ class Callback:
     wait_every: float = 0.0
 
     def on_setup(self, scheme: Scheme, steps: int) -> None:
-        """Called before the workers are started."""
+        """Called before anything else."""
+
+    def on_starting(self, workers: int) -> None:
+        """Called when workers are about to be started outside this process, with their number."""
 
     def on_start(self, seconds: float) -> None:
         """Called when all workers are ready, with the seconds that it took; the training clock starts now."""

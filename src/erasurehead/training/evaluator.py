@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 import socket
 import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.resources import usable_cores
 from erasurehead.engines.base import Arrived, Died, Failed, MessageSpec, Order, Program, told
 from erasurehead.errors import ErasureHeadError
 from erasurehead.training.metric import Measured, Metric
@@ -33,9 +33,8 @@ def spare_core(hosts: Iterable[str]) -> bool:
     Arguments:
         hosts: the host of each worker.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     here = socket.gethostname()
-    return cores > 1 + sum(host == here for host in hosts)
+    return usable_cores() > 1 + sum(host == here for host in hosts)
 
 
 class EvaluatorLost(ErasureHeadError):

@@ -67,10 +67,11 @@ def train(
     Arguments:
         problem: what is minimised.
         scheme: who computes what, when to stop waiting, and how to combine what arrived; or its text, as in a run file,
-            such as `"uncoded"`, for as many workers as a run file has by default: 30.
+            such as `"uncoded"`, for as many workers as a run has there by default: one for each core, rank or CPU; on a
+            virtual clock 30 with delays, and 4 without.
         optimizer: holds the initial model and moves it.
         engine: where the workers run; it is closed at the end, whatever happens. Or its name, as in a run file:
-            `"virtual"`, `"processes"`, `"mpi"` or `"ray"`, without injected delays.
+            `"virtual"`, `"processes"`, `"in_process"`, `"mpi"` or `"ray"`, without injected delays.
         steps: the largest number of steps, at least 1, including those of an earlier run that is resumed.
         callbacks: hooks that watch.
         evaluate_every: evaluate the model after every `evaluate_every` steps, and after the last; 0 for never.
@@ -119,7 +120,8 @@ def train(
     check_count("steps", steps)
     check_count("evaluate_every", evaluate_every, at_least=0)
     check_parts(problem, optimizer)
-    scheme, engine = as_scheme(scheme), as_engine(engine)
+    engine = as_engine(engine)
+    scheme = as_scheme(scheme, engine)
     check_kinds(optimizer, scheme)
     scheme.check_late(engine.late)
     if (chosen := as_wire(wire)) is not None:
@@ -139,7 +141,7 @@ def train(
         )
         for watcher in training.watchers:
             watcher.on_setup(scheme, steps)
-        training.begin(resume)
+        training.begin(resume, steps)
         failure = training.go(steps, wanted)
     run = training.run
     try:
@@ -245,7 +247,7 @@ class _Training:
         lost = rows[-1].lost if rows else []
         return lowest(self.problem, self.first, models, [self.steps.samples[task] for task in lost])
 
-    def begin(self, resume: Resumption | None) -> None:
+    def begin(self, resume: Resumption | None, steps: int) -> None:
         """Start the workers, and set the clock to zero; or restore everything as it was."""
         elapsed, running = 0.0, False
         if resume is not None:
@@ -259,11 +261,13 @@ class _Training:
                 raise DataError(
                     f"The checkpoint does not fit this run, which cannot go on from it: {error!r}."
                 ) from None
-        if not running:
+        if not (running or self._over(steps)):  # a run that has ended needs no workers
+            for watcher in () if self.engine.inside else self.watchers:
+                watcher.on_starting(len(self.pool.assignment.worker_ids))
             self.start_seconds += self.pool.start()
         for watcher in self.watchers:
             watcher.on_start(self.start_seconds)
-        if not self.engine.virtual:  # there it takes no time
+        if not (self.engine.inside or self._over(steps)):  # nothing runs beside training there
             self.stopping.open(self.pool.living.values(), self._not_beside)
         if not running:  # otherwise the clock continues from where it stood
             self._origin = self.engine.now() - elapsed

@@ -16,6 +16,7 @@ from collections.abc import Generator
 from importlib import import_module
 from typing import Any
 
+from erasurehead._internal.resources import usable_cores
 from erasurehead.engines.ray import cleanup_process
 from erasurehead.engines.ray.quirks import no_monitors, no_tips, quiet, sigterm_kept
 from erasurehead.errors import EngineError, MissingExtra, invalid
@@ -129,6 +130,24 @@ def connect(address: str | None) -> Connection:
         return Connection(joined, mine=False)
     _current.users += 1
     return _current
+
+
+def cpus(address: str | None) -> int:
+    """Return how many CPUs a cluster has, at least 1; for one that is yet to be started here, the cores it may use.
+
+    Arguments:
+        address: as for `connect`.
+
+    Raises:
+        InvalidArgument, EngineError: as for `connect`.
+    """
+    if address is None and not ("ray" in sys.modules and library().is_initialized()):
+        return usable_cores()
+    connection = connect(address)
+    try:
+        return max(1, int(sum(node["Resources"].get("CPU", 0.0) for node in library().nodes() if node["Alive"])))
+    finally:
+        connection.close()
 
 
 def _start(ray: Any, folder: str) -> None:

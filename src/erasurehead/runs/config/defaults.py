@@ -1,11 +1,15 @@
-"""The default scheme and optimizer of a run, which are chosen together."""
+"""What a run takes where nothing is said: engine and number of workers, scheme and optimizer, number of steps."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from erasurehead.datasets import NAMES
-from erasurehead.schemes.text import default_scheme, is_adaptive, takes_old_gradients
+from erasurehead.errors import InvalidArgument
+from erasurehead.runs.config import parts
+from erasurehead.schemes.text import PAPER_WORKERS, default_scheme, is_adaptive, parse_scheme, takes_old_gradients
+from erasurehead.training.default_workers import default_workers
 
 if TYPE_CHECKING:
     from erasurehead.runs.config.sections import Config, OptimizerSection
@@ -13,8 +17,58 @@ if TYPE_CHECKING:
 
 _CLUSTERS = ("mpi", "ray")  # engines whose workers may be on machines that are slow at different times
 
+STEPS = 100
+"""Default number of steps for an optimizer that does not end by itself."""
+
 MOST_STEPS = 5000
 """Default number of steps for an optimizer that ends by itself: those from few arrivals are short, and many."""
+
+
+def settled(config: Config, schemes: Sequence[str] = ()) -> Config:
+    """Return the configuration with an engine and a number of workers, chosen where nobody has said them.
+
+    Arguments:
+        config: the configuration as given.
+        schemes: texts of schemes, beside that of the configuration, that must exist for this number of workers.
+
+    Raises:
+        InvalidArgument: if a key does not fit the engine.
+        EngineError: if the engine is that of an MPI job or a Ray cluster, and this cannot be asked for its size.
+    """
+    run = config.run.model_copy(update={"engine": config.run.engine or "processes"})
+    if not run.says("workers"):
+        parts.check_engine_keys(run)
+        texts = [*schemes, *([] if config.scheme is None else [config.scheme])]
+        run = run.model_copy(update={"workers": _enough(_default_workers(config, run.engine), run.engine, texts)})
+    return config.model_copy(update={"run": run})
+
+
+def is_delayed(config: Config) -> bool:
+    """Return whether delays are injected; for a data set of the paper, those that were published are the default."""
+    model = config.delays.model
+    return config.data.source in NAMES if model is None else parts.build_delays(model).expected != 0.0
+
+
+def _default_workers(config: Config, engine: str) -> int:
+    delayed = is_delayed(config)
+    published = config.run.preset == "paper" or (delayed and config.data.source in NAMES)
+    if published and engine in ("processes", "virtual"):
+        return PAPER_WORKERS
+    return default_workers(engine, delayed, config.run.address)
+
+
+def _enough(workers: int, engine: str, texts: Sequence[str]) -> int:
+    """Return the least number of workers, from this one on, for which all schemes exist; this one if there is none."""
+    if engine in _CLUSTERS:  # there are no others than there are
+        return workers
+    for number in range(workers, max(workers, PAPER_WORKERS) + 1):
+        try:
+            for text in texts:
+                parse_scheme(text, number)
+        except InvalidArgument:
+            continue
+        return number
+    return workers
 
 
 def chosen_scheme(config: Config) -> str:
@@ -45,6 +99,16 @@ def chosen_optimizer(config: Config, scheme: str) -> OptimizerSection:
     else:  # momentum adds up the error of old gradients
         name = "gradient_descent" if takes_old_gradients(scheme) else "nesterov"
     return section.model_copy(update={"name": name})
+
+
+def chosen_steps(config: Config, optimizer: OptimizerSection) -> int:
+    """Return the number of steps: the given one, or the default for the optimizer.
+
+    Arguments:
+        config: the configuration as given.
+        optimizer: the optimizer's section, with a name.
+    """
+    return config.run.steps or (MOST_STEPS if optimizer.name == "quasi_newton" else STEPS)
 
 
 def _finds_steps(config: Config) -> bool:

@@ -35,8 +35,8 @@ _FREE_SECTIONS = frozenset({"checkpoints", "faults"})
 def determining(config: Config) -> dict[str, Any]:
     """Return the settings that determine a run, as plain data: values by key, such as `"problem.l2"`.
 
-    >>> "run.steps" in determining(Config()), determining(Config())["run.workers"]
-    (False, 30)
+    >>> "run.steps" in determining(Config()), determining(Config())["run.seed"]
+    (False, 0)
     """
     found: dict[str, Any] = {}
     for name, value in config.model_dump(mode="json").items():

@@ -94,8 +94,8 @@ _KINDS: Mapping[Any, str] = {bool: "true or false", int: "whole number", float: 
 def keys(of: type[BaseModel] = Config) -> tuple[Key, ...]:
     """Return all keys of a kind of run files, in the order of the sections.
 
-    >>> {key.path: (key.option, key.range, key.default) for key in keys()}["run.workers"]
-    ('--workers', 'whole number >= 1', 30)
+    >>> {key.path: (key.option, key.range, key.default) for key in keys()}["checkpoints.keep"]
+    ('', 'whole number >= 1', 2)
     """
     return tuple(_keys_of(of, ""))
 

@@ -355,6 +355,8 @@ def _engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:
 
     if run.engine == "virtual":
         return engines.VirtualEngine(model, section.late, run.seconds_per_task, seed=run.seed)
+    if run.engine == "in_process":
+        return engines.InProcessEngine(model, section.late)
     if run.engine == "mpi":
         return engines.MPIEngine(model, section.late)
     if run.engine == "ray":

@@ -7,7 +7,7 @@ table in the documentation are made from it.
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_type_hints
 
 from pydantic import AfterValidator, Field, Strict, create_model
 from pydantic_core import PydanticCustomError
@@ -29,6 +29,14 @@ def _drop(text: str) -> str:
     except InvalidArgument:
         raise PydanticCustomError("late_work", "must be 'drop(R)' with a number of rounds") from None
 
+
+EngineName: TypeAlias = Literal["processes", "in_process", "virtual", "mpi", "ray"]
+
+if TYPE_CHECKING:  # whoever reads them reads them when they are settled
+    _Engine: TypeAlias = EngineName
+    _Count: TypeAlias = int
+else:  # None until then: see `erasurehead.runs.config.defaults.settled`
+    _Engine, _Count = EngineName | None, int | None
 
 _Late = Literal["preempt", "carry"] | Annotated[str, AfterValidator(_drop), Field(json_schema_extra={"pattern": DROP})]
 
@@ -207,23 +215,28 @@ class DelaysSection(_Section):
 class RunSection(_Section):
     """Where the workers are, how long the run is, and where its records go."""
 
-    engine: Literal["processes", "virtual", "mpi", "ray"] = _key(
-        "processes",
-        "processes (of this machine; the default), virtual (a clock on which waiting takes no time), mpi "
-        "(under mpiexec or srun) or ray.",
+    engine: _Engine = _key(
+        None,
+        "processes (of this machine), in_process (one worker, in the command's own process), virtual (a clock on which "
+        "waiting takes no time), mpi (under mpiexec or srun) or ray; by default processes, and in_process where nobody "
+        "can be late and starting processes would take longer than training.",
         option="--engine",
         metavar="NAME",
     )
-    workers: int = _key(
-        30,
-        "Number of workers; one a row by default, where there are fewer rows for training.",
+    workers: _Count = _key(
+        None,
+        "Number of workers: by default one for each core that processes may use here, for each rank of an MPI job but "
+        "the coordinator's, or for each CPU of a Ray cluster; more if the scheme needs more, and fewer if there are "
+        "fewer rows. It is 30, as published, with --preset paper, for the paper's data with delays, and on a virtual "
+        "clock with delays (4 without).",
         option="--workers, -w",
         metavar="N",
         ge=1,
     )
-    steps: int = _key(
-        100,
-        "Most steps of the optimizer; 5000 for quasi_newton, which ends when it has converged.",
+    steps: _Count = _key(
+        None,
+        "Most steps of the optimizer: by default 5000 for quasi_newton, which ends when it has converged, and 100 for "
+        "others.",
         option="--steps, -n",
         metavar="N",
         ge=1,
@@ -336,6 +349,10 @@ class RunSection(_Section):
         metavar="WHO",
         panel="Output",
     )
+
+    def says(self, key: str) -> bool:
+        """Whether a key has a value; engine, workers and steps have none until they are given or settled."""
+        return getattr(self, key) is not None
 
 
 class CheckpointsSection(_Section):

@@ -1,0 +1,54 @@
+"""Where the time of a command goes that trains: reading, starting workers, training, evaluating."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from erasurehead._internal.arrays import Array, Tree
+from erasurehead.reports.units import seconds_text
+from erasurehead.training.callbacks import Callback
+from erasurehead.training.result import Run
+from erasurehead.training.rows import StepRow
+
+
+class Stopwatch(Callback):
+    """Measures the seconds on the wall of the parts of a command, whatever clock the engine has.
+
+    Make it when everything has been read.
+
+    Arguments:
+        began: when the command began, by `time.perf_counter`.
+    """
+
+    def __init__(self, began: float) -> None:
+        self._began = began
+        self._marks = {"reading": time.perf_counter()}
+
+    def on_start(self, seconds: float) -> None:
+        self._mark("starting")
+
+    def on_step_end(self, row: StepRow, x: Array) -> None:
+        self._mark("training")
+
+    def on_state(self, step: int, state: Callable[[], Mapping[str, Tree]]) -> None:
+        self._mark("training")
+
+    def on_end(self, run: Run) -> None:
+        self._mark("evaluating")
+
+    def _mark(self, part: str) -> None:
+        self._marks[part] = time.perf_counter()
+
+    def seconds(self) -> dict[str, float]:
+        """Return the seconds of each part so far, in the order of time, and their sum as `total`."""
+        spent: dict[str, float] = {}
+        before = self._began
+        for part, end in self._marks.items():
+            spent[part], before = end - before, end
+        return spent | {"total": before - self._began}
+
+    def __str__(self) -> str:
+        spent = self.seconds()
+        total = spent.pop("total")
+        return f"{seconds_text(total)} in all: " + ", ".join(f"{part} {seconds_text(spent[part])}" for part in spent)
