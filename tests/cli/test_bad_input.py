@@ -56,7 +56,7 @@ def refused(typed: Typed, *arguments: object) -> str:
         (("--steps", 0), "run.steps (--steps) must be at least 1, but it is 0"),
         (("--workers", -3), "run.workers (--workers) must be at least 1, but it is -3"),
         (("--late", "sometimes"), "delays.late (--late) must be 'preempt' or 'carry'"),
-        (("--engine", "cloud"), "run.engine (--engine) must be 'processes', 'virtual', 'mpi' or 'ray'"),
+        (("--engine", "cloud"), "run.engine (--engine) must be 'processes', 'in_process', 'virtual', 'mpi' or 'ray'"),
         (("--l2", "nan"), "problem.l2 (--l2) must be"),
         (("--synthetic", "always"), "--synthetic is for the data sets amazon, kc_housing, covertype"),
         # columns

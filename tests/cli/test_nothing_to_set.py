@@ -126,6 +126,7 @@ def test_fewer_rows_than_workers_by_default_are_no_reason_to_say_how_many(
 ) -> None:
     write_shop(tmp_path / "shop.csv", n_rows=rows)
     given = ("--data", "shop.csv", "--label", "bought", "--categorical", "--engine", "virtual")
+    given = (*given, "--delays", "exponential(mean=0.5)")  # without, there are no more than four
     done = typed("train", *given, "--out", "x", "--json")
     assert (done.code, done.json["ended"], done.json["workers"]) == (0, "converged", rows * 4 // 5)
     assert read_config("x/config.toml").run.workers == rows * 4 // 5

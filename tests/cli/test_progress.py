@@ -76,6 +76,7 @@ def test_the_bar_says_who_is_late_while_it_waits() -> None:
     with ProgressBar(console) as bar:
         scheme = schemes.uncoded(4)
         bar.on_setup(scheme, 3)
+        bar.on_starting(4)
         assert "starting 4 workers" in text.getvalue()
         bar.on_start(0.5)
         bar._drawn = 0.0  # as if the last drawing were long ago
@@ -124,6 +125,7 @@ def test_lines_for_a_log_say_who_is_waited_for() -> None:
     text = io.StringIO()
     lines = ProgressLines(Console(file=text, width=40), every=5.0, clock=_Clock())
     lines.on_setup(schemes.uncoded(4), 3)
+    lines.on_starting(4)
     lines.on_start(0.5)
     for _ in range(5):
         lines.on_wait(0, [1, 3], 6.2)

@@ -47,7 +47,6 @@ PLAN = ("plan", "--delays", "exponential(0.5)", "--workers", 6)
         (("drill", "--out", "/proc/x"), "The drill's folder '/proc/x' cannot be written to: nothing can be made in"),
         ((*PLAN, "--current", "magic"), "--current must use known names"),
         ((*PLAN, *SHOP, "--target", "speed=3"), "--target must name a metric of the problem"),
-        (PLAN[:3], "--workers must be given with --delays."),
         (("plan",), "Exactly one of --trace and --delays must be given."),
         (("reproduce", "erasurehead", "--synthetic", "always", "--rows", -3), "--rows must be at least 1"),
         (("reproduce", "erasurehead", "--engine", "mpi"), "--engine must be one of virtual, processes"),

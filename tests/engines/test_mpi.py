@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from erasurehead.errors import InvalidArgument, MissingExtra
+from erasurehead.runs.config import read_config
 
 from ..bounded import PATIENCE, PROMPT
 from . import mpi_inside
@@ -196,6 +197,18 @@ def test_the_ranks_end_with_a_coordinator_that_makes_no_engine(tmp_path: Path, f
     script.write_text(textwrap.dedent(UNUSED))
     done = subprocess.run(job(3, script, ft=ft), timeout=PATIENCE, check=False, env=environment(tmp_path))
     assert done.returncode == 3
+
+
+def test_a_run_with_nothing_set_has_a_worker_on_each_rank_but_the_first(tmp_path: Path) -> None:
+    rows = "".join(f"{number % 7},{number % 5},{(number * number) % 3 % 2}\n" for number in range(60))
+    (tmp_path / "table.csv").write_text(f"a,b,y\n{rows}")
+    out = tmp_path / "run"
+    words = ("-m", "erasurehead", "train", "--data", tmp_path / "table.csv", "--engine", "mpi", "--out", out)
+    done = subprocess.run(
+        job(4, *words), capture_output=True, text=True, timeout=PATIENCE, check=False, env=environment(tmp_path)
+    )
+    assert "ended because it has converged" in done.stdout, done.stderr
+    assert read_config(out / "config.toml").run.workers == 3
 
 
 EARLY = """

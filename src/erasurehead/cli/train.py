@@ -230,7 +230,7 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
         f"{_optimizer(experiment)}; {_where(experiment)}"
     )
     if crowded := _crowded(experiment):
-        screen.warn(crowded)
+        screen.say(crowded)
 
 
 def _where(experiment: Experiment) -> str:
@@ -240,11 +240,12 @@ def _where(experiment: Experiment) -> str:
 
     config, why = experiment.config, experiment.unshared
     if why is not None:
-        said = f"in this process: a pass over the data takes {seconds_text(why.pass_seconds)}"
-        return said + (
-            ", and there is one core only" if why.workers == 1
-            else f", starting {counted('worker', why.workers)} about {seconds_text(why.start_seconds)}"
-        )  # fmt: skip
+        if why.workers == 1:
+            return "in this process: there is nobody to share the work with"
+        return (
+            f"in this process: a pass over the data takes {seconds_text(why.pass_seconds)}, starting "
+            f"{counted('worker', why.workers)} about {seconds_text(why.start_seconds)}"
+        )
     one, several, where = _WHERE[config.run.engine]
     workers = f"{config.run.workers} {one if config.run.workers == 1 else several}{where}"
     return f"{workers}, delays {config.delays.model}, {config.delays.late}"

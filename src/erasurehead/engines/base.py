@@ -292,7 +292,7 @@ class Engine(ABC):
     """Whether the clock is virtual: it stands still while the coordinator works, and jumps when it waits."""
 
     inside: bool = False
-    """Whether workers run in the coordinator's process, so that none is started."""
+    """Whether workers take the coordinator's own time, so that none is started, and nothing runs beside training."""
 
     late: LateWork = "preempt"
     """What a worker does when a newer order is out while its injected delay still runs: see `LateWork`."""

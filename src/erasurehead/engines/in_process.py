@@ -23,7 +23,7 @@ class InProcessEngine(VirtualEngine):
     """
 
     name: ClassVar[str] = "in_process"
-    virtual = False
+    virtual, inside = False, True
 
     def __init__(self, delays: Delays | str | None = None, late: LateWork = "preempt") -> None:
         super().__init__(delays, late, hosts={socket.gethostname(): None})

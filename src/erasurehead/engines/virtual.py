@@ -76,7 +76,6 @@ class VirtualEngine(Engine, FaultInjection):
 
     name: ClassVar[str] = "virtual"
     virtual = True
-    inside = True
 
     def __init__(
         self,

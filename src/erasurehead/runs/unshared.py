@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 
@@ -65,9 +65,9 @@ def unshared_training(asked: Config, workers: int, problem: Problem) -> Unshared
     passes = min(PASSES, run.steps or PASSES) * (1.0 - 1.0 / workers)
     x, taken = problem.initial(), np.inf
     for _ in range(2):  # the first one may load machine code, and bring the data into memory
-        began = time.perf_counter()
+        began = perf_counter()
         problem.exact([x])
-        taken = min(taken, time.perf_counter() - began)
+        taken = min(taken, perf_counter() - began)
         if passes * taken <= starting:
             return Unshared(taken, starting, workers)
     return None

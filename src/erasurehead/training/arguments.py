@@ -22,18 +22,19 @@ _ENGINES = {
 """Names of engines, and their classes, which are imported only when they are used."""
 
 
-def as_scheme(scheme: Scheme | str, engine: Engine) -> Scheme:
+def as_scheme(scheme: Scheme | str, engine: Engine, n_samples: int) -> Scheme:
     """Return a scheme as it is, or the scheme that a text stands for.
 
     Arguments:
         scheme: a scheme, or a text such as `"uncoded"` or `"erasurehead(load=3, wait_for=11)"`.
         engine: where its workers run, which tells the number of them for a scheme given as text.
+        n_samples: number of samples, which are at least as many as workers.
 
     Raises:
         InvalidArgument: if it is neither, or the text is not a scheme.
     """
     if isinstance(scheme, str):
-        return parse_scheme(scheme, default_workers(engine))
+        return parse_scheme(scheme, min(default_workers(engine), n_samples))
     if not isinstance(scheme, Scheme):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise invalid("scheme", "must be a scheme, or the text of one", scheme, "such as schemes.uncoded(30)")
     return scheme

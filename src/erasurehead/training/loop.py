@@ -121,7 +121,7 @@ def train(
     check_count("evaluate_every", evaluate_every, at_least=0)
     check_parts(problem, optimizer)
     engine = as_engine(engine)
-    scheme = as_scheme(scheme, engine)
+    scheme = as_scheme(scheme, engine, problem.n_samples)
     check_kinds(optimizer, scheme)
     scheme.check_late(engine.late)
     if (chosen := as_wire(wire)) is not None:
@@ -267,7 +267,7 @@ class _Training:
             self.start_seconds += self.pool.start()
         for watcher in self.watchers:
             watcher.on_start(self.start_seconds)
-        if not (self.engine.inside or self._over(steps)):  # nothing runs beside training there
+        if not (self.engine.virtual or self.engine.inside or self._over(steps)):  # there it takes no time, or ours
             self.stopping.open(self.pool.living.values(), self._not_beside)
         if not running:  # otherwise the clock continues from where it stood
             self._origin = self.engine.now() - elapsed

@@ -11,13 +11,15 @@ import pytest
 from erasurehead.datasets.published.public import NAMES, published
 from erasurehead.errors import InvalidArgument
 from erasurehead.runs.config import Config, build_config, merged, overridden, read_config, to_toml
+from erasurehead.runs.config.defaults import chosen_steps, settled
 
 
 def test_an_empty_file_has_the_settings_of_the_published_runs() -> None:
-    config = build_config({})
+    config = settled(build_config({}))
     assert config.data.source == "amazon"
+    steps = chosen_steps(config, build_config({"optimizer": {"name": "nesterov"}}).optimizer)
     for name in NAMES:
-        assert (config.run.workers, config.run.steps) == (published(name).n_workers, published(name).steps)
+        assert (config.run.workers, steps) == (published(name).n_workers, published(name).steps)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +33,10 @@ def test_an_empty_file_has_the_settings_of_the_published_runs() -> None:
         ({"run": {"steps": True}}, "run.steps must be a whole number, but it is True"),
         ({"run": {"steps": 0}}, "run.steps must be at least 1, but it is 0"),
         ({"run": {"workers": 0}}, "run.workers must be at least 1, but it is 0"),
-        ({"run": {"engine": "spark"}}, "run.engine must be 'processes', 'virtual', 'mpi' or 'ray', but it is 'spark'"),
+        (
+            {"run": {"engine": "spark"}},
+            "run.engine must be 'processes', 'in_process', 'virtual', 'mpi' or 'ray', but it is 'spark'",
+        ),
         ({"delays": {"late": "wait"}}, r"delays.late must be 'preempt' or 'carry' or 'drop\(R\)' with"),
         ({"optimizer": {"rate": [1]}}, r"optimizer.rate must be a number or a text, but it is \[1\]"),
         ({"optimizer": {"momentum": 1.0}}, "optimizer.momentum must be less than 1, but it is 1.0"),

@@ -1,0 +1,54 @@
+"""How many workers a run has if nobody says: as many as can compute at the same time where they run."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from erasurehead import schemes
+from erasurehead.delays import Exponential
+from erasurehead.engines import InProcessEngine, ProcessEngine, VirtualEngine
+from erasurehead.optimizers import Nesterov, QuasiNewton
+from erasurehead.testing import Quadratic
+from erasurehead.training.default_workers import default_workers
+from erasurehead.training.loop import train
+
+PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
+
+
+def test_processes_get_a_core_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 5}, raising=False)
+    assert default_workers("processes") == default_workers("ray") == 3  # of a cluster that is started here
+    with ProcessEngine() as engine:
+        assert default_workers(engine) == 3
+
+
+def test_on_a_virtual_clock_their_number_does_not_depend_on_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for cores in ({0}, set(range(64))):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda pid, cores=cores: cores, raising=False)
+        assert (default_workers("virtual", delayed=True), default_workers("virtual")) == (30, 4)
+        assert default_workers(VirtualEngine(Exponential(0.5, seed=0))) == 30
+        assert default_workers(VirtualEngine("none()")) == default_workers(VirtualEngine()) == 4
+        assert default_workers(VirtualEngine(hosts={"a": 2, "b": 3})) == 5  # there is room for no others
+
+
+def test_a_scheme_given_as_text_has_as_many() -> None:
+    def workers(engine: str | VirtualEngine) -> int:
+        run = train(PROBLEM, "uncoded", Nesterov(PROBLEM.initial(), rate=0.1), engine, steps=1)
+        return run.steps[0].workers
+
+    assert (workers("in_process"), workers("virtual")) == (1, 4)
+    assert workers(VirtualEngine(Exponential(0.5, seed=0))) == 24  # there are no more samples
+
+
+def test_training_in_this_process_ends_at_the_model_of_any_engine_in_real_time() -> None:
+    def optimum(engine: VirtualEngine) -> tuple[float, float, int]:
+        run = train(PROBLEM, schemes.adaptive(1, load=1), QuasiNewton(PROBLEM.initial()), engine, steps=500)
+        assert run.ended == "converged"
+        return PROBLEM.objective(run.x), run.seconds, len(run.steps)
+
+    here, elsewhere = optimum(InProcessEngine()), optimum(VirtualEngine())
+    assert here[0] == elsewhere[0]
+    assert here[1] > 0.0 == elsewhere[1]
+    assert here[2] == elsewhere[2]
