@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from erasurehead.runs.config import read_config
+from erasurehead.runs.experiment import Experiment
 
 from .shop import Typed
 
@@ -62,6 +63,15 @@ def test_more_processes_than_cores_are_said_to_wait_for_each_other_with_the_reme
     assert f"3 {said}a scheme that 2 workers can run trains faster" in typed(*given, "-s", "exact(load=3)").err
     for fine in (("-w", 2), ("-w", 3, "--delays", "exponential(mean=0.01)"), ("-w", 3, "--engine", "virtual")):
         assert "share 2 cores" not in typed(*given, *fine).err
+
+
+def test_tasks_of_shards_are_dealt_out_evenly_over_no_more_workers_than_cores(
+    typed: Typed, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert typed("shard", shop, "--categorical", "--tasks", 6, "--out", "shards").code == 0
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(4)), raising=False)
+    run = Experiment.from_config({"data": {"source": "shards"}}).config.run
+    assert (run.engine, run.workers) == ("processes", 3)  # each reads its own part
 
 
 def test_schemes_are_raced_by_as_many_workers_as_all_of_them_need(typed: Typed, shop: Path) -> None:

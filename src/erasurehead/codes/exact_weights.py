@@ -7,7 +7,6 @@ from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
@@ -134,6 +133,8 @@ def banded_weights(code: GradientCode, coefficients: Array) -> ExactWeights | No
         code: worker i holds tasks i, i + 1, ..., i + s around the circle.
         coefficients: coefficients of each worker, the first one is 1, shape (n_workers, s + 1).
     """
+    from scipy.linalg import lapack  # only codes like these need it, and it takes a twentieth of the start of a command
+
     n, width = coefficients.shape
     s = width - 1
     table = np.zeros((n, s + 1), order="F")  # the weights for each choice of the first s, and with all of them zero
