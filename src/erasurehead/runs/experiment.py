@@ -128,8 +128,9 @@ class Experiment:
         minimised = config.problem.model_copy(update={"loss": loss, "l2": l2})
         problem = parts.build_problem(data, minimised, config.data.worker_path)
         initial = None if earlier is None or trained is None else _initial(trained, earlier, data, loss)
+        delays = parts.build_delays(config.delays.model or (PUBLISHED_DELAYS if data.published else "none()"))
         config, unshared = _fitted(config, asked, problem), None
-        if data.published is None:
+        if data.published is None and delays.expected == 0.0:  # nobody is late
             unshared = unshared_training(asked, config.run.workers, problem)
         if unshared is not None:
             run = config.run.model_copy(update={"engine": "in_process", "workers": 1})
@@ -137,7 +138,6 @@ class Experiment:
         text = chosen_scheme(config)
         scheme = parse_scheme(text, config.run.workers)
         _check_tasks(scheme, text, problem)
-        delays = parts.build_delays(config.delays.model or (PUBLISHED_DELAYS if data.published else "none()"))
         optimizer = _optimizer(config, text, data, minimised, problem.heaviest)
         run = _run(config, config.run, optimizer)
         if earlier is not None:

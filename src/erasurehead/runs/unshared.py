@@ -10,7 +10,6 @@ import numpy as np
 from erasurehead.errors import InvalidArgument
 from erasurehead.problems.base import Problem
 from erasurehead.problems.sharded import ShardedProblem
-from erasurehead.runs.config.defaults import is_delayed
 from erasurehead.runs.config.sections import Config, FaultsSection
 from erasurehead.schemes.text import is_adaptive, parse_scheme, waits_for_all
 
@@ -39,12 +38,12 @@ class Unshared:
 def unshared_training(asked: Config, workers: int, problem: Problem) -> Unshared | None:
     """Return why a run trains in this process; None if it starts workers.
 
-    It starts them if the configuration asks for anything that needs them: an engine, several workers, delays, a scheme
-    of several workers, a wire, or what to do about faults. Otherwise nobody can be late, and it does so only if that
-    saves more time than it takes.
+    It starts them if the configuration asks for anything that needs them: an engine, several workers, a scheme of
+    several workers, a wire, or what to do about faults. Otherwise nobody can be late, and it does so only if that saves
+    more time than it takes.
 
     Arguments:
-        asked: the configuration as given.
+        asked: the configuration as given, without delays.
         workers: number of workers that would be started.
         problem: the problem. A pass over its samples is measured here, unless they are a folder of shards.
     """
@@ -52,7 +51,7 @@ def unshared_training(asked: Config, workers: int, problem: Problem) -> Unshared
     several = run.says("workers") and run.workers > 1
     if several or any(map(run.says, ("engine", "preset", "wire"))):
         return None
-    if is_delayed(asked) or asked.faults != FaultsSection() or isinstance(problem, ShardedProblem):
+    if asked.faults != FaultsSection() or isinstance(problem, ShardedProblem):
         return None
     if scheme is not None:
         try:
@@ -66,7 +65,8 @@ def unshared_training(asked: Config, workers: int, problem: Problem) -> Unshared
     x, taken = problem.initial(), np.inf
     for _ in range(2):  # the first one may load machine code, and bring the data into memory
         began = perf_counter()
-        problem.exact([x])
+        with np.errstate(over="ignore", invalid="ignore"):
+            problem.exact([x])
         taken = min(taken, perf_counter() - began)
         if passes * taken <= starting:
             return Unshared(taken, starting, workers)

@@ -43,16 +43,10 @@ def settled(config: Config, schemes: Sequence[str] = ()) -> Config:
     return config.model_copy(update={"run": run})
 
 
-def is_delayed(config: Config) -> bool:
-    """Return whether delays are injected; for a data set of the paper, those that were published are the default."""
-    model = config.delays.model
-    return config.data.source in NAMES if model is None else parts.build_delays(model).expected != 0.0
-
-
 def _default_workers(config: Config, engine: str) -> int:
-    delayed = is_delayed(config)
-    published = config.run.preset == "paper" or (delayed and config.data.source in NAMES)
-    if published and engine in ("processes", "virtual"):
+    named, model = config.data.source in NAMES, config.delays.model
+    delayed = named if model is None else parts.build_delays(model).expected != 0.0
+    if (config.run.preset == "paper" or (delayed and named)) and engine in ("processes", "virtual"):
         return PAPER_WORKERS
     return default_workers(engine, delayed, config.run.address)
 
