@@ -500,7 +500,6 @@ def test_an_error_as_the_target_with_constants_of_ones_own(typed: Typed) -> None
     [
         ((), "Exactly one of --trace and --delays must be given"),
         (("--trace", "latencies.csv", "--delays", "none()"), "Exactly one of --trace and --delays must be given"),
-        (("--delays", "none()"), "--workers must be given with --delays"),
         (("--delays", "magic()", "-w", 4), "--delays 'magic()': delays must use known names"),
         (("--trace", "latencies.csv", "-w", 13), "--workers must be at most the 12 workers of the trace, but it is 13"),
         (("--trace", "latencies.csv", "-w", 13), "--keep pooled draws for any number"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 
 from erasurehead._internal.arrays import Array, Tree
 from erasurehead.reports.units import seconds_text
@@ -41,14 +42,16 @@ class Stopwatch(Callback):
         self._marks[part] = time.perf_counter()
 
     def seconds(self) -> dict[str, float]:
-        """Return the seconds of each part so far, in the order of time, and their sum as `total`."""
-        spent: dict[str, float] = {}
-        before = self._began
-        for part, end in self._marks.items():
-            spent[part], before = end - before, end
-        return spent | {"total": before - self._began}
+        """Return the seconds of each part so far, in the order of time."""
+        ends = [self._began, *self._marks.values()]
+        return {part: end - begin for part, (begin, end) in zip(self._marks, pairwise(ends), strict=True)}
+
+    def as_dict(self) -> dict[str, float]:
+        """Return the seconds of each part, and of all of them, as plain data."""
+        spent = self.seconds()
+        return {f"{part}_seconds": seconds for part, seconds in (spent | {"total": sum(spent.values())}).items()}
 
     def __str__(self) -> str:
         spent = self.seconds()
-        total = spent.pop("total")
-        return f"{seconds_text(total)} in all: " + ", ".join(f"{part} {seconds_text(spent[part])}" for part in spent)
+        parts = ", ".join(f"{part} {seconds_text(seconds)}" for part, seconds in spent.items())
+        return f"{seconds_text(sum(spent.values()))} in all: {parts}"

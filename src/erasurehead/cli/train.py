@@ -329,7 +329,7 @@ def _conclude(
     warn(screen, experiment, done)
     if done.stopped and (way_on := _way_on(experiment)):
         screen.say(way_on.strip())
-    facts = {"folder": str(experiment.out), **summary, **reached, "wall_seconds": stopwatch.seconds()}
+    facts = {"folder": str(experiment.out), **summary, **reached, "wall": stopwatch.as_dict()}
     screen.result(facts, "\n".join(lines))
 
 
