@@ -8,7 +8,7 @@ import pytest
 
 from erasurehead import schemes
 from erasurehead.delays import Exponential
-from erasurehead.engines import InProcessEngine, ProcessEngine, VirtualEngine
+from erasurehead.engines import Cast, InProcessEngine, ProcessEngine, VirtualEngine, WiredEngine
 from erasurehead.optimizers import Nesterov, QuasiNewton
 from erasurehead.testing import Quadratic
 from erasurehead.training.default_workers import default_workers
@@ -30,6 +30,7 @@ def test_on_a_virtual_clock_their_number_does_not_depend_on_the_machine(monkeypa
         assert (default_workers("virtual", delayed=True), default_workers("virtual")) == (30, 4)
         assert default_workers(VirtualEngine(Exponential(0.5, seed=0))) == 30
         assert default_workers(VirtualEngine("none()")) == default_workers(VirtualEngine()) == 4
+        assert default_workers(WiredEngine(VirtualEngine(Exponential(0.5, seed=0)), Cast("float32"))) == 30
         assert default_workers(VirtualEngine(hosts={"a": 2, "b": 3})) == 5  # there is room for no others
 
 
@@ -40,6 +41,13 @@ def test_a_scheme_given_as_text_has_as_many() -> None:
 
     assert (workers("in_process"), workers("virtual")) == (1, 4)
     assert workers(VirtualEngine(Exponential(0.5, seed=0))) == 24  # there are no more samples
+
+
+def test_a_scheme_that_needs_more_has_as_many_as_it_needs() -> None:
+    run = train(PROBLEM, "exact(load=6)", Nesterov(PROBLEM.initial(), rate=0.1), "virtual", steps=1)
+    assert run.steps[0].workers == 6
+    assert default_workers("in_process", ["uncoded", "exact(load=3)"]) == 3
+    assert default_workers("virtual", ["no scheme"]) == 4
 
 
 def test_training_in_this_process_ends_at_the_model_of_any_engine_in_real_time() -> None:

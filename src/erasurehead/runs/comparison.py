@@ -85,19 +85,19 @@ class Comparison:
         delays = config.delays.model_copy(update={"model": config.delays.model or PUBLISHED_DELAYS})
         run = config.run.model_copy(update={"engine": config.run.engine or "processes"})  # schemes are about workers
         config = config.model_copy(update={"delays": delays, "run": run})
-        workers = settled(config, schemes).run.workers
+        settled_run = settled(config, schemes).run
+        workers = settled_run.workers
         texts = tuple(schemes) or (("uncoded()", config.scheme) if config.scheme else paper_schemes(workers))
         goal = None if target is None else parse_target(target)
         data = config.data
         if data.synthetic is None and data.source in NAMES:
             data = data.model_copy(update={"synthetic": "fallback"})
         configs = [config.model_copy(update={"scheme": text, "data": data}) for text in texts]
-        whole = [settled(each, texts) for each in configs]
-        parts.check_workers(whole[0].run)
-        for each in whole:
-            check_settings(each)
+        parts.check_workers(settled_run)
+        for each in configs:
+            check_settings(each.model_copy(update={"run": settled_run}))
         if goal is not None:
-            check_target(whole[0], goal[0])
+            check_target(configs[0], goal[0])
         first = Experiment.from_config(configs[0], reading, texts)
         folder = Path(config.run.out) if config.run.out else next_free(RUNS, f"compare-{first.data.name}")
         check_free(folder, config.run.overwrite)

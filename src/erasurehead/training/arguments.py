@@ -34,7 +34,7 @@ def as_scheme(scheme: Scheme | str, engine: Engine, n_samples: int) -> Scheme:
         InvalidArgument: if it is neither, or the text is not a scheme.
     """
     if isinstance(scheme, str):
-        return parse_scheme(scheme, min(default_workers(engine), n_samples))
+        return parse_scheme(scheme, min(default_workers(engine, [scheme]), n_samples))
     if not isinstance(scheme, Scheme):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise invalid("scheme", "must be a scheme, or the text of one", scheme, "such as schemes.uncoded(30)")
     return scheme

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from erasurehead.datasets import NAMES
-from erasurehead.errors import InvalidArgument
 from erasurehead.runs.config import parts
-from erasurehead.schemes.text import PAPER_WORKERS, default_scheme, is_adaptive, parse_scheme, takes_old_gradients
+from erasurehead.schemes.text import default_scheme, is_adaptive, takes_old_gradients
 from erasurehead.training.default_workers import default_workers
 
 if TYPE_CHECKING:
@@ -39,30 +38,15 @@ def settled(config: Config, schemes: Sequence[str] = ()) -> Config:
     if not run.says("workers"):
         parts.check_engine_keys(run)
         texts = [*schemes, *([] if config.scheme is None else [config.scheme])]
-        run = run.model_copy(update={"workers": _enough(_default_workers(config, run.engine), run.engine, texts)})
+        run = run.model_copy(update={"workers": _default_workers(config, run.engine, texts)})
     return config.model_copy(update={"run": run})
 
 
-def _default_workers(config: Config, engine: str) -> int:
+def _default_workers(config: Config, engine: str, schemes: Sequence[str]) -> int:
     named, model = config.data.source in NAMES, config.delays.model
     delayed = named if model is None else parts.build_delays(model).expected != 0.0
-    if (config.run.preset == "paper" or (delayed and named)) and engine in ("processes", "virtual"):
-        return PAPER_WORKERS
-    return default_workers(engine, delayed, config.run.address)
-
-
-def _enough(workers: int, engine: str, texts: Sequence[str]) -> int:
-    """Return the least number of workers, from this one on, for which all schemes exist; this one if there is none."""
-    if engine in _CLUSTERS:  # there are no others than there are
-        return workers
-    for number in range(workers, max(workers, PAPER_WORKERS) + 1):
-        try:
-            for text in texts:
-                parse_scheme(text, number)
-        except InvalidArgument:
-            continue
-        return number
-    return workers
+    published = config.run.preset == "paper" or (delayed and named)
+    return default_workers(engine, schemes, delayed, published, config.run.address)
 
 
 def chosen_scheme(config: Config) -> str:
