@@ -48,7 +48,7 @@ class ProgressBar(Callback):
             auto_refresh=False,
         )
         self._task = TaskID(0)
-        self._workers = self._room = 0
+        self._room = 0
         self._loss = ""
         self._drawn = 0.0
 
@@ -62,7 +62,6 @@ class ProgressBar(Callback):
         self._progress.stop()
 
     def on_setup(self, scheme: Scheme, steps: int) -> None:
-        self._workers = scheme.code.n_workers
         self._task = self._progress.add_task(
             escape(_cut(scheme.name, _NAME)),
             start=False,
