@@ -148,6 +148,33 @@ def test_a_run_that_begins_at_the_optimum_has_not_become_worse_by_rounding(typed
     assert "has risen" not in again.err
 
 
+@pytest.mark.parametrize(
+    ("delays", "late"),
+    [
+        ("weibull(0.5, 0.3)", "preempt"),
+        ("lognormal(0.1, 2.5)", "carry"),
+        ("markov(0.1, 0.05, none(), exponential(3.0))", "preempt"),
+    ],
+)
+def test_a_run_that_has_converged_is_not_said_to_have_risen_because_its_estimates_saw_other_rows(
+    typed: Typed, tmp_path: Path, delays: str, late: str
+) -> None:
+    random, n = np.random.default_rng(0), 300
+    z, b = random.integers(1, 6, n), random.normal(size=n)
+    rows = [f"{p},{q:.3f},{k:d}\n" for p, q, k in zip(z, b, z % 2 + 0.3 * b > 0.5, strict=True)]
+    (tmp_path / "t.csv").write_text("a,b,y\n" + "".join(rows))
+    given = ("--data", tmp_path / "t.csv", "-w", 16, "--engine", "virtual", "--delays", delays, "--late", late)
+    done = typed("train", *given, "--out", tmp_path / "o")
+    assert done.code == 0
+    assert "ended because it has converged" in done.out
+    run = RunFolder.open(tmp_path / "o").run
+    suspected = run.suspected_rise()
+    assert suspected is not None  # otherwise this shows nothing
+    assert not suspected[1]
+    assert run.rise is None
+    assert "risen" not in done.err
+
+
 def test_classes_that_the_data_tell_apart_have_no_optimum_without_a_penalty_and_it_says_so(
     typed: Typed, shop: Path
 ) -> None:

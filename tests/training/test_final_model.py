@@ -17,7 +17,7 @@ from erasurehead.errors import Diverged, InvalidArgument
 from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression
 from erasurehead.problems.base import remaining
 from erasurehead.training.loop import train
-from erasurehead.training.result import Run
+from erasurehead.training.result import FinalModel, Run
 from erasurehead.training.rows import StepRow
 
 BUNCH = load_breast_cancer()
@@ -165,3 +165,46 @@ def test_without_a_name_the_penalty_holds_for_every_column() -> None:
     assert (np.delete(free.penalty_gradient(x), 2) == np.delete(x, 2)).all()
     with pytest.raises(InvalidArgument, match="intercept must be at most 30"):
         LogisticRegression(X, Y, intercept=31)
+
+
+def test_estimates_from_other_parts_of_the_data_are_no_rise_unless_the_models_say_so() -> None:
+    steps = np.arange(400)
+    rising = np.where(steps < 300, 0.4, 0.6)  # but from other messages
+    rows = [
+        replace(SOME_ROW, step=step, loss=float(loss), used=[0] if step < 300 else [1])
+        for step, loss in enumerate(rising)
+    ]
+    run = Run("some", "virtual", np.zeros(1), rows)
+    assert run.rise is None
+    worse = FinalModel(0.6, 0.7, 1.0, 0.1, 1.0, before_rise=(200, 0.4))
+    risen = replace_final(run, worse).rise
+    assert risen is not None
+    assert (risen.best, risen.step, risen.last, risen.exact) == (0.4, 200, 0.6, True)
+    assert replace_final(run, replace(worse, before_rise=(200, 0.6))).rise is None
+    assert replace_final(run, replace(worse, before_rise=None)).rise is None
+
+
+def replace_final(run: Run, final: FinalModel) -> Run:
+    return Run(run.scheme, run.engine, run.x, run.steps, final=final)
+
+
+class _Turns(optimizers.Schedule):
+    """Step sizes that descend for a while, and climb then."""
+
+    def __init__(self, back: float) -> None:
+        self.back = back
+
+    def __call__(self, step: int) -> float:
+        return RATE if step < 60 else -self.back
+
+
+@pytest.mark.parametrize(("scheme", "back"), [(schemes.ignore_stragglers(8, 3), 0.02), (schemes.uncoded(8), 0.031)])
+def test_a_run_that_has_truly_risen_is_told_whatever_parts_its_steps_saw(scheme: schemes.Scheme, back: float) -> None:
+    optimizer = optimizers.GradientDescent(PROBLEM.initial(), _Turns(back))
+    run = train(PROBLEM, scheme, optimizer, VirtualEngine(Exponential(mean=0.1, seed=1)), 500, evaluate_every=5)
+    assert run.final is not None
+    assert not run.final.worse
+    assert run.rise is not None
+    assert run.rise.exact
+    assert 60 <= run.rise.step <= 120
+    assert run.rise.best + 0.05 < run.rise.last <= run.final.objective * (1.0 + 1e-9)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from erasurehead.training.result import FinalModel, Run
 
 _WHOLE = 1e-9
-"""Share of the gradient that may be missing, for rounding, where it counts as whole."""
+"""Share by which, for rounding, a whole gradient may miss some of its tasks, and an equal objective may be larger."""
 
 CONVERGED = 0.01
 """Gradient norm, as a fraction of the initial one, at which training has converged if columns have similar scales."""
@@ -39,7 +39,7 @@ def warn(screen: Screen, experiment: Experiment, done: Run) -> None:
             f"the training loss has risen, from {rise.best:.5g} around step {rise.step + 1} to {rise.last:.5g}"
             + _why_risen(experiment, done)
         )
-    elif final is not None and final.objective > final.first_objective:
+    elif final is not None and final.objective > final.first_objective + _WHOLE * abs(final.first_objective):
         screen.warn(
             f"training has not made the model better: the objective is {final.objective:.5g} after "
             f"{counted('step', len(done.steps))}, and it was {final.first_objective:.5g} at the first model"
@@ -59,7 +59,10 @@ def _why_risen(experiment: Experiment, done: Run) -> str:
     if config.optimizer.rate is not None:
         return f": the step size (--rate) may be too large; it is {config.optimizer.rate}"
     if any(row.coverage < 1.0 - _WHOLE for row in done.steps):
-        return f": its steps used only parts of the gradient ({config.scheme}); adaptive waits for all"
+        from erasurehead.schemes.text import is_adaptive
+
+        other = "" if is_adaptive(config.scheme or "") else "; adaptive waits for all in the end"
+        return f": its steps used only parts of the gradient ({config.scheme}){other}"
     return f": messages lost digits on their way (--wire {config.run.wire})" if config.run.wire else ""
 
 

@@ -367,9 +367,10 @@ def _final(row: Mapping[str, Any] | None) -> FinalModel | None:
     if row is None:
         return None
     numbers = dict(row)
-    scales = numbers.pop("column_scales")
+    scales, before = numbers.pop("column_scales"), numbers.pop("before_rise", None)
     return FinalModel(
         column_scales=None if scales is None else (scales[0], scales[1]),
+        before_rise=None if before is None else (int(before[0]), float(before[1])),
         without_minimum=bool(numbers.pop("without_minimum", False)),
         **_numbers(numbers),
     )

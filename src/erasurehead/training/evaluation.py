@@ -61,6 +61,13 @@ class Snapshots(Callback):
         if newest is not None and self.kept and self.kept[-1][0] == newest[0]:
             self.kept[-1] = (*newest[:2], x)
 
+    def model_before(self, step: int) -> tuple[int, Array] | None:
+        """Return the newest kept model of at most `step` steps, with its number of steps; None if there is none."""
+        for done, _, held in reversed(self.kept):
+            if done <= step and isinstance(held, np.ndarray):
+                return done, held
+        return None
+
     def state(self) -> dict[str, Tree]:
         """Return everything that `restore` needs."""
         return {"every": self.every, "kept": [[step, time, x] for step, time, x in self.kept]}

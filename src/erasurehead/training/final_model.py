@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, squared_norm
 from erasurehead.errors import counted, numbered
 from erasurehead.problems.base import Problem
-from erasurehead.training.result import FinalModel, Run
+from erasurehead.training.evaluation import Snapshots
+from erasurehead.training.result import FinalModel, Rise, Run
 
 _SOON = 10
 """Number of steps before which a model that got worse may still get better."""
@@ -53,6 +55,29 @@ def lowest(
         column_scales=problem.column_scales(),
         without_minimum=end.n_samples == problem.n_samples and problem.without_minimum(end.loss),
     )
+
+
+def with_objective_before_rise(
+    final: FinalModel, problem: Problem, snapshots: Snapshots, rise: Rise, lost: Sequence[slice]
+) -> FinalModel:
+    """Return the figures with the objective of a model from before the loss estimates rose, if one was kept.
+
+    Estimates from different parts of the data differ by what these parts are, and not only by the models.
+
+    Arguments:
+        final: the figures of the final model.
+        problem: what is minimised.
+        snapshots: the models that were kept along the way.
+        rise: how the estimates have risen.
+        lost: samples that are left out, as they were for `final`.
+    """
+    kept = snapshots.model_before(rise.step)
+    if kept is None:
+        return final
+    step, x = kept
+    with np.errstate(over="ignore", invalid="ignore"):
+        objective = problem.exact([x], lost)[0].loss + problem.penalty(x)
+    return replace(final, before_rise=(step, objective))
 
 
 def why_worse(run: Run, remedy: str) -> str:

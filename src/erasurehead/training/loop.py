@@ -28,7 +28,7 @@ from erasurehead.training.arguments import as_engine, as_scheme, as_wire, check_
 from erasurehead.training.assignment import Assignment
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.evaluation import Snapshots
-from erasurehead.training.final_model import lowest, why_worse
+from erasurehead.training.final_model import lowest, why_worse, with_objective_before_rise
 from erasurehead.training.notices import Notice
 from erasurehead.training.programs import CodedProgram, Shards, build_programs, with_tasks
 from erasurehead.training.result import FinalModel, Resumption, Run, Status
@@ -244,8 +244,12 @@ class _Training:
         if optimizer.best is not optimizer.known:
             newest = self.stopping.reached(len(rows))  # and was measured: it is what was asked for
             models = [optimizer.best] if newest else [*models, optimizer.best]
-        lost = rows[-1].lost if rows else []
-        return lowest(self.problem, self.first, models, [self.steps.samples[task] for task in lost])
+        lost = [self.steps.samples[task] for task in rows[-1].lost] if rows else []
+        x, final = lowest(self.problem, self.first, models, lost)
+        suspected = None if final is None else self.run.suspected_rise()
+        if final is not None and suspected is not None and not suspected[1]:
+            final = with_objective_before_rise(final, self.problem, self.snapshots, suspected[0], lost)
+        return x, final
 
     def begin(self, resume: Resumption | None, steps: int) -> None:
         """Start the workers, and set the clock to zero; or restore everything as it was."""

@@ -61,6 +61,9 @@ class FinalModel:
         without_minimum: whether the objective is known to have no minimum: without a penalty, that of classes which the
             data tell apart falls for ever as the model grows, and the run has ended somewhere on this way. Where False,
             there may be none all the same.
+        before_rise: where the loss estimates rise from a minimum, but come from different parts of the data: the number
+            of steps of a model at that minimum, and its objective over the samples above. None where they do not rise,
+            or no model from there was kept.
     """
 
     objective: float
@@ -70,6 +73,7 @@ class FinalModel:
     first_gradient_norm: float
     column_scales: tuple[float, float] | None = None
     without_minimum: bool = False
+    before_rise: tuple[int, float] | None = None
 
     @property
     def gradient_left(self) -> float:
@@ -160,20 +164,42 @@ class Run:
     def rise(self) -> Rise | None:
         """How far the training loss has risen from its best, smoothed over a tenth of the steps; None if it has not.
 
-        A rise by less than a tenth of its fall does not count, nor does one that noise or rounding may account for.
-        Points that an optimizer tried and rejected do not count.
+        Only losses over the same data are compared: those of the steps, where the smallest and the last ones are from
+        all data, or from the same messages; otherwise the objectives of two models (`FinalModel.before_rise`). A rise
+        by less than a tenth of the fall does not count, nor does one that noise or rounding may account for. Points
+        that an optimizer tried and rejected do not count.
         """
-        taken = [row for row in self.steps if row.loss is not None and not row.rejected]
-        losses = np.array([row.loss for row in taken], dtype=np.float64)
+        found = self.suspected_rise()
+        if found is None or found[1]:
+            return None if found is None else found[0]
+        final = self.final
+        if final is None or final.before_rise is None:
+            return None
+        step, best = final.before_rise
+        if final.objective - best <= 0.1 * (final.first_objective - best) + _ROUNDING * abs(best):
+            return None
+        return Rise(best, step, final.objective, exact=True)
+
+    def suspected_rise(self) -> tuple[Rise, bool] | None:
+        """Return how far the loss estimates of the steps have risen, and whether they are comparable; None if not."""
+        losses = np.array(
+            [np.nan if row.loss is None or row.rejected else row.loss for row in self.steps], dtype=np.float64
+        )
+        taken = np.flatnonzero(~np.isnan(losses))
+        losses = losses[taken]
         width = max(1, min(_SMOOTHED, len(losses) // 10))
-        if len(losses) < 2 or (width < _ENOUGH and not _all_counted(taken)):  # too few estimates
+        if len(losses) < 2:
+            return None
+        ending = [self.steps[place] for place in taken[-width:]]
+        exact = _all_counted(ending)
+        if width < _ENOUGH and not exact:  # too few estimates
             return None
         finite = np.isfinite(losses)
         if not finite.all():  # it has diverged
             if not finite.any():
                 return None
             place = int(np.where(finite, losses, np.inf).argmin())
-            return Rise(float(losses[place]), taken[place].step, float("inf"), _all_counted(taken[-width:]))
+            return Rise(float(losses[place]), self.steps[taken[place]].step, float("inf"), exact), True
         sums = np.concatenate([[0.0], np.cumsum(losses)])
         means = (sums[width:] - sums[:-width]) / width
         place = int(means.argmin())
@@ -181,7 +207,8 @@ class Run:
         noise = 2.0 * float(losses[-width:].std()) / width**0.5 if width > 1 else 0.0
         if last - best <= 0.1 * (float(losses[0]) - best) + noise + _ROUNDING * abs(best):
             return None
-        return Rise(best, taken[place + width - 1].step, last, _all_counted(taken[-width:]))
+        lowest = [self.steps[place] for place in taken[place : place + width]]
+        return Rise(best, lowest[-1].step, last, exact), _of_the_same_data([*lowest, *ending])
 
     @property
     def seconds(self) -> float:
@@ -238,6 +265,11 @@ class Resumption:
 
 LOWER_IS_BETTER = frozenset({"loss", "mse", "log_loss", "objective"})
 """Metrics for which smaller values are better."""
+
+
+def _of_the_same_data(rows: Sequence[StepRow]) -> bool:
+    """Whether all of these losses were computed from all data, or from the same messages."""
+    return _all_counted(rows) or all((row.used, row.coverage) == (rows[0].used, rows[0].coverage) for row in rows)
 
 
 def _all_counted(rows: Sequence[StepRow]) -> bool:
