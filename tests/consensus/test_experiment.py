@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from erasurehead.runs.experiment import Experiment
 from erasurehead.runs.first_models import initial_model
 from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.predictor import TrainedModel
+from erasurehead.training.notices import Notice
 
 from ..typed import typed
 
@@ -73,6 +76,47 @@ class Killed(ConsensusCallback):
 
 def run_to_the_end(rows: Path, out: Path, **more: dict[str, Any]) -> ConsensusRun:
     return ConsensusExperiment.from_tables(tables(rows, out, **more)).run()
+
+
+class _Changes(ConsensusCallback):
+    """Changes a file of rows at step 10, and ends training at another step; keeps what it is told."""
+
+    def __init__(self, change: Callable[[], object], end: float) -> None:
+        self.change: Callable[[], object] | None = change
+        self.end = end
+        self.told: list[Notice] = []
+
+    def on_mean(self, row: MeanRow) -> None:
+        if row.step >= 10 and self.change is not None:
+            self.change()
+            self.change = None
+        if row.step >= self.end:
+            raise KeyboardInterrupt
+
+    def on_notice(self, notice: Notice) -> None:
+        self.told.append(notice)
+
+
+def _overwrite(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+@pytest.mark.parametrize("name", ["peers.jsonl", "means.jsonl"])
+@pytest.mark.parametrize("change", [lambda path: os.truncate(path, 0), _overwrite, Path.unlink])
+def test_a_run_whose_rows_were_changed_says_so_and_goes_on_to_the_bit(
+    rows: Path, tmp_path: Path, name: str, change: Callable[[Path], object]
+) -> None:
+    cut = tmp_path / "cut"
+    watching = _Changes(lambda: change(cut / name), 15)
+    with pytest.raises(KeyboardInterrupt):
+        ConsensusExperiment.from_tables(tables(rows, cut)).run([watching])
+    assert [notice.kind for notice in watching.told] == ["rewritten"]
+    opened = RunFolder.open(cut)
+    assert opened.summary["changed_by_others"] == [watching.told[0].text]
+    assert str(cut / name) in watching.told[0].text
+    opened.lines(name)  # every line can be read
+    again = ConsensusExperiment.resume(cut).run()
+    assert again.x.tobytes() == run_to_the_end(rows, tmp_path / "whole").x.tobytes()
 
 
 @pytest.mark.parametrize("policy", ["dynamic()", "local()", "full()"])

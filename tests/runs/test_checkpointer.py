@@ -158,9 +158,9 @@ class _Slow(CheckpointStore):
         super().__init__(run)
         self.go, self.saved = threading.Semaphore(0), list[int]()
 
-    def save(self, step: int, *rest: Any) -> None:
+    def save(self, step: int, *rest: Any, **more: Any) -> None:
         assert self.go.acquire(timeout=PATIENCE)
-        super().save(step, *rest)
+        super().save(step, *rest, **more)
         self.saved.append(step)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -53,12 +55,91 @@ def test_a_file_is_cut_between_two_lines_only(tmp_path: Path, size: int, said: s
     assert rows_of(path) == [1, 2]
 
 
-def test_a_file_that_was_removed_is_not_written_to_in_vain(tmp_path: Path) -> None:
-    file = JsonlWriter(tmp_path / "rows")
-    (tmp_path / "rows").unlink()
-    file.add({"n": 1})
-    with pytest.raises(RecordsError, match="rows cannot be written: it was removed while the run went on"):
+ROWS = 200
+FIRST = 1000  # so that all of them have as many digits
+SIZE = 11 * ROWS
+
+
+def written(path: Path, rows: int, told: list[tuple[int, str]]) -> JsonlWriter:
+    file = JsonlWriter(path, noticed=lambda lost, said: told.append((lost, said)))
+    for number in range(rows):
+        file.add({"n": FIRST + number})
         file.flush()
+    return file
+
+
+def _cut_to(size: int) -> Callable[[Path], object]:
+    return lambda path: os.truncate(path, size)
+
+
+def _more(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b'{"n":"more"}\n')
+
+
+def _zeros(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[:600] + bytes(len(data) - 600))  # in place, and as long as it was
+
+
+def _others(path: Path) -> None:
+    path.write_bytes(b'{"n":0,"text":"yours"}\n' * 500)
+
+
+@pytest.mark.parametrize(
+    ("act", "kept", "said"),
+    [
+        (_cut_to(0), 0, "shortened"),
+        (_cut_to(600), 54, "shortened"),
+        (_cut_to(SIZE - 1), ROWS - 1, "shortened"),
+        (_zeros, 54, "overwritten"),
+        (_others, 0, "overwritten"),
+        (_more, ROWS, "had something added"),
+        (Path.unlink, ROWS, "removed"),
+        (lambda path: (os.truncate(path, 600), path.unlink()), 54, "shortened"),
+    ],
+)
+def test_rows_go_on_after_the_last_one_that_is_as_it_was_written_whatever_was_done_to_the_file(
+    tmp_path: Path, act: Callable[[Path], object], kept: int, said: str
+) -> None:
+    told: list[tuple[int, str]] = []
+    path = tmp_path / "rows"
+    file = written(path, ROWS, told)
+    assert file.size == SIZE
+    assert not told
+    act(path)
+    for number in (ROWS, ROWS + 1):
+        file.add({"n": FIRST + number})
+        file.flush()
+    newest = [FIRST + ROWS - 1] if kept < ROWS else []
+    expected = [*range(FIRST, FIRST + kept), *newest, FIRST + ROWS, FIRST + ROWS + 1]
+    assert rows_of(path) == expected
+    assert (len(file), file.size) == (len(expected), path.stat().st_size)
+    assert [row["n"] for row in map(json.loads, file.read(0, len(file)))] == expected
+    assert [lost for lost, _ in told] == [ROWS + 2 - len(expected)]
+    assert said in told[0][1]
+    assert told[0][1].startswith(f"{path} ")
+    file.close()
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (lambda path: (path.rename(path.with_name("old")), path.write_text("")), "another file was put in its place"),
+        (lambda path: path.parent.rename(path.parent.with_name("new")), "its folder was removed or moved"),
+        (lambda path: (path.unlink(), path.symlink_to("/dev/null")), "another file was put in its place"),
+    ],
+)
+def test_what_takes_the_place_of_a_file_is_never_written_to(
+    tmp_path: Path, act: Callable[[Path], object], said: str
+) -> None:
+    (tmp_path / "run").mkdir()
+    file = written(tmp_path / "run" / "rows", 3, [])
+    act(tmp_path / "run" / "rows")
+    file.add({"n": 3})
+    with pytest.raises(RecordsError, match=f"rows cannot be written: {said} while the run went on"):
+        file.flush()
+    assert [row["n"] for row in map(json.loads, file.read(0, len(file)))] == [FIRST, FIRST + 1, FIRST + 2, 3]
     file.close()
 
 

@@ -74,11 +74,11 @@ def test_a_replay_is_the_same_whatever_late_workers_did(tmp_path: Path, late: La
 def test_a_run_that_was_cut_off_can_be_replayed_up_to_there(tmp_path: Path) -> None:
     scheme = schemes.ignore_stragglers(6, wait_for=4)
     first = train(engines.VirtualEngine(delays.Exponential(0.5, seed=2)), scheme, folder=RunFolder.create(tmp_path))
-    path = tmp_path / ARRIVALS
+    path, rows = tmp_path / ARRIVALS, list(first.arrivals)
     RunFolder(tmp_path).rows_may_change()  # as when it was killed
     path.write_bytes(path.read_bytes()[:-5])
     table = replay(tmp_path)
-    arrived = {row.worker: row.seconds for row in first.arrivals if row.step == 0 and not row.censored}
+    arrived = {row.worker: row.seconds for row in rows if row.step == 0 and not row.censored}
     assert {worker: table.seconds(worker, 0) for worker in arrived} == pytest.approx(arrived)
     assert np.isinf(table.row(0, 6)).sum() == 2
 

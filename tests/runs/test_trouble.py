@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -164,7 +165,7 @@ def test_a_folder_that_is_removed_is_noticed(tmp_path: Path, required: bool) -> 
     gone = _At(lambda: shutil.rmtree(tmp_path / "run"))
     recorder = Recorder(RunFolder.create(tmp_path / "run"), required=required, notify=told.append)
     if required:
-        with pytest.raises(RecordsError, match=r"jsonl cannot be written: it was removed while the run went on"):
+        with pytest.raises(RecordsError, match=r"jsonl cannot be written: its folder was removed or moved while"):
             train(recorder, gone)
         assert gone.run is not None
         assert len(gone.run.steps) == TROUBLE_AT + 1
@@ -172,3 +173,81 @@ def test_a_folder_that_is_removed_is_noticed(tmp_path: Path, required: bool) -> 
         assert len(train(recorder, gone).steps) == STEPS_DONE
         assert "Training goes on without records" in told[0].text
     assert not (tmp_path / "run").exists()
+
+
+def _cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def _more(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b'{"n":"more"}\n')
+
+
+def _overwrite(path: Path) -> None:
+    path.write_bytes(b"\0" * path.stat().st_size)
+
+
+@pytest.mark.parametrize("name", [STEPS, ARRIVALS])
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (lambda path: os.truncate(path, 0), "was shortened by something else while the run went on"),
+        (_cut, "was shortened by something else while the run went on"),
+        (_overwrite, "was overwritten by something else while the run went on"),
+        (_more, "had something added to it"),
+        (Path.unlink, "was removed by something else while the run went on: no row is lost"),
+    ],
+)
+@pytest.mark.parametrize("at", [TROUBLE_AT, STEPS_DONE])
+def test_a_run_whose_rows_were_changed_says_so_and_can_still_be_continued(
+    tmp_path: Path, name: str, act: Callable[[Path], object], said: str, at: int
+) -> None:
+    told: list[Notice] = []
+    path = tmp_path / "run"
+    recorder = Recorder(RunFolder.create(path), notify=told.append)
+    stop = _At(lambda: os.kill(os.getpid(), signal.SIGINT), min(at + 3, STEPS_DONE))
+    run = train(recorder, _At(lambda: act(path / name), at), *([stop] if at < STEPS_DONE else []))
+    assert [notice.kind for notice in told] == ["rewritten"]
+    assert said in told[0].text
+    opened = RunFolder.open(path)
+    assert opened.summary["changed_by_others"] == [told[0].text]
+    assert opened.summary["steps"] == run.steps_taken == min(at + 3, STEPS_DONE)
+    left = opened.run  # which reads every line, and compares the checksums
+    assert (left.steps, left.arrivals) == (run.steps, run.arrivals)
+    lost = told[0].data["lost"]
+    assert run.steps_taken - len(run.steps) == (lost if name == STEPS else 0)
+    whole_run = whole(tmp_path / "whole")
+    longer = Recorder.reopen(RunFolder.open(path), notify=told.append)
+    again = train(longer) if at < STEPS_DONE else None
+    assert len(told) == 1
+    if again is not None:
+        assert again.x.tobytes() == whole_run.x.tobytes()
+        assert again.steps == [row for row in whole_run.steps if row in again.steps]
+        assert again.steps_taken == STEPS_DONE
+        assert longer.lost_rows.get(name, 0) == lost
+    longer.end("interrupted", "")
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (lambda run: ((run / STEPS).rename(run / "old"), (run / STEPS).touch()), "another file was put in its place"),
+        (lambda run: run.rename(run.with_name("moved")), "its folder was removed or moved"),
+    ],
+)
+def test_a_run_whose_rows_were_replaced_ends_with_a_sentence(
+    tmp_path: Path, act: Callable[[Path], object], said: str
+) -> None:
+    trouble = _At(lambda: act(tmp_path / "run"))
+    with pytest.raises(RecordsError, match=f"jsonl cannot be written: {said} while the run went on"):
+        train(Recorder(RunFolder.create(tmp_path / "run")), trouble)
+    assert trouble.run is not None
+    assert trouble.run.status == "records"
+    assert [row.step for row in trouble.run.steps] == list(range(TROUBLE_AT + 1))
+
+
+def test_a_file_that_may_not_be_written_to_any_more_is_written_through_the_descriptor(tmp_path: Path) -> None:
+    trouble = _At(lambda: (tmp_path / "run" / STEPS).chmod(0o400))
+    run = train(Recorder(RunFolder.create(tmp_path / "run")), trouble)
+    assert readable(tmp_path / "run") == [row.step for row in run.steps] == list(range(STEPS_DONE))

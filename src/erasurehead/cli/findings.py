@@ -42,7 +42,7 @@ def warn(screen: Screen, experiment: Experiment, done: Run) -> None:
     elif final is not None and final.objective > final.first_objective + _WHOLE * abs(final.first_objective):
         screen.warn(
             f"training has not made the model better: the objective is {final.objective:.5g} after "
-            f"{counted('step', len(done.steps))}, and it was {final.first_objective:.5g} at the first model"
+            f"{counted('step', done.steps_taken)}, and it was {final.first_objective:.5g} at the first model"
             + _why_risen(experiment, done)
         )
     elif final is not None and final.without_minimum:
@@ -51,7 +51,7 @@ def warn(screen: Screen, experiment: Experiment, done: Run) -> None:
         ends_by_itself = experiment.config.optimizer.name == "quasi_newton"
         if ends_by_itself or not converged(final):
             limit = "--max-seconds" if done.ended == "max_seconds" else "--steps"
-            screen.say(not_converged(final, len(done.steps), limit))
+            screen.say(not_converged(final, done.steps_taken, limit))
 
 
 def _why_risen(experiment: Experiment, done: Run) -> str:
@@ -68,7 +68,7 @@ def _why_risen(experiment: Experiment, done: Run) -> str:
 
 def ended_text(experiment: Experiment, done: Run) -> str:
     """Return why a run ended regularly before its last step; empty if it did not."""
-    section, steps = experiment.config.run, len(done.steps)
+    section, steps = experiment.config.run, done.steps_taken
     if done.ended == "until":
         return f"ended because {section.until} was reached, after {steps} of {counted('step', section.steps)}"
     if done.ended == "patience":

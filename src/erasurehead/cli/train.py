@@ -297,7 +297,7 @@ def _conclude(
     from erasurehead.reports.units import seconds_text
 
     summary = done.summary
-    lines = [f"{done.scheme}: {counted('step', len(done.steps))} in {seconds_text(done.seconds)}"]
+    lines = [f"{done.scheme}: {counted('step', done.steps_taken)} in {seconds_text(done.seconds)}"]
     if done.steps:
         lines[0] += (
             f", {seconds_text(done.seconds_per_step)} a step; waited for {summary['workers_waited_for']:.1f} of "
@@ -306,7 +306,7 @@ def _conclude(
     if summary["resumed"]:
         lines[0] += f"; resumed after step {', '.join(map(str, summary['resumed']))}"
     if done.stopped:
-        lines.append(f"{done.stopped} after {len(done.steps)} of {counted('step', summary['steps_planned'])}")
+        lines.append(f"{done.stopped} after {done.steps_taken} of {counted('step', summary['steps_planned'])}")
     if said := ended_text(experiment, done):
         over = bool(summary["resumed"]) and summary["resumed"][-1] == len(done.steps)
         lines.append(f"{said}: nothing was left to do, and no worker was started" if over else said)
@@ -326,6 +326,8 @@ def _conclude(
     out = str(experiment.out)
     where = f"records in {out}, model in {summary['model'] or 'no folder: it is lost'}"
     lines.append(f"records and model in {out}" if summary["model"] == out else where)
+    for said in summary.get("changed_by_others", ()):
+        screen.warn(said)
     warn(screen, experiment, done)
     if done.stopped and (way_on := _way_on(experiment)):
         screen.say(way_on.strip())

@@ -39,6 +39,7 @@ from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.names import CONFIG, ENCODING, RUNS, SUMMARY, check_free, next_free
 from erasurehead.runs.resuming import check_unchanged, opened_to_go_on
 from erasurehead.runs.summaries import describe
+from erasurehead.training.notices import Notice
 from erasurehead.training.signals import Terminated, stopped_by
 
 _DEFAULT_ROWS = 10_000
@@ -229,8 +230,13 @@ class ConsensusExperiment:
         tables["run"] = {key: value for key, value in tables["run"].items() if key not in ("out", "overwrite")}
         facts = self.facts()
         summary = {"engine": section.engine, "data": {**describe(self.data), "fingerprint": facts["data"]}}
+
+        def notify(notice: Notice) -> None:
+            for callback in callbacks:
+                callback.on_notice(notice)
+
         recorder = PeerRecorder(
-            folder, facts, self.config.checkpoints, self.resuming, section.model_of, summary=summary
+            folder, facts, self.config.checkpoints, self.resuming, section.model_of, summary, notify
         )
         try:
             folder.write(CONFIG, to_toml(tables))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from erasurehead._internal.arrays import Array
@@ -19,6 +20,7 @@ from erasurehead.runs.jsonl import JsonlWriter
 from erasurehead.runs.locks import FolderLock
 from erasurehead.runs.names import LOCK, MEANS, PEERS, ROWS_OF_PEERS, VIEW_CHANGES
 from erasurehead.runs.summaries import versions
+from erasurehead.training.notices import Notice
 from erasurehead.training.result import Status
 
 
@@ -32,6 +34,7 @@ class PeerRecorder(ConsensusCallback):
         resume: whether to resume from the newest checkpoint.
         model_of: the peer whose model is saved; None for the mean model.
         summary: further entries of the summary.
+        notify: called with a notice when something else has changed the records.
 
     Attributes:
         state: the state in the newest checkpoint; None for a new run.
@@ -44,9 +47,11 @@ class PeerRecorder(ConsensusCallback):
     def __init__(
         self, folder: RunFolder, facts: Mapping[str, Any], section: CheckpointsSection, resume: bool = False,
         model_of: int | None = None, summary: Mapping[str, Any] | None = None,
+        notify: Callable[[Notice], None] = lambda notice: None,
     ) -> None:  # fmt: skip
         self.folder, self.facts, self.section, self.model_of = folder, dict(facts), section, model_of
         self._summary = dict(summary or {})
+        self._notify, self._changed = notify, False
         self._lock: FolderLock | None = FolderLock(folder.path / LOCK, folder.access)
         self.store = CheckpointStore(folder.path, section.keep, folder.access)
         self.state: Mapping[str, Any] | None = None
@@ -59,7 +64,10 @@ class PeerRecorder(ConsensusCallback):
             self.store.tidy()
             folder.rows_may_change(ROWS_OF_PEERS)
             self._files = {
-                name: JsonlWriter(folder.path / name, int(sizes.get(name, 0)), folder.access) for name in ROWS_OF_PEERS
+                name: JsonlWriter(
+                    folder.path / name, int(sizes.get(name, 0)), folder.access, partial(self._note_change, name)
+                )
+                for name in ROWS_OF_PEERS
             }
         except BaseException:
             self._release()
@@ -88,13 +96,17 @@ class PeerRecorder(ConsensusCallback):
         self._step, self._state = step, state
         by_steps = self.section.every_steps and step - max(0, self._saved) >= self.section.every_steps
         by_time = self.section.every_seconds and time.monotonic() - self._saved_at >= self.section.every_seconds
-        if by_steps or by_time:
+        # Where rows were lost, the checkpoints before are of no use any more.
+        if by_steps or by_time or (self._changed and (self.section.every_steps or self.section.every_seconds)):
             self.checkpoint()
 
     def checkpoint(self) -> None:
         """Write a checkpoint of the newest state, unless it was written already."""
-        if self._state is None or self._saved == self._step:
+        if self._state is None or (self._saved == self._step and not self._changed):
             return
+        if self._changed:
+            self.store.rows_have_changed()
+            self._changed = False
         sizes = {name: file.size for name, file in self._files.items()}
         self.store.save(self._step, {"training": self._state()}, sizes, self.facts)
         self._saved, self._saved_at = self._step, time.monotonic()
@@ -110,6 +122,8 @@ class PeerRecorder(ConsensusCallback):
         if self._lock is None:
             return
         try:
+            for file in () if run is None else self._files.values():
+                file.flush()  # which also notices what was done to it
             if run is not None and (run.stopped or self.section.keep_finished):
                 self.checkpoint()
             for file in self._files.values():
@@ -130,6 +144,12 @@ class PeerRecorder(ConsensusCallback):
                 self.store.clear()
         finally:
             self._release()
+
+    def _note_change(self, name: str, lost: int, said: str) -> None:
+        """Take note that something else has changed a file of rows."""
+        self._changed = True
+        self._summary["changed_by_others"] = [*self._summary.get("changed_by_others", ()), said]
+        self._notify(Notice("rewritten", data={"file": name, "reason": said, "lost": lost}, text=said))
 
     def _release(self) -> None:
         if self._lock is not None:

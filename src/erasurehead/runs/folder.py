@@ -7,7 +7,7 @@ import json
 import os
 import tomllib
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
@@ -18,7 +18,7 @@ from erasurehead._internal.atomic_files import unwritable
 from erasurehead._internal.storage import Access, Folder
 from erasurehead._internal.storage.checksums import CHECKSUMS, Running, Sum, check_data, read_checksums, write_checksums
 from erasurehead.errors import DataError
-from erasurehead.runs.jsonl import lines_in, to_text
+from erasurehead.runs.jsonl import Lines, lines_in, to_text
 from erasurehead.runs.names import (
     ARRIVALS,
     CONFIG,
@@ -31,6 +31,7 @@ from erasurehead.runs.names import (
     make_folder,
     no_run_folder,
 )
+from erasurehead.runs.rows import row_maker
 from erasurehead.training.rows import ArrivalRow, StepRow
 
 if TYPE_CHECKING:
@@ -217,21 +218,34 @@ class RunFolder:
             neglected=[Neglected(**row) for row in summary.get("neglected", ())],
         )
 
-    def step_rows(self, size: int | None = None) -> list[StepRow]:
-        """Return the rows of the steps, from the first `size` bytes or all.
+    def step_rows(self) -> list[StepRow]:
+        """Return the rows of the steps.
 
         Raises:
             DataError: if a line is damaged; a truncated last line does not count.
         """
-        return self._rows(STEPS, StepRow, size)
+        return self._rows(STEPS, StepRow)
 
-    def arrival_rows(self, size: int | None = None) -> list[ArrivalRow]:
-        """Return the rows of the messages, from the first `size` bytes or all.
+    def arrival_rows(self) -> list[ArrivalRow]:
+        """Return the rows of the messages.
 
         Raises:
             DataError: if a line is damaged; a truncated last line does not count.
         """
-        return self._rows(ARRIVALS, ArrivalRow, size)
+        return self._rows(ARRIVALS, ArrivalRow)
+
+    def stored_lines(self, name: str, size: int) -> Lines:
+        """Return the lines in the first bytes of a file of rows, to be read when they are asked for.
+
+        Raises:
+            DataError: if the file cannot be read.
+        """
+        with self._reading(name) as folder:
+            file = folder.opened(name)
+            try:
+                return Lines.of(file, self.path / name, size)
+            finally:
+                os.close(file)
 
     def arrivals(self) -> list[dict[str, Any]]:
         """Return the lines of `arrivals.jsonl` as plain data.
@@ -339,26 +353,17 @@ class RunFolder:
         """
         return self._lines(name)
 
-    def _lines(self, name: str, size: int | None = None) -> list[dict[str, Any]]:
+    def _lines(self, name: str) -> list[dict[str, Any]]:
         data = self._data(name, check=False)
         if data is None:
             return []
-        lines = lines_in(data[:size], self.path / name)  # which reports where the damage is, if it is visible there
-        if size is None:
-            self._check(name, data)
+        lines = lines_in(data, self.path / name)  # which reports where the damage is, if it is visible there
+        self._check(name, data)
         return lines
 
-    def _rows(self, name: str, kind: type[_Row], size: int | None) -> list[_Row]:
-        path, names = self.path / name, {field.name for field in fields(kind)}
-        needed = [field.name for field in fields(kind) if field.default is field.default_factory is MISSING]
-        rows: list[_Row] = []
-        for number, row in enumerate(self._lines(name, size), start=1):
-            missing = next((key for key in needed if key not in row), None)
-            if missing is not None:
-                raise DataError(f"{path}, line {number}: without {missing!r} it is not a run's record.")
-            # Keys of later versions are ignored.
-            rows.append(kind.from_dict({key: row[key] for key in names & row.keys()}))
-        return rows
+    def _rows(self, name: str, kind: type[_Row]) -> list[_Row]:
+        make = row_maker(kind, self.path / name)
+        return [make(number, row) for number, row in enumerate(self._lines(name), start=1)]
 
 
 def _final(row: Mapping[str, Any] | None) -> FinalModel | None:

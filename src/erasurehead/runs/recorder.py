@@ -17,7 +17,8 @@ from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.jsonl import JsonlWriter, to_line
 from erasurehead.runs.locks import FolderLock
 from erasurehead.runs.names import ARRIVALS, EVALUATIONS, LOCK, ROWS, STEPS, WAITING, check_tame
-from erasurehead.runs.resuming import resumption
+from erasurehead.runs.resuming import lost_rows, resumption
+from erasurehead.runs.rows import RowsInFolder
 from erasurehead.runs.summaries import figures, versions
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.callbacks import Callback
@@ -44,6 +45,8 @@ class Recorder(Callback):
         store: store of the checkpoints of an earlier run; None for a new run.
         wait_every: seconds between two records of which workers are late.
         x: the newest model; None before the first step.
+        lost_rows: how many rows of each file were lost, as something else changed it while the run went on.
+        changes: how often something else has changed a file of rows.
         saved: whether the last model is in the folder.
     """
 
@@ -68,6 +71,10 @@ class Recorder(Callback):
         self._files: dict[str, JsonlWriter] = {}
         self._lock: FolderLock | None = None
         self._lost = False
+        self._steps = RowsInFolder(StepRow, folder.path / STEPS)
+        self._arrivals = RowsInFolder(ArrivalRow, folder.path / ARRIVALS)
+        self.lost_rows: Mapping[str, int] = {}
+        self.changes = 0
         self.x: Array | None = None
         self.saved = False
 
@@ -113,6 +120,7 @@ class Recorder(Callback):
             recorder._release_lock()
             raise
         recorder.store, recorder.checkpoint = store, checkpoint
+        recorder.lost_rows = lost_rows(checkpoint)
         recorder.resumed = [*map(int, checkpoint.facts.get("resumed", ())), checkpoint.step]
         return recorder
 
@@ -120,6 +128,9 @@ class Recorder(Callback):
     def sizes(self) -> Mapping[str, int] | None:
         """Bytes written to each file of rows; None if they could not be written."""
         return None if self._lost else {name: file.size for name, file in self._files.items()}
+
+    def rows(self) -> tuple[Sequence[StepRow], Sequence[ArrivalRow]]:
+        return self._steps, self._arrivals
 
     def on_setup(self, scheme: Scheme, steps: int) -> None:
         self._summary |= {
@@ -142,14 +153,31 @@ class Recorder(Callback):
         before = self.checkpoint
         for name in (ARRIVALS, STEPS):  # in this order, so that every step on disk has its arrivals on disk
             size = before.records[name] if before else 0
-            self._files[name] = JsonlWriter(self.folder.path / name, size, self.folder.access)
+            rows = self._rows_of(name)
+            noticed = partial(self._changed, name)
+            self._files[name] = rows.stored = JsonlWriter(self.folder.path / name, size, self.folder.access, noticed)
+
+    def _rows_of(self, name: str) -> RowsInFolder[StepRow] | RowsInFolder[ArrivalRow]:
+        return self._steps if name == STEPS else self._arrivals
+
+    def _changed(self, name: str, lost: int, said: str) -> None:
+        """Take note that something else has changed a file of rows."""
+        self._rows_of(name).changed()
+        self.changes += 1
+        if lost:
+            self.lost_rows = {**self.lost_rows, name: self.lost_rows.get(name, 0) + lost}
+        self._summary["changed_by_others"] = [*self._summary.get("changed_by_others", ()), said]
+        data = {"file": name, "reason": said, "lost": lost}
+        self.notify(Notice("rewritten", data=data, text=said))
 
     def on_start(self, seconds: float) -> None:
         self._summary["start_seconds"] = seconds
         self._try(lambda: self.folder.write_summary(self._summary))
 
     def on_arrival(self, row: ArrivalRow) -> None:
-        if not self._lost:
+        if self._lost:
+            self._arrivals.more.append(row)
+        else:
             self._files[ARRIVALS].add(row.as_dict())
 
     def on_wait(self, step: int, missing: Sequence[int], elapsed: float) -> None:
@@ -161,7 +189,9 @@ class Recorder(Callback):
 
     def on_step_end(self, row: StepRow, x: Array) -> None:
         self.x = x
-        if not self._lost:
+        if self._lost:
+            self._steps.more.append(row)
+        else:
             self._files[STEPS].add(row.as_dict())
             self._try(self._flush)
 

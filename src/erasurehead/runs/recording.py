@@ -12,13 +12,14 @@ from typing import Any
 from erasurehead.datasets.base import Dataset
 from erasurehead.datasets.sharded import ShardedDataset
 from erasurehead.errors import InvalidArgument, RecordsError
-from erasurehead.runs.checkpoints.checkpointer import Checkpointer, last_good
+from erasurehead.runs.checkpoints.checkpointer import Checkpointer
 from erasurehead.runs.config.sections import Config
 from erasurehead.runs.config.toml import to_toml
 from erasurehead.runs.control import Control
 from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.names import CONFIG, ENCODING, SUMMARY, next_free
 from erasurehead.runs.recorder import Recorder
+from erasurehead.runs.resuming import can_be_resumed
 from erasurehead.runs.summaries import describe
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.notices import Notice
@@ -99,7 +100,16 @@ class Recording:
                 self._recorder.summary.get("steps") == self._config.run.steps
             ):  # otherwise the run continues from its checkpoint
                 self._rescue_model()
-            raise RecordsError(f"{error} {last_good(self._checkpointer.store.step)}") from error
+            raise RecordsError(f"{error} {self._last_good()}") from error
+
+    def _last_good(self) -> str:
+        """Return a sentence about the checkpoint from which one can continue."""
+        step = self._checkpointer.store.step
+        if step is None:
+            return "There is no checkpoint."
+        if not can_be_resumed(self._out):
+            return "No checkpoint can be used, as the rows that belong to it are not there."
+        return f"The last good checkpoint is that of step {step}."
 
     @property
     def _run_file(self) -> str:

@@ -5,20 +5,27 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, invalid
+from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, check_count, invalid
 from erasurehead.runs.checkpoints.store import Checkpoint, CheckpointStore
 from erasurehead.runs.config.checking import build_config
 from erasurehead.runs.fingerprints import MEANING, check_same, of_encoding
 from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.locks import check_unlocked
 from erasurehead.runs.names import ARRIVALS, CONFIG, ENCODING, LOCK, STEPS, check_tame, has_checkpoints
+from erasurehead.runs.rows import RowsInFolder
 from erasurehead.training.result import Resumption
+from erasurehead.training.rows import ArrivalRow, StepRow
 
 if TYPE_CHECKING:
     from erasurehead.datasets.preprocessing.encoding import Encoding
+
+
+LOST_ROWS = "lost_rows"
+"""The entry of a checkpoint's facts that says how many rows of each file were lost."""
 
 
 def resumption(folder: RunFolder, checkpoint: Checkpoint) -> Resumption:
@@ -27,12 +34,31 @@ def resumption(folder: RunFolder, checkpoint: Checkpoint) -> Resumption:
     Raises:
         DataError: if the records are not those of the checkpoint's steps.
     """
-    steps = folder.step_rows(checkpoint.records.get(STEPS))
-    if [row.step for row in steps] != list(range(checkpoint.step)):
+    steps = RowsInFolder(StepRow, folder.path / STEPS)
+    arrivals = RowsInFolder(ArrivalRow, folder.path / ARRIVALS)
+    for rows, name in ((steps, STEPS), (arrivals, ARRIVALS)):
+        rows.stored = folder.stored_lines(name, checkpoint.records[name])
+    numbers = [row.step for row in steps]
+    lost = lost_rows(checkpoint).get(STEPS, 0)
+    ascending = all(one < two for one, two in pairwise([-1, *numbers, checkpoint.step]))
+    if not ascending or len(numbers) != checkpoint.step - lost:
         raise DataError(
             f"{folder.path / STEPS} does not hold the {checkpoint.step} steps up to the checkpoint, one line each."
         )
-    return Resumption(checkpoint.state, steps, folder.arrival_rows(checkpoint.records.get(ARRIVALS)))
+    for _ in arrivals:  # which raises for one that is not a record
+        pass
+    return Resumption(checkpoint.state, steps, arrivals)
+
+
+def lost_rows(checkpoint: Checkpoint) -> dict[str, int]:
+    """Return how many rows of each file were lost before a checkpoint, as something else changed it; mostly none."""
+    found = checkpoint.facts.get(LOST_ROWS, {})
+    try:
+        return {str(name): check_count(LOST_ROWS, lost, at_least=0) for name, lost in found.items()}
+    except (AttributeError, InvalidArgument):
+        raise DataError(
+            f"The checkpoint of step {checkpoint.step} is damaged: it does not say which rows are lost."
+        ) from None
 
 
 def opened_to_go_on(path: str | os.PathLike[str]) -> RunFolder:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+from array import array
+from collections import Counter
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from statistics import fmean
@@ -14,21 +16,36 @@ import scipy
 from erasurehead.datasets.base import Dataset
 from erasurehead.datasets.sharded import ShardedDataset
 from erasurehead.training.result import Run
+from erasurehead.training.rows import StepRow
 
 
 def figures(run: Run) -> dict[str, Any]:
     """Return the figures of a whole run, as plain data; means are over its steps."""
-    steps = run.steps
-    told = next((row for row in reversed(steps) if not row.rejected), None)
+    told: StepRow | None = None
+    arrived, residual, coverage, received = array("d"), array("d"), array("d"), array("d")
+    dead, byzantine = set[int](), set[int]()
+    counts = Counter[str]()
+    for row in run.steps:  # once, as they may have to be read from a file
+        told = told if row.rejected else row
+        for values, value in ((arrived, row.arrived), (residual, row.residual), (coverage, row.coverage)):
+            values.append(value)
+        received.append(row.received)
+        dead.update(row.dead)
+        byzantine.update(row.workers_noticed("lied"))
+        counts["unstepped"] += not row.stepped
+        counts["deaths"] += len(row.workers_noticed("died"))
+        counts["joined"] += len(row.workers_noticed("joined"))
+        counts["failures"] += row.failures
     last = run.evaluations[-1] if run.evaluations else None
+    ended = run.steps[-1] if run.steps else None
     return {
-        "steps": len(steps),
+        "steps": run.steps_taken,
         "ended": run.ended,
         "optimum": None if run.optimum is None else asdict(run.optimum),
         "measured": None if not run.measured else asdict(run.measured[-1]),
         "measuring_seconds": sum(one.seconds for one in run.measured if not one.beside),
         "measuring_seconds_beside": sum(one.seconds for one in run.measured if one.beside),
-        "steps_without_estimate": sum(not row.stepped for row in steps),
+        "steps_without_estimate": counts["unstepped"],
         "seconds": run.seconds,
         "seconds_per_step": run.seconds_per_step,
         "start_seconds": run.start_seconds,
@@ -38,16 +55,16 @@ def figures(run: Run) -> dict[str, Any]:
         "final": None if run.final is None else asdict(run.final),
         "neglected": [asdict(task) for task in run.neglected],
         "metrics": dict(last.metrics) if last else {},
-        "workers_waited_for": fmean(row.arrived for row in steps) if steps else None,
-        "residual": fmean(row.residual for row in steps) if steps else None,
-        "coverage": fmean(row.coverage for row in steps) if steps else None,
-        "bytes_per_step": fmean(row.received for row in steps) if steps else None,
-        "dead": sorted({worker for row in steps for worker in row.dead}),
-        "deaths": sum(len(row.workers_noticed("died")) for row in steps),
-        "joined": sum(len(row.workers_noticed("joined")) for row in steps),
-        "byzantine": sorted({worker for row in steps for worker in row.workers_noticed("lied")}),
-        "workers_at_end": steps[-1].workers - len(steps[-1].dead) if steps else None,
-        "failures": sum(row.failures for row in steps),
+        "workers_waited_for": fmean(arrived) if arrived else None,
+        "residual": fmean(residual) if residual else None,
+        "coverage": fmean(coverage) if coverage else None,
+        "bytes_per_step": fmean(received) if received else None,
+        "dead": sorted(dead),
+        "deaths": counts["deaths"],
+        "joined": counts["joined"],
+        "byzantine": sorted(byzantine),
+        "workers_at_end": None if ended is None else ended.workers - len(ended.dead),
+        "failures": counts["failures"],
     }
 
 

@@ -83,9 +83,9 @@ def with_objective_before_rise(
 def why_worse(run: Run, remedy: str) -> str:
     """Return why a completed run has failed nevertheless, as a sentence; empty if it has not."""
     final, rise = run.final, run.rise
-    if final is None or len(run.steps) < _SOON:
+    if final is None or run.steps_taken < _SOON:
         return ""
-    first, steps = f"{final.first_objective:.5g} at the first model", len(run.steps)
+    first, steps = f"{final.first_objective:.5g} at the first model", run.steps_taken
     if run.neglected and final.worse:
         return (
             f"training has made the model worse: after {counted('step', steps)} the objective is "

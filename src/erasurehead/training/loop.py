@@ -146,7 +146,7 @@ def train(
     run = training.run
     try:
         if not training.hurried and not isinstance(failure, Diverged):
-            run.x, run.final = training.final()
+            run.x, run.final = training.final(run)
             snapshots.settle(run.x)
         for evaluation in snapshots.evaluated() if training.hurried else snapshots.evaluate(problem):
             run.evaluations.append(evaluation)
@@ -193,8 +193,10 @@ class _Training:
         self.engine = engine
         self.snapshots = snapshots
         self.stopping = stopping
-        self.history = _History()
-        self.watchers = [self.history, snapshots, *callbacks]
+        kept = next((rows for callback in callbacks if (rows := callback.rows()) is not None), None)
+        self.history = history = _History()
+        self.step_rows, self.arrival_rows = history.rows() if kept is None else kept
+        self.watchers = [*([history] if kept is None else []), snapshots, *callbacks]
         self.start_seconds = 0.0
         self.status: Status = "finished"
         self.stopped = ""
@@ -226,27 +228,26 @@ class _Training:
     @property
     def run(self) -> Run:
         """The run so far, without evaluations."""
-        history = self.history
         return Run(
-            self._scheme.name, self.engine.name, self.optimizer.known, history.steps, history.arrivals,
+            self._scheme.name, self.engine.name, self.optimizer.known, self.step_rows, self.arrival_rows,
             self.start_seconds, status=self.status, stopped=self.stopped, neglected=self.steps.neglected,
             ended=None if self.stopped else self.stopping.ended or "steps", measured=self.stopping.measured,
             optimum=self.stopping.optimum,
         )  # fmt: skip
 
-    def final(self) -> tuple[Array, FinalModel | None]:
+    def final(self, run: Run) -> tuple[Array, FinalModel | None]:
         """Return the final model: the better of the newest and the one before, if the newest is not evaluated yet.
 
         With it, its figures, from the data that are in reach and were not lost; None if there are none.
         """
-        optimizer, rows = self.optimizer, self.history.steps
+        optimizer, rows = self.optimizer, self.step_rows
         models = [optimizer.known]
         if optimizer.best is not optimizer.known:
-            newest = self.stopping.reached(len(rows))  # and was measured: it is what was asked for
+            newest = self.stopping.reached(optimizer.step)  # and was measured: it is what was asked for
             models = [optimizer.best] if newest else [*models, optimizer.best]
         lost = [self.steps.samples[task] for task in rows[-1].lost] if rows else []
         x, final = lowest(self.problem, self.first, models, lost)
-        suspected = None if final is None else self.run.suspected_rise()
+        suspected = None if final is None else run.suspected_rise
         if final is not None and suspected is not None and not suspected[1]:
             final = with_objective_before_rise(final, self.problem, self.snapshots, suspected[0], lost)
         return x, final
@@ -367,18 +368,22 @@ class _Training:
         self.stopping.restore(state["stopping"], float(state["elapsed"]))
         if self.optimizer.converged:
             self.stopping.ended = self.stopping.ended or "converged"
-        self.history.steps, self.history.arrivals = list(resume.steps), list(resume.arrivals)
+        if self.history in self.watchers:
+            self.history.steps[:], self.history.arrivals[:] = resume.steps, resume.arrivals
         self.start_seconds = float(state["start_seconds"])
         self.steps.restore(state)
         self._origin = float(state["origin"])
 
 
 class _History(Callback):
-    """Keeps every row in memory for the run that is returned."""
+    """Keeps every row in memory for the run that is returned, where no other callback does."""
 
     def __init__(self) -> None:
         self.steps: list[StepRow] = []
         self.arrivals: list[ArrivalRow] = []
+
+    def rows(self) -> tuple[list[StepRow], list[ArrivalRow]]:
+        return self.steps, self.arrivals
 
     def on_arrival(self, row: ArrivalRow) -> None:
         self.arrivals.append(row)

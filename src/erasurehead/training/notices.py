@@ -51,7 +51,8 @@ About the records:
 
 ===================== ================================================================================================
 `older_checkpoint`    the run goes on from an older checkpoint than its newest; `reason`
-`rewritten`           a damaged `file` of the run folder is written again; `reason`
+`rewritten`           a damaged `file` of the run folder is written again, or written on; `reason`; for rows, how many
+                      are `lost`
 `unrecorded`          records or checkpoints could not be written; `reason`
 `model_moved`         the model could not be saved in the run folder; it is in `folder`
 `model_lost`          it could not be saved anywhere

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -115,8 +116,8 @@ class Run:
         scheme: name of the scheme.
         engine: name of the engine.
         x: the final model, shape (n_parameters,).
-        steps: one row per step.
-        arrivals: one row per message.
+        steps: one row per step. Those of a run with a folder are read from it when they are asked for.
+        arrivals: one row per message; likewise.
         start_seconds: from nothing to all workers ready; not part of any other time.
         evaluations: metrics of the model along the way; empty if there is nothing to evaluate on.
         status: how it ended, one of `Status`.
@@ -156,6 +157,11 @@ class Run:
         return [notice for row in self.steps for notice in row.notices]
 
     @property
+    def steps_taken(self) -> int:
+        """Number of steps, including those whose rows were lost."""
+        return self.steps[-1].step + 1 if self.steps else 0
+
+    @property
     def objective(self) -> float | None:
         """The exact objective of the final model; None where it is not known. See `final`."""
         return None if self.final is None else self.final.objective
@@ -169,7 +175,7 @@ class Run:
         by less than a tenth of the fall does not count, nor does one that noise or rounding may account for. Points
         that an optimizer tried and rejected do not count.
         """
-        found = self.suspected_rise()
+        found = self.suspected_rise
         if found is None or found[1]:
             return None if found is None else found[0]
         final = self.final
@@ -180,13 +186,15 @@ class Run:
             return None
         return Rise(best, step, final.objective, exact=True)
 
+    @cached_property
     def suspected_rise(self) -> tuple[Rise, bool] | None:
-        """Return how far the loss estimates of the steps have risen, and whether they are comparable; None if not."""
+        """How far the loss estimates of the steps have risen, and whether they are comparable; None if not."""
         losses = np.array(
             [np.nan if row.loss is None or row.rejected else row.loss for row in self.steps], dtype=np.float64
         )
-        taken = np.flatnonzero(~np.isnan(losses))
-        losses = losses[taken]
+        known = ~np.isnan(losses)
+        taken: list[int] = np.flatnonzero(known).tolist()
+        losses = losses[known]
         width = max(1, min(_SMOOTHED, len(losses) // 10))
         if len(losses) < 2:
             return None
@@ -218,7 +226,7 @@ class Run:
     @property
     def seconds_per_step(self) -> float:
         """Mean wall time of a step, in seconds; NaN if there are no steps."""
-        return self.seconds / len(self.steps) if self.steps else float("nan")
+        return self.seconds / self.steps_taken if self.steps else float("nan")
 
     @property
     def losses(self) -> Array:

@@ -61,6 +61,10 @@ Sums: TypeAlias = dict[str, tuple[Sum, ...]]
 """Name of a file -> its valid sums: one, or two while it is being replaced."""
 
 
+class Shorter(OSError):
+    """A file has fewer bytes than were written."""
+
+
 class Running:
     """The running checksum of a growing file: no byte is read twice."""
 
@@ -82,7 +86,7 @@ class Running:
                 piece = os.pread(descriptor, min(_BITE, size - self._size), self._size)
                 if not piece:
                     said = f"it has {self._size} bytes, where {size} were written"
-                    raise OSError(errno.EIO, said, str(folder.path / name))
+                    raise Shorter(errno.EIO, said, str(folder.path / name))
                 self._digest.update(piece)
                 self._size += len(piece)
         finally:

@@ -6,15 +6,17 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from erasurehead._internal.arrays import Tree
+from erasurehead._internal.storage.checksums import Shorter
 from erasurehead.errors import check_count, invalid, real
 from erasurehead.runs.checkpoints.background import Background
 from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.fingerprints import check_same, of_code
 from erasurehead.runs.recorder import Recorder
+from erasurehead.runs.resuming import LOST_ROWS
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.evaluation import without_models
@@ -26,11 +28,21 @@ STATE_BUDGET = 0.02
 
 @dataclass(frozen=True, eq=False)
 class _Taken:
-    """A state between two steps, and the length of the records at that time."""
+    """A state between two steps, and the length of the records at that time.
+
+    Attributes:
+        step: number of steps done.
+        state: the state.
+        records: bytes of each file of rows.
+        lost: rows of each file that were lost before.
+        changes: how often something else had changed a file of rows.
+    """
 
     step: int
     state: Mapping[str, Tree]
     records: Mapping[str, int]
+    lost: Mapping[str, int]
+    changes: int
 
 
 class Checkpointer(Callback):
@@ -74,6 +86,7 @@ class Checkpointer(Callback):
         """The largest number of steps that training was ahead of a checkpoint that was due."""
         self._background = Background(self._save)
         self._taken: _Taken | None = None
+        self._changes = self._saved_changes = 0
         self._steps = 0
         self._spent = 0.0
         self._began = self._last = time.monotonic()
@@ -97,14 +110,15 @@ class Checkpointer(Callback):
         if self._off or records is None:  # without records, nothing could be continued
             return
         now = time.monotonic()
-        due = step > 0 and self._due(step, now)
+        changed = self._changes != self.recorder.changes  # and older checkpoints may be of no use any more
+        due = step > 0 and (self._due(step, now) or (changed and bool(self.every_steps or self.every_seconds)))
         last = self.keep_finished and step == self._steps
         if due or last or self._spent <= STATE_BUDGET * (now - self._began):
-            self._taken = _Taken(step, state(), records)
+            self._taken = _Taken(step, state(), records, self.recorder.lost_rows, self.recorder.changes)
             self._spent += time.monotonic() - now
         with self._failing():
             if due and self._taken is not None:
-                self._last = now
+                self._last, self._changes = now, self._taken.changes
                 self._background.hand_over(step, self._taken)
             oldest = self._background.oldest()
             self.most_behind = max(self.most_behind, 0 if oldest is None else min(step - oldest, self.behind))
@@ -114,12 +128,12 @@ class Checkpointer(Callback):
         if run.stopped:
             self.close()
             return
-        taken, self._taken = self._taken, None
+        taken = self._last_taken()
         try:
             self._background.close()
             if self.keep_finished and taken is not None and taken.step == self._steps and not self._off:
                 state = without_models(taken.state, run.evaluations)
-                self.store.save(taken.step, state, taken.records, self.facts, alone=True)
+                self._save(replace(taken, state=state), alone=True)
             else:
                 self.store.clear()
         except OSError as error:  # the run is finished nevertheless
@@ -132,7 +146,7 @@ class Checkpointer(Callback):
 
         If it cannot be written, this is reported as a notice, as something else has ended the run.
         """
-        taken, self._taken = self._taken, None
+        taken = self._last_taken()
         try:
             if taken is not None and not self._off:
                 self._background.wait(taken.step)
@@ -146,8 +160,20 @@ class Checkpointer(Callback):
         by_steps = self.every_steps > 0 and step % self.every_steps == 0
         return by_steps or (self.every_seconds > 0 and now - self._last >= self.every_seconds)
 
-    def _save(self, taken: _Taken) -> None:
-        self.store.save(taken.step, taken.state, taken.records, self.facts)
+    def _last_taken(self) -> _Taken | None:
+        """Return the last state, for a last checkpoint, with the records as they are if something has changed them."""
+        taken, self._taken, recorder = self._taken, None, self.recorder
+        records = recorder.sizes
+        if taken is None or records is None or taken.changes == recorder.changes:
+            return taken
+        return replace(taken, records=records, lost=recorder.lost_rows, changes=recorder.changes)
+
+    def _save(self, taken: _Taken, alone: bool = False) -> None:
+        if taken.changes != self._saved_changes:
+            self.store.rows_have_changed()
+            self._saved_changes = taken.changes
+        with contextlib.suppress(Shorter):  # when the next rows are written, this is noticed, and mended
+            self.store.save(taken.step, taken.state, taken.records, {**self.facts, LOST_ROWS: taken.lost}, alone=alone)
 
     @contextlib.contextmanager
     def _failing(self) -> Generator[None]:
@@ -159,8 +185,3 @@ class Checkpointer(Callback):
                 raise
             self._off = True
             self.recorder.unrecorded(error, "Training goes on without checkpoints.")
-
-
-def last_good(step: int | None) -> str:
-    """Return a sentence about the checkpoint from which one can continue after an error."""
-    return "There is no checkpoint." if step is None else f"The last good checkpoint is that of step {step}."

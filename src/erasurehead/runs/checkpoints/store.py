@@ -14,7 +14,7 @@ from erasurehead._internal import state_json as trees
 from erasurehead._internal.arrays import Tree
 from erasurehead._internal.atomic_files import unwritable
 from erasurehead._internal.storage import Access, Folder
-from erasurehead._internal.storage.checksums import Running, Sum
+from erasurehead._internal.storage.checksums import Running, Shorter, Sum
 from erasurehead._internal.tensor_files import load_tensors
 from erasurehead.errors import DataError, check_count
 from erasurehead.runs.checkpoints.manifests import Manifest, read_manifest
@@ -86,6 +86,7 @@ class CheckpointStore:
 
         Raises:
             RecordsError: if something cannot be written; earlier checkpoints remain as they were.
+            Shorter: if a file of rows has become shorter than that; likewise.
         """
         self.tidy()
         with self._writing(), Folder.open(self.run, self.access) as run, run.inside(CHECKPOINTS) as folder:
@@ -105,8 +106,14 @@ class CheckpointStore:
         """Raise system errors in this block as a `RecordsError` that names the file."""
         try:
             yield
+        except Shorter:
+            raise
         except OSError as error:
             raise unwritable(Path(str(error.filename or self.folder)), error) from error
+
+    def rows_have_changed(self) -> None:
+        """Read the files of rows again for the next checksum: something else has changed them."""
+        self._rows = {}
 
     def load(self) -> Checkpoint:
         """Read the newest intact checkpoint, and continue from there with the next `save`.

@@ -1,0 +1,125 @@
+"""The rows of a run, in its folder: they are read when they are asked for, and take no memory before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar, cast, overload
+
+from erasurehead.errors import DataError
+from erasurehead.runs.jsonl import object_in
+from erasurehead.training.rows import ArrivalRow, StepRow
+
+_Row = TypeVar("_Row", StepRow, ArrivalRow)
+
+_KEPT = 4_000
+"""Most rows that stay in memory once all of them were read."""
+
+
+class _Stored(Protocol):
+    """Lines of a file, by number."""
+
+    def __len__(self) -> int: ...
+
+    def settle(self) -> None:
+        """Count only what can be read, whatever has been done to the file."""
+        ...
+
+    def read(self, first: int, last: int) -> Iterator[bytes]:
+        """Yield the lines from the number `first` to before `last`."""
+        ...
+
+
+def row_maker(kind: type[_Row], path: Path) -> Callable[[int, Mapping[str, Any]], _Row]:
+    """Return a function that makes a row of the data of a line, given the number of the line.
+
+    It raises `DataError` where a field is missing. Keys of later versions are ignored.
+    """
+    names = {field.name for field in fields(kind)}
+    needed = [field.name for field in fields(kind) if field.default is field.default_factory is MISSING]
+
+    def make(number: int, row: Mapping[str, Any]) -> _Row:
+        missing = next((key for key in needed if key not in row), None)
+        if missing is not None:
+            raise DataError(f"{path}, line {number}: without {missing!r} it is not a run's record.")
+        return kind.from_dict({key: row[key] for key in names & row.keys()})
+
+    return make
+
+
+class RowsInFolder(Sequence[_Row], Generic[_Row]):
+    """Rows that are read from their file, each time that they are asked for; those that are not in it are kept.
+
+    Few rows stay in memory once all were read. A copy, or what is pickled, is a list.
+
+    Arguments:
+        kind: of the rows.
+        path: of the file, for errors.
+
+    Attributes:
+        stored: the lines of the file; None before there is one.
+        more: rows that could not be written any more, which follow those of the file.
+    """
+
+    def __init__(self, kind: type[_Row], path: Path) -> None:
+        self.stored: _Stored | None = None
+        self.more: list[_Row] = []
+        self._path = path
+        self._make = row_maker(kind, path)
+        self._read: list[_Row] = []
+
+    def changed(self) -> None:
+        """Read all rows again when they are asked for: some have been lost from the file."""
+        self._read = []
+
+    def __len__(self) -> int:
+        if self.stored is None:
+            return len(self.more)
+        self.stored.settle()
+        return len(self.stored) + len(self.more)
+
+    @overload
+    def __getitem__(self, index: int) -> _Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[_Row]: ...
+    def __getitem__(self, index: int | slice) -> _Row | list[_Row]:
+        if isinstance(index, slice):
+            first, last, by = index.indices(len(self))
+            if by == 1:
+                return list(self._rows(first, last))
+            return [self[place] for place in range(first, last, by)]
+        count = len(self)
+        place = index + count if index < 0 else index
+        if not 0 <= place < count:
+            raise IndexError(f"there are {count} rows, and {index} is none of them")
+        return next(self._rows(place, place + 1))
+
+    def __iter__(self) -> Iterator[_Row]:
+        count = len(self)
+        if count > _KEPT:
+            return self._rows(0, count)
+        if len(self._read) != count:
+            self._read = list(self._rows(0, count))
+        return iter(self._read)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str | bytes):
+            return NotImplemented
+        others = cast("Sequence[object]", other)
+        return len(self) == len(others) and all(one == two for one, two in zip(self, others, strict=True))
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} rows, to be read when they are asked for>"
+
+    def __reduce__(self) -> tuple[type[list[_Row]], tuple[list[_Row]]]:
+        return list, (list(self),)
+
+    def _rows(self, first: int, last: int) -> Iterator[_Row]:
+        there = 0 if self.stored is None else len(self.stored)
+        if self.stored is not None and first < there:
+            for number, line in enumerate(self.stored.read(first, last), start=first + 1):
+                yield self._make(number, object_in(line, self._path, number))
+        yield from self.more[max(0, first - there) : max(0, last - there)]
