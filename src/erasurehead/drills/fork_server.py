@@ -11,6 +11,7 @@ import contextlib
 import gc
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -27,6 +28,9 @@ from erasurehead.drills.life import main as run_life
 from erasurehead.drills.supervisor import GRACE, CommandResult, kill_leftovers, running, tail_of
 from erasurehead.errors import EngineError
 
+_BEYOND = 120.0
+"""Seconds beyond its limit after which a life is not waited for any more."""
+
 
 @final
 class ForkServer:
@@ -40,6 +44,7 @@ class ForkServer:
 
     def __init__(self, folder: Path, seed: int, limit: float) -> None:
         words = ["-P", "-m", "erasurehead.drills.fork_server", str(folder), str(seed), str(limit)]
+        self._longest = limit + _BEYOND
         self._ends = contextlib.ExitStack()
         self._process = self._ends.enter_context(running([sys.executable, *words], interactive=True))
 
@@ -47,7 +52,7 @@ class ForkServer:
         """Run a life to its end; see `life.main` for the arguments.
 
         Raises:
-            EngineError: if the process itself has ended.
+            EngineError: if the process itself has ended, or hangs.
         """
         requests, answers = self._process.process.stdin, self._process.process.stdout
         assert requests is not None
@@ -56,6 +61,10 @@ class ForkServer:
         with contextlib.suppress(BrokenPipeError):
             requests.write(json.dumps([name, life]).encode() + b"\n")
             requests.flush()
+            if not select.select([answers], [], [], self._longest)[0]:
+                raise EngineError(
+                    f"the process that begins the lives of a drill has hung for {self._longest:.0f} seconds."
+                )
             answer = answers.readline()
         if not answer:
             raise EngineError(

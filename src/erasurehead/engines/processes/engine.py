@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerProcess
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -46,8 +45,10 @@ from erasurehead.engines.leases import BufferLease, OpenLeases
 from erasurehead.engines.packed_program import Store, pack
 from erasurehead.engines.peer_channels import PeerChannels, PeerMessaging
 from erasurehead.engines.processes import hidden_socket as hidden
+from erasurehead.engines.processes import server_watch
 from erasurehead.engines.processes import worker as worker_process
-from erasurehead.engines.processes.forking import check_may_start
+from erasurehead.engines.processes.forking import WorkerProcess, check_may_start
+from erasurehead.engines.processes.limits import STARTING, reached, why_no_process
 from erasurehead.engines.processes.peer_channels import SharedChannels
 from erasurehead.engines.processes.safe_path import safe_path
 from erasurehead.engines.processes.worker import FRAME, SharedProgram
@@ -56,6 +57,7 @@ from erasurehead.errors import EngineError
 
 _PRELOAD = "erasurehead.engines.processes.preload"
 _SHUTDOWN = 0.5  # seconds that workers are given to end by themselves when the engine is closed
+_KILLED = 5.0  # seconds after which it does not matter any more that a worker that was killed is not said to have ended
 _START_FILES = 8  # files that are open at once while a process is started
 _BLINK = 1.0  # seconds after which an unlimited wait checks whether any worker is left
 
@@ -64,7 +66,7 @@ _BLINK = 1.0  # seconds after which an unlimited wait checks whether any worker 
 class _Process:
     """One worker process, seen from the coordinator."""
 
-    process: ForkServerProcess
+    process: WorkerProcess
     order_buffer: OrderBuffer
     slots: MessageSlots
     wake: Connection
@@ -110,7 +112,7 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
     def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
         self._check_open()
         if worker in self._workers:
-            self._remove(worker, wait=0.0)
+            self._remove(worker, time.monotonic())
             self._events = deque(
                 event for event in self._events if isinstance(event, Offered) or event.worker != worker
             )
@@ -123,6 +125,10 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
 
     def _why_not(self, error: OSError | NoRoom) -> str:
         cause = error.__cause__ if isinstance(error, NoRoom) else error
+        if isinstance(error, OSError) and error.errno in STARTING:
+            return f"{why_no_process(error.errno)}."
+        if isinstance(error, ConnectionError):
+            return f"{reached() or error.strerror}."
         if not isinstance(cause, OSError) or cause.errno != errno.EMFILE:
             return str(error)
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -145,7 +151,7 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
             theirs.enter_context(outlet)
             ours.enter_context(inlet)
             args = (worker, self._share(program), order_buffer, slots, wake_out, outlet, self.late)
-            process = self._context.Process(target=worker_process.main, args=args, daemon=True, name=f"worker-{worker}")
+            process = WorkerProcess(target=worker_process.main, args=args, daemon=True, name=f"worker-{worker}")
             _check_file_limit(inlet.fileno())
             with safe_path(), _without_main_module(), _sigint_blocked():
                 _start_process(process)
@@ -269,7 +275,7 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
             state.wake.close()  # the end of the file tells each of them to go
         deadline = time.monotonic() + _SHUTDOWN
         for worker in list(self._workers):
-            self._remove(worker, wait=max(0.0, deadline - time.monotonic()))
+            self._remove(worker, deadline)
         for block in self._store.clear():
             block.close()
         self._leases.end_all()
@@ -316,43 +322,53 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
             state.last_words = item[1]
 
     def _bury(self, worker: int, state: _Process) -> None:
-        state.process.join(_SHUTDOWN)
+        told = server_watch.join(state.process, _SHUTDOWN)
         code = state.process.exitcode
         reason = state.last_words
-        if not reason:
+        if not reason and told:
             reason = f"killed by {signal.Signals(-code).name}" if code and code < 0 else f"exited with status {code}"
+        reason = reason or "it ended, and the server that it was forked from does not say how"
         self._events.append(Died(worker, reason, time.monotonic(), broken=bool(state.last_words)))
-        self._remove(worker, wait=0.0)
+        self._remove(worker, time.monotonic())
 
-    def _remove(self, worker: int, wait: float) -> None:
+    def _remove(self, worker: int, until: float) -> None:
+        """Give up a worker, which is killed if it has not ended until then."""
         state = self._workers.pop(worker)
         self._selector.unregister(state.inlet)
         state.wake.close()
-        state.process.join(wait)
-        if state.process.is_alive():
-            state.process.kill()
-            state.process.join()
-        state.process.close()
+        process = state.process
+        process.join(max(0.0, until - time.monotonic()))
+        if process.is_alive():
+            process.kill()
+        if server_watch.join(
+            process, max(0.0, until + _KILLED - time.monotonic())
+        ):  # it has ended in any case, but its number is given back by its server
+            process.close()
         state.inlet.close()
         state.slots.close()
 
 
-def _start_process(process: ForkServerProcess) -> None:
+def _start_process(process: WorkerProcess) -> None:
     """Start a process; try once more if the fork server ended meanwhile, as another is then started.
 
     Raises:
         OSError: if that fails, too.
     """
     try:
-        hidden.ensure_running()
-        process.start()
-    except (EOFError, ConnectionError):
-        hidden.await_end()
-        hidden.ensure_running()
-        try:
-            process.start()
-        except EOFError as error:
-            raise ConnectionResetError(errno.ECONNRESET, "the server that workers are forked from has ended") from error
+        with server_watch.watched():
+            try:
+                hidden.ensure_running()
+                process.start()
+            except (EOFError, ConnectionError):
+                hidden.await_end()
+                hidden.ensure_running()
+                try:
+                    process.start()
+                except EOFError as error:
+                    said = "the server that workers are forked from has ended"
+                    raise ConnectionResetError(errno.ECONNRESET, said) from error
+    except RuntimeError as error:  # no thread can be started
+        raise OSError(errno.EAGAIN, str(error)) from error
 
 
 def _check_file_limit(some: int) -> None:

@@ -1,11 +1,15 @@
-"""Processes that were forked themselves: what they may start, and what of their parent's is not theirs."""
+"""Processes that are forked: what they may start, what of their parent's is not theirs, and where there is no room."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import inspect
 import multiprocessing
 import os
 import threading
-from multiprocessing import forkserver
+from multiprocessing import forkserver, popen_forkserver
+from multiprocessing.context import ForkServerProcess
 from typing import Any
 
 from erasurehead.errors import EngineError
@@ -30,6 +34,52 @@ def _forget_server() -> None:
     if server is not None:
         server._forkserver_address = server._forkserver_alive_fd = server._forkserver_pid = None
         server._lock = threading.Lock()
+
+
+def survive_failed_forks() -> None:
+    """Have this process, the server of workers, tell the coordinator the error where a process cannot be forked.
+
+    The server of the standard library ends then, with a traceback, and all its workers with it. A number of a process
+    that is below 0 says which error it was: see `WorkerProcess`.
+    """
+    fork = os.fork
+
+    def told() -> int:
+        try:
+            return fork()
+        except OSError as error:
+            frame = inspect.currentframe()
+            names = frame.f_back.f_locals if frame is not None and frame.f_back is not None else {}
+            if not {"child_r", "child_w", "fds"} <= names.keys():  # not that of the server's loop
+                raise
+            write: Any = forkserver.write_signed
+            with contextlib.suppress(OSError):
+                write(names["child_w"], -(error.errno or errno.EAGAIN))
+            for file in (names["child_r"], names["child_w"], *names["fds"]):
+                os.close(file)
+            raise ConnectionAbortedError(
+                errno.ECONNABORTED, "no process for a client"
+            ) from error  # served nevertheless
+
+    os.fork = told
+
+
+class WorkerProcess(ForkServerProcess):
+    """A process that is forked from the server; `start` raises the server's `OSError` if it could not be."""
+
+    @staticmethod
+    def _Popen(process_obj: Any) -> _Popen:
+        return _Popen(process_obj)
+
+
+class _Popen(popen_forkserver.Popen):
+    def _launch(self, process_obj: Any) -> None:
+        launch: Any = getattr(super(), "_launch")  # noqa: B009  # not declared
+        launch(process_obj)
+        if self.pid < 0:  # no number to send signals to
+            self.returncode = 1
+            self.finalizer()
+            raise OSError(-self.pid, os.strerror(-self.pid))
 
 
 os.register_at_fork(after_in_child=_forget_server)

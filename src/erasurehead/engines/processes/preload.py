@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from erasurehead.engines.one_thread import one_thread
+from erasurehead.engines.processes.forking import survive_failed_forks
 from erasurehead.engines.processes.safe_path import forget
 
 forget()
@@ -12,3 +13,4 @@ for _module in ("scipy.linalg", "erasurehead.engines.processes.worker"):
     import_module(_module)
 
 one_thread()
+survive_failed_forks()
