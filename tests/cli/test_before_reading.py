@@ -27,6 +27,7 @@ RUNS = [
     (("--delays", "nope()"), "--delays 'nope()': delays must use known names"),
     (("--delays", "late([0])", "--scheme", "uncoded"), "--delays must let uncoded meet its wait rule"),
     (("--wire", "top"), "--wire must use known names"),
+    (("--scheme", "uncoded", "--verify"), "fault_policy.verify (--verify) must have messages to compare"),
     (("--until", "soon"), "--until must be a metric, one of < <= > >=, and a number"),
     (("--until", "speed < 3"), "--until must name a metric that is measured"),
     (("--until", "auc > 0.8", "--loss", "least_squares"), "--until must name a metric that is measured"),

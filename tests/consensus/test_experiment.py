@@ -14,6 +14,7 @@ import pytest
 
 from erasurehead.consensus import ConsensusCallback, ConsensusRun
 from erasurehead.consensus.experiment import ConsensusExperiment
+from erasurehead.consensus.plans import ConsensusPlan
 from erasurehead.consensus.rows import MeanRow, PeerRow, ViewChangeRow
 from erasurehead.datasets import load_images
 from erasurehead.drills.schedule import Fault, FaultSchedule, write_schedule
@@ -76,6 +77,19 @@ class Killed(ConsensusCallback):
 
 def run_to_the_end(rows: Path, out: Path, **more: dict[str, Any]) -> ConsensusRun:
     return ConsensusExperiment.from_tables(tables(rows, out, **more)).run()
+
+
+class _Refuses(ConsensusCallback):
+    """Objects to a run before it begins."""
+
+    def on_begin(self, plan: ConsensusPlan, steps: int) -> None:
+        raise InvalidArgument("this", "must not be", 1)
+
+
+def test_a_run_that_ends_by_an_error_before_its_first_step_leaves_nothing_behind(rows: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match="this must not be"):
+        ConsensusExperiment.from_tables(tables(rows, tmp_path / "deep" / "run")).run([_Refuses()])
+    assert list(tmp_path.iterdir()) == []
 
 
 class _Changes(ConsensusCallback):

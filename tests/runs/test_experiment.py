@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from erasurehead import optimizers
-from erasurehead.errors import InvalidArgument
+from erasurehead import optimizers, schemes
+from erasurehead.datasets.sharded import shard
+from erasurehead.engines import NoRoom, VirtualEngine
+from erasurehead.engines.base import Program
+from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.runs import RunFolder
 from erasurehead.runs.config import build_config, merged
 from erasurehead.runs.experiment import Experiment
+from erasurehead.testing import Quadratic
 from erasurehead.training.callbacks import Callback
+from erasurehead.training.loop import train
 from erasurehead.training.rows import StepRow
 
 SYNTHETIC = {"data": {"source": "amazon", "synthetic": "always", "rows": 500}, "run": {"engine": "virtual", "steps": 4}}
@@ -237,3 +244,83 @@ def test_what_ends_a_run_from_outside_is_on_record() -> None:
     assert summary["status"] == "failed"
     assert "No space left on device" in summary["reason"]
     assert RunFolder.open("x").x.shape == (mine.problem.n_parameters,)
+
+
+class _NoWorkers(VirtualEngine):
+    """Has no room for any worker."""
+
+    def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
+        raise NoRoom("there is no room")
+
+
+class _Refuses(Callback):
+    """Objects to a run before it begins."""
+
+    def on_start(self, seconds: float) -> None:
+        raise InvalidArgument("this", "must not be", 1)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_run_that_ends_by_an_error_before_its_first_step_leaves_nothing_behind(here: Path, overwrite: bool) -> None:
+    mine = experiment(own(out="deep/er/x", overwrite=overwrite))
+    with pytest.raises(NoRoom, match="no room"):
+        mine.run(engine=_NoWorkers())
+    with pytest.raises(InvalidArgument, match="this must not be"):
+        mine.run([_Refuses()])
+    assert [path.name for path in here.iterdir()] == ["homes.csv"]
+    (here / "mine").mkdir()
+    with pytest.raises(NoRoom, match="no room"):
+        experiment(own(out="mine")).run(engine=_NoWorkers())
+    assert list((here / "mine").iterdir()) == []  # which is the user's
+
+
+def test_what_is_refused_does_not_remove_the_run_that_it_would_have_replaced(here: Path) -> None:
+    experiment(own(out="x")).run()
+    before = {path.name: path.read_bytes() for path in (here / "x").iterdir() if path.is_file()}
+    lossy = {"scheme": "erasurehead(load=3, wait_for=3)", "faults": {"verify": True}}
+    again = experiment(own(out="x", overwrite=True, wire="top_k(share=0.001)"), lossy)
+    with pytest.raises(InvalidArgument, match="wire must lose less precision"):
+        again.run()
+    assert {path.name: path.read_bytes() for path in (here / "x").iterdir() if path.is_file()} == before
+
+
+def _cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size - 8)
+
+
+def _damage(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("engine", ["virtual", "processes"])
+@pytest.mark.parametrize(
+    ("name", "act", "said"),
+    [
+        ("test.safetensors", Path.unlink, "test.safetensors is missing; copy it again"),
+        ("test.safetensors", _cut, "test.safetensors holds .* bytes instead of"),
+        ("test.safetensors", _damage, "test.safetensors is damaged: its SHA-256"),
+        ("task-00002.safetensors", Path.unlink, "task-00002.safetensors is missing; copy it again"),
+        ("task-00002.safetensors", _cut, "task-00002.safetensors holds .* bytes instead of"),
+    ],
+)
+def test_files_that_training_reads_or_its_evaluation_are_looked_at_before_it_begins(
+    here: Path, engine: str, name: str, act: Callable[[Path], object], said: str
+) -> None:
+    shard(homes(), 6, "shards")
+    act(here / "shards" / name)
+    tables = {"data": {"source": "shards"}, "run": {"engine": engine, "workers": 6, "steps": 3, "out": "x"}}
+    with pytest.raises(DataError, match=said):
+        experiment(tables).run()
+    assert not (here / "x").exists()
+
+
+def test_a_metric_that_cannot_be_computed_is_told_before_workers_are_started(here: Path) -> None:
+    class Unmeasured(Quadratic):
+        def metrics(self, x: np.ndarray) -> dict[str, float]:
+            raise DataError("there is nothing to measure on")
+
+    problem = Unmeasured.random(24, 6, seed=4)
+    with pytest.raises(DataError, match="nothing to measure on"):
+        train(problem, schemes.uncoded(6), optimizers.Nesterov(problem.initial(), 0.1), _NoWorkers(), 3)

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,14 +29,14 @@ from erasurehead.consensus.training_options import TrainingOptions
 from erasurehead.datasets.base import Dataset
 from erasurehead.datasets.sharded import is_sharded
 from erasurehead.drills.schedule import read_schedule
-from erasurehead.errors import DataError, InvalidArgument, NoFile, counted, invalid
+from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, NoFile, counted, invalid
 from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.config import parts
 from erasurehead.runs.config.checking import build, merged
 from erasurehead.runs.config.toml import locating, read_tables, to_toml
 from erasurehead.runs.fingerprints import MEANING, check_same, of_data, of_encoding, of_value
 from erasurehead.runs.folder import RunFolder
-from erasurehead.runs.names import CONFIG, ENCODING, RUNS, SUMMARY, check_free, next_free
+from erasurehead.runs.names import CONFIG, ENCODING, RUNS, SUMMARY, check_free, next_free, remove_run
 from erasurehead.runs.resuming import check_unchanged, opened_to_go_on
 from erasurehead.runs.summaries import describe
 from erasurehead.training.notices import Notice
@@ -215,11 +215,12 @@ class ConsensusExperiment:
 
     def _run(self, callbacks: Sequence[ConsensusCallback], signals: _StopSignals) -> ConsensusRun:
         section = self.config.run
-        length: dict[str, Any] = {"steps": section.steps, "evaluate_every": section.evaluate_every}
+        options = TrainingOptions(
+            steps=section.steps, evaluate_every=section.evaluate_every, callbacks=callbacks, stop=signals.reason
+        )
         if self.out is None:
-            return run_plan(
-                self.plan, TrainingOptions(callbacks=callbacks, stop=signals.reason, **length), section.engine
-            )
+            return run_plan(self.plan, options, section.engine)
+        made = [place for place in (self.out, *self.out.absolute().parents) if not place.exists()]
         if self.resuming:
             folder = RunFolder.open(self.out, section.access)
         else:
@@ -240,16 +241,16 @@ class ConsensusExperiment:
         )
         try:
             folder.write(CONFIG, to_toml(tables))
-            options = TrainingOptions(
-                callbacks=[recorder, *callbacks], resume=recorder.state, records=False, stop=signals.reason, **length
-            )
-            run = run_plan(self.plan, options, section.engine)
+            recorded = replace(options, callbacks=[recorder, *callbacks], resume=recorder.state, records=False)
+            run = run_plan(self.plan, recorded, section.engine)
         except BaseException as error:
             interrupted = isinstance(error, KeyboardInterrupt)
             with contextlib.suppress(OSError):  # a full disk may have ended the run
                 recorder.end(
                     None, "interrupted" if interrupted else "failed", stopped_by(error) if interrupted else str(error)
                 )
+            if isinstance(error, ErasureHeadError) and not self.resuming and not recorder.has_rows:
+                remove_run(self.out, made)
             raise
         recorder.end(run, run.status, run.stopped)
         return run

@@ -76,6 +76,11 @@ class PeerRecorder(ConsensusCallback):
         self._state: Callable[[], dict[str, Any]] | None = None
         self._step = 0
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether there is any row of the run in its folder."""
+        return any(file.size for file in self._files.values())
+
     def on_begin(self, plan: ConsensusPlan, steps: int) -> None:
         self.folder.write_summary({"status": "running", **self._summary, "versions": versions()})
 

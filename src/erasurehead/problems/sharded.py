@@ -88,6 +88,14 @@ class ShardedProblem(Problem):
         """SHA-256 of the manifest, and so of all data."""
         return self.folder.manifest.fingerprint
 
+    def check_files(self) -> None:
+        """Raise unless all files of the tasks are there, with their lengths, as seen from here; none is read.
+
+        Raises:
+            DataError: if one is not; the error names it.
+        """
+        self.folder.check_there()
+
     def check_tasks(self, n_tasks: int) -> None:
         """Raise unless the shards can be combined into that many tasks.
 

@@ -127,6 +127,7 @@ class Experiment:
         l2 = _default_l2(data) if config.problem.l2 is None else config.problem.l2
         minimised = config.problem.model_copy(update={"loss": loss, "l2": l2})
         problem = parts.build_problem(data, minimised, config.data.worker_path)
+        parts.check_shards(problem, config.run, config.data.worker_path)
         initial = None if earlier is None or trained is None else _initial(trained, earlier, data, loss)
         delays = parts.build_delays(config.delays.model or (PUBLISHED_DELAYS if data.published else "none()"))
         config, unshared = _fitted(config, asked, problem), None

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,6 +135,21 @@ def make_folder(path: str | os.PathLike[str], overwrite: bool = False, access: A
     except OSError as error:
         raise _unwritable(place, error.strerror or str(error)) from None
     return place
+
+
+def remove_run(place: Path, made: Sequence[Path]) -> None:
+    """Remove what a run that has not begun has left in its folder, and then the folders that were made for it.
+
+    Arguments:
+        place: path of its folder.
+        made: the folders to be removed if they are empty, each before the one that it is in.
+    """
+    with contextlib.suppress(OSError, InvalidArgument):
+        with Folder.open(place) as folder, contextlib.ExitStack() as opened:
+            for entry in _earlier(folder, True, opened):
+                entry.remove()
+        for folder in made:
+            folder.rmdir()
 
 
 @dataclass(frozen=True, eq=False)

@@ -220,6 +220,10 @@ class Recorder(Callback):
         """
         self._end(status, reason)
 
+    def leave(self) -> None:
+        """Release the folder as it is; nothing has been written."""
+        self._release_lock()
+
     def _end(self, status: Status, reason: str, first: Callable[[], None] = lambda: None) -> None:
         if self._summary["status"] != "running":
             return

@@ -11,27 +11,31 @@ from typing import Any
 
 from erasurehead.datasets.base import Dataset
 from erasurehead.datasets.sharded import ShardedDataset
-from erasurehead.errors import InvalidArgument, RecordsError
+from erasurehead.errors import ErasureHeadError, InvalidArgument, RecordsError
 from erasurehead.runs.checkpoints.checkpointer import Checkpointer
 from erasurehead.runs.config.sections import Config
 from erasurehead.runs.config.toml import to_toml
 from erasurehead.runs.control import Control
 from erasurehead.runs.folder import RunFolder
-from erasurehead.runs.names import CONFIG, ENCODING, SUMMARY, next_free
+from erasurehead.runs.names import CONFIG, ENCODING, SUMMARY, has_steps, next_free, remove_run
 from erasurehead.runs.recorder import Recorder
 from erasurehead.runs.resuming import can_be_resumed
 from erasurehead.runs.summaries import describe
+from erasurehead.schemes.named import Scheme
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.notices import Notice
 from erasurehead.training.result import Resumption, Run
 from erasurehead.training.signals import stopped_by, uninterrupted
 
 
-class Recording:
+class Recording(Callback):
     """Everything that is recorded of one run while it trains.
 
+    The folder of a new run is created when everything about the run has been checked, and removed again if it ends by
+    an error before its first step.
+
     Arguments:
-        out: the run folder; it is created or, when a run is resumed, opened and locked.
+        out: the run folder; when a run is resumed, it is opened and locked at once.
         config: configuration of the run.
         data: the data set.
         facts: what determines the run: a checkpoint is only continued by a run with the same facts.
@@ -56,27 +60,37 @@ class Recording:
         resuming: bool = False,
         callbacks: Sequence[Callback] = (),
     ) -> None:
-        self._out, self._config, self._data, self._facts = out, config, data, facts
+        self._out, self._config, self._data, self._facts = out.expanduser(), config, data, facts
         self._watching = callbacks
-        with uninterrupted():  # once the folder exists, the run can be continued
-            self._recorder = self._reopened() if resuming else self._created()
-            self._recorder.folder.write(CONFIG, self._run_file)
-            section = config.checkpoints
-            self._checkpointer = Checkpointer(
-                self._recorder, section.every_steps, section.every_seconds, keep=section.keep, behind=section.behind,
-                keep_finished=section.keep_finished, facts=facts,
-            )  # fmt: skip
-        self._control = Control(out)
-        self.callbacks: list[Callback] = [self._recorder, *callbacks, self._checkpointer]
+        self._new, self._control = not resuming, None
+        self._made: list[Path] = []
+        with uninterrupted():
+            self._recorder = self._reopened() if resuming else self._anew()
+        section = config.checkpoints
+        self._checkpointer = Checkpointer(
+            self._recorder, section.every_steps, section.every_seconds, keep=section.keep, behind=section.behind,
+            keep_finished=section.keep_finished, facts=facts,
+        )  # fmt: skip
+        self.callbacks: list[Callback] = [self, self._recorder, *callbacks, self._checkpointer]
 
     @property
     def resumption(self) -> Resumption | None:
         """The state from which the run continues; None for a new one."""
         return self._recorder.resumption
 
+    def on_setup(self, scheme: Scheme, steps: int) -> None:
+        section, folder = self._config.run, self._recorder.folder
+        with uninterrupted():  # once the folder exists, the run can be continued
+            if self._new:
+                self._made = [place for place in (self._out, *self._out.parents) if not place.exists()]
+                RunFolder.create(self._out, section.overwrite, section.access)
+                folder.write(ENCODING, self._data.encoding.to_json())
+            folder.write(CONFIG, self._run_file)
+        self._control = Control(self._out)
+
     def wanted(self, step: int) -> int | None:
         """Return a newly requested number of workers; None if there is no new request."""
-        return self._control.wanted()
+        return None if self._control is None else self._control.wanted()
 
     def end(self, run: Run) -> None:
         """Add to a finished run its summary, and the place of its model."""
@@ -89,12 +103,18 @@ class Recording:
         Raises:
             RecordsError: if that was the error; it then names the last good checkpoint.
         """
+        if self._control is None:  # nothing has been made yet
+            self._recorder.leave()
+            return
         with contextlib.suppress(OSError):  # a full disk may have ended the run
             if isinstance(error, KeyboardInterrupt):
                 self._recorder.end("interrupted", stopped_by(error))
             else:
                 self._recorder.end("failed", str(error) or type(error).__name__)
         self._checkpointer.close()
+        if self._new and isinstance(error, ErasureHeadError) and not has_steps(self._out):
+            remove_run(self._out, self._made)
+            return
         if isinstance(error, RecordsError):
             if (
                 self._recorder.summary.get("steps") == self._config.run.steps
@@ -126,13 +146,10 @@ class Recording:
         for callback in self._watching:
             callback.on_notice(notice)
 
-    def _created(self) -> Recorder:
+    def _anew(self) -> Recorder:
         section = self._config.run
-        folder = RunFolder.create(self._out, section.overwrite, section.access)
-        required = section.records == "required"
-        recorder = Recorder(folder, self._summary, required=required, notify=self._notify)
-        folder.write(ENCODING, self._data.encoding.to_json())
-        return recorder
+        folder = RunFolder(self._out, section.access)
+        return Recorder(folder, self._summary, required=section.records == "required", notify=self._notify)
 
     def _reopened(self) -> Recorder:
         section = self._config.run

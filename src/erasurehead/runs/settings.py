@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from erasurehead.datasets import NAMES
 from erasurehead.datasets.sharded import is_sharded
 from erasurehead.errors import InvalidArgument, invalid
+from erasurehead.faults.byzantine.comparable import check_comparable
 from erasurehead.problems.losses import LogisticLoss, SoftmaxLoss, SquaredLoss
 from erasurehead.runs.config import parts
 from erasurehead.runs.config.defaults import chosen_optimizer, chosen_scheme, chosen_steps
@@ -48,6 +49,8 @@ def check_settings(config: Config, resuming: bool = False) -> Scheme:
     parts.check_kinds(optimizer, scheme)
     parts.check_wire(scheme, run)
     _check_until(config)
+    if config.faults.policy().verify:
+        check_comparable(scheme.decoder, scheme.rule)
     if config.delays.model is not None:
         steps = chosen_steps(config, optimizer)
         parts.check_reachable(scheme, parts.build_delays(config.delays.model), config.delays, steps)

@@ -39,6 +39,13 @@ class Snapshots(Callback):
         self.kept: list[tuple[int, float, Array | Mapping[str, float]]] = [(0, 0.0, initial)] if every else []
         self._model_bytes = initial.nbytes
         self._newest: tuple[int, float, Array] | None = None
+        self._first: tuple[Array, Mapping[str, float]] | None = None
+
+    def begin(self, problem: Problem) -> None:
+        """Measure the first model, so that what models are measured on is known to be there before training begins."""
+        if self.every:
+            x = cast("Array", self.kept[0][2])
+            self._first = x, problem.metrics(x)
 
     def on_step_end(self, row: StepRow, x: Array) -> None:
         done = row.step + 1
@@ -81,7 +88,11 @@ class Snapshots(Callback):
     def evaluate(self, problem: Problem) -> Iterator[Evaluation]:
         """Yield the metrics of every model kept; nothing if the problem has nothing to evaluate on."""
         for step, time, held in self.kept:
-            if metrics := problem.metrics(held) if isinstance(held, np.ndarray) else held:
+            if self._first is not None and held is self._first[0]:
+                metrics = self._first[1]
+            else:
+                metrics = problem.metrics(held) if isinstance(held, np.ndarray) else held
+            if metrics:
                 yield Evaluation(step, time, metrics)
 
     def evaluated(self) -> list[Evaluation]:

@@ -132,6 +132,7 @@ def train(
             "optimizer", f"must hold a model of {counted('parameter', problem.n_parameters)}", len(optimizer.x)
         )
     snapshots = Snapshots(evaluate_every, optimizer.x, last=steps)
+    snapshots.begin(problem)
     stopping = Stopping(problem, optimizer.x, until, patience, max_seconds, tolerance, evaluate_every)
     if resume is None or resume.state.get("stopping", {}).get("optimum") is None:
         stopping.prepare()

@@ -185,6 +185,24 @@ class ShardFolder:
         tensors, _ = decode_tensors(read_checked(self.path, file), str(self.path / file.name))
         return tensors["edges"], tensors["columns"]
 
+    def check_there(self) -> None:
+        """Raise unless every file is there with its length; none is read.
+
+        Raises:
+            DataError: if one is not; the message names it.
+        """
+        try:
+            with Folder.open(self.path) as folder:
+                for file in self.manifest.files:
+                    if folder.kind(file.name) != "file":
+                        raise DataError(f"{self.path / file.name} is missing; {_REMEDY}.")
+                    if (size := folder.size(file.name)) != file.bytes:
+                        raise DataError(
+                            f"{self.path / file.name} holds {size} bytes instead of {file.bytes}; {_REMEDY}."
+                        )
+        except OSError as error:
+            raise DataError(f"{self.path} cannot be read: {error.strerror or error}.") from None
+
     def check(self) -> list[str]:
         """Read every file, and return the problems, one sentence per file; empty if there are none."""
         complaints: list[str] = []

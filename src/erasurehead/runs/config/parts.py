@@ -25,6 +25,7 @@ from erasurehead.engines.wired_engine import WiredEngine
 from erasurehead.engines.wires import Wire, parse_wire
 from erasurehead.errors import DataError, InvalidArgument, NoFile, counted, invalid
 from erasurehead.optimizers.base import Optimizer
+from erasurehead.problems.base import Problem
 from erasurehead.problems.linear import LinearProblem
 from erasurehead.problems.losses import LogisticLoss, SoftmaxLoss, SquaredLoss
 from erasurehead.problems.sharded import ShardedProblem
@@ -167,6 +168,16 @@ def build_problem(
             **penalty,
         )  # fmt: skip
     return problems.LeastSquares(data.X_train, data.y_train, test=test, intercept=intercept, **penalty)
+
+
+def check_shards(problem: Problem, run: RunSection, worker_path: str | None) -> None:
+    """Raise if a shard is missing that workers of this machine are going to read.
+
+    Raises:
+        DataError: if so; the error names it.
+    """
+    if isinstance(problem, ShardedProblem) and run.engine in _OF_WORKER and worker_path is None:
+        problem.check_files()
 
 
 def check_class_weight(section: ProblemSection, sharded: bool, loss: str | None) -> None:
