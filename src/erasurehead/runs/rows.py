@@ -13,7 +13,7 @@ from erasurehead.training.rows import ArrivalRow, StepRow
 
 _Row = TypeVar("_Row", StepRow, ArrivalRow)
 
-_KEPT = 4_000
+_KEPT = 1_000
 """Most rows that stay in memory once all of them were read."""
 
 
