@@ -573,3 +573,18 @@ def test_carried_work_takes_longer_and_goes_into_the_run_file(typed: Typed) -> N
     by_name = [{row["setting"]: row["seconds_per_step"] for row in rows} for rows in (dropped, carried)]
     assert by_name[1]["erasurehead(load=3, wait_for=4)"] > 1.3 * by_name[0]["erasurehead(load=3, wait_for=4)"]
     assert read_config("b/run.toml").delays.late == "carry"
+
+
+def test_what_a_plan_takes_is_said_early_and_refused_where_it_is_too_long(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = ("-s", "uncoded", "-s", "exact(load=2)")
+    monkeypatch.setattr(plan_costs, "_LONG", 0.0)
+    done = typed("plan", *MODEL, *SHORT, *more, "--out", "said")
+    assert done.code == 0
+    assert "  it takes about " in done.err
+    monkeypatch.setenv("ERASUREHEAD_SECONDS", "1e-3")
+    done = typed("plan", *MODEL, *SHORT, *more, "--out", "refused")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.splitlines()[-1].startswith("erasurehead: A plan of 5 settings for 12 workers would take about ")
+    assert not Path("refused").exists()

@@ -134,7 +134,7 @@ def _searched(
     screen: Screen,
 ) -> Plan:
     """Return the plan, including `adaptive` settings if there are data on which to measure their optimizer's steps."""
-    from erasurehead.cli.plan_costs import FREE
+    from erasurehead.cli.plan_costs import FREE, foreseen
     from erasurehead.errors import counted
     from erasurehead.planning import adaptive_settings, default_settings, plan
 
@@ -145,8 +145,9 @@ def _searched(
         settings += adaptive_settings(found.n_workers, most, found.delays)
     screen.say(f"trying {counted('setting', len(settings))} on {found.said} ...")
     current = search.current or found.current
+    what = f"A plan of {counted('setting', len(settings))} for {counted('worker', found.n_workers)}"
     with screen.counting("settings") as progress:
         return plan(
             found.delays, found.n_workers, found.cost.seconds, settings, target, current, most,
-            late=config.delays.late, accuracy=accuracy, progress=progress,
+            late=config.delays.late, accuracy=accuracy, progress=foreseen(what, progress, screen),
         )  # fmt: skip

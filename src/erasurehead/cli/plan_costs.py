@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from erasurehead._internal.resources import usable_cores
+from erasurehead._internal.resources import check_seconds, usable_cores
 from erasurehead.cli.screen import Screen
 from erasurehead.planning import measure_task
 from erasurehead.planning.trace_delays import shorter_than_computing
@@ -24,6 +26,36 @@ FREE = 3
 
 _SHORT = 0.01  # share of a trace's times that may be shorter than computing, as clocks are not exact
 _MATTERS = 0.1  # share of a step from which the effect of shared cores is mentioned
+
+
+_TRIED = 3
+"""Number of settings after which it is foreseen how long all of them take."""
+
+_LONG = 20.0
+"""Seconds from which it is said how long a plan takes."""
+
+
+def foreseen(what: str, progress: Callable[[int, int], None], screen: Screen) -> Callable[[int, int], None]:
+    """Return the progress of a search that says after a few settings how long it takes, or that it takes too long.
+
+    It raises `TooLarge` where it takes longer than allowed.
+
+    Arguments:
+        what: what takes that long, as the subject of a sentence.
+        progress: called with the number of settings that are done, and how many there are.
+        screen: prints how long it takes.
+    """
+    began = time.monotonic()
+
+    def told(done: int, of: int) -> None:
+        progress(done, of)
+        if done == _TRIED and of > done:
+            seconds = (time.monotonic() - began) / done * of
+            check_seconds(what, seconds, "name the settings to try (--scheme), or plan for fewer workers (--workers)")
+            if seconds > _LONG:
+                screen.say(f"  it takes about {seconds_text(seconds)} ...")
+
+    return told
 
 
 @dataclass(frozen=True)

@@ -262,7 +262,7 @@ FAMILIES: tuple[Family, ...] = (
 )
 
 
-_MANY = 100_000  # workers from which the memory for a code is checked first
+_MANY = 100_000  # coefficients from which the memory for a code is checked first
 _BYTES = 40  # least memory per coefficient while a code is built
 
 _BY_NAME = {entry.name: entry for entry in FAMILIES}
@@ -331,9 +331,9 @@ def build(name: str, **parameters: object) -> GradientCode:
             said = f"{name} has no parameter {key!r}; it has {', '.join(known)}: {chosen.signature}."
             raise InvalidArgument(key, f"must be a parameter of {name}", sentence=said)
     n_workers, load = real(parameters.get("n_workers", 1)), real(parameters.get("load", 0))
-    if n_workers > _MANY:
-        each = max(load, real(parameters.get("stragglers", 0)) + 1, 1.0)
-        check_memory(f"{name} of {n_workers:,.0f} workers", _BYTES * n_workers * each, "name fewer workers")
+    coefficients = n_workers * max(load, real(parameters.get("stragglers", 0)) + 1, 1.0)
+    if coefficients > _MANY:
+        check_memory(f"{name} of {n_workers:,.0f} workers", _BYTES * coefficients, "name fewer workers")
     missing = [key for key, spec in known.items() if spec.default is spec.empty and key not in parameters]
     if missing:
         said = f"{name} needs {' and '.join(missing)}: {chosen.signature}."
