@@ -265,3 +265,16 @@ def test_bad_input_is_told_in_one_sentence(typed: Typed, typed_in: list[str], se
     assert sentence in done.sentence
     assert done.sentence.startswith("erasurehead: ")
     assert done.sentence.endswith(".")
+
+
+@pytest.mark.parametrize(
+    "code", ["cyclic_repetition(n_workers=90_000, stragglers=80_000)", "fractional_repetition(90_000, load=90_000)"]
+)
+def test_a_code_that_needs_too_much_memory_is_refused_before_it_is_built(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    monkeypatch.setenv("ERASUREHEAD_MEMORY", "2e9")
+    done = typed("codes", "show", code)
+    assert (done.code, done.out) == (2, "")
+    assert " of 90,000 workers needs about " in done.err
+    assert "and 2.0 GB may be taken (ERASUREHEAD_MEMORY); name fewer workers." in done.err

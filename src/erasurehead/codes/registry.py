@@ -331,7 +331,7 @@ def build(name: str, **parameters: object) -> GradientCode:
             said = f"{name} has no parameter {key!r}; it has {', '.join(known)}: {chosen.signature}."
             raise InvalidArgument(key, f"must be a parameter of {name}", sentence=said)
     n_workers, load = real(parameters.get("n_workers", 1)), real(parameters.get("load", 0))
-    coefficients = n_workers * max(load, real(parameters.get("stragglers", 0)) + 1, 1.0)
+    coefficients = n_workers * max(1.0, load, real(parameters.get("stragglers", 0)) + 1)  # 1 first: others may be NaN
     if coefficients > _MANY:
         check_memory(f"{name} of {n_workers:,.0f} workers", _BYTES * coefficients, "name fewer workers")
     missing = [key for key, spec in known.items() if spec.default is spec.empty and key not in parameters]
