@@ -18,7 +18,7 @@ from erasurehead._internal.atomic_files import unwritable
 from erasurehead._internal.storage import Access, Folder
 from erasurehead._internal.storage.checksums import CHECKSUMS, Running, Sum, check_data, read_checksums, write_checksums
 from erasurehead.errors import DataError
-from erasurehead.runs.jsonl import Lines, lines_in, to_text
+from erasurehead.runs.jsonl import LinesOnDisk, lines_in, to_text
 from erasurehead.runs.names import (
     ARRIVALS,
     CONFIG,
@@ -234,7 +234,7 @@ class RunFolder:
         """
         return self._rows(ARRIVALS, ArrivalRow)
 
-    def stored_lines(self, name: str, size: int) -> Lines:
+    def stored_lines(self, name: str, size: int) -> LinesOnDisk:
         """Return the lines in the first bytes of a file of rows, to be read when they are asked for.
 
         Raises:
@@ -243,7 +243,7 @@ class RunFolder:
         with self._reading(name) as folder:
             file = folder.opened(name)
             try:
-                return Lines.of(file, self.path / name, size)
+                return LinesOnDisk.of(file, self.path / name, size)
             finally:
                 os.close(file)
 

@@ -94,7 +94,7 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class Lines:
+class LinesOnDisk:
     """The lines of a file of rows, read again when they are asked for; two bytes a line stay in memory.
 
     They can be read as long as this object lives, also if the file has been removed meanwhile.
@@ -116,7 +116,7 @@ class Lines:
         self._marks = array("Q")  # where every 64th line begins
 
     @classmethod
-    def of(cls, file: int, path: Path, size: int) -> Lines:
+    def of(cls, file: int, path: Path, size: int) -> LinesOnDisk:
         """Return the lines in the first bytes of a file, which has that many, and a line that ends there."""
         lines = cls(file, path)
         for line in lines._read(0, size):
@@ -222,7 +222,7 @@ class JsonlWriter:
         try:
             _check_end(self._file, path, size)
             os.ftruncate(self._file, size)
-            self.lines = Lines.of(self._file, path, size)
+            self.lines = LinesOnDisk.of(self._file, path, size)
             self._last = next(self.lines.read(max(0, len(self.lines) - 1)), b"")
         except OSError as error:
             self.close()
@@ -245,7 +245,7 @@ class JsonlWriter:
         self._waiting.append(to_line(row).encode())
 
     def read(self, first: int, last: int) -> Iterator[bytes]:
-        """Yield the lines of rows by number, including those that are not flushed; as for `Lines.read`."""
+        """Yield the lines of rows by number, including those that are not flushed; as for `LinesOnDisk.read`."""
         there = len(self.lines)
         yield from self.lines.read(first, last)
         yield from self._waiting[max(0, first - there) : max(0, last - there)]
@@ -328,7 +328,7 @@ class JsonlWriter:
             again = opened.writable(self.path.name)
         self.close()
         self._file = again
-        self.lines = Lines.of(again, self.path, self.size)
+        self.lines = LinesOnDisk.of(again, self.path, self.size)
 
     @property
     def closed(self) -> bool:
