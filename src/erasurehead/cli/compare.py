@@ -141,6 +141,7 @@ def _compare_finished(
     from erasurehead._internal.atomic_files import write_whole
     from erasurehead.consensus.finished import compare_finished
     from erasurehead.errors import InvalidArgument, MissingExtra
+    from erasurehead.runs.folder import RunFolder
     from erasurehead.runs.jsonl import to_text
     from erasurehead.runs.names import COMPARISON, FIGURES, RUNS, TABLE, make_folder, next_free
 
@@ -150,6 +151,8 @@ def _compare_finished(
         said = "--scheme" if key == "scheme" else spelled[key]
         raise InvalidArgument(said, "must be left out, as nothing is trained where finished runs are compared")
     compared = compare_finished(folders, target)
+    for said in (said for folder in folders for said in RunFolder.open(folder).summary.get("changed_by_others", ())):
+        screen.warn(said)
     run = options.tables().get("run", {})
     access = run.get("access", "private")
     place = make_folder(run.get("out") or next_free(RUNS, "compare-finished"), bool(run.get("overwrite")), access)

@@ -133,6 +133,6 @@ def _with_coordinator(opened: RunFolder) -> FinishedRun:
         metrics[metric] = tuple((item.time, item.metrics[metric]) for item in run.evaluations)
     workers = tables.get("run", {}).get("workers") or len({row.worker for row in run.arrivals})
     return FinishedRun(
-        run.scheme, False, int(workers), run.engine == "virtual", float(len(run.steps)), run.seconds,
+        run.scheme, False, int(workers), run.engine == "virtual", float(run.steps_taken), run.seconds,
         run.seconds_per_step, metrics, _facts(tables), run.stopped,
     )  # fmt: skip
