@@ -30,8 +30,10 @@ class Dynamic(Policy):
     vertex of the graph is never a leaf, and is waited for once for each of its links.
 
     A peer that completes a link reports it to the root of the tree, hop by hop; the first report to reach the root
-    decides, and the root tells all peers, hop by hop. Times are of one clock: on several machines, of synchronised
-    clocks. An offset changes the threshold, but both ends of a link compare the same two numbers, and agree.
+    decides, and the root tells all peers, hop by hop. A round may have other links of the tree both of whose ends take
+    part: those that were completed at the same moment, or whose reports take longer. They are complete, too, and the
+    root is told of them afterwards. Times are of one clock: on several machines, of synchronised clocks. An offset
+    changes the threshold, but both ends of a link compare the same two numbers, and agree.
 
     Arguments:
         tree: `"measured"` has slow peers as leaves, as measured by their steps, and is rebuilt after each epoch in
@@ -61,13 +63,14 @@ class DynamicPeer(LocalPeer):
     The thresholds of a view are numbered, and every peer takes them in order: so all have the same open links and the
     same tree at the same number, whichever way a threshold has come to them, and it goes down the same tree to all.
     What belongs to a later number is held until then. What was said in an earlier view is void, but that a round was
-    decided there.
+    decided there. Links that are complete without having set a threshold are named with the next one; if they are the
+    last ones of the epoch, the root ends it by repeating the threshold, under a number of its own.
     """
 
     checkpointed = (
         "offers", "open_links", "threshold", "before", "declared", "taking_part", "took", "links", "degrees", "early",
         "told", "hops", "best", "paces", "reports", "reported", "asked", "epochs", "newest", "at", "decided",
-        "epoch_start", "held",
+        "epoch_start", "held", "number", "also",
     )  # fmt: skip
 
     def __init__(self, setup: Setup) -> None:
@@ -75,8 +78,9 @@ class DynamicPeer(LocalPeer):
         self.policy: Dynamic = setup.policy
         self.offers: dict[int, tuple[float, Array]] = {}  # the newest of each neighbour: when it was ready, its vector
         self.threshold = self.before = -1.0  # of the last round that was decided, and of the one before it
-        self.declared = False
-        self.best: tuple[float, tuple[_Link, ...], int] | None = None  # what the root has heard: threshold, links, hops
+        self.declared: frozenset[_Link] = frozenset()  # links that it has reported since the last threshold
+        self.best: tuple[float, frozenset[_Link], int] | None = None  # what the root has heard: threshold, links, hops
+        self.also: frozenset[_Link] = frozenset()  # links that the root knows to be complete, and has not named yet
         self.taking_part: int | None = None  # the round that this peer is about to mix in
         self.took: dict[int, Array] = {}  # the vectors that it took in that round
         self.links: dict[int, bool] = {}  # what came of these
@@ -86,6 +90,7 @@ class DynamicPeer(LocalPeer):
         self.newest: tuple[Any, ...] = ()  # round and data of the last one
         self.decided = 0  # how many thresholds of this view it has taken
         self.epoch_start = 0  # how many it had taken when the epoch began
+        self.number = -1  # how many it had taken when it took part; -1 for a round of another view
         self.held: tuple[tuple[int, str, int, tuple[Any, ...]], ...] = ()  # messages of numbers that are still to come
         self.told = False
         self.hops = 0
@@ -118,7 +123,7 @@ class DynamicPeer(LocalPeer):
     def offer(self) -> None:
         assert self.ready is not None
         self.ready = max(self.ready, math.nextafter(self.threshold, math.inf))  # where clocks differ
-        self.declared = False
+        self.declared = frozenset()
         message = Message("offer", self.round, (self.ready,), self.vector)
         for peer in self.neighbours:
             self.port.send(peer, message)
@@ -132,6 +137,8 @@ class DynamicPeer(LocalPeer):
                 self.offers[sender] = message.data[0], message.vector
             case "complete":
                 self._on_complete(sender, message)
+            case "also":
+                self._on_also(sender, message)
             case "threshold":
                 self._on_threshold(sender, message)
             case "commit":
@@ -148,7 +155,7 @@ class DynamicPeer(LocalPeer):
             self.round += 1
             self.finish((), self.round - 1)  # it is alone: nobody is left, or can be reached
             return
-        if self.ready is not None and self.taking_part is None and not self.declared:
+        if self.ready is not None and self.taking_part is None:
             self._declare()
         if self.best is not None:
             self._decide()
@@ -158,20 +165,19 @@ class DynamicPeer(LocalPeer):
     def _declare(self) -> None:
         """Report which links of the tree are complete: the later end does so, when it is ready."""
         assert self.ready is not None
-        done: dict[_Link, float] = {}
-        for link in self.open_links:
+        done: list[tuple[_Link, float]] = []
+        for link in self.open_links - self.declared:
             if self.peer in link:
                 there = self.offers.get(link[0] if link[1] == self.peer else link[1])
-                if there is not None and there[0] > self.threshold:
-                    done[link] = max(self.ready, there[0])
+                if there is not None and self.threshold < there[0] <= self.ready:
+                    done.append((link, there[0]))
         if done:
-            self.declared = True
-            first = min(done.values())
-            links = tuple(sorted(link for link, time in done.items() if time == first))
-            data = first, links, 0, self.decided, _tag(self)
+            self.declared |= {link for link, _ in done}
+            data = self.ready, tuple(sorted(done)), 0, self.decided, _tag(self)
             self._on_complete(self.peer, Message("complete", self.round, data))
 
     def _on_complete(self, sender: int, message: Message) -> None:
+        """A peer reports the moment at which it completes links, and since when their other ends are ready."""
         first, links, hops, number, tag = message.data
         if tag != _tag(self):
             return  # who says so has heard of the change by now, or will, and then says what holds
@@ -183,26 +189,49 @@ class DynamicPeer(LocalPeer):
                 # It was before the network changed, and the word of it may have been lost on its way.
                 self.port.send(sender, Message("threshold", *self.newest))
             return
+        if number < self.decided:  # the other ends may have taken part in a round of which the reporting one will hear
+            links = tuple((link, since) for link, since in links if since > self.threshold)
+        if not links:
+            return
         self.round = max(self.round, message.round)
         if self.parent is not None:
             data = first, links, hops + 1, self.decided, tag
             self.port.send(self.parent, Message("complete", self.round, data))
-        elif self.best is None or first < self.best[0]:
-            self.best = first, links, hops
-        elif first == self.best[0]:
-            self.best = first, tuple(sorted({*self.best[1], *links})), max(hops, self.best[2])
+        elif found := (self.open_links - self.also).intersection(link for link, _ in links):
+            if self.best is None or first < self.best[0]:
+                self.best = first, found, hops
+            elif first == self.best[0]:
+                self.best = first, self.best[1] | found, max(hops, self.best[2])
+
+    def _on_also(self, sender: int, message: Message) -> None:
+        """A peer reports links both of whose ends have taken part in a round, and which may still be open."""
+        links, number, tag = message.data
+        if tag != _tag(self):
+            return
+        if number > self.decided:
+            self._hold(sender, message)
+        elif number >= self.epoch_start:
+            if self.parent is not None:
+                self.port.send(self.parent, Message("also", self.round, (links, self.decided, tag)))
+                return
+            self.also |= self.open_links.intersection(links)
+            if self.open_links <= self.also:
+                self._decide()
 
     def _decide(self) -> None:
-        """Decide the round, as the root."""
-        assert self.best is not None
-        (first, links, hops), self.best = self.best, None
-        if first <= self.threshold:
+        """Decide the round, as the root, or end the epoch, if all of its links are complete."""
+        first, links, hops = self.threshold, self.also, 0
+        if self.best is not None and self.best[0] > first and self.best[1] - links:
+            first, links, hops = self.best[0], links | self.best[1], self.best[2]
+        self.best = None
+        ends = self.open_links <= links
+        if first == self.threshold and not ends:
             return
+        self.also = frozenset()
         paces: tuple[tuple[int, float], ...] = ()
-        ends = self.open_links <= set(links)
         if ends and self.policy.tree == "measured" and self.reported >= set(self.children):
             paces = tuple(sorted({**self.reports, self.peer: self.pace()}.items()))
-        data = first, links, hops, ends, paces, self.decided, _tag(self)
+        data = first, tuple(sorted(links)), hops, ends, paces, self.decided, _tag(self)
         self._on_threshold(self.peer, Message("threshold", self.round, data))
 
     def _on_threshold(self, sender: int, message: Message) -> None:
@@ -217,7 +246,7 @@ class DynamicPeer(LocalPeer):
         for peer in self.children if now else self.neighbours:  # of another view, the tree may not be known
             if peer != sender:
                 self.port.send(peer, Message("threshold", message.round, data))
-        self.declared = False
+        self.declared = frozenset()
         if first > self.threshold:
             self.newest, self.hops = (message.round, data), hops
             self._pass(first, message.round, tag)
@@ -261,6 +290,7 @@ class DynamicPeer(LocalPeer):
 
     def _take_part(self, round: int, tag: _Tag) -> None:
         self.taking_part, self.at, self.links, self.told = round, self.threshold, {}, False
+        self.number = self.decided if tag == _tag(self) else -1
         self.took = {
             peer: self.offers[peer][1]
             for peer in self.neighbours
@@ -288,13 +318,13 @@ class DynamicPeer(LocalPeer):
         if len(self.links) < len(self.took):
             return
         round, real = self.taking_part, [peer for peer in self.took if self.links[peer]]
-        if self.mixing.needs_degrees:
-            if not self.told:
-                self.told = True
-                for peer in real:
-                    self.port.send(peer, Message("degree", round, (len(real),)))
-            if any((peer, round) not in self.degrees for peer in real):
-                return
+        if not self.told:
+            self.told = True
+            self._report_also(real)
+            for peer in real if self.mixing.needs_degrees else ():
+                self.port.send(peer, Message("degree", round, (len(real),)))
+        if self.mixing.needs_degrees and any((peer, round) not in self.degrees for peer in real):
+            return
         own = len(real)
         found = [
             (peer, self.mixing.weight(self.peer, peer, own, self.degrees.pop((peer, round), 0)), self.took[peer])
@@ -302,6 +332,13 @@ class DynamicPeer(LocalPeer):
         ]
         self.taking_part, self.took = None, {}
         self.finish(found, round, self.hops + 1 + self.mixing.needs_degrees)
+
+    def _report_also(self, peers: list[int]) -> None:
+        """Report links to children in the tree that are still open after a round in which both ends took part."""
+        below = {(min(pair), max(pair)) for pair in ((self.peer, peer) for peer in peers if peer in self.children)}
+        links = tuple(sorted(below & self.open_links))
+        if links and self.number >= self.epoch_start:
+            self._on_also(self.peer, Message("also", self.round, (links, self.decided, _tag(self))))
 
     def _report(self) -> None:
         """Send the speeds of this peer and of those below it up the tree, when all of these are known."""
@@ -324,7 +361,7 @@ class DynamicPeer(LocalPeer):
     def on_view_change(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> None:
         before = _tag(self)
         super().on_view_change(gone, sides, number)
-        self.best, self.declared, self.decided = None, False, 0
+        self.best, self.declared, self.also, self.decided, self.number = None, frozenset(), frozenset(), 0, -1
         self.paces = {}  # who was away, or in another part, does not know them: all must make the same tree
         self._begin_epoch()
         self._take_held()
