@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 
@@ -14,7 +15,7 @@ from erasurehead.testing import Quadratic
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Run
 from erasurehead.training.rows import StepRow
-from erasurehead.training.signals import Terminated, terminable, uninterrupted
+from erasurehead.training.signals import Terminated, noted, terminable, uninterrupted
 
 from ..bounded import PATIENCE
 
@@ -83,6 +84,43 @@ def test_a_second_one_does_not_wait() -> None:
         recorded()
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_the_first_is_noted_for_work_that_asks_and_the_second_raises(number: signal.Signals, wrapped: bool) -> None:
+    # The command line has made these signals raise already; they are noted all the same.
+    def worked() -> None:
+        with noted() as reason:
+            signal.raise_signal(number)
+            reason()
+            signal.raise_signal(signal.SIGTERM)
+            pytest.fail("the second was noted, too")
+
+    with terminable() if wrapped else contextlib.nullcontext():
+        before = signal.getsignal(number)
+        with noted() as reason:
+            assert reason() == ""
+            signal.raise_signal(number)
+            assert reason() == "stopped by " + ("Ctrl-C" if number == signal.SIGINT else number.name)
+        assert signal.getsignal(number) == before
+        with pytest.raises(Terminated):
+            worked()
+        assert signal.getsignal(number) == before
+
+
+def test_one_that_nobody_has_asked_for_since_takes_effect_at_the_end() -> None:
+    done: list[str] = []
+
+    def worked() -> None:
+        with noted() as reason:
+            reason()
+            signal.raise_signal(signal.SIGTERM)
+            done.append("the rest of it")
+
+    with pytest.raises(Terminated):
+        worked()
+    assert done
+
+
 def test_handlers_are_as_before_afterwards() -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     with terminable():
@@ -103,7 +141,10 @@ def test_a_handler_of_the_program_is_left_alone() -> None:
             with uninterrupted():
                 signal.raise_signal(signal.SIGTERM)
                 assert len(seen) == 1  # put off
-        assert seen == [signal.SIGTERM] * 2
+            with noted() as reason:
+                signal.raise_signal(signal.SIGTERM)
+                assert reason() == ""
+        assert seen == [signal.SIGTERM] * 3
     finally:
         signal.signal(signal.SIGTERM, before)
 

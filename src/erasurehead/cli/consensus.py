@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,6 +48,8 @@ only for some of them.
 
 [bold]erasurehead consensus --resume runs/x[/bold]
   Continue a run that was cut off, from its newest checkpoint, to the bit.
+  Ctrl-C, SIGTERM, SIGHUP and SIGUSR1 end a run at the next evaluation, with
+  a checkpoint; a second one ends it at once.
 """
 
 _OUTPUT = "Output"
@@ -92,6 +95,7 @@ def run(
     from erasurehead.consensus.slowest_peer import SlowestPeer
     from erasurehead.errors import invalid
     from erasurehead.runs.config.toml import read_tables
+    from erasurehead.training.signals import stopped_by
 
     screen, tables, spelled = Screen(output), options.tables(), options.spelled()
     stand_by(tables, {} if run_file is None else read_tables(run_file), {"run": {"engine": "virtual"}})
@@ -105,12 +109,27 @@ def run(
         experiment = ConsensusExperiment.from_tables(tables, spelled)
     _introduce(screen, experiment)
     slowest = SlowestPeer()
-    done = experiment.run([_lines(screen), slowest])
+    try:
+        done = experiment.run([_lines(screen), slowest])
+    except KeyboardInterrupt:  # before training began, or after a second one
+        screen.say(f"The run's folder is {experiment.out}.{_way_on(experiment)}")
+        raise
     full = _full(screen, experiment, done) if against and resume is None else None
-    drawn = _draw(screen, experiment, done, full) if pictures else []
+    hurried = done.status == "interrupted" and done.stopped != stopped_by(KeyboardInterrupt())  # drawn when resumed
+    drawn = _draw(screen, experiment, done, full) if pictures and not hurried else []
     _conclude(screen, experiment, done, full, drawn, slowest)
     if done.stopped:
         raise typer.Exit(130 if done.status == "interrupted" else 1)
+
+
+def _way_on(experiment: ConsensusExperiment) -> str:
+    """Return a sentence on how to resume a run that ended early; empty if it has no checkpoint."""
+    from erasurehead.runs.names import has_checkpoints
+
+    if experiment.out is None or not has_checkpoints(experiment.out):
+        return ""
+    folder = shlex.quote(str(experiment.out))
+    return f" To resume it from its last checkpoint: erasurehead consensus --resume {folder}"
 
 
 def _introduce(screen: Screen, experiment: ConsensusExperiment) -> None:
@@ -254,6 +273,8 @@ def _conclude(
         )
     if done.stopped:
         lines.append(f"ended early: {done.stopped}")
+        if way_on := _way_on(experiment):
+            screen.say(way_on.strip())
     of = experiment.config.run.model_of
     model = "the mean model" if of is None else f"the model of peer {of}"
     lines.append(f"records, {model}{' and pictures' if drawn else ''} in {experiment.out}")

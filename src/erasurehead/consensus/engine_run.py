@@ -263,6 +263,9 @@ class EngineRun:
             if self.end is None:
                 self.intervals += 1
                 self._evaluate_at(moment)
+            if self.end is None and (reason := self.options.stop()):
+                self.records.run.status, self.records.run.stopped = "interrupted", reason
+                self.end = moment
 
     def _rejoin_pending(self) -> bool:
         return bool(self._schedule) or bool(self._rejoining)
@@ -291,9 +294,6 @@ class EngineRun:
         self.evaluations = evaluations
         row = self.records.evaluate(np.array(models), self.total, moment)
         if self.options.target is not None and row.objective <= self.options.target:
-            self.end = moment
-        elif reason := self.options.stop():
-            self.records.run.status, self.records.run.stopped = "interrupted", reason
             self.end = moment
 
     # Faults and membership

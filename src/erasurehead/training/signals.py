@@ -1,4 +1,9 @@
-"""Ctrl-C and the signals of batch systems end training cleanly, never in the middle of an update."""
+"""Ctrl-C and the signals of batch systems end training cleanly, never in the middle of an update.
+
+Commands are `terminable`: the first signal raises, and what was begun is ended. Where that would tear apart what
+belongs together, it is put off until that is done (`uninterrupted`), or the work asks for it and ends by itself
+(`noted`); a second signal is never put off.
+"""
 
 from __future__ import annotations
 
@@ -81,6 +86,45 @@ def uninterrupted() -> Generator[None]:
         _set(handlers)
     for number, frame in caught:
         handlers[signal.Signals(number)](number, frame)
+
+
+@contextmanager
+def noted() -> Generator[Callable[[], str]]:
+    """Note the first of these signals, for work that can end only where it asks for them; a second one raises.
+
+    A handler that the program has set itself is kept, as is a signal that is ignored; outside the main thread nothing
+    is noted. If nobody has asked since the signal came, it takes effect when the block is done.
+
+    Yields:
+        A function that returns what has stopped the work, as `stopped_by` does; empty if nothing has.
+    """
+    ours = (signal.default_int_handler, signal.SIG_DFL, _terminate)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_TERMINATING)}
+    before = {number: handler for number, handler in before.items() if handler in ours}
+    if threading.current_thread() is not threading.main_thread():
+        before = {}
+    caught: list[KeyboardInterrupt] = []
+    asked = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        error = KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
+        if caught:
+            raise error
+        caught.append(error)
+
+    def reason() -> str:
+        nonlocal asked
+        asked = bool(caught)
+        return stopped_by(caught[0]) if caught else ""
+
+    _set(dict.fromkeys(before, note))
+    try:
+        yield reason
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if caught and not asked:
+        raise caught[0]
 
 
 def _set(handlers: Mapping[signal.Signals, Callable[[int, FrameType | None], Any] | signal.Handlers]) -> None:

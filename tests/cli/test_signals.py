@@ -1,0 +1,179 @@
+"""Signals that end a command, in a process of its own: the first one ends it cleanly, whichever command it is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from erasurehead.runs import RunFolder
+
+from ..bounded import PATIENCE, PROMPT
+from ..forks import Forked
+from .shop import SMALL, Typed
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
+HELD = """
+import os, signal
+reader, writer = os.pipe()
+os.set_blocking(writer, False)
+signal.set_wakeup_fd(writer)
+def hold(times):
+    for number in range(times if not os.path.exists("held-0") else 0):
+        open(f"held-{number}", "x").close()
+        os.read(reader, 1)
+"""
+"""Statements that define `hold`, which waits for signals once, whenever they come."""
+
+
+def at_a_word(word: str) -> str:
+    """Return statements that let a command wait for a signal when it has said something."""
+    return f"""
+from erasurehead.cli.screen import Screen
+say = Screen.say
+def held(screen, text):
+    say(screen, text)
+    if text.strip().startswith({word!r}):
+        hold(1)
+Screen.say = held
+"""
+
+
+AT_A_STEP = """
+from erasurehead.runs.recorder import Recorder
+on_step_end = Recorder.on_step_end
+def held(recorder, row, x):
+    on_step_end(recorder, row, x)
+    if row.step == 3:
+        hold(1)
+Recorder.on_step_end = held
+"""
+"""Statements that let a run with a coordinator wait for a signal in a step."""
+
+
+def at_a_mean(step: float, times: int = 1) -> str:
+    """Return statements that let a run without a coordinator wait for signals at an evaluation."""
+    return f"""
+from erasurehead.consensus.recorder import PeerRecorder
+on_mean = PeerRecorder.on_mean
+def held(recorder, row):
+    on_mean(recorder, row)
+    if row.step >= {step}:
+        hold({times})
+PeerRecorder.on_mean = held
+"""
+
+
+pytestmark = pytest.mark.usefixtures("shop", "typed")  # a file of data, in a folder that commands run in
+
+
+def started(*words: object, before: str) -> Forked:
+    """Start a command, with statements before it."""
+    return Forked(
+        f"import sys; exec({HELD + before!r}); from erasurehead.cli import main; sys.argv[0] = 'erasurehead'; main()",
+        *words,
+    )
+
+
+def send(process: Forked, *numbers: signal.Signals) -> tuple[str, str]:
+    """Send signals to a command as soon as it waits for them, and return what it prints and says until its end."""
+    end = time.monotonic() + PATIENCE
+    for number, one in enumerate(numbers):
+        while not Path(f"held-{number}").exists():
+            assert process.poll() is None, process.communicate()[1]
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        os.kill(process.pid, one)
+    return process.communicate(timeout=PROMPT)
+
+
+def peers(*more: object) -> tuple[object, ...]:
+    return (
+        "consensus",
+        "--data",
+        "shop.csv",
+        "--categorical",
+        "--peers",
+        4,
+        "--graph",
+        "ring()",
+        "--no-against-full",
+        *more,
+    )
+
+
+RECORDS = ("peers.jsonl", "means.jsonl", "view_changes.jsonl", "model.safetensors")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", SIGNALS)
+def test_peers_end_at_the_next_evaluation_and_go_on_to_the_same_bits(typed: Typed, number: signal.Signals) -> None:
+    words = peers("--steps", 20, "--no-pictures")
+    assert typed(*words, "--out", "whole", "--quiet").code == 0
+    process = started(*words, "--out", "run", before=at_a_mean(8))
+    out, said = send(process, number)
+    name = "Ctrl-C" if number == signal.SIGINT else number.name
+    assert process.returncode == 130, said
+    assert f"ended early: stopped by {name}" in out
+    assert "To resume it from its last checkpoint: erasurehead consensus --resume run" in said
+    summary = RunFolder.open("run").summary
+    assert (summary["status"], summary["reason"], summary["steps"]) == ("interrupted", f"stopped by {name}", 32)
+    assert typed("consensus", "--resume", "run", "--quiet", "--no-pictures").code == 0
+    assert all((Path("run") / one).read_bytes() == (Path("whole") / one).read_bytes() for one in RECORDS)
+
+
+@pytest.mark.slow
+def test_a_second_signal_ends_peers_at_once_and_they_go_on_from_an_earlier_checkpoint(typed: Typed) -> None:
+    words = peers("--steps", 20, "--no-pictures")
+    typed(*words, "--out", "whole", "--quiet")
+    process = started(*words, "--out", "run", "--checkpoint-every", 4, before=at_a_mean(8, times=2))
+    _, said = send(process, signal.SIGUSR1, signal.SIGTERM)
+    assert process.returncode == 130, said
+    assert said.endswith("erasurehead: Stopped by SIGTERM.\n")
+    assert "The run's folder is run. To resume it from its last checkpoint: erasurehead consensus --resume run" in said
+    assert not (Path("run") / "model.safetensors").exists()
+    assert typed("consensus", "--resume", "run", "--quiet", "--no-pictures").code == 0
+    assert all((Path("run") / one).read_bytes() == (Path("whole") / one).read_bytes() for one in RECORDS)
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+def test_real_peers_end_before_their_next_evaluation() -> None:
+    words = peers("--engine", "processes", "--delays", "exponential(mean=0.02)", "--steps", 100_000)
+    process = started(*words, "--evaluate-every", 50_000, "--out", "run", before=at_a_mean(0))
+    out, said = send(process, signal.SIGTERM)
+    assert process.returncode == 130, said
+    assert "ended early: stopped by SIGTERM" in out
+    assert RunFolder.open("run").summary["status"] == "interrupted"
+    assert (Path("run") / "model.safetensors").exists()
+    assert not (Path("run") / "figures").exists()  # a batch system is in a hurry
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("words", "word"),
+    [
+        (("train", "--data", "shop.csv", *SMALL), ""),
+        (("compare", "--data", "shop.csv", *SMALL, "-s", "uncoded", "-s", "exact(load=2)", "--no-figures"), ""),
+        (("consensus", "--data", "shop.csv", "--categorical", "--peers", 4, "--steps", 3), "full waiting"),
+        (("drill", "--workers", 6, "--seconds", 12), "the baseline run"),
+        (("drill", "--workers", 6, "--seconds", 12, "--peers", "local()"), "the baseline run"),
+        (("plan", "--delays", "exponential(mean=0.5)", "--workers", 6), "trying"),
+        (("reproduce", "erasurehead", "--figure", "2a", "--synthetic", "always", "--rows", 300), "making"),
+        (("reproduce", "dybw", "--figure", "mnist-lrm-6", "--synthetic", "always", "--rows", 300), "making"),
+        (("shard", "shop.csv", "--label", "bought", "--categorical", "--tasks", 4), "reading"),
+    ],
+    ids=["train", "compare", "consensus", "drill", "drill-peers", "plan", "reproduce", "reproduce-dybw", "shard"],
+)
+def test_every_command_that_takes_long_is_ended_in_a_sentence(
+    words: tuple[object, ...], word: str, number: signal.Signals
+) -> None:
+    process = started(*words, "--out", "out", before=at_a_word(word) if word else AT_A_STEP)
+    out, said = send(process, number)
+    assert process.returncode == 130, said
+    assert f"topped by {number.name}" in out + said
+    assert "Traceback" not in said
