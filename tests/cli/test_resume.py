@@ -242,3 +242,15 @@ def test_a_disk_that_is_full_for_good_leaves_the_figures_and_says_that_the_model
     assert said.rstrip().endswith(
         "erasurehead: The trained model is lost: nothing could be written, neither in the run folder nor elsewhere."
     )
+
+
+def test_a_resumed_run_names_its_data_as_a_whole_one_does(typed: Typed, shop: Path) -> None:
+    """Where it was found again was said in place of what had been typed."""
+    words = ("train", "--data", shop.name, *SMALL, "--out", "run", "--quiet")
+    typed(*words, "--steps", 12)
+    whole = RunFolder.open("run").summary
+    typed(*words, "--steps", 6, "--overwrite")
+    assert typed("train", "--resume", "run", "--steps", 12).code == 0
+    resumed = RunFolder.open("run").summary
+    assert resumed["data"] == whole["data"]
+    assert resumed["data"]["source"] == str(shop)

@@ -15,6 +15,7 @@ import pytest
 from erasurehead.consensus import ConsensusCallback, ConsensusRun
 from erasurehead.consensus.experiment import ConsensusExperiment
 from erasurehead.consensus.plans import ConsensusPlan
+from erasurehead.consensus.recorder import PeerRecorder
 from erasurehead.consensus.rows import MeanRow, PeerRow, ViewChangeRow
 from erasurehead.datasets import load_images
 from erasurehead.drills.schedule import Fault, FaultSchedule, write_schedule
@@ -25,7 +26,11 @@ from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.predictor import TrainedModel
 from erasurehead.training.notices import Notice
 
+from ..bounded import in_time
 from ..typed import typed
+
+QUICK = ("consensus", "--peers", 4, "--graph", "ring()", "--steps", 3, "--no-against-full", "--quiet")
+"""A run of a fraction of a second."""
 
 
 @pytest.fixture(scope="module")
@@ -381,3 +386,77 @@ def test_a_run_whose_objective_is_no_number_has_diverged_though_its_models_are_f
         1, "erasurehead: The peers' models are no longer finite: the rate is too large.",
     )  # fmt: skip
     assert RunFolder.open(tmp_path / "run").summary["status"] == "failed"
+
+
+def test_a_resumed_run_has_the_summary_of_a_whole_one(
+    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It said how it had begun for the second time, and where its data were once they had been found again."""
+    monkeypatch.chdir(rows.parent)
+    words = ("consensus", "--data", rows.name, "--peers", 4, "--graph", "ring()", "--no-pictures", "--json", "--quiet")
+    whole = typed(*words, "--steps", 30, "--out", tmp_path / "run", "--no-against-full").json
+    before = RunFolder.open(tmp_path / "run").summary
+    typed(*words, "--steps", 12, "--out", tmp_path / "run", "--overwrite", "--no-against-full")
+    resumed = typed("consensus", "--resume", tmp_path / "run", "--steps", 30, "--no-pictures", "--json").json
+    after = RunFolder.open(tmp_path / "run").summary
+    assert resumed == whole
+    assert after == before
+    assert after["data"]["source"] == str(rows)
+    assert after["first_objective"] == pytest.approx(np.log(2.0))
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_pictures_are_not_drawn_elsewhere(rows: Path, tmp_path: Path, kind: str) -> None:
+    """A run folder may come from somebody else, with a link where its pictures belong."""
+    out, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    typed(*QUICK, "--data", rows, "--out", out, "--no-pictures")
+    elsewhere.mkdir()
+    if kind == "link":
+        (out / "figures").symlink_to(elsewhere)
+    else:
+        (out / "figures").write_text("no folder")
+    before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+    refused = typed("consensus", "--resume", out, "--steps", 6)
+    assert refused.code == 2
+    why = "it is a link, and links in this folder are not followed" if kind == "link" else "Not a directory"
+    assert refused.sentence == f"erasurehead: {out / 'figures'} cannot be used: {why}."
+    assert not list(elsewhere.iterdir())
+    assert before == {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+
+
+@pytest.mark.slow
+def test_pictures_replace_what_has_their_names(rows: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    out, other = tmp_path / "run", tmp_path / "other.txt"
+    typed(*QUICK, "--data", rows, "--out", out, "--no-pictures")
+    other.write_text("precious")
+    (out / "figures").mkdir()
+    (out / "figures" / "consensus.svg").symlink_to(other)
+    (out / "figures" / "consensus.png").hardlink_to(other)
+    os.mkfifo(out / "figures" / "links.svg")
+    with in_time():
+        assert typed("consensus", "--resume", out, "--steps", 6).code == 0
+    assert other.read_text() == "precious"
+    drawn = [path for path in (out / "figures").iterdir() if path.is_file() and not path.is_symlink()]
+    assert sorted(path.name for path in drawn) == ["consensus.png", "consensus.svg", "links.png", "links.svg"]
+
+
+@pytest.mark.slow
+def test_a_link_that_comes_while_peers_train_costs_the_pictures_alone(
+    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    out, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    end = PeerRecorder.end
+
+    def ended(recorder: PeerRecorder, *more: Any) -> None:
+        end(recorder, *more)
+        (out / "figures").symlink_to(elsewhere)
+
+    monkeypatch.setattr(PeerRecorder, "end", ended)
+    done = typed(*QUICK, "--data", rows, "--out", out)
+    assert done.code == 0
+    assert f"No pictures: {out / 'figures'} cannot be written: it is a link" in done.err
+    assert "mean model: objective" in done.out
+    assert not list(elsewhere.iterdir())

@@ -92,9 +92,12 @@ def run(
 ) -> None:
     """Train without a coordinator, and record the run in a folder."""
     from erasurehead.consensus.experiment import ConsensusExperiment
+    from erasurehead.consensus.rows import PeerRow
     from erasurehead.consensus.slowest_peer import SlowestPeer
     from erasurehead.errors import invalid
     from erasurehead.runs.config.toml import read_tables
+    from erasurehead.runs.folder import RunFolder
+    from erasurehead.runs.names import PEERS
     from erasurehead.training.signals import stopped_by
 
     screen, tables, spelled = Screen(output), options.tables(), options.spelled()
@@ -110,10 +113,13 @@ def run(
     _introduce(screen, experiment)
     slowest = SlowestPeer()
     try:
-        done = experiment.run([_lines(screen), slowest])
+        done = experiment.run([_lines(screen), *(() if experiment.resuming else (slowest,))])
     except KeyboardInterrupt:  # before training began, or after a second one
         screen.say(f"The run's folder is {experiment.out}.{_way_on(experiment)}")
         raise
+    if experiment.resuming and experiment.out is not None:
+        for row in RunFolder.open(experiment.out).lines(PEERS):  # what it did before is told, too
+            slowest.on_step(PeerRow(**row))
     full = _full(screen, experiment, done) if against and resume is None else None
     hurried = done.status == "interrupted" and done.stopped != stopped_by(KeyboardInterrupt())  # drawn when resumed
     drawn = _draw(screen, experiment, done, full) if pictures and not hurried else []
@@ -198,6 +204,8 @@ def _full(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun) -
 
 
 def _draw(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun, full: ConsensusRun | None) -> list[str]:
+    from erasurehead._internal.atomic_files import why
+    from erasurehead._internal.storage import Folder
     from erasurehead.consensus.pictures import draw_links, draw_progress
     from erasurehead.consensus.rows import MeanRow, PeerRow
     from erasurehead.errors import MissingExtra
@@ -207,7 +215,6 @@ def _draw(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun, f
     if experiment.out is None:
         return []
     opened = RunFolder.open(experiment.out)
-    folder = experiment.out / FIGURES
     title = f"{experiment.data.name}, {done.policy}, {done.graph}"
     rows = [PeerRow(**row) for row in opened.lines(PEERS)]
     runs = {done.policy: [MeanRow(**row) for row in opened.lines(MEANS)]}
@@ -215,11 +222,14 @@ def _draw(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun, f
     if full is not None:
         runs[full.policy], seconds[full.policy] = full.means, full.seconds_per_step
     try:
-        folder.mkdir(exist_ok=True)
-        made = draw_links(done.graph, rows, title, folder) if rows else []
-        made += draw_progress(runs, seconds, f"{experiment.data.name}, {done.graph}", folder)
+        with Folder.open(experiment.out, experiment.config.run.access) as out, out.inside(FIGURES, make=True) as folder:
+            made = draw_links(done.graph, rows, title, folder) if rows else []
+            made += draw_progress(runs, seconds, f"{experiment.data.name}, {done.graph}", folder)
     except MissingExtra as missing:
         screen.warn(f"No pictures: {missing}")
+        return []
+    except OSError as error:  # the run is complete, and its summary still to come
+        screen.warn(f"No pictures: {error.filename or experiment.out} cannot be written: {why(error)}.")
         return []
     return [str(path) for path in made]
 
@@ -266,7 +276,7 @@ def _conclude(
             )
         )
         summary["against_full"] = {"objective": goal, "seconds": own, "seconds_full": other}
-    first = done.means[0].objective
+    first = done.first_objective
     if last.objective > first + 0.1 * abs(first):
         screen.warn(
             f"Training has moved away from the minimum: the objective was {first:.4g} at first. Take a smaller --rate."

@@ -289,7 +289,7 @@ def _load(config: ConsensusConfig) -> tuple[Dataset, Any]:
             raise NoFile(error.path, f"{error.hint}, or one of {', '.join(datasets.IMAGES)}") from None
         if not isinstance(data, Dataset):
             raise invalid("data.source", "must be in memory for peers", section.source, "name the file itself")
-        path = Path(section.source)
+        path = Path(section.source).expanduser()
         absolute = section.model_copy(update={"source": str(path.absolute())}) if path.exists() else section
         return data, absolute
     unset = type(section)(source=section.source, path=section.path, synthetic=section.synthetic, rows=section.rows,

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.storage import Folder
 from erasurehead.consensus.graphs import Graph
 from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.rows import MeanRow, PeerRow
@@ -26,7 +27,7 @@ _MAX_LABELLED = 40
 
 
 def draw_links(
-    graph: Graph, rows: Sequence[PeerRow], title: str, folder: Path, formats: Sequence[str] = ("png", "svg")
+    graph: Graph, rows: Sequence[PeerRow], title: str, folder: Path | Folder, formats: Sequence[str] = ("png", "svg")
 ) -> list[Path]:
     """Draw the graph, the links over time, and the activity of the peers.
 
@@ -34,7 +35,7 @@ def draw_links(
         graph: the graph of peers.
         rows: the rows of the run, at least one.
         title: title of the picture.
-        folder: folder for the files.
+        folder: folder for the files, or an open one.
         formats: file formats, among `png`, `svg`, `pdf`.
 
     Returns:
@@ -54,7 +55,7 @@ def draw_progress(
     runs: Mapping[str, Sequence[MeanRow]],
     seconds: Mapping[str, float],
     title: str,
-    folder: Path,
+    folder: Path | Folder,
     best: float | None = None,
     formats: Sequence[str] = ("png", "svg"),
 ) -> list[Path]:
@@ -64,7 +65,7 @@ def draw_progress(
         runs: evaluations of the mean model, by policy.
         seconds: mean seconds per step of a peer, by policy.
         title: title of the picture.
-        folder: folder for the files.
+        folder: folder for the files, or an open one.
         best: an objective that is subtracted from all losses, such as the minimum; None to draw them as they are.
         formats: file formats, among `png`, `svg`, `pdf`.
 
@@ -224,7 +225,9 @@ def _gantt(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
     axes.set_ylabel("peer")
 
 
-def draw_run(run: ConsensusRun, title: str, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+def draw_run(
+    run: ConsensusRun, title: str, folder: Path | Folder, formats: Sequence[str] = ("png", "svg")
+) -> list[Path]:
     """Draw both pictures of one run; see `draw_links` and `draw_progress`. The first one needs `run.rows`."""
     drawn = draw_links(run.graph, run.rows, title, folder, formats) if run.rows else []
     return [*drawn, *draw_progress({run.policy: run.means}, {run.policy: run.seconds_per_step}, title, folder,

@@ -26,7 +26,8 @@ class ConsensusRun:
         graph: the graph of peers.
         models: models of all peers at the end, shape (n_peers, n_parameters); the last ones of those that are gone.
         present: the peers that were present at the end.
-        means: evaluations of the mean model: at the beginning, during the run and at the end.
+        means: evaluations of the mean model: at the beginning, during the run and at the end; of a resumed run, those
+            since then.
         rows: one per step of a peer, in the order in which they ended; empty if they were not kept.
         view_changes: changes of the network that peers have noticed.
         steps: total number of steps of all peers.
@@ -39,6 +40,7 @@ class ConsensusRun:
         stopped: why the run ended before its last step; empty if it did not.
         state: the state from which `train(resume=...)` continues bit for bit; None if it was not requested.
         shares: the samples of each peer at the end.
+        first_objective: the objective of the mean model at the beginning; of a resumed run, when that first began.
     """
 
     policy: str
@@ -58,6 +60,7 @@ class ConsensusRun:
     stopped: str = ""
     state: dict[str, Any] | None = None
     shares: Shares = ()
+    first_objective: float = math.nan
 
     def __repr__(self) -> str:
         return (
@@ -129,7 +132,7 @@ class ConsensusRun:
         return {
             "policy": self.policy, "graph": str(self.graph), "peers": self.graph.n_peers, "steps": self.steps,
             "seconds": self.seconds, "seconds_per_step": self.seconds_per_step, "objective": last.objective,
-            "first_objective": self.means[0].objective, "distance": last.distance, "metrics": dict(last.metrics),
+            "first_objective": self.first_objective, "distance": last.distance, "metrics": dict(last.metrics),
             "messages": self.messages, "messages_with_models": self.vectors,
             "messages_per_step": self.messages / self.steps if self.steps else math.nan, "backups": self.backups,
             "spectral_gap": self.graph.spectral_gap, "present": self.present,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, final
 
@@ -75,6 +76,8 @@ class RunRecords:
             raise Diverged("The peers' models are no longer finite: the rate is too large.")
         measured = problem.metrics(mean) if self.options.metrics else {}
         row = MeanRow(steps / n_peers, time, objective, distance, measured, len(models))
+        if math.isnan(self.run.first_objective):
+            self.run.first_objective = objective
         self.run.means.append(row)
         for callback in self.options.callbacks:
             callback.on_mean(row)
@@ -125,9 +128,12 @@ class RunRecords:
 
     def state(self) -> dict[str, Any]:
         """Return everything that `restore` needs, as plain data."""
-        return {**self.ownership.state(), "joint": self.joint.state()}
+        return {
+            **self.ownership.state(), "joint": self.joint.state(), "first_objective": self.run.first_objective
+        }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned."""
         self.ownership.restore(state)
         self.joint.restore(state["joint"])
+        self.run.first_objective = float(state["first_objective"])

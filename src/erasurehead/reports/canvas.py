@@ -6,6 +6,7 @@ without a display.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
 import math
@@ -283,24 +284,27 @@ def named_bars(axes: Axes, names: Sequence[str], values: Sequence[float], colour
     axes.set_xlim(0.0, 1.35 * max(values) or 1.0)
 
 
-def save(figure: Figure, folder: Path, name: str, formats: Sequence[str], access: Access | None = None) -> list[Path]:
+def save(
+    figure: Figure, folder: Path | Folder, name: str, formats: Sequence[str], access: Access | None = None
+) -> list[Path]:
     """Write a figure in each of the formats, and return the paths. Equal figures give equal files.
 
     Arguments:
         figure: the figure.
-        folder: folder for the files; existing links of their names are replaced, and not followed.
+        folder: folder for the files, or an open one; existing links of their names are replaced, and not followed.
         name: name of the files, without suffix.
         formats: as `check_formats` returned them.
-        access: who may read the files; None for the system's default.
+        access: who may read the files; None for the system's default. An open folder has its own.
     """
-    paths = [folder / f"{name}.{format_}" for format_ in formats]
     fit(figure)
     figure.set_layout_engine(None)  # otherwise each format would change the layout a little for the next
-    with Folder.open(folder, access) as place:
-        for path, format_ in zip(paths, formats, strict=True):
+    paths: list[Path] = []
+    with contextlib.nullcontext(folder) if isinstance(folder, Folder) else Folder.open(folder, access) as place:
+        for format_ in formats:
             drawn = io.BytesIO()
             figure.savefig(drawn, format=format_, dpi=160, metadata=_METADATA[format_])
-            place.write_whole(path.name, [drawn.getbuffer()])
+            paths.append(place.path / f"{name}.{format_}")
+            place.write_whole(paths[-1].name, [drawn.getbuffer()])
     return paths
 
 

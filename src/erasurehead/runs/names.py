@@ -244,15 +244,15 @@ def check_tame(place: Path) -> None:
     try:
         with Folder.open(place) as folder:
             for name in folder.names():
-                if name == CHECKPOINTS:
+                if name in (CHECKPOINTS, FIGURES):
                     with folder.inside(name) as inner:
-                        for file in filter(of_checkpoints, inner.names()):
+                        for file in filter(of_checkpoints, inner.names()):  # pictures are replaced, whatever they are
                             inner.check_file(file)
                 elif _of_a_run(name):
                     folder.check_file(name, single=name in (*ROWS, *ROWS_OF_PEERS, LOCK))
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise no_run_folder(place, error) from None
     except OSError as error:
+        if isinstance(error, FileNotFoundError | NotADirectoryError) and error.filename == str(place):
+            raise no_run_folder(place, error) from None
         raise DataError(f"{error.filename or place} cannot be used: {error.strerror}.") from None
 
 

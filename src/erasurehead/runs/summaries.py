@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from array import array
 from collections import Counter
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -69,10 +71,11 @@ def figures(run: Run) -> dict[str, Any]:
 
 
 def describe(data: Dataset | ShardedDataset) -> dict[str, Any]:
-    """Return the description of a data set, as plain data."""
+    """Return the description of a data set, as plain data; a file by its whole path, as in run files."""
+    place = Path(data.source).expanduser()
     return {
         "name": data.name,
-        "source": data.source,
+        "source": str(place.absolute()) if os.path.exists(place) else data.source,
         "task": data.task,
         "train_rows": data.n_train,
         "test_rows": data.n_test,
