@@ -9,10 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from erasurehead._internal import state_json
+from erasurehead._internal.arrays import Array
 from erasurehead.consensus import ConsensusRun, Crash, NetworkPartition, parse_graph, train
+from erasurehead.consensus.contract import Message
 from erasurehead.consensus.graphs import Graph
+from erasurehead.consensus.policies.dynamic import DynamicPeer
+from erasurehead.consensus.spanning_tree import spanning_tree
 from erasurehead.delays import Exponential, Fixed, Scaled, parse
 from erasurehead.errors import InvalidArgument
 from erasurehead.problems import LogisticRegression
@@ -144,6 +150,103 @@ def test_epochs_of_the_threshold_rule_connect_all_within_the_links_of_a_tree(
         # A slow leaf is waited for once an epoch: it mixes in about one round of each, and seldom in more.
         of_slow = sum(1 for row in done.rows if row.peer == slow)
         assert of_slow <= 1.8 * epochs + 3
+
+
+def dtur(
+    links: set[tuple[int, int]], seconds: Array, n_rounds: int
+) -> tuple[list[float], list[frozenset[int]], list[int]]:
+    """Run the threshold rule as the paper states it, without messages.
+
+    Arguments:
+        links: of the tree.
+        seconds: that gradients take, shape (steps, n_peers).
+        n_rounds: how many.
+
+    Returns:
+        The threshold and the peers of each round, and the rounds with which epochs end.
+    """
+    n_peers = seconds.shape[1]
+    done, ready, still_open, threshold = np.zeros(n_peers, int), seconds[0].astype(float), set(links), -1.0
+    thresholds: list[float] = []
+    rounds: list[frozenset[int]] = []
+    ends: list[int] = []
+    for number in range(n_rounds):
+        threshold = min(max(ready[one], ready[other]) for one, other in still_open)
+        part = frozenset(np.flatnonzero(ready <= threshold).tolist())
+        still_open -= {link for link in links if part >= set(link)}
+        if not still_open:
+            ends.append(number)
+            still_open = set(links)
+        for peer in part:
+            done[peer] += 1
+            ready[peer] = threshold + seconds[done[peer], peer]
+        thresholds.append(threshold)
+        rounds.append(part)
+    return thresholds, rounds, ends
+
+
+@pytest.mark.parametrize("kind", ["many ties", "no ties", "one slow"])
+@pytest.mark.parametrize("mixing", ["metropolis()", "max_degree()"])
+@given(graph=st.sampled_from(sorted(GRAPHS)), seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=12, deadline=None)
+def test_the_threshold_rule_is_the_paper_s(
+    problem: LogisticRegression, graph: str, seed: int, mixing: str, kind: str
+) -> None:
+    """A peer that completed two links of the tree at one moment closed one of them; the other was waited for again."""
+    n_peers, rng = GRAPHS[graph], np.random.default_rng(seed)
+    table = rng.integers(1, 4, (80, n_peers)) if kind == "many ties" else 1.0 + rng.exponential(1.0, (80, n_peers))
+    seconds = table * np.where(np.arange(n_peers) == seed % n_peers, 5.0 if kind == "one slow" else 1.0, 1.0)
+    made = parse_graph(graph, n_peers)
+    done = train(
+        problem, made, "dynamic(tree='fixed')", steps=12, rate=0.1, batch=4, delays=Fixed(seconds), mixing=mixing,
+        metrics=False, keep_state=True,
+    )  # fmt: skip
+    links = set(spanning_tree({peer: made.neighbours[peer] for peer in range(n_peers)}, {}).links)
+    peers: dict[float, set[int]] = defaultdict(set)
+    for row in done.rows:
+        peers[row.end].add(row.peer)
+    thresholds, rounds, ends = dtur(links, seconds, len(peers))
+    assert sorted(peers) == thresholds
+    assert [peers[threshold] for threshold in thresholds] == rounds
+    assert done.state is not None
+    assert {peer["attributes"]["epochs"] for peer in done.state["clock"]["peers"]} == {len(ends)}
+
+
+def test_a_peer_that_completes_two_links_at_one_moment_closes_both(problem: LogisticRegression) -> None:
+    # A path 0 - 1 - 2, whose middle is last at first, and then slow: with both links closed the epoch is over.
+    seconds = np.array([[1.0, 2.0, 1.0], [1.0, 9.0, 1.0], [1.0, 9.0, 1.0], [1.0, 9.0, 1.0]])
+    done = train(problem, "path()", "dynamic()", peers=3, steps=1, rate=0.1, delays=Fixed(seconds), keep_state=True)
+    assert done.seconds == 2.0
+    assert done.state is not None
+    assert {peer["attributes"]["epochs"] for peer in done.state["clock"]["peers"]} == {1}
+
+
+@pytest.mark.parametrize("late", ["carry", "preempt"])
+@pytest.mark.parametrize("graph", ["path()", "torus()", "erdos_renyi(p=0.4)"])
+def test_no_epoch_ends_without_a_round_of_each_link_of_its_tree_whatever_messages_take(
+    problem: LogisticRegression, graph: str, late: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report that crossed a threshold closed a link whose other end had taken part without it."""
+    epochs: list[tuple[set[int], set[tuple[int, int]]]] = [(set(), set())]  # their rounds and their links, by the root
+    on_threshold = DynamicPeer._on_threshold
+
+    def heard(peer: DynamicPeer, sender: int, message: Message) -> None:
+        if peer.parent is None and message.data[5] == peer.decided:
+            epochs[-1][0].add(message.round)
+            epochs[-1][1].update(message.data[1])
+            if message.data[3]:
+                epochs.append((set(), set()))
+        on_threshold(peer, sender, message)
+
+    monkeypatch.setattr(DynamicPeer, "_on_threshold", heard)
+    done = run(problem, graph, "dynamic(tree='fixed')", latency=0.2, late=late, steps=60)
+    had: dict[int, set[tuple[int, int]]] = defaultdict(set)
+    for row in done.rows:
+        had[row.round] |= {(min(row.peer, other), max(row.peer, other)) for other in row.links}
+    assert len(epochs) > 5
+    for rounds, links in epochs[:-1]:
+        assert len(links) == GRAPHS[graph] - 1
+        assert links <= set().union(*(had[number] for number in rounds))
 
 
 def test_equal_times_take_part_together(problem: LogisticRegression) -> None:
