@@ -1,6 +1,6 @@
 """Training without a coordinator: time to a target by policy, against waiting for all neighbours, on the virtual clock.
 
-Each policy has the best rate of a factor-2 grid, found on another seed; two are run with momentum, too. `carry` is the
+Each policy has the best rate of a factor-2 grid, found on another seed; some are run with momentum, too. `carry` is the
 headline, `preempt` stands beside it with --preempt. Ratios are medians over the seeds of full waiting's time over the
 policy's. Times are those of the virtual clock, so that a busy machine changes none of them.
 
@@ -54,8 +54,11 @@ SKEWED = {"torus(16)": "dirichlet(alpha=0.5, seed=1)"}  # of seed 0 one of 16 pe
 STRAGGLERS = ("none", "fixed", "moving", "trace")
 OURS = ("dynamic()", "local()", "local(window=8)", "local(window=16)")
 OTHERS = ("bounded_staleness(steps=4)", "pairwise()")
-MOMENTUM = ("local(), momentum(0.5)", "pairwise(), momentum(0.5)")
-"""Policies with another algorithm than `sgd()`, which stands behind the comma."""
+TRIED = (
+    "pairwise(partners='in turn')", "local(), momentum(0.5)", "pairwise(), momentum(0.5)",
+    "pairwise(partners='in turn'), momentum(0.5)",
+)  # fmt: skip
+"""What else may be ahead of AD-PSGD; an algorithm other than `sgd()` stands behind the policy."""
 PUBLISHED = "dynamic(tree='fixed')"
 RATES = tuple(0.4 * 2.0**power for power in range(-2, 4))
 GAPS = (1e-1, 1e-2)
@@ -121,7 +124,7 @@ def delays(kind: str, n_peers: int, seed: int) -> tuple[Delays, float | None]:
 def policies(graph: Graph) -> list[str]:
     """Return what is compared on a graph, full waiting first."""
     static = [f"static(wait_for={k})" for k in range(1, max(graph.degrees) + 1) if k in (1, 2, 3, 4, 6, 8)]
-    return ["full()", *static, PUBLISHED, *OURS, *OTHERS, *MOMENTUM]
+    return ["full()", *static, PUBLISHED, *OURS, *OTHERS, *TRIED]
 
 
 Times = tuple[float, ...]
@@ -144,11 +147,12 @@ class Race:
     def times(self, policy: str, rate: float, seed: int, until: float = ROWS - 100.0) -> Times:
         """Return what a policy takes at a rate."""
         model, rows_every = delays(self.kind, self.graph.n_peers, seed)
-        waits, _, algorithm = policy.partition(", ") if policy in MOMENTUM else (policy, "", "sgd()")
+        waits, _, algorithm = policy.partition("), ")
+        waits = f"{waits.removesuffix(')')})"
         try:
             done: ConsensusRun = train(
-                self.problem, self.graph, waits, algorithm=algorithm, rate=rate, batch=BATCH, split=self.split,
-                delays=model, rows_every=rows_every, late=self.late, steps=400, seed=seed,
+                self.problem, self.graph, waits, algorithm=algorithm or "sgd()", rate=rate, batch=BATCH,
+                split=self.split, delays=model, rows_every=rows_every, late=self.late, steps=400, seed=seed,
                 target=self.best + 0.98 * self.gaps[-1], metrics=False, records=False, until=until,
             )  # fmt: skip
         except ArithmeticError:  # the rate is too large
@@ -305,7 +309,7 @@ def show(
     for policy, said in zip(OTHERS, ("bounded staleness", "AD-PSGD"), strict=True):
         if gain(found, policy) > gain(found, ours):
             ratios[f"{where}: {said}, which is faster"] = gain(found, policy)
-    for policy in MOMENTUM:
+    for policy in TRIED:
         ratios[f"{where}: {policy}"] = gain(found, policy)
 
 

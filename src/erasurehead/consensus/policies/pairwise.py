@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from dataclasses import dataclass
-from typing import final
+from typing import Literal, final
 
 from erasurehead._internal.arrays import Array
 from erasurehead.consensus.contract import Message
 from erasurehead.consensus.peers import LocalPeer, Setup
 from erasurehead.consensus.policies.base import Policy
+from erasurehead.errors import invalid
 
 
 @final
 @dataclass(frozen=True)
 class Pairwise(Policy):
-    """Asynchronous decentralised SGD (Lian et al., 2018): after each gradient a peer and one random neighbour average.
+    """Asynchronous decentralised SGD (Lian et al., 2018): after each gradient a peer and one neighbour average.
 
     The neighbour adopts the average at once, while it computes a gradient, which it will apply to the changed model. A
     neighbour that is averaging with another peer refuses, and the step ends without averaging.
+
+    Arguments:
+        partners: which neighbour is asked: a `"random"` one, as published; or all of them `"in turn"`, where each peer
+            begins at its own place among its neighbours, so that not all ask the same ones.
     """
+
+    partners: Literal["random", "in turn"] = "random"
+
+    def __post_init__(self) -> None:
+        if self.partners not in ("random", "in turn"):
+            raise invalid("partners", "must be 'random' or 'in turn'", self.partners)
 
     def peer(self, setup: Setup) -> LocalPeer:
         return PairwisePeer(setup)
 
     def __str__(self) -> str:
-        return "pairwise()"
+        return "pairwise()" if self.partners == "random" else f"pairwise(partners={self.partners!r})"
 
 
 @final
@@ -35,11 +47,15 @@ class PairwisePeer(LocalPeer):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
+        self.policy: Pairwise = setup.policy
         self.partner: int | None = None
 
     def offer(self) -> None:
         if self.neighbours:
-            number = _random_bits(self.setup.seed, self.peer, self.attempts)
+            if self.policy.partners == "random":
+                number = _random_bits(self.setup.seed, self.peer, self.attempts)
+            else:
+                number = bisect(self.neighbours, self.peer) + self.attempts
             self.partner = self.neighbours[number % len(self.neighbours)]
             self.port.send(self.partner, Message("ask", self.steps, (), self.vector))
 
