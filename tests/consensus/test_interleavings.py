@@ -21,7 +21,7 @@ CUT = (Partition((0,)), Heal())
 KILLED = (Crash(0), Rejoin(0))
 EVERY: list[Policy] = [
     Full(), Static(1), Static(2), Local(1), Local(2), Dynamic("fixed"), Dynamic("measured"), BoundedStaleness(0),
-    BoundedStaleness(1), Pairwise(),
+    BoundedStaleness(1), Pairwise(), Pairwise("in turn"),
 ]  # fmt: skip
 MET: list[Policy] = [Static(1), Static(2), Local(1)]
 

@@ -25,7 +25,7 @@ from erasurehead.problems import LogisticRegression
 
 POLICIES = [
     "full()", "static(wait_for=1)", "static(wait_for=2)", "dynamic()", "dynamic(tree='fixed')", "local(window=4)",
-    "bounded_staleness(steps=2)", "pairwise()",
+    "bounded_staleness(steps=2)", "pairwise()", "pairwise(partners='in turn')",
 ]  # fmt: skip
 AGREED = [text for text in POLICIES if not text.startswith(("bounded", "pairwise"))]
 GRAPHS = {"ring()": 6, "erdos_renyi(p=0.4)": 10, "complete()": 6, "torus()": 9, "star()": 5, "path()": 5}
@@ -263,6 +263,14 @@ def test_a_slow_peer_costs_full_waiting_and_hardly_anybody_else(problem: Logisti
         assert run(problem, "erdos_renyi(p=0.4)", policy).seconds < 0.6 * full
 
 
+def test_each_peer_asks_its_neighbours_in_turn_from_a_place_of_its_own(problem: LogisticRegression) -> None:
+    asked = [row for row in run(problem, "complete()", "pairwise(partners='in turn')").rows if row.links]
+    others = [[other for other in range(6) if other != peer] for peer in range(6)]
+    turns = [[others[row.peer][(row.peer + row.step + 1) % 5]] for row in asked]
+    assert [list(row.links) for row in asked] == turns
+    assert {(row.peer, *row.links) for row in asked} == {(peer, other) for peer in range(6) for other in others[peer]}
+
+
 def test_messages_of_the_threshold_are_charged(problem: LogisticRegression) -> None:
     quick, late = (run(problem, "ring()", "dynamic()", latency=latency, steps=30) for latency in (0.0, 0.5))
     assert late.seconds > quick.seconds + 10.0
@@ -315,6 +323,7 @@ def test_the_mean_of_the_living_does_not_jump(problem: LogisticRegression) -> No
         ({"policy": "static(wait_for=3)"}, "at most the largest number of neighbours"),
         ({"policy": "static()"}, "exactly one of wait_for and backup"),
         ({"policy": "dynamic(tree='star')"}, "must be 'measured' or 'fixed'"),
+        ({"policy": "pairwise(partners='first')"}, "must be 'random' or 'in turn'"),
         ({"split": [[0], [1], [2], [3], [4], []]}, "must give every peer at least one sample"),
         ({"split": "dirichlet(alpha=0.001)"}, "must give every peer at least one sample"),
         ({"split": [[0]] * 6}, "each with one peer at most"),

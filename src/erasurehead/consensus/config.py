@@ -24,7 +24,7 @@ class ConsensusSection(Section):
     policy: str = key(
         "dynamic()",
         "Whom a peer waits for: 'full()', 'static(wait_for=2)', 'dynamic()' (cb-DyBW, the default), 'local()', "
-        "'bounded_staleness(steps=4)', or 'pairwise()' (AD-PSGD).",
+        "'bounded_staleness(steps=4)', 'pairwise()' (AD-PSGD), or \"pairwise(partners='in turn')\".",
         option="--policy",
         metavar="POLICY",
     )
@@ -36,7 +36,7 @@ class ConsensusSection(Section):
     )
     algorithm: str = key(
         "sgd()",
-        "How models move: 'sgd()' (the default), 'momentum()', 'quasi_global()' or 'gradient_tracking()'.",
+        "How models move: 'sgd()' (the default), 'momentum(0.5)', 'quasi_global()' or 'gradient_tracking()'.",
         option="--algorithm",
         metavar="ALGORITHM",
     )

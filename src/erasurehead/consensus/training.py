@@ -54,7 +54,8 @@ def train(
         problem: what is minimised, over the data of all peers.
         graph: the links between peers: a graph, or its text, such as `"ring()"`, together with `peers`.
         policy: which neighbours a peer waits for: a policy, or its text: `full()`, `static(wait_for=2)`, `dynamic()`
-            (cb-DyBW), `local()`, `bounded_staleness()`, `pairwise()` (AD-PSGD).
+            (cb-DyBW), `local()`, `bounded_staleness()`, `pairwise()` (AD-PSGD),
+            `pairwise(partners='in turn')`.
         steps: number of steps of each peer, on average.
         rate: step size, or a schedule of it by a peer's own steps.
         peers: number of peers, if the graph is a text.
