@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead.consensus import ConsensusCallback, ConsensusRun
+from erasurehead.consensus import ConsensusCallback, ConsensusRun, recorder
 from erasurehead.consensus.experiment import ConsensusExperiment
 from erasurehead.consensus.plans import ConsensusPlan
 from erasurehead.consensus.recorder import PeerRecorder
 from erasurehead.consensus.rows import MeanRow, PeerRow, ViewChangeRow
 from erasurehead.datasets import load_images
 from erasurehead.drills.schedule import Fault, FaultSchedule, write_schedule
-from erasurehead.errors import DataError, InvalidArgument, MissingExtra
+from erasurehead.errors import DataError, InvalidArgument, MissingExtra, RecordsError
 from erasurehead.runs.experiment import Experiment
 from erasurehead.runs.first_models import initial_model
 from erasurehead.runs.folder import RunFolder
@@ -442,6 +442,29 @@ def test_pictures_replace_what_has_their_names(rows: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.processes
+@pytest.mark.parametrize("engine", ["virtual", "processes"])
+def test_a_run_whose_folder_is_moved_ends_with_that(
+    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    """Peers on processes trained to the end, and then found no folder for their model."""
+    monkeypatch.setattr(recorder, "_FLUSH_INTERVAL", 0.0)
+    out, steps = tmp_path / "run", list[PeerRow]()
+
+    class Moves(ConsensusCallback):
+        def on_step(self, row: PeerRow) -> None:
+            steps.append(row)
+            if len(steps) == 5:
+                out.rename(tmp_path / "elsewhere")
+
+    more: dict[str, Any] = {"engine": engine, "steps": 2_000, "evaluate_every": 1_000.0}
+    made = tables(rows, out, run=more, delays={"model": "exponential(mean=0.005)"}, checkpoints={"every_steps": 0})
+    with pytest.raises(RecordsError, match=r"jsonl cannot be written: .*moved"):
+        ConsensusExperiment.from_tables(made).run([Moves()])
+    assert len(steps) < 50
+
+
+@pytest.mark.slow
 def test_a_link_that_comes_while_peers_train_costs_the_pictures_alone(
     rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -450,8 +473,8 @@ def test_a_link_that_comes_while_peers_train_costs_the_pictures_alone(
     elsewhere.mkdir()
     end = PeerRecorder.end
 
-    def ended(recorder: PeerRecorder, *more: Any) -> None:
-        end(recorder, *more)
+    def ended(recording: PeerRecorder, *more: Any) -> None:
+        end(recording, *more)
         (out / "figures").symlink_to(elsewhere)
 
     monkeypatch.setattr(PeerRecorder, "end", ended)

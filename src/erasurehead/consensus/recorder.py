@@ -23,6 +23,9 @@ from erasurehead.runs.summaries import versions
 from erasurehead.training.notices import Notice
 from erasurehead.training.result import Status
 
+_FLUSH_INTERVAL = 1.0
+"""Seconds after which rows are written at the next step, and it is noticed that they cannot be."""
+
 
 class PeerRecorder(ConsensusCallback):
     """Writes rows during the run, and checkpoints between two events.
@@ -73,6 +76,7 @@ class PeerRecorder(ConsensusCallback):
             self._release()
             raise
         self._saved, self._saved_at = -1, time.monotonic()
+        self._flushed_at = time.monotonic()
         self._state: Callable[[], dict[str, Any]] | None = None
         self._step = 0
 
@@ -86,18 +90,23 @@ class PeerRecorder(ConsensusCallback):
 
     def on_step(self, row: PeerRow) -> None:
         self._files[PEERS].add(vars(row))
+        if time.monotonic() - self._flushed_at > _FLUSH_INTERVAL:  # evaluations may be far apart
+            self._flush()
 
     def on_mean(self, row: MeanRow) -> None:
         self._files[MEANS].add(vars(row))
-        for file in self._files.values():  # on_state, which flushes them too, is not called for real peers
+        self._flush()  # on_state, which flushes them too, is not called for real peers
+
+    def _flush(self) -> None:
+        for file in self._files.values():
             file.flush()
+        self._flushed_at = time.monotonic()
 
     def on_view_change(self, row: ViewChangeRow) -> None:
         self._files[VIEW_CHANGES].add(vars(row))
 
     def on_state(self, step: int, state: Callable[[], dict[str, Any]], models: Array) -> None:
-        for file in self._files.values():
-            file.flush()
+        self._flush()
         self._step, self._state = step, state
         by_steps = self.section.every_steps and step - max(0, self._saved) >= self.section.every_steps
         by_time = self.section.every_seconds and time.monotonic() - self._saved_at >= self.section.every_seconds
