@@ -127,6 +127,12 @@ def policies(graph: Graph) -> list[str]:
     return ["full()", *static, PUBLISHED, *OURS, *OTHERS, *TRIED]
 
 
+def with_algorithm(policy: str) -> tuple[str, str]:
+    """Return a policy, and the algorithm that stands behind it; `sgd()` if none does."""
+    waits, _, algorithm = policy.partition("), ")
+    return f"{waits.removesuffix(')')})", algorithm or "sgd()"
+
+
 Times = tuple[float, ...]
 """The seconds to each gap; inf where it is not reached."""
 
@@ -147,11 +153,10 @@ class Race:
     def times(self, policy: str, rate: float, seed: int, until: float = ROWS - 100.0) -> Times:
         """Return what a policy takes at a rate."""
         model, rows_every = delays(self.kind, self.graph.n_peers, seed)
-        waits, _, algorithm = policy.partition("), ")
-        waits = f"{waits.removesuffix(')')})"
+        waits, algorithm = with_algorithm(policy)
         try:
             done: ConsensusRun = train(
-                self.problem, self.graph, waits, algorithm=algorithm or "sgd()", rate=rate, batch=BATCH,
+                self.problem, self.graph, waits, algorithm=algorithm, rate=rate, batch=BATCH,
                 split=self.split, delays=model, rows_every=rows_every, late=self.late, steps=400, seed=seed,
                 target=self.best + 0.98 * self.gaps[-1], metrics=False, records=False, until=until,
             )  # fmt: skip
@@ -341,7 +346,7 @@ COORDINATED = ("uncoded", "exact(load=2)", "exact(load=3)", "erasurehead(load=2,
 Way = Callable[[float, Delays, float], float]
 """From rate, delays, and seconds after which it is given up, to the seconds that it takes."""
 
-PEERS = ("full()", "static(wait_for=2)", "dynamic()", "local(window=8)", "pairwise()")
+PEERS = ("full()", "static(wait_for=2)", "dynamic()", "local(window=8)", "pairwise()", *TRIED)
 
 
 def coordinated(scheme: str, goal: float, rate: float, model: Delays, until: float) -> float:
@@ -356,9 +361,10 @@ def coordinated(scheme: str, goal: float, rate: float, model: Delays, until: flo
 
 def among_peers(graph: str, policy: str, goal: float, rate: float, model: Delays, until: float) -> float:
     """Return the seconds that ten peers take to the same objective of their mean model."""
+    waits, algorithm = with_algorithm(policy)
     done = train(
-        problem()[0], graph, policy, peers=10, rate=rate, batch=None, delays=model, steps=400, target=goal,
-        metrics=False, records=False, until=until,
+        problem()[0], graph, waits, peers=10, algorithm=algorithm, rate=rate, batch=None, delays=model, steps=400,
+        target=goal, metrics=False, records=False, until=until,
     )  # fmt: skip
     return found if (found := done.time_to(goal)) else math.inf
 
