@@ -10,7 +10,7 @@ from erasurehead._internal.storage import Access, Folder
 from erasurehead.errors import RecordsError
 
 
-def write_whole(path: Path, pieces: Iterable[bytes | memoryview], access: Access | None = "private") -> None:
+def write_whole(path: Path, pieces: Iterable[bytes | memoryview], access: Access = "private") -> None:
     """Write a file atomically: readers find either the old file or the new one, even after a crash.
 
     Raises:

@@ -12,6 +12,7 @@ import numpy as np
 
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead._internal.rng import stream
+from erasurehead._internal.storage import Folder
 from erasurehead.consensus.faults import Crash, NetworkPartition, PeerFault
 from erasurehead.consensus.graphs import parse_graph
 from erasurehead.consensus.plans import ConsensusPlan, plan
@@ -122,7 +123,7 @@ class PeerDrill:
         say("the faulty run ...")
         faulty = run_plan(self.plan, options, self.engine)
         folder = Path(out) if out is not None else next_free(DRILLS, f"peers-{self.engine}-{self.seed}")
-        folder.mkdir(parents=True, exist_ok=True)
+        Folder.made(folder).close()
         findings = PeerFindings(self, baseline, faulty, str(folder))
         write_whole(folder / REPORT_FILE, [to_text(findings.as_dict()).encode()])
         return findings

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead._internal.storage import Folder
+from erasurehead._internal.storage import Access, Folder
 from erasurehead.consensus.graphs import Graph
 from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.rows import MeanRow, PeerRow
@@ -27,7 +27,12 @@ _MAX_LABELLED = 40
 
 
 def draw_links(
-    graph: Graph, rows: Sequence[PeerRow], title: str, folder: Path | Folder, formats: Sequence[str] = ("png", "svg")
+    graph: Graph,
+    rows: Sequence[PeerRow],
+    title: str,
+    folder: Path | Folder,
+    formats: Sequence[str] = ("png", "svg"),
+    access: Access = "private",
 ) -> list[Path]:
     """Draw the graph, the links over time, and the activity of the peers.
 
@@ -37,6 +42,7 @@ def draw_links(
         title: title of the picture.
         folder: folder for the files, or an open one.
         formats: file formats, among `png`, `svg`, `pdf`.
+        access: who may read the files; an open folder has its own.
 
     Returns:
         The paths of the files.
@@ -48,7 +54,7 @@ def draw_links(
         _links_over_time(figure.add_subplot(grid[0, 1]), graph, rows)
         _backups(figure.add_subplot(grid[1, 0]), rows)
         _gantt(figure.add_subplot(grid[1, 1]), graph, rows)
-        return canvas.save(figure, folder, LINKS, formats)
+        return canvas.save(figure, folder, LINKS, formats, access)
 
 
 def draw_progress(
@@ -58,6 +64,7 @@ def draw_progress(
     folder: Path | Folder,
     best: float | None = None,
     formats: Sequence[str] = ("png", "svg"),
+    access: Access = "private",
 ) -> list[Path]:
     """Draw loss of the mean model and distance from consensus over time, and the time of a step, by policy.
 
@@ -68,6 +75,7 @@ def draw_progress(
         folder: folder for the files, or an open one.
         best: an objective that is subtracted from all losses, such as the minimum; None to draw them as they are.
         formats: file formats, among `png`, `svg`, `pdf`.
+        access: who may read the files; an open folder has its own.
 
     Returns:
         The paths of the files.
@@ -98,7 +106,7 @@ def draw_progress(
         )
         step.set_title("Time of a step")
         step.set_xlabel("seconds of the clock")
-        return canvas.save(figure, folder, PROGRESS, formats)
+        return canvas.save(figure, folder, PROGRESS, formats, access)
 
 
 def _positions(n_peers: int) -> Array:

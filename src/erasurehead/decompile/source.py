@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from erasurehead._internal.storage import Folder
 from erasurehead.decompile.assemble import LOAD
 from erasurehead.decompile.running import run_text
 from erasurehead.errors import DataError, InvalidArgument, invalid
@@ -71,9 +73,12 @@ class Source:
         file = Path(path)
         if file.suffix != ".py":
             raise invalid("path", "must end with .py", str(path))
-        file.write_text(self.text, encoding="utf-8")
-        if self.constants:
-            np.savez(file.with_suffix(".npz"), **self.constants)
+        with Folder.open(file.parent) as folder:
+            folder.write_whole(file.name, [self.text.encode()])
+            if self.constants:
+                packed = io.BytesIO()
+                np.savez(packed, **self.constants)
+                folder.write_whole(file.with_suffix(".npz").name, [packed.getbuffer()])
         return file
 
     @classmethod

@@ -285,7 +285,7 @@ def named_bars(axes: Axes, names: Sequence[str], values: Sequence[float], colour
 
 
 def save(
-    figure: Figure, folder: Path | Folder, name: str, formats: Sequence[str], access: Access | None = None
+    figure: Figure, folder: Path | Folder, name: str, formats: Sequence[str], access: Access = "private"
 ) -> list[Path]:
     """Write a figure in each of the formats, and return the paths. Equal figures give equal files.
 
@@ -294,7 +294,7 @@ def save(
         folder: folder for the files, or an open one; existing links of their names are replaced, and not followed.
         name: name of the files, without suffix.
         formats: as `check_formats` returned them.
-        access: who may read the files; None for the system's default. An open folder has its own.
+        access: who may read the files. An open folder has its own.
     """
     fit(figure)
     figure.set_layout_engine(None)  # otherwise each format would change the layout a little for the next
@@ -308,12 +308,12 @@ def save(
     return paths
 
 
-def prepare_folder(folder: Path | str, access: Access | None = None) -> Path:
+def prepare_folder(folder: Path | str, access: Access = "private") -> Path:
     """Create a folder for figures if it does not exist, and return its path.
 
     Arguments:
         folder: path of the folder.
-        access: who may read it if it is created; None for the system's default.
+        access: who may read it if it is created.
 
     Raises:
         InvalidArgument: if it cannot be created, or cannot be written to.

@@ -25,7 +25,7 @@ def draw_comparison(
     formats: Sequence[str] = ("png", "svg"),
     target: tuple[str, float] | None = None,
     title: str = "",
-    access: Access | None = None,
+    access: Access = "private",
     descents: Sequence[Descent] = (),
 ) -> list[Path]:
     """Draw a comparison of runs, after Figures 2 to 4 of the ErasureHead paper.
@@ -43,7 +43,7 @@ def draw_comparison(
         target: metric and value of the target, such as `("auc", 0.84)`; None for none.
         title: what is compared: data, delays, and whether late work is dropped (`preempt`) or finished (`carry`).
             The number of workers and the engine are added.
-        access: who may read the files; None for the system's default.
+        access: who may read the files.
         descents: the gaps of the runs, if their objectives are known.
 
     Returns:

@@ -170,7 +170,7 @@ class FinishedComparison:
         }  # fmt: skip
 
     def draw(
-        self, folder: Path, formats: Sequence[str] = ("png", "svg"), title: str = "", access: Access | None = None
+        self, folder: Path, formats: Sequence[str] = ("png", "svg"), title: str = "", access: Access = "private"
     ) -> list[Path]:
         """Draw the training loss over time, a metric on the test samples if there is one, and the time of a step.
 

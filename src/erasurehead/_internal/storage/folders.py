@@ -57,25 +57,30 @@ class Folder:
     Arguments:
         path: path of the folder, for messages.
         descriptor: open descriptor of the folder; this object closes it.
-        access: who may read what is created in it; None for the default of the system (the umask).
+        access: who may read what is created in it, whatever the umask is.
     """
 
-    def __init__(self, path: Path, descriptor: int, access: Access | None) -> None:
+    def __init__(self, path: Path, descriptor: int, access: Access) -> None:
         self.path = path
-        self.access: Access | None = access
+        self.access: Access = access
         self._descriptor = descriptor
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], access: Access | None = "private") -> Self:
+    def open(cls, path: str | os.PathLike[str], access: Access = "private") -> Self:
         """Open a folder. Links in its own path are the user's, and are followed."""
         place = _possible(path)
         return cls(place, os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), access)
 
     @classmethod
-    def made(cls, path: str | os.PathLike[str], access: Access | None = "private") -> Self:
-        """Open a folder, and create it with its parents if it does not exist. An existing one keeps its mode."""
+    def made(cls, path: str | os.PathLike[str], access: Access = "private") -> Self:
+        """Open a folder, and create it with its parents if it does not exist. An existing one keeps its mode.
+
+        Parents are as open as the umask says, but nobody else can write to them, and put something in its place.
+        """
         place = _possible(path)
-        place.parent.mkdir(parents=True, exist_ok=True)
+        missing = [above for above in place.parents if not above.exists()]
+        for above in reversed(missing):
+            above.mkdir(FOLDER_MODES["all"], exist_ok=True)
         made = _make(str(place), access)
         folder = cls.open(place, access)
         if made:
@@ -181,9 +186,9 @@ class Folder:
         elif flags & os.O_RDWR:
             flags, made = flags | os.O_CREAT, True
         # Non-blocking, in case it has become a pipe since the check.
-        mode = 0o666 if self.access is None else FILE_MODES[self.access]
         with _naming(self.path / name):
-            descriptor = os.open(name, flags | os.O_NONBLOCK | _CLOSED, mode, dir_fd=self._descriptor)
+            flags |= os.O_NONBLOCK | _CLOSED
+            descriptor = os.open(name, flags, FILE_MODES[self.access], dir_fd=self._descriptor)
         try:
             self._check(name, os.fstat(descriptor), single)
             if made:
@@ -240,7 +245,7 @@ class Folder:
     def _new(self, name: str) -> int:
         """Return a descriptor of a new file; one that a killed process has left is removed first."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOSED
-        mode = 0o666 if self.access is None else FILE_MODES[self.access]
+        mode = FILE_MODES[self.access]
         try:
             descriptor = os.open(name, flags, mode, dir_fd=self._descriptor)
         except FileExistsError:
@@ -251,8 +256,7 @@ class Folder:
 
     def _grant(self, descriptor: int) -> None:
         """Set the mode of a new file, whatever the umask is."""
-        if self.access is not None:
-            os.fchmod(descriptor, FILE_MODES[self.access])
+        os.fchmod(descriptor, FILE_MODES[self.access])
 
     def remove(self, name: str) -> None:
         """Remove a file; it need not exist."""
@@ -319,19 +323,18 @@ def _possible(path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
-def _make(path: str, access: Access | None, within: int | None = None) -> bool:
+def _make(path: str, access: Access, within: int | None = None) -> bool:
     """Create a folder; return False if the name exists."""
     try:
-        os.mkdir(path, 0o777 if access is None else FOLDER_MODES[access], dir_fd=within)
+        os.mkdir(path, FOLDER_MODES[access], dir_fd=within)
     except FileExistsError:
         return False
     return True
 
 
-def _open_to(descriptor: int, access: Access | None) -> None:
+def _open_to(descriptor: int, access: Access) -> None:
     """Set the mode of a new folder, whatever the umask is; its set-group-ID bit is kept."""
-    if access is not None:
-        os.fchmod(descriptor, FOLDER_MODES[access] | os.fstat(descriptor).st_mode & stat.S_ISGID)
+    os.fchmod(descriptor, FOLDER_MODES[access] | os.fstat(descriptor).st_mode & stat.S_ISGID)
 
 
 def _kind(status: os.stat_result) -> Kind:

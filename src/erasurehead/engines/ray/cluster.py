@@ -37,8 +37,11 @@ the store and 163 ms without it.
 
 _PATIENCE = 10.0  # seconds that the head of a cluster has to open its door
 
-_LONGEST = 26
-"""Characters of the folder for temporary files that leave room for the names of Ray's sockets: 107 are allowed."""
+_LONGEST = 24
+"""Bytes of the folder for temporary files that leave room for the names of Ray's sockets: 107 are allowed."""
+
+_INNER = "r"
+"""Folder within ours that Ray gets, whose name is as short as can be for the same reason."""
 
 
 def library() -> Any:
@@ -225,15 +228,19 @@ def _knock(ray: Any, address: str) -> None:
 
 @contextlib.contextmanager
 def _folder() -> Generator[str]:
-    """Make the folder for the logs and sockets of our own cluster; a cleanup process removes it in the end."""
+    """Make the folder for the logs and sockets of our own cluster; a cleanup process removes it in the end.
+
+    Ray opens the folder that it is given to every user of the machine, and whoever can write there can put a socket of
+    their own in the place of the raylet's. So it is given one inside a folder that only this user can enter.
+    """
     base = tempfile.gettempdir()
-    folder = tempfile.mkdtemp(prefix="eh-ray-", dir=base if len(base) <= _LONGEST else "/tmp")
+    outer = tempfile.mkdtemp(prefix="eh-ray-", dir=base if len(os.fsencode(base)) <= _LONGEST else "/tmp")
     # A session of its own: Ctrl-C, which goes to the whole terminal, is not meant for it.
-    command = [sys.executable, "-I", "-S", cleanup_process.__file__, folder]
+    command = [sys.executable, "-I", "-S", cleanup_process.__file__, outer]
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
         assert process.stdin is not None
         try:
-            yield folder
+            yield os.path.join(outer, _INNER)
         finally:
             process.stdin.close()
             process.wait()
