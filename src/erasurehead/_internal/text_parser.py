@@ -15,6 +15,8 @@ _T = TypeVar("_T")
 _SYMBOLS: Mapping[type[ast.operator], str] = {ast.BitOr: "|", ast.BitAnd: "&", ast.Add: "+"}
 _NEVER_CLOSED = re.compile(r"'([\[({])' was never closed")
 """Python's message for an unclosed bracket."""
+_MOST_CHARACTERS, _MOST_DEPTH, _MOST_BITS = 4 << 20, 100, 1000
+"""What a text may have: a parser can be made to recurse, or to multiply, without end."""
 _KNOWN_NAMES = "must use known names"
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
@@ -81,6 +83,8 @@ class _Reader:
         self.makers, self.operators = makers, operators
 
     def whole(self) -> object:
+        if len(self.text) > _MOST_CHARACTERS:
+            raise invalid(self.argument, f"must have at most {_MOST_CHARACTERS:,} characters", self.text)
         try:
             tree = ast.parse(self.text.strip(), mode="eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -90,7 +94,16 @@ class _Reader:
                 hint = f"a {_CLOSING[bracket]!r} is missing"
                 raise invalid(self.argument, f"must close its bracket {bracket!r}", self.text, hint) from None
             raise self.wrong("must be calls joined by operators") from None
+        self.check_depth(tree.body)
         return self.value(tree.body)
+
+    def check_depth(self, node: ast.AST) -> None:
+        """Raise if calls, lists, signs or operators are nested deeper than anybody would write by hand."""
+        level = [node]
+        for _ in range(_MOST_DEPTH):
+            level = [inner for outer in level for inner in ast.iter_child_nodes(outer)]
+        if level:
+            raise invalid(self.argument, f"must not be nested more than {_MOST_DEPTH} deep", self.text)
 
     def wrong(self, rule: str, name: str = "") -> InvalidArgument:
         known = ", ".join(_signature(name, maker) for name, maker in self.makers.items())
@@ -102,6 +115,8 @@ class _Reader:
 
     def value(self, node: ast.expr) -> object:
         match node:
+            case ast.Constant(value=int() as number) if number.bit_length() > _MOST_BITS:
+                raise invalid(self.argument, f"must have numbers of at most {_MOST_BITS} bits", self.text)
             case ast.Constant(value=bool() | int() | float() | str() | None as constant):
                 return constant
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
+from erasurehead._internal.documents import MOST_TOML
 from erasurehead.errors import DataError, InvalidArgument, NoFile
 
 PIPE_SECONDS = "ERASUREHEAD_PIPE_SECONDS"
@@ -60,17 +61,22 @@ def readable(path: str | os.PathLike[str]) -> Path:
 
 
 def read_text(path: str | os.PathLike[str], what: str) -> str:
-    """Return the whole text of a file in UTF-8, without a byte order mark.
+    """Return the whole text of a file in UTF-8 that is typed by people, without a byte order mark.
 
     Arguments:
         path: path of the file.
         what: what the file is, for errors, such as `"run file"`.
 
     Raises:
-        InvalidArgument: if it does not exist, cannot be read, or is not in UTF-8.
+        InvalidArgument: if it does not exist, cannot be read, is too long, or is not in UTF-8.
     """
     try:
-        return readable(path).read_bytes().decode("utf-8-sig")
+        with readable(path).open("rb") as file:
+            data = file.read(MOST_TOML + 1)
+        if len(data) > MOST_TOML:
+            rule = f"must have at most {MOST_TOML:,} bytes"
+            raise _refused(path, what, rule, f"has more than {MOST_TOML:,} bytes, the most that is read")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         said = f"is not a text in UTF-8 (byte {error.start}){other_encoding(error.object)}"
         raise _refused(path, what, "must be a text in UTF-8", said) from None

@@ -106,6 +106,8 @@ class Source:
             raise DataError(f"{file} cannot be read: {error}.") from None
         except SyntaxError as error:
             raise DataError(f"{file}, line {error.lineno}: this is not Python: {error.msg}.") from None
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise DataError(f"{file} cannot be read as Python: {error}.") from None
         functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
         if not functions:
             raise DataError(f"{file} defines no function.")

@@ -150,6 +150,12 @@ def _of_parameter(parameter: inspect.Parameter, random: np.random.Generator) -> 
     raise _no_example(parameter.name, "for each argument, as in --example 'float32[100,5]'")
 
 
+_UNREADABLE = (
+    OSError, ValueError, EOFError, TypeError, SyntaxError, OverflowError, RecursionError, zipfile.BadZipFile, zlib.error
+)  # fmt: skip
+"""What NumPy raises for files that are damaged, or not its own."""
+
+
 def _arrays(source: str) -> dict[str, Any]:
     path = readable(source)
     try:
@@ -158,7 +164,7 @@ def _arrays(source: str) -> dict[str, Any]:
             return {"": loaded}
         with loaded:
             return {key: loaded[key] for key in loaded.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+    except _UNREADABLE:
         raise DataError(
             f"{printable(source)} is not a file of numpy.save or numpy.savez without Python objects."
         ) from None
@@ -167,7 +173,7 @@ def _arrays(source: str) -> dict[str, Any]:
 def _parsed(text: str) -> ast.expr:
     try:
         return ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise _unreadable(text) from None
 
 

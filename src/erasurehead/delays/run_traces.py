@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from erasurehead._internal.documents import from_json
 from erasurehead._internal.storage.checksums import check_beside
 from erasurehead._internal.user_files import BROKEN, check_text, open_bytes
 from erasurehead.errors import DataError
@@ -97,14 +97,18 @@ def json_lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
             for number, line in enumerate(lines, start=1):
                 if not line.strip():
                     continue
-                row = json.loads(line)
+                row = from_json(line)
                 if not isinstance(row, dict):
                     raise DataError(f"{path}, line {number}, must be a JSON object, but it is {line.strip()[:60]!r}.")
                 yield number, cast("Mapping[str, Any]", row)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}, line {number}, is not JSON ({error.msg}).") from None
-    except (RecursionError, UnicodeDecodeError, *BROKEN) as error:
+    except (UnicodeDecodeError, *BROKEN) as error:
         raise DataError(f"{path}, after line {number}: the file is cut off or damaged ({error}).") from None
+    except ValueError as error:
+        raise (
+            error
+            if isinstance(error, DataError)
+            else DataError(f"{path}, line {number}, is not JSON ({getattr(error, 'msg', error)}).")
+        ) from None
 
 
 def check_arrival(row: Mapping[str, Any], place: str) -> None:

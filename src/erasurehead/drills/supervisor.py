@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import shutil
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, final
 
+from erasurehead._internal.documents import from_json
 from erasurehead._internal.storage import Folder
 from erasurehead.drills import cleanup_process
 from erasurehead.drills.cleanup_process import MARK, marked
@@ -111,7 +111,7 @@ class Supervisor:
             say(f"the coordinator has ended after step {last_step}; another one continues")
         if outcome.exists():
             with Folder.open(outcome.parent) as opened:
-                run.outcome = json.loads(opened.read(outcome.name))
+                run.outcome = from_json(opened.read(outcome.name))
         elif not run.failure:
             run.failure = f"{run.lives} coordinators did not finish the run"
         run.journal = merged(journal.read(), recorded(self.folder / role))

@@ -17,8 +17,9 @@ from scipy import sparse
 from erasurehead._internal.arrays import Array, IntArray, Places
 from erasurehead.datasets.sharded.folder import Rows, read_rows
 from erasurehead.datasets.sharded.manifest import Form, StoredFile
-from erasurehead.errors import DataError
+from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.problems.base import Shard
+from erasurehead.problems.checks import check_target
 from erasurehead.problems.design_matrices import DenseDesign, Design, PatternDesign, SparseDesign
 from erasurehead.problems.losses import SampleLoss
 from erasurehead.problems.shards import LinearShard, Piece, build_shard, on_support, parameters_of
@@ -52,10 +53,10 @@ class Store:
         """Return the rows of some files, one after the other.
 
         Raises:
-            DataError: if a file is missing or damaged; the message names it.
+            DataError: if a file is missing or damaged, or holds labels of another loss; the message names it.
         """
         folder = Path(self.folder.replace(HOST, socket.gethostname()))
-        parts = [read_rows(folder, file, self.form, self.n_columns) for file in files]
+        parts = [self._rows_of(folder, file) for file in files]
         if len(parts) == 1:
             return parts[0]
         y: NDArray[Any] = np.concatenate([cast("NDArray[Any]", part.y) for part in parts])
@@ -63,6 +64,14 @@ class Store:
             return Rows(np.concatenate([cast("Array", part.X) for part in parts]), y)
         stack: Any = sparse.vstack
         return Rows(stack([part.X for part in parts], format="csr"), y)
+
+    def _rows_of(self, folder: Path, file: StoredFile) -> Rows:
+        rows = read_rows(folder, file, self.form, self.n_columns)
+        try:
+            target = check_target(rows.y, "the labels", len(rows.y), "the rows")
+            return Rows(rows.X, self.sample_loss.labels(target, "the labels"))
+        except InvalidArgument as error:
+            raise DataError(f"{folder / file.name} does not hold what its manifest says: {error}") from None
 
     def design(self, rows: Rows) -> Design:
         """Return rows in the form of the whole data: a task with only ones is not a pattern if other tasks differ."""

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from erasurehead._internal.atomic_files import writing
+from erasurehead._internal.documents import from_json
 from erasurehead._internal.storage import Folder
 from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, check_count
 from erasurehead.runs.locks import is_locked
@@ -34,7 +35,7 @@ class Control:
                 if changed in (0, self._seen):
                     return None
                 self._seen = changed
-                return check_count("workers", json.loads(folder.read(CONTROL))["workers"])
+                return check_count("workers", from_json(folder.read(CONTROL))["workers"])
         except (OSError, ValueError, KeyError, TypeError):  # a partial or foreign file must not end the run
             return None
 

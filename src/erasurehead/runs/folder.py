@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import tomllib
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +13,10 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.atomic_files import unwritable
+from erasurehead._internal.documents import from_json, from_toml
 from erasurehead._internal.storage import Access, Folder
 from erasurehead._internal.storage.checksums import CHECKSUMS, Running, Sum, check_data, read_checksums, write_checksums
-from erasurehead.errors import DataError
+from erasurehead.errors import DataError, shown
 from erasurehead.runs.jsonl import LinesOnDisk, lines_in, to_text
 from erasurehead.runs.names import (
     ARRIVALS,
@@ -124,7 +123,10 @@ class RunFolder:
         """
         text = self._text(SUMMARY)
         try:
-            return {} if text is None else cast("dict[str, Any]", json.loads(text))
+            found: Any = {} if text is None else from_json(text)
+            if not isinstance(found, dict):
+                raise ValueError(f"it must be an object with keys, but it is {shown(found)}")
+            return cast("dict[str, Any]", found)
         except ValueError as error:
             raise DataError(f"{self.path / SUMMARY} cannot be read: {error}.") from None
 
@@ -137,7 +139,7 @@ class RunFolder:
         """
         text = self._text(CONFIG, check=False)
         try:
-            return {} if text is None else tomllib.loads(text)
+            return {} if text is None else from_toml(text)
         except ValueError as error:
             raise DataError(f"{self.path / CONFIG} cannot be read: {error}.") from None
 

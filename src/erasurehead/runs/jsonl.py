@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from erasurehead._internal.atomic_files import unwritable
+from erasurehead._internal.documents import from_json
 from erasurehead._internal.storage import Access, Folder
 from erasurehead._internal.storage.checksums import Running, Sum
 from erasurehead._internal.storage.folders import write_all
@@ -77,8 +78,8 @@ def object_in(line: bytes, path: Path, number: int) -> dict[str, Any]:
     """
     text = line.decode(errors="replace")
     try:
-        row = json.loads(text)
-    except (RecursionError, ValueError) as error:  # nested too deep, or a number of thousands of digits
+        row = from_json(text)
+    except ValueError as error:
         said = error.msg if isinstance(error, json.JSONDecodeError) else error
         raise DataError(f"{path}, line {number}: not JSON ({said}).") from None
     if not isinstance(row, dict):

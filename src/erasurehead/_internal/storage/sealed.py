@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import Any, NoReturn
 
+from erasurehead._internal.documents import from_json
 from erasurehead.errors import DataError
 
 
@@ -29,7 +30,7 @@ def unsealed(data: bytes, kind: str, version: int, key: str, path: object) -> An
         DataError: if they have another version of the format.
         ValueError, LookupError, TypeError, RecursionError: if they are something else, or damaged.
     """
-    document: Any = json.loads(data, parse_constant=_no_number)
+    document: Any = from_json(data, parse_constant=_no_number)
     if document["format"] != kind:
         raise ValueError(f"its format is {document['format']!r}")
     if document["version"] != version:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.documents import from_json
 from erasurehead.datasets.encoded import Encoded
 from erasurehead.datasets.preprocessing.target import Target
 from erasurehead.datasets.readers.table import Table
@@ -104,14 +105,14 @@ class Encoding(ABC):
         return json.dumps({"format": FORMAT, "version": VERSION, **self.to_dict()}, separators=(",", ":"))
 
     @staticmethod
-    def from_json(text: str) -> Encoding:
+    def from_json(text: str | bytearray) -> Encoding:
         """Return the encoding that `to_json` wrote.
 
         Raises:
             DataError: if the text is not such JSON, or has a later version.
         """
         try:
-            data = json.loads(text)
+            data = from_json(text)
             if data["format"] != FORMAT or data["version"] != VERSION:
                 said = f"{data['format']} of version {data['version']}"
                 raise DataError(f"The encoding must be {FORMAT} of version {VERSION}, but it is {said}.")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,10 +112,14 @@ def read_rows(folder: Path, file: StoredFile, form: Form, n_columns: int) -> Row
     try:
         y = tensors["labels"]
         X = tensors["rows"] if form == "dense" else _sparse(tensors, n_columns)
-    except (KeyError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{said} does not hold {form} rows ({error}).") from None
     if X.shape != (file.rows, n_columns) or y.shape != (file.rows,):
-        raise DataError(f"{said} holds {X.shape[0]} x {X.shape[1]} instead of {file.rows} x {n_columns}.")
+        shape = " x ".join(map(str, X.shape))
+        raise DataError(f"{said} holds {shape} instead of {file.rows} x {n_columns}.")
+    values: Any = cast("Any", X) if form == "dense" else cast("Any", X).data
+    if values.dtype != np.float64 or not np.isfinite(values).all():
+        raise DataError(f"{said} holds values that are no finite numbers of float64.")
     return Rows(X, y)
 
 
@@ -153,7 +157,14 @@ class ShardFolder:
     def encoding(self) -> Encoding:
         """How raw rows become rows of the matrix."""
         data = read_checked(self.path, self.manifest.encoding)
-        return Encoding.from_json(data.decode("utf-8"))
+        made = Encoding.from_json(data)
+        told = self.manifest.task, self.manifest.classes
+        if told != (made.target.task, made.target.n_classes):
+            raise DataError(
+                f"The manifest in {self.path} says that labels are for {told[0]} with {told[1]} classes, and the "
+                f"encoding, {made.target.task} with {made.target.n_classes}; {_REMEDY}."
+            )
+        return made
 
     def task(self, number: int) -> Rows:
         """Return the rows of a task."""
@@ -182,8 +193,15 @@ class ShardFolder:
         file = self.manifest.supports
         if file is None:
             return None
-        tensors, _ = decode_tensors(read_checked(self.path, file), str(self.path / file.name))
-        return tensors["edges"], tensors["columns"]
+        path = self.path / file.name
+        tensors, _ = decode_tensors(read_checked(self.path, file), str(path))
+        edges, columns = (tensors.get(name, np.zeros(0)) for name in ("edges", "columns"))
+        whole = all(part.ndim == 1 and part.dtype.kind == "i" for part in (edges, columns))
+        cut = whole and len(edges) == self.manifest.n_tasks + 1 and edges[0] == 0 and edges[-1] == len(columns)
+        inside = cut and columns.min(initial=0) >= 0 and columns.max(initial=0) < self.manifest.columns
+        if not (inside and (np.diff(edges) >= 0).all()):
+            raise DataError(f"{path} does not hold the columns of {self.manifest.n_tasks} tasks; {_REMEDY}.")
+        return edges, columns
 
     def check_there(self) -> None:
         """Raise unless every file is there with its length; none is read.

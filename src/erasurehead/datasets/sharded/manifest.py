@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 from erasurehead._internal.storage import Folder, is_name
 from erasurehead._internal.storage.sealed import NOT_SEALED, sealed, unsealed, why
 from erasurehead.datasets.encoded import TASKS, Task
-from erasurehead.errors import DataError
+from erasurehead.errors import DataError, check_count
 
 MANIFEST = "manifest.json"
 FORMAT, VERSION, KEY = "erasurehead-shards", 2, "shards"
@@ -160,7 +160,8 @@ def _manifest(data: Mapping[str, Any]) -> Manifest:
         test=None if data["test"] is None else _file(data["test"]),
         tasks=tuple(map(_file, data["tasks"])),
     )
-    if made.task not in TASKS or made.form not in _FORMS or made.columns < 1 or not made.tasks:
+    least = {"logistic": 2, "softmax": 2}.get(made.task, 0)
+    if made.task not in TASKS or made.form not in _FORMS or made.columns < 1 or not made.tasks or made.classes < least:
         raise ValueError("its values contradict each other")
     return made
 
@@ -168,4 +169,5 @@ def _manifest(data: Mapping[str, Any]) -> Manifest:
 def _file(data: Mapping[str, Any]) -> StoredFile:
     if not is_name(name := data["name"]):  # a manifest must not refer to files outside its folder
         raise ValueError(f"{name!r} is not the name of a file in the folder")
-    return StoredFile(name, int(data["bytes"]), str(data["sha256"]), int(data["rows"]))
+    size, rows = (check_count(key, data[key], at_least=0) for key in ("bytes", "rows"))
+    return StoredFile(name, size, str(data["sha256"]), rows)

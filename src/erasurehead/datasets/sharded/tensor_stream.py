@@ -18,6 +18,7 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from erasurehead._internal.documents import from_json
 from erasurehead.errors import DataError
 
 _LENGTH = 8  # bytes that say how long the header is
@@ -110,10 +111,10 @@ def decode_tensors(data: bytearray, said: str) -> tuple[dict[str, NDArray[Any]],
         start = _LENGTH + length
         if start > len(data):
             raise ValueError(f"its header is said to have {length} bytes")
-        header = json.loads(data[_LENGTH:start])
+        header = from_json(data[_LENGTH:start])
         about = cast("dict[str, str]", header.pop("__metadata__", {}))
         return {name: _tensor(data, start, entry) for name, entry in header.items()}, about
-    except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise DataError(f"{said} is not a file of tensors in the safetensors format ({error}).") from None
 
 

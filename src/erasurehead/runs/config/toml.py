@@ -6,16 +6,16 @@ import contextlib
 import json
 import os
 import re
-import tomllib
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from erasurehead._internal.documents import BeyondLimits, from_toml
 from erasurehead._internal.user_files import read_text
 from erasurehead.errors import InvalidArgument, invalid
 
-_SECTION = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?")
-_ENTRY = re.compile(r"\s*([A-Za-z0-9_.\-\"']+(?:\s*\.\s*[A-Za-z0-9_\-\"']+)*)\s*=")
+_SECTION = re.compile(r"\s*+\[([^\[\]]++)\]\s*+(?:#.*)?")
+_ENTRY = re.compile(r"([A-Za-z0-9_.\-\"'\s]++)=")
 _QUOTES = re.compile("\"\"\"|'''")
 
 
@@ -39,8 +39,11 @@ def read_tables(path: str | os.PathLike[str], what: str = "run file") -> dict[st
         said = f"The {what} {str(place)!r} is a folder.{hint}"
         raise InvalidArgument("path", "must not be a folder", str(place), sentence=said)
     try:
-        return tomllib.loads(read_text(place, what))
-    except tomllib.TOMLDecodeError as error:
+        return from_toml(read_text(place, what))
+    except BeyondLimits as error:
+        said = f"The {what} {str(place)!r} cannot be used: {error}."
+        raise InvalidArgument("path", "must be within the limits of run files", str(place), sentence=said) from None
+    except ValueError as error:
         data = what == "run file" and place.suffix != ".toml"
         hint = " To train on a file of data: erasurehead train --data FILE." if data else ""
         said = f"The {what} {str(place)!r} is not TOML: {error}.{hint}"
@@ -57,8 +60,8 @@ def located(error: InvalidArgument, key: str, path: str | os.PathLike[str]) -> I
     """
     try:
         text = read_text(path, "run file")
-        tables = tomllib.loads(text)
-    except (InvalidArgument, tomllib.TOMLDecodeError):
+        tables = from_toml(text)
+    except ValueError:  # InvalidArgument is one
         return error
     lines = key_lines(text)
     line = next((lines[name] for name in _outwards(key) if name in lines), None)
