@@ -11,11 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead._internal.storage import Folder
-from erasurehead._internal.storage.checksums import CHECKSUMS, Sum, read_checksums, write_checksums
-from erasurehead.datasets.sharded import shard
-from erasurehead.datasets.sharded.folder import ShardFolder
-from erasurehead.datasets.sharded.manifest import Manifest
+from erasurehead._internal.storage import Folder, checksums
 
 from ..bounded import in_time
 from ..typed import typed
@@ -113,20 +109,20 @@ def reseal(run: Path, name: str, data: bytes) -> None:
     """Write a file of a run with the checksum that the run would have written."""
     (run / name).write_bytes(data)
     with Folder.open(run) as folder:
-        sums: Any = read_checksums(folder)
+        sums: Any = checksums.read_checksums(folder)
         if name in sums:
-            write_checksums(folder, {**sums, name: (Sum.of(data),)})
+            checksums.write_checksums(folder, {**sums, name: (checksums.Sum.of(data),)})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["summary.json", "encoding.json", "config.toml", "steps.jsonl", "arrivals.jsonl", CHECKSUMS]
+    "name", ["summary.json", "encoding.json", "config.toml", "steps.jsonl", "arrivals.jsonl", checksums.CHECKSUMS]
 )
 @pytest.mark.parametrize("what", [DEEP, '{"a":"\\ud800"}', "[]", "{}"], ids=["deep", "surrogate", "list", "empty"])
 def test_files_of_a_run(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, what: str) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
-    if name == CHECKSUMS:
+    if name == checksums.CHECKSUMS:
         Path("run", name).write_text(what)
     else:
         reseal(Path("run"), name, f"{what}\n".encode())
@@ -149,49 +145,3 @@ def test_headers_of_arrays(typed: Typed, tmp_path: Path) -> None:
         (tmp_path / "X.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text)
         np.save(tmp_path / "y.npy", np.ones(3))
         answered("train", "--data", "X.npy", "--label", "y.npy", *SMALL)
-
-
-def resealed(folder: Path, manifest: Manifest) -> None:
-    (folder / "manifest.json").write_text(manifest.text)
-
-
-@pytest.mark.parametrize("task", ["softmax", "least_squares", "logistic"])
-def test_shards_whose_manifest_tells_another_loss(typed: Typed, shop: Path, tmp_path: Path, task: Any) -> None:
-    from dataclasses import replace
-
-    made = shard(shop, 4, tmp_path / "shards", categorical=True)
-    words = ("train", "--data", "shards", "--engine", "virtual", "-w", 4, "-n", 3, "--scheme", "uncoded")
-    for classes in (0, 2, 3, 10**9):
-        if (task, classes) != ("logistic", 2):
-            resealed(made.path, replace(made.manifest, task=task, classes=classes))
-            answered(*words)
-    assert "does not hold what its manifest says" in _read_as(made, task) or task != "softmax"
-
-
-def _read_as(made: ShardFolder, task: str) -> str:
-    """Return what a worker says that reads labels for another loss, whose coordinator has believed the manifest."""
-    from erasurehead.errors import DataError
-    from erasurehead.problems.models import LinearModel
-    from erasurehead.problems.stored import Store
-
-    manifest = made.manifest
-    loss = LinearModel.named(task, np.zeros(0), 2).sample_loss
-    try:
-        Store(str(made.path), manifest.form, manifest.columns, manifest.n_train, loss).read(manifest.tasks[:1])
-    except DataError as error:
-        return str(error)
-    return ""
-
-
-def test_shards_with_a_header_that_is_nested_without_end(typed: Typed, shop: Path, tmp_path: Path) -> None:
-    import hashlib
-    from dataclasses import replace
-
-    made = shard(shop, 2, tmp_path / "shards", categorical=True)
-    header = DEEP.encode()
-    data = struct.pack("<Q", len(header)) + header
-    entry = replace(made.manifest.tasks[0], bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
-    (made.path / entry.name).write_bytes(data)
-    resealed(made.path, replace(made.manifest, tasks=(entry, *made.manifest.tasks[1:])))
-    said = answered("train", "--data", "shards", "--engine", "virtual", "-w", 2, "-n", 3, "--scheme", "uncoded")
-    assert "nested more than" in said

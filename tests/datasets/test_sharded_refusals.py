@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import resource
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from erasurehead.datasets.sharded import ShardFolder, shard
 from erasurehead.datasets.sharded.manifest import KEY, VERSION
@@ -225,3 +227,72 @@ def test_damaged_files_are_all_named(tmp_path: Path) -> None:
     ]  # fmt: skip
     with pytest.raises(DataError, match=r"encoding.json holds 2 bytes instead of"):
         assert folder.encoding
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"task": "softmax"}, r"softmax with 2 classes, and the encoding, logistic with 2"),
+        ({"task": "least_squares", "classes": 0}, r"least_squares with 0 classes"),
+        ({"classes": 3}, "logistic with 3 classes"),
+        ({"classes": 10**12}, "logistic with 1000000000000 classes"),
+        ({"classes": 0}, "its values contradict each other"),
+        ({"task": "softmax", "classes": 1}, "its values contradict each other"),
+    ],
+)
+def test_a_manifest_that_tells_another_loss_than_the_encoding(
+    tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    """A manifest with a checksum of its own, whatever it says: a loss would take the labels for numbers of classes."""
+    made = shard(homes(tmp_path), 2, tmp_path / "shards", categorical=True)
+    (made.path / "manifest.json").write_text(replace(made.manifest, **change).text)
+    with pytest.raises(DataError, match=said):
+        _ = ShardFolder.open(made.path).encoding
+
+
+def _with(made: ShardFolder, entry: Any, data: bytes, **change: Any) -> ShardFolder:
+    """Return a folder in which a file was replaced, and the checksums of it and of the manifest computed anew."""
+    (made.path / entry.name).write_bytes(data)
+    new = replace(entry, bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+    fields = {name: new if held == entry else held for name, held in vars(made.manifest).items() if name != "tasks"}
+    tasks = tuple(new if task == entry else task for task in made.manifest.tasks)
+    (made.path / "manifest.json").write_text(replace(made.manifest, **{**fields, "tasks": tasks}).text)
+    return ShardFolder.open(made.path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda held: held["edges"].fill(10**6), "does not hold the columns"),
+        (lambda held: held["columns"].fill(-1), "does not hold the columns"),
+        (lambda held: held["columns"].fill(10**6), "does not hold the columns"),
+        (lambda held: held.pop("edges"), "does not hold the columns"),
+        (lambda held: held.update(edges=held["edges"].astype(float)), "does not hold the columns"),
+        (lambda held: held.clear(), "does not hold the columns"),
+    ],
+    ids=range(6),
+)
+def test_supports_that_name_other_columns_than_there_are(tmp_path: Path, change: Any, said: str) -> None:
+    made = shard(homes(tmp_path), 2, tmp_path / "shards", categorical=True)
+    assert made.manifest.supports is not None
+    held = dict(safetensors.numpy.load((made.path / made.manifest.supports.name).read_bytes()))
+    held = {name: values.copy() for name, values in held.items()}
+    change(held)
+    new = _with(made, made.manifest.supports, safetensors.numpy.save(held))
+    with pytest.raises(DataError, match=said):
+        new.support([0])
+
+
+def test_rows_that_are_no_finite_numbers_or_have_a_header_without_end(tmp_path: Path) -> None:
+    made = shard(homes(tmp_path), 2, tmp_path / "shards", categorical=True)
+    entry = made.manifest.tasks[0]
+    whole = (made.path / entry.name).read_bytes()
+    held = dict(safetensors.numpy.load(whole))
+    if "values" in held:
+        new = _with(made, entry, safetensors.numpy.save({**held, "values": np.full_like(held["values"], np.nan)}))
+        with pytest.raises(DataError, match="no finite numbers"):
+            new.task(0)
+    header = b"[" * 10**5
+    new = _with(made, entry, len(header).to_bytes(8, "little") + header)
+    with pytest.raises(DataError, match="nested more than 64 deep"):
+        new.task(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Tree
+from erasurehead._internal.storage.sealed import unusable
 from erasurehead.errors import DataError, invalid
 
 _TENSOR, _FLOAT = "$tensor", "$float"
@@ -43,6 +45,19 @@ def encode(tree: Tree, refer: Callable[[NDArray[Any]], int]) -> Any:
     if isinstance(cast("Any", tree), Sequence) and not isinstance(cast("Any", tree), bytes | bytearray):
         return [encode(value, refer) for value in tree]
     raise invalid("a state", "must consist of mappings, lists, texts, numbers, None and arrays", tree)
+
+
+def going_on(resumed: bool = True) -> contextlib.AbstractContextManager[None]:
+    """Return what refuses a saved state in a sentence where this block cannot go on from it.
+
+    Checksums tell damage, but whoever edits a checkpoint can compute them anew, and much of a state is seen to be none
+    only when it is used.
+
+    Arguments:
+        resumed: whether there is a saved state at all; if not, nothing is done.
+    """
+    said = "The checkpoint does not fit this run, which cannot go on from it"
+    return unusable(said) if resumed else contextlib.nullcontext()
 
 
 def decode(data: Any, tensors: Mapping[int, NDArray[Any]]) -> Any:

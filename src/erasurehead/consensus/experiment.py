@@ -13,6 +13,7 @@ import numpy as np
 
 from erasurehead import datasets
 from erasurehead._internal.resources import check_memory
+from erasurehead._internal.state_json import going_on
 from erasurehead.consensus.callback import ConsensusCallback
 from erasurehead.consensus.config import ConsensusConfig, ConsensusSection
 from erasurehead.consensus.faults import from_schedule
@@ -184,7 +185,8 @@ class ConsensusExperiment:
                           "there is nothing left to do")  # fmt: skip
         _, facts = CheckpointStore(opened.path).newest()
         now = experiment.facts()
-        check_same(facts.get("configuration", {}), now["configuration"])
+        with going_on():
+            check_same(facts.get("configuration", {}), now["configuration"])
         check_unchanged(opened, facts, now, experiment.data.encoding)
         return experiment
 
@@ -235,13 +237,15 @@ class ConsensusExperiment:
             for callback in callbacks:
                 callback.on_notice(notice)
 
-        recorder = PeerRecorder(
-            folder, facts, self.config.checkpoints, self.resuming, section.model_of, summary, notify
-        )
+        with going_on(self.resuming):
+            recorder = PeerRecorder(
+                folder, facts, self.config.checkpoints, self.resuming, section.model_of, summary, notify
+            )
         try:
             folder.write(CONFIG, to_toml(tables))
             recorded = replace(options, callbacks=[recorder, *callbacks], resume=recorder.state, records=False)
-            run = run_plan(self.plan, recorded, section.engine)
+            with going_on(self.resuming):
+                run = run_plan(self.plan, recorded, section.engine)
         except BaseException as error:
             interrupted = isinstance(error, KeyboardInterrupt)
             with contextlib.suppress(OSError):  # a full disk may have ended the run

@@ -86,4 +86,9 @@ class JointConnectivity:
         """Continue from what `state` returned."""
         self.since, self._steps, parents, self._n_components, self._present, windows = state
         self._parents = [int(parent) for parent in parents]
-        self.windows = [(begin, end, steps) for begin, end, steps in windows]
+        self.windows = [(float(begin), float(end), float(steps)) for begin, end, steps in windows]
+        roots = range(self._n_peers)
+        for _ in roots:  # whatever leads to no root within so many links goes round in a circle
+            roots = [self._parents[peer] for peer in roots]
+        if any(self._parents[root] != root or root < 0 for root in roots):
+            raise ValueError("links that lead to no root")

@@ -223,12 +223,33 @@ class LocalPeer(Peer):
         gone, sides = frozenset(state["gone"]), tuple(frozenset(side) for side in state["sides"])
         if state["number"]:
             self.adopt_view(gone, sides, int(state["number"]))
-        for name, value in state["attributes"].items():
-            setattr(self, name, _from_plain(value))
-        self.memory = {name: np.asarray(vector) for name, vector in state["memory"].items()}
+        attributes = {name: _from_plain(value) for name, value in state["attributes"].items()}
+        fresh = {name: getattr(self, name) for name in (*self._COMMON, *self.checkpointed)}
+        fresh["vector"] = self.algorithm.vector(self.memory)
+        memory = {name: np.asarray(vector) for name, vector in state["memory"].items()}
+        if not (_alike(attributes, fresh) and _alike(memory, dict(self.memory))):
+            raise ValueError(f"the state of peer {self.peer} is that of another kind of peer")
+        for name, value in attributes.items():
+            setattr(self, name, value)
+        self.memory = memory
         if self.vector.shape == self.memory["x"].shape and (self.vector == self.memory["x"]).all():
             self.vector = self.memory["x"]
         self.pending_models = {int(peer): (int(round), vector) for peer, round, vector in state["pending_models"]}
+
+
+def _alike(saved: Mapping[str, Any], fresh: Mapping[str, Any]) -> bool:
+    """Return whether saved attributes have the names and the kinds of those that a new peer has."""
+    return saved.keys() == fresh.keys() and all(_kind(saved[name], fresh[name]) for name in fresh)
+
+
+def _kind(saved: Any, fresh: Any) -> bool:
+    if saved is None or fresh is None:
+        return True  # there may be one, such as a time, or not
+    if isinstance(fresh, np.ndarray):
+        return isinstance(saved, np.ndarray) and (saved.shape, saved.dtype) == (fresh.shape, fresh.dtype)
+    return isinstance(saved, int | float if isinstance(fresh, float) else type(fresh)) and (
+        isinstance(saved, bool) == isinstance(fresh, bool)
+    )
 
 
 _MAP, _SET, _TUPLE = "map", "set", "tuple"

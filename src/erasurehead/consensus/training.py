@@ -181,5 +181,7 @@ class _VirtualRun:
     def _restore(self, state: Mapping[str, Any]) -> None:
         self.clock.restore(state["clock"])
         self.evaluations = int(state["looks"])
+        if self.evaluations < 0:  # it would go on for ever
+            raise ValueError("a count is negative")
         self.records.restore(state)
         self.gradients.assign(self.records.ownership.shares)

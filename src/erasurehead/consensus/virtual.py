@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -16,9 +17,12 @@ from erasurehead.consensus.drawn_delays import DrawnDelays
 from erasurehead.consensus.faults import Crash, PeerFault, partitioned
 from erasurehead.consensus.shares import LocalGradients
 from erasurehead.delays.base import Delays
+from erasurehead.errors import EngineError
 
 _FAULT, _NOTICE, _WORK, _MESSAGE = 0, 1, 2, 3
 """Kinds of events, in the order in which simultaneous ones are handled."""
+
+_MOST_MESSAGES = 100  # from each peer to each other without a step: an edited checkpoint can make them talk for ever
 
 
 @final
@@ -36,6 +40,8 @@ class VirtualPort(Port):
     def send(self, to: int, message: Message) -> None:
         clock = self._clock
         clock.messages += 1
+        if clock.messages > clock.most_messages:
+            raise EngineError("peers send messages to each other without end, and none of them takes a step.")
         if message.vector is not None:
             clock.vectors += 1
         if clock.latency:
@@ -50,8 +56,10 @@ class VirtualPort(Port):
         self._clock.drop_work(self.peer)
 
     def mixed(self, step: MixedStep) -> None:
-        self._clock.total += 1
-        self._clock.on_step(self.peer, self._clock.time, step)
+        clock = self._clock
+        clock.total += 1
+        clock.expect_messages()
+        clock.on_step(self.peer, clock.time, step)
 
 
 @final
@@ -78,6 +86,7 @@ class VirtualClock:
         time: seconds since training began.
         total: total number of steps of all peers.
         messages: total number of messages sent; `vectors` of them carried a model.
+        most_messages: the total number at which peers are found to talk without end.
         gone: peers that have crashed, whether or not the others know of that.
         sides: sides of the network partition in effect, whether or not peers know of it.
         gradient_seconds: processor seconds spent on gradients.
@@ -108,6 +117,7 @@ class VirtualClock:
         self.immediate: deque[tuple[int, int, Message]] = deque()
         self.gone: set[int] = set()
         self.sides: tuple[frozenset[int], ...] = ()
+        self.expect_messages()
         n_peers = len(self.peers)
         self._ports = [VirtualPort(self, peer) for peer in range(n_peers)]
         self._heap: list[tuple[float, int, int, int, Any]] = []
@@ -135,6 +145,10 @@ class VirtualClock:
                 self.push(fault.at, _FAULT, -1, ("partition", inside, frozenset(range(n_peers)) - inside))
                 if fault.until is not None:
                     self.push(fault.until, _FAULT, -1, ("partition",))
+
+    def expect_messages(self) -> None:
+        """Set how many messages there may be before the next step: far more than any policy needs."""
+        self.most_messages = self.messages + _MOST_MESSAGES * (100 + len(self.peers) ** 2)
 
     def begin(self) -> None:
         """Let all peers begin."""
@@ -350,6 +364,13 @@ class VirtualClock:
         self._is_unsettled = bytearray(peer in self._unsettled for peer in range(len(self.peers)))
         for peer, port, saved in zip(self.peers, self._ports, state["peers"], strict=True):
             peer.restore(saved, port)
+        self.expect_messages()
+        counts = (self.total, self.messages, self._n_events, *self._steps, *self._work_number)
+        times = (self.time, *(when for when, *_ in self._heap))
+        if {len(self._steps), len(self._work_number), len(self._working)} != {len(self.peers)}:
+            raise ValueError(f"it is not of {len(self.peers)} peers")
+        if min(counts) < 0 or not all(map(math.isfinite, times)):  # it would go on for ever
+            raise ValueError("a count is negative, or a time is none")
 
 
 def _payload_to_plain(kind: int, payload: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.state_json import going_on
 from erasurehead.datasets import NAMES, Dataset
 from erasurehead.datasets.sharded import ShardedDataset
 from erasurehead.delays.base import Delays
@@ -285,10 +286,11 @@ class Experiment:
             wire = None
         recording, least = None, LeastCounted()
         if self.out is not None:
-            recording = Recording(self.out, self.config, self.data, self.facts(), self.resuming, callbacks)
+            with going_on(self.resuming):
+                recording = Recording(self.out, self.config, self.data, self.facts(), self.resuming, callbacks)
         watching = callbacks if recording is None else recording.callbacks
         try:
-            with np.errstate(over="ignore", invalid="ignore"):  # the loop reports a model that diverges
+            with going_on(self.resuming), np.errstate(over="ignore", invalid="ignore"):  # the loop reports divergence
                 run = train(
                     self.problem, self.scheme, optimizer, engine, section.steps, [*watching, least],
                     section.evaluate_every, fault_policy=self.config.faults.policy(),

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Sequence
 
 from erasurehead._internal.arrays import Array, Tree
+from erasurehead._internal.state_json import going_on
 from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import Engine
 from erasurehead.engines.wired_engine import WiredEngine
 from erasurehead.engines.wires import Wire
-from erasurehead.errors import (
-    DataError,
-    Diverged,
-    ErasureHeadError,
-    RecordsError,
-    Unreachable,
-    check_count,
-    counted,
-    invalid,
-)
+from erasurehead.errors import Diverged, RecordsError, Unreachable, check_count, counted, invalid
 from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import CURVATURE, Problem, split_samples
@@ -257,16 +250,12 @@ class _Training:
         """Start the workers, and set the clock to zero; or restore everything as it was."""
         elapsed, running = 0.0, False
         if resume is not None:
-            try:
+            with going_on():
                 elapsed = float(resume.state["elapsed"])
                 running = resume.state["engine"] is not None and self.engine.state() is not None
                 self._restore(resume, running)
-            except (AttributeError, LookupError, TypeError, ValueError) as error:
-                if isinstance(error, ErasureHeadError):
-                    raise
-                raise DataError(
-                    f"The checkpoint does not fit this run, which cannot go on from it: {error!r}."
-                ) from None
+                if self.optimizer.step != len(resume.steps) or not math.isfinite(elapsed):
+                    raise ValueError(f"step {self.optimizer.step} after {len(resume.steps)} steps in {elapsed} s")
         if not (running or self._over(steps)):  # a run that has ended needs no workers
             for watcher in () if self.engine.inside else self.watchers:
                 watcher.on_starting(len(self.pool.assignment.worker_ids))

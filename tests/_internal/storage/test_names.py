@@ -29,7 +29,7 @@ def test_what_leads_elsewhere_is_no_name(tmp_path: Path, name: Any) -> None:
         for act in (folder.read, folder.remove, folder.inside, folder.kind, folder.writable, folder.remove_folder):
             with pytest.raises(DataError, match=r"is not the name of a file in"):
                 act(name)
-        with pytest.raises(DataError, match="is not the name of a file in"):
+        with pytest.raises(DataError, match=r"is not the name of a file in"):
             folder.write_whole(name, [b""])
     if isinstance(name, str):
         with pytest.raises(DataError, match="is not the name of a file in"):

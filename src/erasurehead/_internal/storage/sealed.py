@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+from collections.abc import Generator
 from typing import Any, NoReturn
 
 from erasurehead._internal.documents import from_json
-from erasurehead.errors import DataError
+from erasurehead.errors import DataError, ErasureHeadError
 
 
 def sealed(kind: str, version: int, key: str, body: Any) -> bytes:
@@ -46,6 +48,24 @@ def unsealed(data: bytes, kind: str, version: int, key: str, path: object) -> An
 
 NOT_SEALED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """Exceptions of reading something else as sealed data, or of using it."""
+
+
+@contextlib.contextmanager
+def unusable(said: str) -> Generator[None]:
+    """Refuse in a sentence what this block cannot use: content that is sealed, and fits nothing nevertheless.
+
+    Arguments:
+        said: what it is, and what cannot be done with it, without a full stop.
+
+    Raises:
+        DataError: for whatever `NOT_SEALED` stands for, but for errors that are sentences already.
+    """
+    try:
+        yield
+    except (AssertionError, *NOT_SEALED) as error:
+        if isinstance(error, ErasureHeadError):
+            raise
+        raise DataError(f"{said} ({why(error)}).") from error
 
 
 def why(error: Exception) -> str:

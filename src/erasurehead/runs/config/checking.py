@@ -32,7 +32,6 @@ _RULES: Mapping[str, str] = {
     "tuple_type": "must be a list",
     "greater_than_equal": "must be at least {ge:g}",
     "less_than_equal": "must be at most {le:g}",
-    "less_than": "must be less than {lt:g}",
 }
 """Pydantic's errors, in the words of errors about arguments in Python."""
 

@@ -109,7 +109,7 @@ class DataSection(_Section):
         ge=0,
         lt=1,
     )
-    seed: int = _key(0, "Seed of the split of a file, or of a synthetic stand-in.", ge=0, lt=2**32)
+    seed: int = _key(0, "Seed of the split of a file, or of a synthetic stand-in.", ge=0, le=4_000_000_000)
     worker_path: str | None = _key(
         None,
         "Where the workers find the folder of shards, if it differs from --data; {host} stands for the worker's host.",
