@@ -17,5 +17,12 @@ def main() -> None:
             build()(prog_name="erasurehead")  # however it was started: help and shell completion go by this name
         finally:
             streams.finish()
+    except Exception as error:  # one that is not meant to happen: its text may have come from data, too
+        import traceback
+
+        from erasurehead._internal.plain_text import visible
+
+        sys.stderr.write(visible("".join(traceback.format_exception(error))))
+        sys.exit(1)
     except KeyboardInterrupt:  # while modules are loaded; later ones are handled in `app`
         sys.exit(130)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+from collections.abc import Generator
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from erasurehead._internal.plain_text import visible
 from erasurehead.cli import (
     codes,
     compare,
@@ -77,7 +80,8 @@ class _Group(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; help and version are printed here, so that errors in writing them are handled."""
         try:
-            return super().parse_args(ctx, args)
+            with _visible_usage():
+                return super().parse_args(ctx, args)
         except OSError as error:
             raise _unwritten(error) from None
 
@@ -91,7 +95,7 @@ class _Group(TyperGroup):
         from erasurehead.training.signals import stopped_by, terminable
 
         try:
-            with terminable(), sentences():  # ends what a command has started, whatever ends the command
+            with terminable(), sentences(), _visible_usage():  # ends what a command has started, whatever ends it
                 return super().invoke(ctx)
         except (InvalidArgument, DataError, MissingExtra) as error:
             raise _exit(str(error), BAD_INPUT) from None
@@ -107,6 +111,18 @@ class _Group(TyperGroup):
             raise _unwritten(error) from None
         except OSError as error:
             raise _exit(_of_system(error), BAD_INPUT if error.errno in _OF_NAMES else FAILED) from None
+
+
+@contextlib.contextmanager
+def _visible_usage() -> Generator[None]:
+    """Let errors in how a command is typed, which typer prints, quote words that can all be seen."""
+    try:
+        yield
+    except Exception as error:
+        message: Any = getattr(error, "message", None)
+        if hasattr(error, "format_message") and isinstance(message, str):
+            error.__dict__["message"] = visible(message)
+        raise
 
 
 _OF_NAMES = (errno.ENAMETOOLONG, errno.ELOOP)
@@ -137,7 +153,7 @@ def _unwritten(error: OSError) -> typer.Exit:
 
 
 def _exit(sentence: str, code: int) -> typer.Exit:
-    typer.echo(f"erasurehead: {sentence}", err=True)
+    typer.echo(f"erasurehead: {visible(sentence)}", err=True)
     return typer.Exit(code)
 
 

@@ -120,7 +120,9 @@ def run(
         screen.warn(f"No figures: {missing}")
         outcome = trained.report((), beside)
     for number, one in enumerate(beside):
-        screen.say(f"{ALONE}\n  {one}" if number == 0 else f"  {one}")
+        if number == 0:
+            screen.say(ALONE)
+        screen.say(f"  {one}")
     last = f"table{', figures' if outcome.figures else ''} and runs in {outcome.folder}"
     depths = [descent_table(outcome.descents)] if outcome.descents else []
     if not depths and not stopped:

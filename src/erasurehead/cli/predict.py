@@ -21,7 +21,8 @@ Apply a trained model to rows that need no labels.
 
 [bold]erasurehead predict runs/houses new_houses.csv > predictions.csv[/bold]
   One line per row: the predicted class and the probability of each, or the
-  predicted number.
+  predicted number. Labels are written as they are; on a terminal, what cannot
+  be seen in them is written as escapes.
 
 The encoding of the training data is saved with the model. Values that
 training never saw are counted and reported on stderr, column by column.

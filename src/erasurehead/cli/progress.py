@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
@@ -38,12 +37,12 @@ class ProgressBar(Callback):
     def __init__(self, console: Console) -> None:
         self._columns = console.width
         self._progress = Progress(
-            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
+            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
             BarColumn(bar_width=24 if self._columns >= _WIDE else 10),
             MofNCompleteColumn(table_column=Column(no_wrap=True)),
             TimeElapsedColumn(table_column=Column(no_wrap=True)),
             # What is left of the line is cut here, as the table would rather cut step and time.
-            TextColumn("{task.fields[loss]}{task.fields[state]}", table_column=Column(no_wrap=True)),
+            TextColumn("{task.fields[loss]}{task.fields[state]}", markup=False, table_column=Column(no_wrap=True)),
             console=console,
             auto_refresh=False,
         )
@@ -63,7 +62,7 @@ class ProgressBar(Callback):
 
     def on_setup(self, scheme: Scheme, steps: int) -> None:
         self._task = self._progress.add_task(
-            escape(_cut(scheme.name, _NAME)),
+            _cut(scheme.name, _NAME),
             start=False,
             total=steps,
             loss="",
@@ -173,7 +172,7 @@ class ProgressLines(Callback):
 
     def _say(self, text: str) -> None:
         self._last = self._clock()
-        self._console.print(escape(text), highlight=False, soft_wrap=True)
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 class Notices(Callback):
@@ -200,7 +199,7 @@ class Notices(Callback):
             self._say(f"{self._count - _MOST_NOTICES} more such notices; the run's steps have them all")
 
     def _say(self, text: str) -> None:
-        self._console.print(escape(text), style="yellow", highlight=False, soft_wrap=True)
+        self._console.print(text, markup=False, style="yellow", highlight=False, soft_wrap=True)
 
 
 def estimated(coverage: float) -> str:

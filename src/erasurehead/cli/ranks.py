@@ -9,6 +9,8 @@ from typing import Any, cast
 
 import typer
 
+from erasurehead._internal.plain_text import visible
+
 _PLACES = (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"))
 """Environment variables for rank and number of ranks, of Open MPI, and of MPICH and its derivatives."""
 
@@ -55,8 +57,8 @@ def _warn_of_many(engine: str) -> None:
         ranks = os.environ.get(size, "1")
         if os.environ.get(rank) == "0" and ranks != "1":
             typer.echo(
-                f"Each of the {ranks} ranks of this job makes a run of its own, because the engine is {engine}. For "
-                "one run on all of them, add --engine mpi.",
+                f"Each of the {ranks} ranks of this job makes a run of its own, because the engine is "
+                f"{visible(engine)}. For one run on all of them, add --engine mpi.",
                 err=True,
             )
             return

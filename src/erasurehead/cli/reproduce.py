@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from erasurehead.cli.options import OutputOptions, option
 from erasurehead.cli.screen import Screen
@@ -106,7 +105,7 @@ def run(
     with _watching(screen, engine) as callbacks:
         settings = _settings(callbacks, {key: value for key, value in given.items() if value is not None})
         made = (reproduce_dybw if paper == "dybw" else reproduce_erasurehead)(figure or (), settings, out, screen.say)
-    shown = [escape(f"{exhibit.title}\n\n{exhibit.summary.to_markdown()}") for exhibit, _ in made.exhibits]
+    shown = [f"{exhibit.title}\n\n{exhibit.summary.to_markdown()}" for exhibit, _ in made.exhibits]
     last = (
         f"{len(made.exhibits)} exhibits in {made.seconds:.0f} s; reproduction.md, pictures and numbers in {made.folder}"
     )

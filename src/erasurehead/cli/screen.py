@@ -8,9 +8,10 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, RenderableType
-from rich.markup import escape
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
+from erasurehead._internal.plain_text import visible
 from erasurehead.cli.options import OutputOptions
 from erasurehead.cli.streams import results
 
@@ -21,7 +22,23 @@ _WIDE = 200  # columns of a table that goes into a file or a pipe
 _WARNING = "yellow"
 
 
-class _Results(Console):
+class Terminal(Console):
+    """A console that prints texts as they are: brackets and colons in them mean nothing, and nothing is invisible.
+
+    Names, labels and messages may come from anybody's data. What would steer a terminal (escape sequences), hide, or
+    turn the order of letters around is written as an escape such as `\\x1b`, wherever it stands.
+    """
+
+    def __init__(self, stderr: bool = False, width: int | None = None) -> None:
+        super().__init__(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render into segments, whose texts are all visible; those of rich itself that steer the terminal are none."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+
+class _Results(Terminal):
     """A console that raises an error, instead of exiting, if the reader of stdout has gone."""
 
     def on_broken_pipe(self) -> None:
@@ -31,14 +48,14 @@ class _Results(Console):
 @contextlib.contextmanager
 def sentences() -> Generator[None]:
     """Print what this block warns users of as sentences on stderr, each of them once, and not with a line of code."""
-    console, said, usual = Console(stderr=True, highlight=False), set[str](), warnings.showwarning
+    console, said, usual = Terminal(stderr=True), set[str](), warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
         if not issubclass(category, UserWarning):
-            usual(message, category, *place, **more)
+            usual(visible(str(message)), category, *place, **more)
         elif str(message) not in said:
             said.add(str(message))
-            console.print(escape(str(message)), style=_WARNING, soft_wrap=True)
+            console.print(str(message), style=_WARNING, soft_wrap=True)
 
     with warnings.catch_warnings():
         warnings.filterwarnings("always", category=UserWarning, module=r"erasurehead\.")
@@ -55,12 +72,12 @@ class Screen:
 
     def __init__(self, options: OutputOptions) -> None:
         self._options = options
-        self._aside = Console(stderr=True, highlight=False)
+        self._aside = Terminal(stderr=True)
 
     def say(self, text: str) -> None:
         """Print an explanation on stderr, unless --quiet is given."""
         if not self._options.quiet:
-            self._aside.print(escape(text), soft_wrap=True)
+            self._aside.print(visible(text, keep=""), soft_wrap=True)
 
     def reading(self, source: str) -> None:
         """Print which data are being read, as this may take a while, unless --quiet is given."""
@@ -68,7 +85,7 @@ class Screen:
 
     def warn(self, text: str) -> None:
         """Print a warning on stderr, also with --quiet."""
-        self._aside.print(escape(text), style=_WARNING, soft_wrap=True)
+        self._aside.print(visible(text, keep=""), style=_WARNING, soft_wrap=True)
 
     def result(self, data: Any, *shown: RenderableType) -> None:
         """Print the result on stdout.
@@ -83,14 +100,14 @@ class Screen:
             self._write([to_text(data)])
             return
         with results():
-            console = _Results(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
+            console = _Results(width=None if sys.stdout.isatty() else _WIDE)
             for item in shown:
-                # Texts are printed verbatim: brackets in them, as in "[exact]", are not markup.
-                console.print(item, soft_wrap=isinstance(item, str), markup=not isinstance(item, str))
+                console.print(item, soft_wrap=isinstance(item, str))
 
     def lines(self, lines: Iterable[str]) -> None:
-        """Print plain lines on stdout verbatim."""
-        self._write(f"{line}\n" for line in lines)
+        """Print plain lines on stdout: data, which are verbatim in a file or a pipe, and visible on a terminal."""
+        shown = map(visible, lines) if sys.stdout.isatty() else lines
+        self._write(f"{line}\n" for line in shown)
 
     @staticmethod
     def _write(texts: Iterable[str]) -> None:

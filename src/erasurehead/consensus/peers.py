@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array
 from erasurehead.consensus.algorithms import Algorithm, Memory
@@ -246,10 +247,16 @@ def _kind(saved: Any, fresh: Any) -> bool:
     if saved is None or fresh is None:
         return True  # there may be one, such as a time, or not
     if isinstance(fresh, np.ndarray):
-        return isinstance(saved, np.ndarray) and (saved.shape, saved.dtype) == (fresh.shape, fresh.dtype)
+        return isinstance(saved, np.ndarray) and _form(cast("NDArray[Any]", saved)) == _form(
+            cast("NDArray[Any]", fresh)
+        )
     return isinstance(saved, int | float if isinstance(fresh, float) else type(fresh)) and (
         isinstance(saved, bool) == isinstance(fresh, bool)
     )
+
+
+def _form(array: NDArray[Any]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    return array.shape, array.dtype
 
 
 _MAP, _SET, _TUPLE = "map", "set", "tuple"

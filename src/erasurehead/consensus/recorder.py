@@ -64,7 +64,8 @@ class PeerRecorder(ConsensusCallback):
                 checkpoint = self.store.load()
                 check_same(checkpoint.facts, self.facts)
                 self.state, sizes = checkpoint.state["training"], checkpoint.records
-                if self.state["clock"]["total"] // len(self.state["clock"]["peers"]) != checkpoint.step:
+                clock: Any = checkpoint.state["training"]["clock"]
+                if clock["total"] // len(clock["peers"]) != checkpoint.step:
                     raise ValueError(f"it is not of step {checkpoint.step}")
             self.store.tidy()
             folder.rows_may_change(ROWS_OF_PEERS)

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.plain_text import visible
 from erasurehead._internal.storage import Access, Folder
 from erasurehead.errors import MissingExtra, invalid
 
@@ -165,6 +166,9 @@ def fit(figure: Figure) -> None:
     Tick labels have no common factor above the axis, which would collide with other text.
     """
     texts = importlib.import_module("matplotlib.text")
+    for text in figure.findobj(texts.Text):  # names from data: an SVG file must not have controls at all
+        if (shown := visible(text.get_text())) != text.get_text():
+            text.set_text(shown)
     ticker = importlib.import_module("matplotlib.ticker")
     for axes in figure.axes:  # including those of subfigures
         for axis in (axes.xaxis, axes.yaxis):

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from erasurehead._internal.atomic_files import unwritable
 from erasurehead._internal.documents import from_json
+from erasurehead._internal.plain_text import invisible
 from erasurehead._internal.storage import Access, Folder
 from erasurehead._internal.storage.checksums import Running, Sum
 from erasurehead._internal.storage.folders import write_all
@@ -37,8 +38,14 @@ def to_line(data: Mapping[str, Any]) -> str:
 
 
 def to_text(data: Any) -> str:
-    """Return data as JSON for people: indented, with numbers that are not finite as null."""
-    return json.dumps(_finite(data), allow_nan=False, indent=2, ensure_ascii=False) + "\n"
+    """Return data as JSON for people: indented, numbers that are not finite as null, what cannot be seen as escapes."""
+    text = json.dumps(_finite(data), allow_nan=False, indent=2, ensure_ascii=False) + "\n"
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return "".join(
+        json.dumps(letter)[1:-1] if not letter.isprintable() and letter != "\n" and invisible(letter) else letter
+        for letter in text
+    ).replace("\x7f", "\\u007f")
 
 
 def read_lines(path: Path, size: int | None = None) -> list[dict[str, Any]]:

@@ -38,8 +38,9 @@ def read_tables(path: str | os.PathLike[str], what: str = "run file") -> dict[st
         hint = resume if what == "run file" else " Name a file."
         said = f"The {what} {str(place)!r} is a folder.{hint}"
         raise InvalidArgument("path", "must not be a folder", str(place), sentence=said)
+    text = read_text(place, what)
     try:
-        return from_toml(read_text(place, what))
+        return from_toml(text)
     except BeyondLimits as error:
         said = f"The {what} {str(place)!r} cannot be used: {error}."
         raise InvalidArgument("path", "must be within the limits of run files", str(place), sentence=said) from None
