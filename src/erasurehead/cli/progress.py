@@ -111,7 +111,7 @@ class ProgressBar(Callback):
         rest = self._room - len(self._loss) - len(between)
         if len(state) > rest:  # the state changes with every step, the loss tells how far it is
             state, between = (_cut(state, rest), between) if rest > 8 else ("", "")
-        self._progress.update(self._task, loss=escape(_cut(self._loss, self._room)), state=escape(between + state))
+        self._progress.update(self._task, loss=_cut(self._loss, self._room), state=between + state)
 
     def _is_time(self) -> bool:
         return time.monotonic() - self._drawn >= _PAUSE
