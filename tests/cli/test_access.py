@@ -96,17 +96,26 @@ if sys.argv[1] == "mpi":
 from exposed import exposed
 from erasurehead.runs.config import build_config
 from erasurehead.runs.experiment import Experiment
+from erasurehead.consensus.callback import ConsensusCallback
+from erasurehead.consensus.experiment import ConsensusExperiment
 from erasurehead.training.callbacks import Callback
 
 if __name__ == "__main__":
     shared = Path("/dev/shm")
     before = set(os.listdir(shared))
 
+    def look():
+        found = [*exposed(Path(os.environ["TMPDIR"])), *exposed(Path("new"))]
+        found += [said for said in exposed(shared) if said.split("/")[3] not in before]
+        print(*found, sep="\\n")
+
     class Watch(Callback):
         def on_step_end(self, row, x):
-            found = [*exposed(Path(os.environ["TMPDIR"])), *exposed(Path("new"))]
-            found += [said for said in exposed(shared) if said.split("/")[3] not in before]
-            print(*found, sep="\\n")
+            look()
+
+    class WatchPeers(ConsensusCallback):
+        def on_mean(self, row):
+            look()
 
     tables = {
         "scheme": "uncoded()", "data": {"source": sys.argv[2], "categorical": True},
@@ -114,6 +123,13 @@ if __name__ == "__main__":
         "checkpoints": {"every_steps": 1}, "optimizer": {"name": "nesterov", "rate": 0.1},
     }
     Experiment.from_config(build_config(tables)).run([Watch()])
+    if sys.argv[1] == "processes":
+        of_peers = {
+            "data": tables["data"], "problem": {"loss": "logistic"}, "run": {**tables["run"], "out": "new/peers"},
+            "consensus": {"peers": 3, "graph": "ring()"}, "delays": {"model": "none()"},
+        }
+        del of_peers["run"]["workers"]
+        ConsensusExperiment.from_tables(of_peers).run([WatchPeers()])
     print("through")
 """
 

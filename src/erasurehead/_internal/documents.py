@@ -10,6 +10,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable
+from string import digits
 from typing import Any
 
 MOST_DEPTH = 64
@@ -27,7 +28,6 @@ MOST_TOML = 4 << 20
 MOST_JSON = 1 << 30
 """Bytes, or characters, that a JSON document may have, or a line of JSON lines."""
 
-_RUN = re.compile(rf"(?<![0-9a-fA-F_])[0-9a-fA-F_]{{{MOST_DIGITS + 1}}}")
 _LONG = re.compile(rf"[+-]?(?:0[xob])?[0-9a-fA-F_]{{{MOST_DIGITS + 1}}}")
 _JSON = re.compile(
     r'(?:[^][{}"0-9]++|"(?:[^"\\]++|\\.)*+"?+'
@@ -59,7 +59,7 @@ def from_json(data: str | bytes | bytearray, parse_constant: Callable[[str], Any
     """
     text = data if isinstance(data, str) else str(data, "utf-8")
     _check_length(len(text), MOST_JSON)
-    if text.count("[") + text.count("{") > MOST_DEPTH or (len(text) > MOST_DIGITS and _RUN.search(text)):
+    if text.count("[") + text.count("{") > MOST_DEPTH or _has_long_run(text):
         _check_json(text)
     found = json.loads(text, parse_constant=parse_constant)
     if "\\u" in text and _SURROGATE.search(text):
@@ -81,6 +81,16 @@ def from_toml(text: str) -> dict[str, Any]:
 def _check_length(length: int, most: int) -> None:
     if length > most:
         raise BeyondLimits(f"it has {length:,} characters, and may have {most:,}")
+
+
+def _has_long_run(text: str) -> bool:
+    """Return whether there are more digits in a row than are allowed: each such row has one at some multiple of it."""
+    for place in range(0, len(text), MOST_DIGITS + 1):
+        if text[place] in digits:
+            before, after = text[max(place - MOST_DIGITS, 0) : place], text[place : place + MOST_DIGITS + 1]
+            if len(before) - len(before.rstrip(digits)) + len(after) - len(after.lstrip(digits)) > MOST_DIGITS:
+                return True
+    return False
 
 
 def _check_json(text: str) -> None:

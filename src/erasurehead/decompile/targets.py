@@ -209,7 +209,10 @@ def _value(node: ast.expr, text: str, random: np.random.Generator) -> Any:
             if not isinstance(element, ast.Constant) or not isinstance(element.value, int) or element.value < 0:
                 raise _unreadable(text)
             shape.append(element.value)
-        return _array(node.value.id, tuple(shape), text, random)
+        try:
+            return _array(node.value.id, tuple(shape), text, random)
+        except (ValueError, OverflowError) as error:
+            raise error if isinstance(error, InvalidArgument) else _unreadable(text) from None
     raise _unreadable(text)
 
 
