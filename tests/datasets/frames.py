@@ -39,6 +39,7 @@ class HeldColumn:
             self._data = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
             self.dtype, self.describe_null = (2, 64, "g", "="), (1, None)
         else:
+            self._data = np.array(values, dtype="datetime64[ns]").view(np.int64)
             self.dtype, self.describe_null = (22, 64, "tsn:", "="), (2, np.iinfo(np.int64).min)
 
     @property
@@ -89,7 +90,13 @@ class HeldFrame:
         name = list(self._columns)[place]
         return HeldColumn(self._columns[name], self._categories.get(name))
 
-    def get_chunks(self) -> list[HeldFrame]:
+    def get_column_by_name(self, name: str) -> HeldColumn:
+        return HeldColumn(self._columns[name], self._categories.get(name))
+
+    def select_columns_by_name(self, names: Sequence[str]) -> HeldFrame:
+        return HeldFrame({name: self._columns[name] for name in names}, self._categories, self._rows)
+
+    def get_chunks(self, n_chunks: int | None = None) -> list[HeldFrame]:
         n_rows = len(next(iter(self._columns.values()), []))
         return [
             HeldFrame({name: values[start : start + self._rows] for name, values in self._columns.items()},

@@ -1,4 +1,4 @@
-"""DataFrames through the interchange protocol: the same numbers as the same rows in a file."""
+"""DataFrames of any library: the same numbers as the same rows in a file."""
 
 from __future__ import annotations
 
@@ -121,9 +121,7 @@ def test_a_dictionary_of_arrow_is_categorical() -> None:
 
 def test_columns_that_are_not_wanted_need_not_be_readable() -> None:
     held = columns() | {"when": [np.datetime64("2020-01-01")] * N}
-    said = (
-        r"column 'when' cannot be read: its type \(tsn:\) is neither .*; turn it into .* leave it out \(drop, --drop\)"
-    )
+    said = r"column 'when' cannot be read: its type \(timestamp\[ns\]\) is neither .* leave it out \(drop, --drop\)"
     with pytest.raises(DataError, match=said):
         datasets.read(HeldFrame(held), "price", categorical=True)
     data = datasets.read(HeldFrame(held), "price", categorical=True, drop=["when"])
@@ -134,7 +132,6 @@ def test_columns_that_are_not_wanted_need_not_be_readable() -> None:
     ("held", "said"),
     [
         ({"a": [1.0, float("inf")], "y": [1, 2]}, "row 1, column 'a': inf is not a finite number"),
-        ({"a": [1, 2**53 + 1], "y": [1, 2]}, "whole numbers beyond 9007199254740992, which float64 cannot represent"),
         ({1: [1.0], "1": [2.0]}, "two columns with the name '1'"),
         ({}, "has no columns"),
         ({"a": [], "y": []}, "has no rows"),

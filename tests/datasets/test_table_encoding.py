@@ -115,7 +115,7 @@ def test_it_survives_json_to_the_bit() -> None:
         ("{}", "This is not an encoding that erasurehead wrote"),
         ("no json", "This is not an encoding that erasurehead wrote"),
         ("[1]", "This is not an encoding that erasurehead wrote"),
-        ('{"format":"erasurehead-encoding","version":9,"kind":"table"}', "of version 1, but it is .* of version 9"),
+        ('{"format":"erasurehead-encoding","version":9,"kind":"table"}', "of version 2, but it is .* of version 9"),
         ('{"format":"erasurehead-encoding","version":1,"kind":"table"}', "damaged: vocabularies is missing"),
         ('{"format":"erasurehead-encoding","version":1,"kind":"cake"}', "This is not an encoding"),
     ],

@@ -151,14 +151,17 @@ def _of_file(path: Path, target: str | os.PathLike[str] | None, columns: Columns
     parquet = form(path, delimited=delimiter is not None) == "parquet"
     layout = _parquet_layout(path) if parquet else look(path, delimiter)
     choice = choose_columns(layout.names, None if target is None else os.fspath(target), columns, path.name)
-    table = _parquet_table(path, choice) if parquet else read_csv(path, layout, csv_kinds(choice, columns), HINT)
+    if parquet:
+        table = _parquet_table(path, choice.read, columns.exact(choice.read))
+    else:
+        table = read_csv(path, layout, csv_kinds(choice, columns), HINT)
     return _Raw(path.name.split(".")[0], str(path), layout, choice, table)
 
 
 def _of_frame(frame: Frame, target: str | os.PathLike[str] | None, columns: Columns) -> _Raw:
     layout, source = frame_layout(frame), frame_name(frame)
     choice = choose_columns(layout.names, None if target is None else os.fspath(target), columns, source)
-    table = read_frame(frame, lambda name: name in choice.read)
+    table = read_frame(frame, choice.read, columns.exact(choice.read))
     return _Raw("frame", source.removeprefix("the "), layout, choice, table)
 
 
@@ -178,7 +181,7 @@ def _made(
     )  # fmt: skip
     trained, tested = encoding.encode(table, [train, test])
     _check_varies(trained.X, raw.source)
-    notes = [*table.notes, *raw.choice.notes(columns.drop), f"label {label!r}: {labels.task}, {labels.meaning()}"]
+    notes = [*table.notes, *raw.choice.notes(columns.drop), labels.note(task)]
     if not layout.header:
         notes.append(f"no header: the columns are called 1 to {len(layout.names)}")
     notes += [f"training rows: {said}" for said in trained.report.sentences()]
@@ -195,10 +198,10 @@ def _parquet_layout(path: Path) -> Layout:
     return Layout(parquet_columns(path))
 
 
-def _parquet_table(path: Path, choice: Choice) -> Table:
+def _parquet_table(path: Path, wanted: Sequence[str], exact: Sequence[str]) -> Table:
     from erasurehead.datasets.readers.parquet import read_parquet
 
-    return read_parquet(path, choice.read)
+    return read_parquet(path, wanted, exact)
 
 
 def _check_classes(y: Labels, target: Target, path: Path | str) -> None:
@@ -233,7 +236,7 @@ def _read_arrays(
     _check_classes(y[train], labels, path)
     _check_varies(matrix[train], path)
     encoding = ArrayEncoding(int(matrix.shape[1]), labels, constant, arrays.base, last)
-    notes = [f"label: {labels.task}, {labels.meaning()}"]
+    notes = [labels.note(task)]
     if last:
         notes.append("the labels are the last column of the matrix")
     if arrays.y is not None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from erasurehead.datasets.readers.csv import Kind
 from erasurehead.datasets.readers.index_columns import index_columns
-from erasurehead.datasets.readers.table import Numbers, Table, Texts, not_a_number
+from erasurehead.datasets.readers.table import Column, Table, Texts, are_numbers, not_a_number
 from erasurehead.errors import DataError, invalid
 
 HINT = "; name the column in one_hot (--one-hot), or use categorical (--categorical), if its values are categories"
@@ -24,7 +24,8 @@ class Columns:
     Arguments:
         one_hot: columns to one-hot encode (each distinct value becomes a column), or `"all"`.
         categorical: whether columns of texts are one-hot encoded without being named, instead of being refused. A
-            column holds texts if its first value that is not missing is not a number.
+            column holds texts if its first value that is not missing is not a number. Truth values (`true`, `False`)
+            alone are numbers, 1 for true, like those of Parquet files and frames.
         interactions: combinations of columns, each a sequence of names, whose distinct combinations become columns.
         standardize: whether columns of numbers are shifted and scaled to mean 0 and standard deviation 1 over the
             training rows; without it gradient descent needs a step size that fits the largest of them.
@@ -40,6 +41,10 @@ class Columns:
     def is_named(self, name: str) -> bool:
         """Return whether a column is one-hot encoded whatever it holds."""
         return self.one_hot == "all" or name in self.one_hot
+
+    def exact(self, names: Sequence[str]) -> Sequence[str]:
+        """Return which of a table's columns are categories by name, so that their values must not be rounded."""
+        return names if self.one_hot == "all" else self.one_hot
 
     @property
     def combined(self) -> frozenset[str]:
@@ -158,15 +163,19 @@ def features(table: Table, label: str, columns: Columns) -> tuple[list[str], lis
     for name, column in table.columns.items():
         if name == label:
             continue
-        if columns.is_named(name):
+        if columns.is_named(name) or (name in table.categories and not _is_empty(column)):
             one_hot.append((name,))
-        elif isinstance(column, Numbers):
-            numeric.append(name)
-        elif columns.categorical or name in table.categories:
+        elif isinstance(column, Texts) and not are_numbers(column):
+            if not columns.categorical:
+                _refuse_text(table, name, column)
             one_hot.append((name,))
         else:
-            _refuse_text(table, name, column)
+            numeric.append(name)
     return numeric, [*one_hot, *(tuple(group) for group in columns.interactions)]
+
+
+def _is_empty(column: Column) -> bool:
+    return bool(column.missing().all())
 
 
 def _refuse_text(table: Table, name: str, column: Texts) -> None:

@@ -23,7 +23,9 @@ CONSTANT = "(constant)"
 """The name of the column of ones."""
 
 FORMAT = "erasurehead-encoding"
-VERSION = 1
+VERSION = 2
+_READ = (1, VERSION)
+"""Versions that can be read; the first rounded whole numbers beyond 2^53 that were categories."""
 
 Source: TypeAlias = "str | os.PathLike[str] | Table | Frame | Sequence[Mapping[str, object]] | Matrix"
 """Data that can be encoded: a file, a table, a DataFrame, rows as mappings from column name to value, or a matrix."""
@@ -94,10 +96,10 @@ class Encoding(ABC):
     @staticmethod
     @abstractmethod
     def from_dict(data: Mapping[str, Any]) -> Encoding:
-        """Return the encoding that `to_dict` returned as plain data.
+        """Return the encoding that `to_dict` returned as plain data, with the version of its file if that has one.
 
         Raises:
-            DataError: if it is damaged.
+            DataError: if it is damaged, or its version is not right about what it holds.
         """
 
     def to_json(self) -> str:
@@ -109,11 +111,11 @@ class Encoding(ABC):
         """Return the encoding that `to_json` wrote.
 
         Raises:
-            DataError: if the text is not such JSON, or has a later version.
+            DataError: if the text is not such JSON, has a later version, or an earlier one that rounded categories.
         """
         try:
             data = from_json(text)
-            if data["format"] != FORMAT or data["version"] != VERSION:
+            if data["format"] != FORMAT or data["version"] not in _READ:
                 said = f"{data['format']} of version {data['version']}"
                 raise DataError(f"The encoding must be {FORMAT} of version {VERSION}, but it is {said}.")
             return Encoding._kinds[data["kind"]].from_dict(data)

@@ -25,15 +25,22 @@ from erasurehead.datasets.preprocessing.design import (
     joint_keys,
     split_keys,
 )
-from erasurehead.datasets.preprocessing.encoding import CONSTANT, Encoding, Source
+from erasurehead.datasets.preprocessing.encoding import CONSTANT, VERSION, Encoding, Source
 from erasurehead.datasets.preprocessing.facts import Facts
 from erasurehead.datasets.preprocessing.moments import Moments
 from erasurehead.datasets.preprocessing.target import Target, target_from_json
-from erasurehead.datasets.preprocessing.vocabulary import Codes, Vocabulary, vocabulary_from_json, vocabulary_of
+from erasurehead.datasets.preprocessing.vocabulary import (
+    Codes,
+    NumberVocabulary,
+    Vocabulary,
+    nothing_in,
+    vocabulary_from_json,
+    vocabulary_of_column,
+)
 from erasurehead.datasets.readers.csv import Kind, Layout, first_line, look, read_csv
 from erasurehead.datasets.readers.forms import form
 from erasurehead.datasets.readers.frames import is_frame, read_frame
-from erasurehead.datasets.readers.table import Column, Table, table_of_rows
+from erasurehead.datasets.readers.table import EXACT, Column, Table, table_of_rows
 from erasurehead.errors import DataError, counted
 
 
@@ -141,11 +148,16 @@ class TableEncoding(Encoding, kind="table"):
         if isinstance(source, str | os.PathLike):
             return self._read(readable(source), labels)
         if is_frame(source):
-            wanted = self._wanted(labels)
-            return read_frame(source, lambda name: name in wanted)
+            return read_frame(source, self._wanted(labels), self._exact)
         if isinstance(source, Sequence):
-            return table_of_rows(source)
+            return table_of_rows(source, wanted=self._wanted(labels), exact=self._exact)
         raise DataError("This encoding reads tables: give a file, a frame or rows with named columns, not a matrix.")
+
+    @property
+    def _exact(self) -> tuple[str, ...]:
+        """The columns whose values are looked up, and so must not be rounded."""
+        classes = () if self.target.classes is None else (self.target.name, *self.target.aliases)
+        return (*self.vocabularies, *classes)
 
     def _wanted(self, labels: bool) -> dict[str, Kind]:
         """Return the columns to read, and how."""
@@ -164,7 +176,7 @@ class TableEncoding(Encoding, kind="table"):
         if found == "parquet":
             from erasurehead.datasets.readers.parquet import read_parquet
 
-            return read_parquet(path, wanted.keys())
+            return read_parquet(path, wanted, self._exact)
         return read_csv(path, self._layout(path), wanted.get)
 
     def _layout(self, path: Path) -> Layout:
@@ -252,15 +264,28 @@ class TableEncoding(Encoding, kind="table"):
             for name in feature.columns if isinstance(feature, OneHot) else ():
                 if name not in vocabularies:
                     raise DataError(f"The encoding is damaged: there is no vocabulary of column {name!r}.")
+        target = target_from_json(facts.inner("target").data)
+        if data.get("version", VERSION) < VERSION:
+            _check_exact({**vocabularies, target.name: target.classes})
         return TableEncoding(
             columns=facts.texts("columns"),
             header=facts.flag("header"),
             vocabularies=vocabularies,
             features=features,
-            target=target_from_json(facts.inner("target").data),
+            target=target,
             constant=facts.flag("constant"),
             delimiter=facts.text("delimiter") if facts.has("delimiter") else None,
         )
+
+
+def _check_exact(vocabularies: Mapping[str, Vocabulary | None]) -> None:
+    """Raise if values of version 1 may have been rounded to one."""
+    for name, known in vocabularies.items():
+        if isinstance(known, NumberVocabulary) and bool((np.abs(known.values) >= EXACT).any()):
+            raise DataError(
+                f"The encoding is of an earlier version, which could take different whole numbers beyond {EXACT:,} in "
+                f"column {name!r} for one; train again."
+            )
 
 
 def fit_table(
@@ -297,9 +322,7 @@ def fit_table(
     combined = {name for group in groups if len(group) > 1 for name in group}
     for name in dict.fromkeys(name for group in groups for name in group):
         column = table.column(name) if rows is None else table.column(name).take(rows)
-        if bool(column.missing().all()):
-            raise DataError(f"{table.source}: no row has a value in column {name!r}; leave the column out.")
-        vocabularies[name] = vocabulary_of(column)
+        vocabularies[name] = vocabulary_of_column(column, name, table.source)
         if name in combined:
             codes[name] = vocabularies[name].codes(column)
     features: list[Feature] = [_fit_numeric(table, name, rows, standardize) for name in numeric]
@@ -335,7 +358,7 @@ def numeric_feature(name: str, moments: Moments, standardize: bool, source: str)
         DataError: if there is no value, or the variance is beyond float64.
     """
     if not moments.count:
-        raise DataError(f"{source}: no row has a value in column {name!r}; leave the column out.")
+        raise nothing_in(name, source)
     mean, deviation = moments.mean, moments.deviation
     if not np.isfinite(deviation):
         raise DataError(f"{source}: the numbers of column {name!r} are too large to square; change their unit.")

@@ -12,7 +12,12 @@ import numpy as np
 from erasurehead._internal.arrays import IntArray
 from erasurehead.datasets.encoded import TASKS, Labels, Task
 from erasurehead.datasets.preprocessing.facts import Facts
-from erasurehead.datasets.preprocessing.vocabulary import Vocabulary, vocabulary_from_json, vocabulary_of
+from erasurehead.datasets.preprocessing.vocabulary import (
+    NumberVocabulary,
+    Vocabulary,
+    vocabulary_from_json,
+    vocabulary_of,
+)
 from erasurehead.datasets.readers.table import Column, Numbers, plain
 from erasurehead.errors import DataError, invalid
 
@@ -60,6 +65,22 @@ class Target:
             return f"-1 is {names[0]}, +1 is {names[1]}"
         return ", ".join(f"{code} is {name}" for code, name in enumerate(names))
 
+    def note(self, task: Task | None) -> str:
+        """Return what the labels mean and, where their task was guessed, how to have a quantity in place of classes.
+
+        Arguments:
+            task: the task that was asked for; None if it was chosen from the labels.
+        """
+        said = f"label{self._said()}: {self.task}, {self.meaning()}"
+        if task is not None or not isinstance(self.classes, NumberVocabulary):
+            return said
+        if self.classes.size == 2 and np.diff(self.classes.values)[0] in (1.0, 2.0):
+            return said  # 0 and 1, 1 and 2, -1 and 1
+        return (
+            f"{said}; numbers with few distinct values are classes: for a quantity, set the loss to least_squares "
+            "(task, --loss)"
+        )
+
     def apply(self, column: Column, place: Callable[[int], str]) -> tuple[Labels, IntArray]:
         """Return the labels of the kept rows, and which rows these are.
 
@@ -72,9 +93,12 @@ class Target:
         """
         _refuse(column.missing(), lambda row: f"{place(row)}: the label{self._said()} is missing{_FILL}.")
         if self.classes is None:
-            if not isinstance(column, Numbers):
-                raise DataError(f"{place(0)}: the label{self._said()}, {column.values[0]!r}, is not a number.")
-            return column.values / self.unit, np.arange(len(column.values))
+            values = column.numbers()
+            _refuse(
+                np.isnan(values),
+                lambda row: f"{place(row)}: the label{self._said()}, {_written(column, row)!r}, is not a number.",
+            )
+            return values / self.unit, np.arange(len(values))
         codes = self.classes.codes(column)
         if self.others == "refuse":
             known = ", ".join(self.classes.labels()[:10])
@@ -179,7 +203,16 @@ def fit_target(column: Column, name: str, task: Task | None, place: Callable[[in
         target = Target(name, "least_squares")
         target.apply(column, place)
         return target
-    classes = vocabulary_of(column)
+    if isinstance(column, Numbers) and column.rounded and task is None:
+        task = _guess(column, NumberVocabulary(np.unique(column.values)))
+        if task == "least_squares":
+            return Target(name, task)
+    try:
+        classes = vocabulary_of(column)
+    except DataError as error:
+        raise DataError(
+            f"{place(0)}: {label}: {error}; if they are quantities, train with least_squares (--loss)."
+        ) from None
     if classes.size == 1:
         only = classes.labels()[0]
         raise DataError(f"{place(0)}: {label} is {only!r}, as in every row; there must be two classes.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,16 +13,19 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.datasets.preprocessing.facts import Facts
-from erasurehead.datasets.readers.table import Column, Numbers, Texts, parse, plain
+from erasurehead.datasets.readers.table import EXACT, TRUTHS, Column, Numbers, Texts, identified, plain
 from erasurehead.errors import DataError
 
 Codes = NDArray[np.int32]
 
-_TRUTHS = frozenset(("false", "False", "FALSE", "true", "True", "TRUE"))
-"""Texts that pandas reads as truth values where a column of a CSV file holds nothing else."""
-
 _TABLE_SPAN = 1 << 20  # integers with at most this range are distinguished by a table instead of sorting
-_EXACT = 2.0**53  # integers below this are exact in float64
+
+
+ROUNDED = (
+    f"whole numbers beyond {EXACT:,} cannot be told apart as numbers; if they are names, name the column in one_hot "
+    "(--one-hot), or write them as texts, with a letter before the digits"
+)
+"""What is wrong with a column whose values were rounded, where their identity matters."""
 
 
 class Vocabulary(ABC):
@@ -58,7 +62,7 @@ class NumberVocabulary(Vocabulary):
     def codes(self, column: Column) -> Codes:
         if isinstance(column, Numbers):
             return self._find(column.values)
-        known = self._find(np.array([parse(text) for text in column.values], dtype=np.float64))
+        known = self._find(np.array([identified(text) for text in column.values], dtype=np.float64))
         return np.append(known, np.int32(-1))[column.codes]
 
     def _find(self, values: Array) -> Codes:
@@ -70,7 +74,7 @@ class NumberVocabulary(Vocabulary):
         return [plain(value) for value in self.values.tolist()]
 
     def to_json(self) -> dict[str, Any]:
-        if bool((self.values == np.trunc(self.values)).all()) and float(np.abs(self.values).max()) < _EXACT:
+        if bool((self.values == np.trunc(self.values)).all()) and float(np.abs(self.values).max()) < EXACT:
             return {"whole": differences(self.values.astype(np.int64))}
         return {"numbers": self.values.tolist()}
 
@@ -79,7 +83,7 @@ class NumberVocabulary(Vocabulary):
 class TextVocabulary(Vocabulary):
     """Distinct texts, in ascending order. A number is looked up as it is printed, without `.0` if it is an integer.
 
-    Where all are truth values, `TRUE`, `True` and `true` are the same one.
+    Where all are truth values, `TRUE`, `True`, `true` and 1 are the same one.
     """
 
     values: tuple[str, ...]
@@ -90,9 +94,9 @@ class TextVocabulary(Vocabulary):
 
     def codes(self, column: Column) -> Codes:
         places = {text: code for code, text in enumerate(self.values)}
-        if _TRUTHS.issuperset(places):
-            known = {text.lower(): code for text, code in places.items()}
-            places = {text: known[text.lower()] for text in _TRUTHS if text.lower() in known}
+        if TRUTHS.keys() >= set(places):
+            known = {TRUTHS[text]: code for text, code in places.items()}
+            places = {text: known[value] for text, value in [*TRUTHS.items(), ("0", 0.0), ("1", 1.0)] if value in known}
         if isinstance(column, Texts):
             texts, codes = column.values, column.codes
         else:
@@ -116,26 +120,51 @@ def vocabulary_of(column: Column) -> Vocabulary:
     are truth values, different spellings of one, such as `TRUE` and `True`, are one value, called `true` or `false`.
 
     Raises:
-        DataError: if no row has a value.
+        DataError: if no row has a value, or values were rounded, so that different ones cannot be told apart.
     """
     if isinstance(column, Numbers):
         values: Array = distinct(column.values)[0]
         if not len(values):
             raise DataError("no row has a value")
+        if column.rounded:
+            raise DataError(ROUNDED)
         return NumberVocabulary(values)
-    used = np.bincount(column.codes[column.codes >= 0], minlength=len(column.values)).astype(bool)
-    texts = [text for text, there in zip(column.values, used, strict=True) if there]
+    texts = column.used()
     if not texts:
         raise DataError("no row has a value")
-    numbers = np.unique(np.array([parse(text) for text in texts], dtype=np.float64))
-    if len(numbers) == len(texts) and bool(np.isfinite(numbers).all()):
-        return NumberVocabulary(numbers)
-    if _TRUTHS.issuperset(texts):
-        spellings = [[text for text in texts if text.lower() == truth] for truth in ("false", "true")]
+    if TRUTHS.keys() >= set(texts):
+        spellings = [[text for text in texts if TRUTHS[text] == truth] for truth in (0.0, 1.0)]
         if any(len(alike) > 1 for alike in spellings):
             return TextVocabulary(tuple(alike[0].lower() for alike in spellings if alike))
         return TextVocabulary(tuple(sorted(texts, key=str.lower)))
+    numbers = np.unique(np.array([math.nan if text in TRUTHS else identified(text) for text in texts]))
+    if len(numbers) == len(texts) and bool(np.isfinite(numbers).all()):
+        return NumberVocabulary(numbers)
     return TextVocabulary(tuple(sorted(texts)))
+
+
+def vocabulary_of_column(column: Column | None, name: str, source: str) -> Vocabulary:
+    """Return the vocabulary of a named column.
+
+    Arguments:
+        column: its values; None if it has none.
+        name: its name, for messages.
+        source: what it comes from, for messages.
+
+    Raises:
+        DataError: as for `vocabulary_of`; the message names the column.
+    """
+    if column is None or bool(column.missing().all()):
+        raise nothing_in(name, source)
+    try:
+        return vocabulary_of(column)
+    except DataError as error:
+        raise DataError(f"{source}, column {name!r}: {error}.") from None
+
+
+def nothing_in(name: str, source: str) -> DataError:
+    """Return the error for a column that has no value in any training row."""
+    return DataError(f"{source}: no row has a value in column {name!r}; leave the column out (drop, --drop).")
 
 
 def distinct(values: Array) -> tuple[Array, Codes]:
@@ -157,7 +186,7 @@ def distinct(values: Array) -> tuple[Array, Codes]:
 def _distinct(values: Array) -> tuple[Array, Codes]:
     if len(values):
         low, high = float(values.min()), float(values.max())
-        if high - low < _TABLE_SPAN and max(-low, high) < _EXACT and bool((values == np.trunc(values)).all()):
+        if high - low < _TABLE_SPAN and max(-low, high) < EXACT and bool((values == np.trunc(values)).all()):
             shifted = (values - low).astype(np.int64)
             seen = np.zeros(int(high - low) + 1, dtype=bool)
             seen[shifted] = True

@@ -18,7 +18,19 @@ from erasurehead._internal.digits import in_groups
 from erasurehead.datasets.readers.delimiters import guess_delimiter, separated
 from erasurehead.datasets.readers.files import Lines, text_lines
 from erasurehead.datasets.readers.index_columns import is_numbering, named
-from erasurehead.datasets.readers.table import MISSING, Column, Numbers, Table, TextCoder, Texts, not_a_number
+from erasurehead.datasets.readers.table import (
+    EXACT,
+    MISSING,
+    TRUTHS,
+    Column,
+    Numbers,
+    Table,
+    TextCoder,
+    Texts,
+    is_rounded,
+    not_a_number,
+    truths,
+)
 from erasurehead.errors import DataError
 
 Kind: TypeAlias = Literal["number", "text", "auto", "label"]
@@ -64,6 +76,8 @@ class _NumberBuilder(Builder):
         self._parts: list[Array] = []
         self._hint = hint
         self._missing = missing
+        self._rounded = False
+        self._truths: bool | None = None
 
     def add(self, fields: Sequence[str]) -> None:
         try:
@@ -72,20 +86,36 @@ class _NumberBuilder(Builder):
             part = None
         if part is None or not np.isfinite(part).all():
             part = np.array([self._parse(row, field.strip()) for row, field in enumerate(fields)], dtype=np.float64)
+        elif len(part):
+            self._mix(0, fields[0].strip(), False)
+        if len(large := np.flatnonzero(np.abs(part) >= EXACT)):
+            self._rounded |= any(is_rounded(fields[row], float(part[row])) for row in large.tolist())
         self._parts.append(part)
 
     def _parse(self, row: int, field: str) -> float:
         if field in MISSING:
             return np.nan
+        if field in TRUTHS:
+            self._mix(row, field, True)
+            return TRUTHS[field]
         if not is_number(field):
             raise Fault(row, not_a_number(field, self._hint))
+        self._mix(row, field, False)
         value = float(field)
         if not np.isfinite(value):
             raise Fault(row, f"{field!r} is not a finite number; {self._missing}")
         return value
 
+    def _mix(self, row: int, field: str, truth: bool) -> None:
+        if self._truths is None:
+            self._truths = truth
+        elif self._truths != truth:
+            kinds = ("a truth value", "numbers") if truth else ("a number", "truth values")
+            raise Fault(row, f"{field!r} is {kinds[0]} among {kinds[1]}; write all of them as numbers, such as 0 and 1")
+
     def finish(self) -> Column:
-        return Numbers(np.concatenate(self._parts))
+        values = np.concatenate(self._parts)
+        return truths(values) if self._truths else Numbers(values, self._rounded)
 
 
 class _TextBuilder(Builder):

@@ -1,58 +1,56 @@
 """Frames of pandas, polars, pyarrow and others as tables, without requiring any of them.
 
-Most support the dataframe interchange protocol (https://data-apis.org/dataframe-protocol). Polars dropped it in
-version 2; frames without it are read column by column, as lists.
+A frame that gives each of its columns as a list (pandas, polars) is read so, column by column, whatever else is
+installed; pyarrow's tables are read as Parquet files are. Others must hand out Arrow data, or support the dataframe
+interchange protocol (https://data-apis.org/dataframe-protocol), and pyarrow makes a table of them.
 """
 
 from __future__ import annotations
 
-import ctypes
+import importlib
 import warnings
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from collections.abc import Collection
+from typing import Any, Protocol, TypeGuard, cast, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import BoolArray
+from erasurehead.datasets.readers.arrow import arrow_column, is_category
 from erasurehead.datasets.readers.csv import Layout
-from erasurehead.datasets.readers.table import Column, Numbers, Table, TextCoder, Texts, column_of, plain
-from erasurehead.errors import DataError
-
-_INT, _UINT, _FLOAT, _BOOL, _STRING, _CATEGORICAL = 0, 1, 2, 20, 21, 23  # kinds of the protocol
-_NUMPY = {_INT: "i", _UINT: "u", _FLOAT: "f"}
-_NAN, _SENTINEL, _BITS, _BYTES = 1, 2, 3, 4  # the ways in which the protocol marks missing values
-_LARGE = f"it holds whole numbers beyond {2**53}, which float64 cannot represent"
-_HINT = "; turn it into numbers or texts, or leave it out (drop, --drop)"
+from erasurehead.datasets.readers.table import (
+    UNREADABLE,
+    Column,
+    Table,
+    Texts,
+    as_texts,
+    check_finite,
+    checked_names,
+    column_of,
+    joined,
+    numbers_of,
+)
+from erasurehead.errors import DataError, MissingExtra
 
 
 @runtime_checkable
 class Frame(Protocol):
-    """An object that supports the dataframe interchange protocol, such as a pandas DataFrame."""
+    """An object with Arrow data, such as a DataFrame of pandas or polars."""
 
-    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any: ...
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
 def is_frame(source: object) -> TypeGuard[Frame]:
     """Return whether an object is a frame."""
-    if isinstance(source, type):
-        return False
-    return _speaks(source) or all(hasattr(source, name) for name in ("__arrow_c_stream__", "columns", "__getitem__"))
+    speaks = hasattr(source, "__dataframe__") or all(hasattr(source, one) for one in ("__arrow_c_stream__", "columns"))
+    return speaks and not isinstance(source, type)
 
 
 def frame_layout(frame: Frame) -> Layout:
-    """Return the columns of a frame. They do not include its index, which the protocol does not show.
+    """Return the columns of a frame. They do not include its index.
 
     Raises:
         DataError: if there are none, or two have the same name.
     """
-    own: Any = frame
-    names = tuple(str(name) for name in (_interchange(frame).column_names() if _speaks(frame) else own.columns))
-    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
-    if twice is not None or not names:
-        said = "no columns" if twice is None else f"two columns with the name {twice!r}"
-        raise DataError(f"{frame_name(frame)} has {said}.")
-    return Layout(names)
+    return Layout(checked_names(tuple(map(str, _names(frame))), frame_name(frame)))
 
 
 def frame_name(frame: Frame) -> str:
@@ -61,198 +59,106 @@ def frame_name(frame: Frame) -> str:
     return f"the {kind.__module__.partition('.')[0]} {kind.__name__}"
 
 
-def read_frame(frame: Frame, wanted: Callable[[str], bool] = lambda name: True) -> Table:
+def read_frame(frame: Frame, wanted: Collection[str] | None = None, exact: Collection[str] = ()) -> Table:
     """Read some columns of a frame.
 
-    Numbers and booleans become columns of numbers; texts and categories columns of texts. What the frame marks as
-    missing is missing, and so are NaN and the texts that stand for a missing value in files.
+    Numbers become columns of numbers; truth values, texts, days and categories columns of texts. What the frame marks
+    as missing is missing, and so are NaN and the texts that stand for a missing value in files.
 
     Arguments:
-        frame: a frame of any library that supports the protocol.
-        wanted: returns whether to read a column, by its name.
+        frame: a frame of any library.
+        wanted: names of the columns to read; None for all.
+        exact: those whose values must be told apart however large they are: see `column_of`.
 
     Raises:
-        DataError: if it has no rows, or a column holds something else, or a number that float64 cannot hold.
+        DataError: if it has no rows, a column holds something else, or a number is infinite.
+        MissingExtra: if the frame can only be read with pyarrow, which is not installed.
     """
-    if not _speaks(frame):
-        return _read_lists(frame, wanted)
-    source = frame_name(frame)
-    found: dict[str, list[tuple[Column, int]]] = {}
-    coders: dict[str, TextCoder] = {}
-    categories: set[str] = set()
-    names = frame_layout(frame).names
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pandas 3 and polars announce that the protocol will be removed
-        before = 0
-        for chunk in _interchange(frame).get_chunks():
-            n_rows = 0
-            for place, name in enumerate(names):
-                column = chunk.get_column(place)
-                n_rows = int(column.size())
-                if not wanted(name):
-                    continue
-                coder = coders.setdefault(name, TextCoder())
-                try:
-                    read, is_category = _column(column, coder)
-                except (NotImplementedError, TypeError, ValueError) as error:
-                    said = str(error).rstrip(".") or type(error).__name__
-                    raise DataError(f"{source}, column {name!r} cannot be read: {said}{_HINT}.") from None
-                _check_finite(read, source, name, before)
-                found.setdefault(name, []).append((read, n_rows))
-                if is_category:
-                    categories.add(name)
-            before += n_rows
-    if not before:
-        raise DataError(f"{source} has no rows.")
-    columns = {name: _joined([part for part, _ in parts], coders[name]) for name, parts in found.items()}
-    return Table(
-        source, columns, before, lambda row: f"{source}, row {row}", there=names, categories=frozenset(categories)
-    )
-
-
-def _speaks(source: object) -> bool:
-    return hasattr(source, "__dataframe__")
-
-
-def _read_lists(frame: Any, wanted: Callable[[str], bool]) -> Table:
     source, names = frame_name(frame), frame_layout(frame).names
-    if not len(frame):
+    some = [name for name in names if wanted is None or name in wanted]
+    read = _read_lists if _has_series(frame) else _read_arrow
+    columns, categories, n_rows = read(frame, some, exact, source)
+    if not n_rows:
         raise DataError(f"{source} has no rows.")
+    for name, column in columns.items():
+        check_finite(column, lambda row, name=name: f"{source}, row {row}, column {name!r}")
+    index = [str(name) for name in getattr(getattr(frame, "index", None), "names", ()) if name is not None]
+    notes = (f"the index {', '.join(map(repr, index))} is left out: reset_index() makes a column of it",)
+    return Table(
+        source, columns, n_rows, lambda row: f"{source}, row {row}", notes if index else (), names,
+        frozenset(categories),
+    )  # fmt: skip
+
+
+def _has_series(frame: object) -> bool:
+    """Return whether a frame has its columns by their names, as pandas and polars do. An instance may have any name."""
+    return hasattr(type(frame), "columns") and not hasattr(type(frame), "column_names")
+
+
+def _names(frame: Any) -> list[Any]:
+    if _has_series(frame):
+        return list(frame.columns)
+    held = _arrow(frame, None)
+    return cast("list[Any]", held.column_names() if callable(held.column_names) else held.column_names)
+
+
+def _read_lists(
+    frame: Any, wanted: list[str], exact: Collection[str], source: str
+) -> tuple[dict[str, Column], set[str], int]:
     columns: dict[str, Column] = {}
     categories: set[str] = set()
-    for name, known in zip(names, frame.columns, strict=True):
-        if not wanted(name):
+    for known in frame.columns:
+        if (name := str(known)) not in wanted:
             continue
-        values: list[Any] = frame[known].to_list()
-        if any(isinstance(value, int) and int(float(value)) != value for value in values):
-            raise DataError(f"{source}, column {name!r} cannot be read: {_LARGE}{_HINT}.")
-        columns[name] = column_of(values, name, source)
-        if str(frame[known].dtype).lower().startswith(("categor", "enum")):
+        series = frame[known]
+        held: Any = series.dtype
+        if type(held).__module__.startswith("numpy") and held.kind in "biuf":
+            columns[name] = numbers_of(series.to_numpy(), exact=name in exact)
+        elif str(held).lower().startswith(("categor", "enum", "dictionary")):
             categories.add(name)
-    return Table(
-        source, columns, len(frame), lambda row: f"{source}, row {row}", there=names, categories=frozenset(categories)
-    )
+            columns[name] = _category(series, name, source)
+        else:
+            columns[name] = column_of(series.to_list(), name, source, name in exact)
+    return columns, categories, len(frame)
 
 
-def _interchange(frame: Frame) -> Any:
+def _category(series: Any, name: str, source: str) -> Column:
+    codes = getattr(getattr(series, "cat", None), "codes", None)
+    if codes is None:
+        return as_texts(column_of(series.to_list(), name, source, exact=True))
+    # The values of pandas' categories would be rounded where one is missing.
+    known = as_texts(column_of(series.cat.categories.to_list(), name, source, exact=True))
+    return Texts(np.append(known.codes, np.int32(-1))[codes.to_numpy()], known.values)
+
+
+def _read_arrow(
+    frame: Any, wanted: list[str], exact: Collection[str], source: str
+) -> tuple[dict[str, Column], set[str], int]:
+    table = _arrow(frame, wanted)
+    columns: dict[str, Column] = {}
+    for name in wanted:
+        columns[name] = joined([arrow_column(one, name, source, name in exact) for one in table.column(name).chunks])
+    return columns, {name for name in wanted if is_category(table.schema.field(name).type)}, int(table.num_rows)
+
+
+def _arrow(frame: Any, names: list[str] | None) -> Any:
+    """Return a frame as a table of pyarrow, of some of its columns; None for all."""
+    try:
+        arrow: Any = importlib.import_module("pyarrow")
+    except ImportError as error:
+        raise MissingExtra(
+            f"Reading {frame_name(frame)} needs pyarrow: pip install 'erasurehead[report]'; or give a frame of pandas "
+            "or polars."
+        ) from error
+    if hasattr(frame, "__arrow_c_stream__"):
+        table = arrow.table(frame)
+        return table if names is None else table.select(names)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return frame.__dataframe__(allow_copy=True)
-
-
-def _column(column: Any, coder: TextCoder) -> tuple[Column, bool]:
-    """Return one chunk of a column, and whether its type is categorical."""
-    kind = int(column.dtype[0])
-    if kind in (_INT, _UINT, _FLOAT, _BOOL):
-        return _numbers(column, kind), False
-    if kind == _STRING:
-        return _texts(column, coder), False
-    if kind == _CATEGORICAL:
-        return _coded(column, coder), True
-    raise TypeError(f"its type ({column.dtype[2]}) is neither of numbers nor of texts")
-
-
-def _numbers(column: Any, kind: int) -> Numbers:
-    raw = _data(column)
-    absent = _absent(column, raw)
-    if kind in (_INT, _UINT) and raw.dtype.itemsize == 8:
-        large = raw[~absent]
-        if bool((large.astype(np.float64).astype(raw.dtype) != large).any()):
-            raise ValueError(_LARGE)
-    values = np.array(raw, dtype=np.float64)
-    values[absent] = np.nan
-    return Numbers(values)
-
-
-def _texts(column: Any, coder: TextCoder) -> Texts:
-    buffers, n_rows, offset = column.get_buffers(), int(column.size()), int(column.offset)
-    if not n_rows:
-        return Texts(np.zeros(0, dtype=np.int32), ())
-    held, kind = buffers["offsets"]
-    ends = _array(held, kind, offset + n_rows + 1)[offset:]
-    data = _bytes(buffers["data"][0], int(ends[-1])).tobytes()
-    absent = _absent(column, None)
-    bounds = ends.tolist()
-    texts = ["" if none else data[low:high].decode()
-             for none, low, high in zip(absent.tolist(), bounds[:-1], bounds[1:], strict=True)]  # fmt: skip
-    return Texts(np.fromiter(map(coder.__getitem__, texts), np.int32, n_rows), ())
-
-
-def _coded(column: Any, coder: TextCoder) -> Texts:
-    described: Mapping[str, Any] = column.describe_categorical
-    if not described["is_dictionary"] or described["categories"] is None:
-        raise TypeError("its categories have no names")
-    labels: Any = described["categories"]
-    kind = int(labels.dtype[0])
-    if kind == _STRING:
-        named = TextCoder()
-        own = _texts(labels, named)
-        texts = (*named.texts(), "")
-        names: list[str] = [texts[code] for code in own.codes.tolist()]
-    elif kind in (_INT, _UINT, _FLOAT, _BOOL):
-        names = [plain(value) for value in _numbers(labels, kind).values.tolist()]
-    else:
-        raise TypeError("its categories are neither numbers nor texts")
-    raw = _data(column)
-    absent = _absent(column, raw)
-    known = np.fromiter(map(coder.__getitem__, names), np.int32, len(names))
-    codes = np.full(len(raw), -1, dtype=np.int32)
-    codes[~absent] = known[raw[~absent]]
-    return Texts(codes, ())
-
-
-def _data(column: Any) -> NDArray[Any]:
-    held, kind = column.get_buffers()["data"]
-    offset, n_rows = int(column.offset), int(column.size())
-    if int(kind[0]) == _BOOL and int(kind[1]) == 1:
-        return _bits(held, offset, n_rows)
-    return _array(held, kind, offset + n_rows)[offset:]
-
-
-def _absent(column: Any, raw: NDArray[Any] | None) -> BoolArray:
-    """Return which rows have no value."""
-    n_rows, offset = int(column.size()), int(column.offset)
-    how, value = column.describe_null
-    if how == _NAN and raw is not None:
-        return np.isnan(raw)
-    if how == _SENTINEL and raw is not None:
-        return raw == value
-    if how in (_BITS, _BYTES):
-        validity = column.get_buffers()["validity"]
-        if validity is not None:
-            held = validity[0]
-            marks = _bits(held, offset, n_rows) if how == _BITS else _bytes(held, offset + n_rows)[offset:]
-            return np.asarray(marks != 0) == bool(value)
-    return np.zeros(n_rows, dtype=bool)
-
-
-def _array(held: Any, kind: Any, count: int) -> NDArray[Any]:
-    code, bits = int(kind[0]), int(kind[1])
-    dtype = np.dtype(np.bool_) if code == _BOOL else np.dtype(f"{_NUMPY[code]}{bits // 8}")
-    return _bytes(held, count * dtype.itemsize).view(dtype)
-
-
-def _bits(held: Any, offset: int, n_rows: int) -> NDArray[np.uint8]:
-    packed = _bytes(held, (offset + n_rows + 7) // 8)
-    return np.unpackbits(packed, bitorder="little")[offset : offset + n_rows]
-
-
-def _bytes(held: Any, count: int) -> NDArray[np.uint8]:
-    """Return a copy of the first bytes of a buffer, whose lifetime is not guaranteed."""
-    if not count:
-        return np.zeros(0, dtype=np.uint8)
-    if int(held.bufsize) < count:
-        raise ValueError(f"its buffer has {held.bufsize} bytes instead of {count}")
-    return np.frombuffer(ctypes.string_at(int(held.ptr), count), dtype=np.uint8)
-
-
-def _check_finite(column: Column, source: str, name: str, before: int) -> None:
-    if isinstance(column, Numbers) and bool(np.isinf(column.values).any()):
-        row = int(np.argmax(np.isinf(column.values)))
-        raise DataError(f"{source}, row {before + row}, column {name!r}: {column.values[row]} is not a finite number.")
-
-
-def _joined(parts: list[Column], coder: TextCoder) -> Column:
-    if isinstance(parts[0], Numbers):
-        return Numbers(np.concatenate([part.values for part in parts if isinstance(part, Numbers)]))
-    return Texts(np.concatenate([part.codes for part in parts if isinstance(part, Texts)]), coder.texts())
+        warnings.simplefilter("ignore")  # libraries announce that the protocol will be removed
+        held = frame.__dataframe__(allow_copy=True)
+        if names is None:
+            return held
+        try:
+            return importlib.import_module("pyarrow.interchange").from_dataframe(held.select_columns_by_name(names))
+        except (NotImplementedError, ValueError) as error:
+            raise DataError(f"{frame_name(frame)} cannot be read: {str(error).rstrip('.')}{UNREADABLE}.") from None

@@ -4,30 +4,56 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias, cast
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from functools import cache
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead._internal.digits import in_groups
 from erasurehead.errors import DataError
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "?")
 """Representations of missing values in text files, as written by R, spreadsheets, databases and pandas."""
 
+TRUTHS: Mapping[str, float] = {
+    spelling: value
+    for value, word in ((0.0, "False"), (1.0, "True"))
+    for spelling in (word, word.lower(), word.upper())
+}
+"""Texts that are truth values. A column of nothing else is one of numbers, 1 for true, whatever it was read from."""
+
+EXACT = 2**53
+"""Whole numbers up to here are exact in float64; beyond, many are rounded to the same number."""
+
+UNREADABLE = "; turn it into numbers or texts, or leave it out (drop, --drop)"
+"""Advice about a column that cannot be read."""
+
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """A column of numbers: float64, shape (n_rows,), NaN where a value is missing."""
+    """A column of numbers.
+
+    Arguments:
+        values: float64, shape (n_rows,), NaN where a value is missing.
+        rounded: whether it held whole numbers that float64 cannot represent, so that equal values may have differed.
+    """
 
     values: Array
+    rounded: bool = False
 
     def take(self, rows: IntArray) -> Numbers:
         """Return the given rows."""
-        return Numbers(self.values[rows])
+        return Numbers(self.values[rows], self.rounded)
+
+    def numbers(self) -> Array:
+        """Return the values."""
+        return self.values
 
     def missing(self) -> NDArray[np.bool_]:
         """Return which rows have no value, shape (n_rows,)."""
@@ -40,7 +66,7 @@ class Texts:
 
     Arguments:
         codes: int32, shape (n_rows,).
-        values: the distinct texts, in the order of first occurrence.
+        values: distinct texts.
     """
 
     codes: NDArray[np.int32]
@@ -54,8 +80,66 @@ class Texts:
         """Return which rows have no value, shape (n_rows,)."""
         return self.codes < 0
 
+    def used(self) -> list[str]:
+        """Return the texts that some row has."""
+        there = np.bincount(self.codes[self.codes >= 0], minlength=len(self.values)).astype(bool)
+        return [text for text, some in zip(self.values, there, strict=True) if some]
+
+    def numbers(self) -> Array:
+        """Return the numbers that the texts stand for, 1 for true; NaN where a text is none, or missing."""
+        known = [TRUTHS.get(text, parse(text)) for text in self.values]
+        return np.array([*known, math.nan], dtype=np.float64)[self.codes]
+
 
 Column: TypeAlias = Numbers | Texts
+
+
+def are_numbers(column: Column) -> bool:
+    """Return whether a column is one of numbers: also of truth values alone, or with no value at all."""
+    return isinstance(column, Numbers) or TRUTHS.keys() >= set(column.used())
+
+
+def truths(values: Array) -> Texts:
+    """Return the column of truth values: 1 for true, 0 for false, NaN where one is missing."""
+    return Texts(np.where(np.isnan(values), -1, values).astype(np.int32), ("False", "True"))
+
+
+def as_texts(column: Column) -> Texts:
+    """Return a column as one of texts: numbers as people write them."""
+    if isinstance(column, Texts):
+        return column
+    none = column.missing()
+    found, inverse = np.unique(column.values[~none], return_inverse=True)
+    codes = np.full(len(none), -1, dtype=np.int32)
+    codes[~none] = inverse
+    return Texts(codes, tuple(map(plain, found.tolist())))
+
+
+def joined(parts: Sequence[Column]) -> Column:
+    """Return one column of the rows of several, of texts if one of them has a text."""
+    numbers = [part for part in parts if isinstance(part, Numbers)]
+    if all(isinstance(part, Numbers) or not part.values for part in parts):
+        values = [part.numbers() for part in parts]
+        return Numbers(np.concatenate(values) if values else np.zeros(0), any(part.rounded for part in numbers))
+    known: dict[str, int] = {}
+    codes: list[NDArray[np.int32]] = []
+    for part in map(as_texts, parts):
+        own = [known.setdefault(text, len(known)) for text in part.values]
+        codes.append(np.array([*own, -1], dtype=np.int32)[part.codes])
+    return Texts(np.concatenate(codes), tuple(known))
+
+
+def checked_names(names: Sequence[str], source: str) -> tuple[str, ...]:
+    """Return the names of a table's columns.
+
+    Raises:
+        DataError: if there are none, or two have the same name.
+    """
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None or not names:
+        said = "no columns" if twice is None else f"two columns with the name {twice!r}"
+        raise DataError(f"{source} has {said}.")
+    return tuple(names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +182,9 @@ class Table:
             DataError: if the column is missing or holds another text; the message says where the first one is.
         """
         column = self.column(name)
+        values = column.numbers()
         if isinstance(column, Numbers):
-            return column.values
-        parsed: Array = np.array([parse(known) for known in column.values] + [math.nan], dtype=np.float64)
-        values: Array = parsed[column.codes]
+            return values
         wrong = ~np.isfinite(values) & ~column.missing()
         if wrong.any():
             row = int(np.argmax(wrong))
@@ -120,36 +203,113 @@ class Table:
         return replace(self, columns=columns, n_rows=len(rows), place=place)
 
 
-def table_of_rows(rows: Sequence[Mapping[str, object]], source: str = "the given rows") -> Table:
+def table_of_rows(
+    rows: Sequence[Mapping[str, object]], source: str = "the given rows", wanted: Collection[str] | None = None,
+    exact: Collection[str] = (),
+) -> Table:  # fmt: skip
     """Return a table of rows that are mappings from column name to a number, a text, or None for a missing value.
 
-    A column is one of numbers if all its values are numbers; otherwise numbers are converted to text.
+    Arguments:
+        rows: the rows.
+        source: what they come from, for messages.
+        wanted: names of the columns to read; None for all.
+        exact: those whose values must be told apart however large they are: see `column_of`.
 
     >>> table_of_rows([{"age": 4, "town": "Ely"}, {"age": None, "town": "Rye"}]).numbers("age")
     array([ 4., nan])
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = {name: column_of([row.get(name) for row in rows], name, source) for name in names}
-    return Table(source, columns, len(rows), lambda row: f"{source}, row {row}")
+    columns = {
+        name: column_of([row.get(name) for row in rows], name, source, name in exact)
+        for name in names
+        if wanted is None or name in wanted
+    }
+    return Table(source, columns, len(rows), lambda row: f"{source}, row {row}", there=tuple(names))
 
 
-def column_of(values: Sequence[object], name: str, source: str) -> Column:
+def column_of(values: Sequence[object], name: str, source: str, exact: bool = False) -> Column:
     """Return the column of numbers or texts that holds the given values; None, NaN and missing marks are missing.
 
+    It is one of texts if a value is a text or a day, or all are truth values.
+
+    Arguments:
+        values: numbers, truth values, texts, `Decimal`s or `date`s; those that a library has for a missing value.
+        name: name of the column, for messages.
+        source: what it comes from, for messages.
+        exact: whether values are told apart however large they are: then whole numbers and decimals become texts.
+
     Raises:
-        DataError: if a number is infinite; the error names the column and the row.
+        DataError: if a number is infinite, or a value is something else; the error names the column.
     """
-    absent = [_is_missing(value) for value in values]
-    if any(isinstance(value, str) for value, none in zip(values, absent, strict=True) if not none):
+    types = set(map(type, values))
+    if types in ({int}, {float}):
+        array: NDArray[Any] = np.array(values)
+        if array.dtype.kind in "iu" or (types == {float} and not np.isinf(array).any()):
+            return numbers_of(array, exact=exact)
+    kinds = {_kind(one) for one in types}
+    if "other" in kinds:
+        said = next(one.__name__ for one in types if _kind(one) == "other")
+        raise DataError(
+            f"{source}, column {name!r} cannot be read: its type ({said}) is neither of numbers nor of texts"
+            f"{UNREADABLE}."
+        )
+    if "text" in kinds and all(value.strip() in MISSING for value in values if isinstance(value, str)):
+        kinds.discard("text")
+    kinds.discard("none")
+    if kinds & {"text", "day"} or kinds == {"truth"} or (exact and kinds and "real" not in kinds):
         coder = TextCoder()
-        codes = [-1 if none else coder[_text(value)] for value, none in zip(values, absent, strict=True)]
-        return Texts(np.array(codes, dtype=np.int32), coder.texts())
-    numbers = np.array([math.nan if none else _number(v) for v, none in zip(values, absent, strict=True)], np.float64)
-    wrong = ~np.isfinite(numbers) & ~np.array(absent, dtype=bool)
-    if wrong.any():
-        row = int(np.argmax(wrong))
+        codes = np.fromiter((coder[_text(value)] for value in values), np.int32, len(values))
+        return Texts(codes, coder.texts())
+    return _numbers(values, name, source)
+
+
+def _numbers(values: Sequence[object], name: str, source: str) -> Numbers:
+    numbers = np.array([_number(value) for value in values], dtype=np.float64)
+    for row in np.flatnonzero(np.isinf(numbers)).tolist():
         raise DataError(f"{source}, row {row}, column {name!r}: {values[row]!r} is not a finite number.")
-    return Numbers(numbers)
+    large = np.flatnonzero(np.abs(numbers) >= EXACT).tolist()
+    return Numbers(numbers, any(values[row] != int(numbers[row]) for row in large))
+
+
+def numbers_of(values: NDArray[Any], absent: BoolArray | None = None, exact: bool = False) -> Column:
+    """Return the column of an array of numbers or truth values.
+
+    Arguments:
+        values: shape (n_rows,), of any type of numbers.
+        absent: which rows have no value, shape (n_rows,); None for none. NaN is missing, too.
+        exact: as for `column_of`.
+    """
+    none = np.zeros(len(values), dtype=bool) if absent is None else absent
+    if values.dtype.kind == "b":
+        return truths(np.where(none, np.nan, values))
+    if exact and values.dtype.kind in "iu":
+        found, inverse = np.unique(values[~none], return_inverse=True)
+        codes = np.full(len(values), -1, dtype=np.int32)
+        codes[~none] = inverse
+        return Texts(codes, tuple(map(str, found.tolist())))
+    numbers = values.astype(np.float64)
+    numbers[none] = np.nan
+    if values.dtype.kind == "f":
+        return Numbers(numbers)
+    large = np.abs(numbers) >= EXACT  # False for NaN
+    return Numbers(
+        numbers, any(int(known) != int(own) for known, own in zip(numbers[large], values[large], strict=True))
+    )
+
+
+def check_finite(column: Column, place: Callable[[int], str]) -> None:
+    """Raise if a number is infinite.
+
+    Arguments:
+        column: of numbers, or of texts.
+        place: returns where a row is, for the message.
+
+    Raises:
+        DataError: that names the row.
+    """
+    if isinstance(column, Numbers) and bool(np.isinf(column.values).any()):
+        row = int(np.argmax(np.isinf(column.values)))
+        raise DataError(f"{place(row)}: {column.values[row]} is not a finite number; write a missing value as null.")
 
 
 class TextCoder(dict[str, int]):
@@ -175,18 +335,47 @@ class TextCoder(dict[str, int]):
         return tuple(self._codes)
 
 
-def _is_missing(value: object) -> bool:
-    # frames represent a missing value by NaN, whatever the kind of the column
-    return value is None or (value.strip() in MISSING if isinstance(value, str) else math.isnan(_number(value, 0.0)))
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (str, "text"),
+    ((bool, np.bool_), "truth"),
+    ((int, np.integer), "whole"),
+    (Decimal, "whole"),
+    ((float, np.floating), "real"),
+    (datetime, "other"),
+    (date, "day"),
+)
 
 
-def _number(value: object, otherwise: float = math.nan) -> float:
-    real = isinstance(value, int | float | np.integer | np.floating | np.bool_)
-    return float(cast("float", value)) if real else otherwise
+@cache
+def _kind(of: type) -> str:
+    """Return what the values of a type are."""
+    # pandas' marks for a missing value are told by their names, as pandas need not be there
+    if of is type(None) or of.__name__ in ("NAType", "NaTType"):
+        return "none"
+    return next((kind for known, kind in _KINDS if issubclass(of, known)), "other")
+
+
+def _number(value: object) -> float:
+    """Return a number as float64: NaN for what is missing, and infinity for what is too large."""
+    if _kind(type(value)) in ("none", "text"):
+        return math.nan
+    try:
+        return float(cast("float", value))
+    except OverflowError:
+        return math.inf
 
 
 def _text(value: object) -> str:
-    return str(value) if math.isnan(number := _number(value)) else plain(number)
+    """Return a value as it stands in a file; empty if it is missing."""
+    kind = _kind(type(value))
+    if kind == "none":
+        return ""
+    if kind == "truth":
+        return str(bool(value))
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    number = _number(value) if kind == "real" else math.nan
+    return plain(number) if math.isfinite(number) else str(value)
 
 
 def plain(value: float) -> str:
@@ -226,3 +415,29 @@ def parse(text: str) -> float:
         return math.nan if in_groups(text) else float(text)
     except ValueError:
         return math.nan
+
+
+def is_rounded(text: str, value: float) -> bool:
+    """Return whether a text is a whole number, but not this one."""
+    try:
+        return int(text) != int(value)
+    except ValueError:
+        return False
+
+
+def identified(text: str) -> float:
+    """Return the number in a text, 1 for true; NaN if it is none, or has more digits than tell float64s apart.
+
+    >>> identified("9007199254740992"), identified("9007199254740993"), identified("true")
+    (9007199254740992.0, nan, 1.0)
+    """
+    value = TRUTHS.get(text, parse(text))
+    if len(text) <= _TOLD_APART or not math.isfinite(value):
+        return value
+    try:
+        return value if Decimal(text) in (Decimal(value), Decimal(repr(value))) else math.nan
+    except InvalidOperation:
+        return math.nan
+
+
+_TOLD_APART = 15  # decimal digits that float64 never merges

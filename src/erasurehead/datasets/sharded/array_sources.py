@@ -62,7 +62,7 @@ class ArraySource(Source):
         shape = self._shape()
         target = labels.target()
         encoding = ArrayEncoding(shape.n_features, target, constant, shape.base, shape.labels_last)
-        notes = (f"label: {target.task}, {target.meaning()}", *shape.notes)
+        notes = (target.note(task), *shape.notes)
         return Fitted(encoding, split.places(n_rows), shape.entries / n_rows + constant, self._dense(), notes)
 
     def pieces(self, encoding: Encoding, places: Places) -> Iterator[Piece]:

@@ -16,10 +16,10 @@ from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.datasets.preprocessing.moments import Moments
 from erasurehead.datasets.preprocessing.table_encoding import TableEncoding, numeric_feature
 from erasurehead.datasets.preprocessing.target import MOST_CLASSES, Target, fit_target
-from erasurehead.datasets.preprocessing.vocabulary import Codes, Vocabulary, distinct, vocabulary_of
+from erasurehead.datasets.preprocessing.vocabulary import Codes, Vocabulary, distinct, vocabulary_of_column
 from erasurehead.datasets.readers.csv import Kind, Layout, count_rows, csv_blocks, look
 from erasurehead.datasets.readers.forms import form
-from erasurehead.datasets.readers.table import Column, Numbers, Table, Texts
+from erasurehead.datasets.readers.table import Column, Numbers, Table, Texts, are_numbers
 from erasurehead.datasets.sharded.sources import BLOCK_ROWS, CHANGED, EMPTY, Fitted, Piece, Places, Source, Split
 from erasurehead.errors import DataError
 
@@ -73,6 +73,7 @@ class Distinct:
     def __init__(self) -> None:
         self._texts: dict[str, int] = {}
         self._numbers: dict[float, int] = {}
+        self._rounded = False
 
     def __len__(self) -> int:
         return len(self._texts) + len(self._numbers)
@@ -80,6 +81,7 @@ class Distinct:
     def codes(self, column: Column) -> Codes:
         """Add the values of some rows, and return their codes, int32, shape (n_rows,); -1 where one is missing."""
         if isinstance(column, Numbers):
+            self._rounded |= column.rounded
             values, codes = distinct(column.values)
             known = [self._numbers.setdefault(value, len(self)) for value in values.tolist()]
             return np.array([*known, -1], dtype=np.int32)[codes]
@@ -93,7 +95,8 @@ class Distinct:
         """Return a column with each value once, in the order of the codes; None if there is no value."""
         if self._texts:
             return Texts(np.arange(len(self._texts), dtype=np.int32), tuple(self._texts))
-        return Numbers(np.array(list(self._numbers), dtype=np.float64)) if self._numbers else None
+        values = np.array(list(self._numbers), dtype=np.float64)
+        return Numbers(values, self._rounded) if self._numbers else None
 
 
 class Combinations:
@@ -151,6 +154,7 @@ class TableFit:
         self._path = path
         self._labels = LabelValues(label, task)
         self._texts: set[str] = set()
+        self._categories: frozenset[str] = frozenset()
         self._values: dict[str, Distinct] = {}
         self._moments: dict[str, Moments] = {}
         groups = {tuple(group) for group in columns.interactions}
@@ -168,6 +172,7 @@ class TableFit:
         """
         self._labels.add(block.column(self._label), block.place)
         features(block, self._label, self._columns)  # refuses texts, and says where they are
+        self._categories = block.categories
         rows = None if training is None else np.flatnonzero(training)
         codes: dict[str, Codes] = {}
         for name, whole in block.columns.items():
@@ -176,8 +181,8 @@ class TableFit:
             column = whole if rows is None else whole.take(rows)
             if isinstance(column, Texts):
                 self._texts.add(name)
-            elif not self._columns.is_named(name):
-                values = column.values
+            if not self._columns.is_named(name) and are_numbers(column):
+                values = column.numbers()
                 self._moments.setdefault(name, Moments()).add(values[~np.isnan(values)])
             if isinstance(column, Texts) or self._columns.is_named(name) or name in self._columns.combined:
                 codes[name] = self._values.setdefault(name, Distinct()).codes(column)
@@ -196,8 +201,10 @@ class TableFit:
         target = self._labels.target()
         source = str(self._path)
         numeric, groups = features(self._kinds(source), self._label, self._columns)
-        columns = {name: self._column(name) for name in dict.fromkeys(name for group in groups for name in group)}
-        vocabularies = {name: vocabulary_of(column) for name, column in columns.items()}
+        columns = {
+            name: self._values[name].column() for name in dict.fromkeys(name for group in groups for name in group)
+        }
+        vocabularies = {name: vocabulary_of_column(column, name, source) for name, column in columns.items()}
         made: list[Feature] = [
             numeric_feature(name, self._moments.get(name, Moments()), self._columns.standardize, source)
             for name in numeric
@@ -209,19 +216,19 @@ class TableFit:
         )
 
     def _kinds(self, source: str) -> Table:
-        """Return a table without rows whose columns have the kinds of the file's."""
-        texts, numbers = Texts(np.zeros(0, dtype=np.int32), ()), Numbers(np.zeros(0))
-        columns: dict[str, Column] = {name: texts if name in self._texts else numbers for name in self._read}
-        return Table(source, columns, 0, lambda row: source)
+        """Return a table whose columns have the kinds of the file's."""
+        columns = {name: self._values[name].column() if name in self._texts else None for name in self._read}
+        none = Numbers(np.zeros(0))
+        return Table(
+            source, {name: column or none for name, column in columns.items()}, 0, lambda row: source,
+            categories=self._categories,
+        )  # fmt: skip
 
-    def _column(self, name: str) -> Column:
-        column = self._values[name].column()
-        if column is None:
-            raise DataError(f"{self._path}: no row has a value in column {name!r}; leave the column out.")
-        return column
-
-    def _joint(self, group: tuple[str, ...], columns: dict[str, Column], vocabularies: dict[str, Vocabulary]) -> OneHot:
-        final = [vocabularies[name].codes(columns[name]) for name in group]
+    def _joint(
+        self, group: tuple[str, ...], columns: dict[str, Column | None], vocabularies: dict[str, Vocabulary]
+    ) -> OneHot:
+        held = [column for name in group if (column := columns[name]) is not None]
+        final = [vocabularies[name].codes(column) for name, column in zip(group, held, strict=True)]
         found = self._combinations[group].rows()
         codes = [known[own] for known, own in zip(final, found, strict=True)]
         keys = np.unique(joint_keys(codes, [vocabularies[name].size for name in group]))
@@ -285,7 +292,7 @@ class TableSource(Source):
             raise DataError(EMPTY.format(path=self.path))
         encoding = fit.encoding(constant)
         notes += self._choice.notes(self._columns.drop)
-        notes.append(f"label {self._label!r}: {encoding.target.task}, {encoding.target.meaning()}")
+        notes.append(encoding.target.note(task))
         if not self._layout.header:
             notes.append(f"no header: the columns are called 1 to {len(self._layout.names)}")
         dense = all(isinstance(feature, Numeric) for feature in encoding.features)
@@ -311,7 +318,7 @@ class TableSource(Source):
         from erasurehead.datasets.readers.parquet import parquet_blocks
 
         rows = max(1, min(BLOCK_ROWS, (1 << 22) // len(self._layout.names)))
-        return parquet_blocks(self.path, self._choice.read, rows)
+        return parquet_blocks(self.path, self._choice.read, rows, self._columns.exact(self._choice.read))
 
     def _settle(self, block: Table) -> None:
         """Let the first value of a column decide what all others must be: numbers, or texts."""
