@@ -37,12 +37,34 @@ def test_predictions_are_lines_of_csv(typed: Typed, trained: str) -> None:
 
 def test_rows_need_no_labels_and_unseen_values_are_counted(typed: Typed, trained: str) -> None:
     Path("new.csv").write_text("town,income,age\nRye,30,70\nOban,25.5,30\nOban,,40\n")
-    done = typed("predict", trained, "new.csv", "--json")
+    done = typed("predict", trained, "new.csv", "--json", "--allow-unseen")
     assert done.json["classes"] == ["no", "yes"]
     assert len(done.json["predictions"]) == 3
     assert done.json["report"] == {"rows": 3, "unseen": {"town": 2}, "missing": {"income": 1}, "dropped": 0}
     assert "town: 2 of 3 rows have a value that training never saw" in done.err
     assert "income: 1 of 3 rows have no value" in done.err
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_values_that_are_unseen_in_more_than_half_of_the_rows_are_an_error_unless_allowed(
+    typed: Typed, trained: str, command: str
+) -> None:
+    header, rows = "age,town,income,bought\n", ["70,Rye,30,yes\n", "30,Oban,30,no\n"]
+    Path("half.csv").write_text(header + "".join(rows * 5))
+    Path("more.csv").write_text(header + "".join([*rows * 5, rows[1]]))
+    half = typed(command, trained, "half.csv")
+    assert half.code == 0
+    assert "town: 5 of 10 rows have a value that training never saw" in half.err
+    more = typed(command, trained, "more.csv")
+    assert (more.code, more.out) == (2, "")
+    assert more.sentence == (
+        "erasurehead: town: 6 of 11 rows have a value that training never saw. The model knows nothing of more than "
+        "half of the rows there: check that columns, spellings and units are those of the training data, or allow it "
+        "(allow_unseen, --allow-unseen)."
+    )
+    allowed = typed(command, trained, "more.csv", "--allow-unseen")
+    assert allowed.code == 0
+    assert "town: 6 of 11 rows" in allowed.err
 
 
 def test_evaluating_the_test_rows_again_gives_the_runs_metrics(typed: Typed, shop: Path, trained: str) -> None:

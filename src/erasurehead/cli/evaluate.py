@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from erasurehead.cli.options import OutputOptions, option
+from erasurehead.cli.options import AllowUnseen, OutputOptions, option
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.streams import check_open
 from erasurehead.errors import counted
@@ -18,7 +18,8 @@ Measure a trained model on labelled rows that it was not trained on.
   AUC, accuracy and log loss, or mean squared error and R2.
 
 Values that training never saw are counted and reported on stderr, column by
-column.
+column; where more than half of the rows have one, this is an error, unless
+--allow-unseen is given.
 """
 
 
@@ -26,7 +27,7 @@ def run(
     *,
     folder: Annotated[str, typer.Argument(metavar="RUN", help="The run folder.", show_default=False)],
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Rows in the format of the training file.", show_default=False)
+        str, typer.Argument(metavar="FILE", help="Rows with the columns of the training file.", show_default=False)
     ],
     labels: Annotated[
         str | None,
@@ -37,6 +38,7 @@ def run(
             text="The labels, where the training data had them in a file of their own.",
         ),
     ] = None,
+    allow_unseen: AllowUnseen = False,
     output: OutputOptions,
 ) -> None:
     """Measure a trained model."""
@@ -44,7 +46,7 @@ def run(
 
     check_open()
     screen = Screen(output)
-    scores = TrainedModel.load(folder).evaluate(file, labels)
+    scores = TrainedModel.load(folder).evaluate(file, labels, allow_unseen=allow_unseen)
     for sentence in scores.report.sentences():
         screen.warn(sentence)
     shown = "\n".join(f"{name} {value:.6g}" for name, value in scores.metrics.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 import typer
 from pydantic import BaseModel
@@ -57,6 +57,16 @@ def _typer_option(key: Key, names: Sequence[str] = (), text: str = "", panel: st
         *(names or key.options), help=text or key.help, rich_help_panel=panel or key.panel,
         metavar=key.metavar or None, show_default=default,
     )  # fmt: skip
+
+
+AllowUnseen: TypeAlias = Annotated[
+    bool,
+    option(
+        "--allow-unseen",
+        panel="Data",
+        text="Go on if more than half of the rows have a value in a column that training never saw.",
+    ),
+]
 
 
 def value_of(option: str, given: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from erasurehead.cli.options import OutputOptions
+from erasurehead.cli.options import AllowUnseen, OutputOptions
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.streams import check_open
 
@@ -24,8 +24,10 @@ Apply a trained model to rows that need no labels.
   predicted number. Labels are written as they are; on a terminal, what cannot
   be seen in them is written as escapes.
 
-The encoding of the training data is saved with the model. Values that
-training never saw are counted and reported on stderr, column by column.
+The encoding of the training data is saved with the model, and the file may
+have another format than the training data. Values that training never saw
+are counted and reported on stderr, column by column; where more than half of
+the rows have one, this is an error, unless --allow-unseen is given.
 """
 
 
@@ -33,8 +35,9 @@ def run(
     *,
     folder: Annotated[str, typer.Argument(metavar="RUN", help="The run folder.", show_default=False)],
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Rows in the format of the training file.", show_default=False)
+        str, typer.Argument(metavar="FILE", help="Rows with the columns of the training file.", show_default=False)
     ],
+    allow_unseen: AllowUnseen = False,
     output: OutputOptions,
 ) -> None:
     """Apply a trained model to new rows."""
@@ -42,7 +45,7 @@ def run(
 
     check_open()
     screen = Screen(output)
-    predictions = TrainedModel.load(folder).predict(file)
+    predictions = TrainedModel.load(folder).predict(file, allow_unseen=allow_unseen)
     for sentence in predictions.report.sentences():
         screen.warn(sentence)
     if output.as_json:

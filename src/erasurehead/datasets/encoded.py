@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead.errors import counted
+from erasurehead.errors import DataError, counted
 
 if TYPE_CHECKING:
     from erasurehead.datasets.matrices import Matrix
@@ -35,6 +35,28 @@ class EncodingReport:
     unseen: Mapping[str, int]
     missing: Mapping[str, int]
     dropped: int = 0
+
+    def check(self) -> None:
+        """Raise if more than half of the rows have a value that training never saw, or a label that is no class.
+
+        Combinations of columns do not count, as each of their columns does by itself. Neither do missing values: they
+        may be as frequent in the training rows.
+
+        Raises:
+            DataError: that names the columns.
+        """
+        lost = [f"{name}: {count:,} of {counted('row', self.n_rows)} have a value that training never saw"
+                for name, count in self.unseen.items() if " x " not in name and 2 * count > self.n_rows]  # fmt: skip
+        if self.dropped > self.n_rows:
+            whole = counted("row", self.n_rows + self.dropped)
+            lost.append(f"{self.dropped:,} of {whole} have a label that is not one of the classes")
+        if lost:
+            more = f"; and {len(lost) - 3} more columns likewise" if len(lost) > 3 else ""
+            raise DataError(
+                f"{'; '.join(lost[:3])}{more}. The model knows nothing of more than half of the rows there: check that "
+                "columns, spellings and units are those of the training data, or allow it (allow_unseen, "
+                "--allow-unseen)."
+            )
 
     def sentences(self) -> tuple[str, ...]:
         """Return the report as sentences, one per column; combinations of columns are summed up in one."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from erasurehead.errors import DataError, invalid
 
 if TYPE_CHECKING:
     from erasurehead.datasets.matrices import Matrix
+
+
+_FRAMES = "collect() or to_frame() makes a frame of what is none yet; write arrays with numpy.save"
 
 
 def read(
@@ -57,8 +60,13 @@ def read(
     - `.svm`, `.svmlight`, `.libsvm`, and `.txt`, `.data` or any other suffix if the first line looks like it (also with
       `.gz`, `.bz2`): svmlight/LIBSVM. Columns are counted from 0 if an index of 0 occurs, otherwise from 1.
     - `.npz` of `scipy.sparse.save_npz`, `.npy` of `numpy.save`: a matrix, as it is.
-    - A DataFrame of pandas, polars, or any other library that supports the dataframe interchange protocol. Columns of
-      categorical type are one-hot encoded without being named; an index is not a column.
+    - A DataFrame of pandas or polars, or a table of pyarrow; where pyarrow is installed, a frame of any other library
+      that hands out Arrow data or supports the dataframe interchange protocol. An index is not a column.
+
+    A column means the same in every format. One of truth values (`true`, `False`) alone is one of numbers, 1 for true,
+    unless it is named in `one_hot`. Whole numbers and decimals of a column that is named there are told apart however
+    large they are. Columns of categorical type (in frames, and Arrow's dictionaries in Parquet files) are one-hot
+    encoded without being named. Of other types (times, lists, binary data) none can be read.
 
     The first bytes of a file take precedence over its suffix: gzip, Parquet and NumPy files are recognised by them. A
     pipe, or `-` for standard input, is read to its end first. Anything else is refused, with advice in the message.
@@ -101,7 +109,9 @@ def read(
             raise invalid("delimiter", "is for CSV files", delimiter, "a frame has its columns")
         raw = _of_frame(path, target, columns)
         return _made(raw, columns, None, task, constant, test_fraction, seed)
-    place = readable(cast("str | os.PathLike[str]", path))
+    if not isinstance(path, str | os.PathLike):
+        raise invalid("path", "must be a file, or a frame of pandas, polars or pyarrow", type(path).__name__, _FRAMES)
+    place = readable(path)
     if is_table(place, columns, mark):
         raw = _of_file(place, target, columns, mark)
         return _made(raw, columns, mark, task, constant, test_fraction, seed)
@@ -160,7 +170,7 @@ def _of_file(path: Path, target: str | os.PathLike[str] | None, columns: Columns
 
 def _of_frame(frame: Frame, target: str | os.PathLike[str] | None, columns: Columns) -> _Raw:
     layout, source = frame_layout(frame), frame_name(frame)
-    choice = choose_columns(layout.names, None if target is None else os.fspath(target), columns, source)
+    choice = choose_columns(layout.names, None if target is None else str(target), columns, source)
     table = read_frame(frame, choice.read, columns.exact(choice.read))
     return _Raw("frame", source.removeprefix("the "), layout, choice, table)
 

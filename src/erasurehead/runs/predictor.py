@@ -141,16 +141,19 @@ class TrainedModel:
             )
         return cls(model, encoding)
 
-    def predict(self, source: Source) -> Predictions:
+    def predict(self, source: Source, *, allow_unseen: bool = False) -> Predictions:
         """Predict rows that may be without labels.
 
         Arguments:
-            source: a file in the format of the training file, rows as mappings, or a matrix.
+            source: a file or frame of any format with the columns of the training data, rows as mappings, or a matrix.
+            allow_unseen: whether more than half of the rows may have a value in a column that training never saw.
 
         Raises:
-            DataError: if the rows cannot be encoded; the message says where.
+            DataError: if the rows cannot be encoded, the message says where; or if too many values were never seen.
         """
         encoded = self.encoding.apply(source, labels=False)
+        if not allow_unseen:
+            encoded.report.check()
         target, predicted = self.encoding.target, self.model.predict(encoded.X)
         if target.classes is None or self.model.sample_loss.name not in (target.task, SoftmaxLoss.name):
             return Predictions((predicted * target.unit).tolist(), (), None, encoded.report)
@@ -162,17 +165,22 @@ class TrainedModel:
             encoded.report,
         )
 
-    def evaluate(self, source: Source, labels: str | os.PathLike[str] | None = None) -> Scores:
+    def evaluate(
+        self, source: Source, labels: str | os.PathLike[str] | None = None, *, allow_unseen: bool = False
+    ) -> Scores:
         """Measure the model on labelled rows.
 
         Arguments:
             source: as for `predict`.
             labels: the file that holds the labels, if the training data had them in a separate file.
+            allow_unseen: as for `predict`; and whether more than half of the rows may be left out for their label.
 
         Raises:
-            DataError: if the rows cannot be encoded, or have no labels.
+            DataError: if the rows cannot be encoded, have no labels, or too many values were never seen.
         """
         encoded = self.encoding.apply(source, labels=True if labels is None else labels)
+        if not allow_unseen:
+            encoded.report.check()
         if encoded.y is None:
             name = self.encoding.target.name
             place = f"in {os.fspath(source)} " if isinstance(source, str | os.PathLike) else ""

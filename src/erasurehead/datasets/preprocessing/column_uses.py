@@ -10,7 +10,8 @@ import numpy as np
 
 from erasurehead._internal.arrays import IntArray
 from erasurehead.datasets.preprocessing.design import Numeric, OneHot
-from erasurehead.datasets.readers.table import Numbers, Table
+from erasurehead.datasets.preprocessing.label_copies import LabelCopy
+from erasurehead.datasets.readers.table import EXACT, Column, Numbers, Table
 
 if TYPE_CHECKING:
     from erasurehead.datasets.preprocessing.table_encoding import TableEncoding
@@ -73,22 +74,55 @@ def column_uses(
 
 
 def _used(encoding: TableEncoding, feature: Numeric | OneHot, table: Table | None, rows: IntArray | None) -> ColumnUse:
+    copied = _copies_label(encoding, feature, table, rows)
     if isinstance(feature, Numeric):
         name = feature.column
         numbered = table is not None and _numbers_rows(table, name, rows)
-        warning = (
-            f"{name}: every training row has a whole number of its own, as if rows were numbered; " if numbered else ""
-        )
-        return ColumnUse(name, "number", 1, _missing(table, (name,)), numbered, warning and warning + _remedy(name))
+        warning = copied
+        if numbered and not copied:
+            warning = (
+                f"{name}: every training row has a whole number of its own, as if rows were numbered; {_remedy(name)}"
+            )
+        elif table is not None and not copied:
+            warning = rounded_warning(name, table.column(name))
+        return ColumnUse(name, "number", 1, _missing(table, (name,)), numbered, warning)
     width, (alone, there) = encoding.width(feature), _alone(encoding, feature, table, rows)
     unique = there >= _FEWEST and 2 * alone > there
-    warning = ""
-    if unique:
+    warning = copied
+    if unique and not copied:
         warning = (
             f"{feature.label}: {alone:,} of {there:,} training rows have a value that no other row has, from which "
             f"nothing can be learned about other rows; {_remedy(*feature.columns)}"
         )
     return ColumnUse(feature.label, "one-hot", width, _missing(table, feature.columns), unique, warning)
+
+
+def rounded_warning(name: str, column: Column) -> str:
+    """Return what is to be said of a column of whole numbers that were rounded; empty if they were not."""
+    if not (isinstance(column, Numbers) and column.rounded):
+        return ""
+    return (
+        f"{name}: whole numbers beyond {EXACT:,} are rounded; if they are names, as identifiers are, name the column "
+        f"in one_hot (--one-hot {shlex.quote(name)}), or {_remedy(name)}"
+    )
+
+
+def copy_warning(copy: LabelCopy, name: str, label: str) -> str:
+    """Return what is to be said of a column that says what the label says; empty if it does not."""
+    said = copy.warning(name, label)
+    return f"{said}; unless it is known before the label is, {_remedy(name)}" if said else ""
+
+
+def _copies_label(
+    encoding: TableEncoding, feature: Numeric | OneHot, table: Table | None, rows: IntArray | None
+) -> str:
+    name = feature.column if isinstance(feature, Numeric) else feature.label
+    label = encoding.target.name
+    if table is None or name not in table.columns or label not in table.columns:
+        return ""
+    copy, held = LabelCopy(), table if rows is None else table.take(rows)
+    copy.add(held.column(name), held.column(label))
+    return copy_warning(copy, name, label)
 
 
 def _remedy(name: str, *others: str) -> str:

@@ -77,8 +77,8 @@ class Target:
         if self.classes.size == 2 and np.diff(self.classes.values)[0] in (1.0, 2.0):
             return said  # 0 and 1, 1 and 2, -1 and 1
         return (
-            f"{said}; numbers with few distinct values are classes: for a quantity, set the loss to least_squares "
-            "(task, --loss)"
+            f"{said}; numbers of at most {MOST_CLASSES} different values count as classes: for a quantity, train with "
+            "least_squares (task, --loss least_squares)"
         )
 
     def apply(self, column: Column, place: Callable[[int], str]) -> tuple[Labels, IntArray]:
@@ -211,7 +211,8 @@ def fit_target(column: Column, name: str, task: Task | None, place: Callable[[in
         classes = vocabulary_of(column)
     except DataError as error:
         raise DataError(
-            f"{place(0)}: {label}: {error}; if they are quantities, train with least_squares (--loss)."
+            f"{place(0)}: {label}: {error}; if they name classes, write a letter before the digits; if they are "
+            "quantities, train with least_squares (task, --loss least_squares)."
         ) from None
     if classes.size == 1:
         only = classes.labels()[0]

@@ -21,10 +21,7 @@ Codes = NDArray[np.int32]
 _TABLE_SPAN = 1 << 20  # integers with at most this range are distinguished by a table instead of sorting
 
 
-ROUNDED = (
-    f"whole numbers beyond {EXACT:,} cannot be told apart as numbers; if they are names, name the column in one_hot "
-    "(--one-hot), or write them as texts, with a letter before the digits"
-)
+ROUNDED = f"whole numbers beyond {EXACT:,} cannot be told apart as numbers"
 """What is wrong with a column whose values were rounded, where their identity matters."""
 
 
@@ -159,7 +156,7 @@ def vocabulary_of_column(column: Column | None, name: str, source: str) -> Vocab
     try:
         return vocabulary_of(column)
     except DataError as error:
-        raise DataError(f"{source}, column {name!r}: {error}.") from None
+        raise DataError(f"{source}, column {name!r}: {error}; name it in one_hot, too (--one-hot).") from None
 
 
 def nothing_in(name: str, source: str) -> DataError:

@@ -13,13 +13,13 @@ from erasurehead.errors import DataError, MissingExtra
 
 
 def parquet_columns(path: Path) -> tuple[str, ...]:
-    """Return the names of a Parquet file's columns, in order.
+    """Return the names of a Parquet file's columns, in order, but for the index of pandas, which comes first.
 
     Raises:
         MissingExtra: if pyarrow is not installed.
         DataError: if the file is not a Parquet file, has no columns, or two of the same name.
     """
-    return checked_names(_open(path).schema_arrow.names, str(path))
+    return checked_names(_names(_open(path)), str(path))
 
 
 def read_parquet(path: Path, wanted: Collection[str], exact: Collection[str] = ()) -> Table:
@@ -57,7 +57,7 @@ def parquet_blocks(
         MissingExtra, DataError: as for `read_parquet`, when the block is reached.
     """
     file = _open(path)
-    names = [name for name in file.schema_arrow.names if name in wanted]
+    names = [name for name in _names(file) if name in wanted]
     categories = frozenset(name for name in names if is_category(file.schema_arrow.field(name).type))
     before = 0
     try:
@@ -83,6 +83,14 @@ def parquet_blocks(
 def parquet_rows(path: Path) -> int:
     """Return the number of rows, from the file's footer."""
     return int(_open(path).metadata.num_rows)
+
+
+def _names(file: Any) -> list[str]:
+    # pandas writes its index behind the columns, where labels are expected.
+    about: dict[str, Any] = file.schema_arrow.pandas_metadata or {"index_columns": []}
+    stored = about["index_columns"]
+    names: list[str] = file.schema_arrow.names
+    return [*(name for name in names if name in stored), *(name for name in names if name not in stored)]
 
 
 def _open(path: Path) -> Any:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead._internal.digits import in_groups
-from erasurehead.errors import DataError
+from erasurehead.errors import DataError, shown
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "?")
 """Representations of missing values in text files, as written by R, spreadsheets, databases and pandas."""
@@ -266,7 +266,7 @@ def column_of(values: Sequence[object], name: str, source: str, exact: bool = Fa
 def _numbers(values: Sequence[object], name: str, source: str) -> Numbers:
     numbers = np.array([_number(value) for value in values], dtype=np.float64)
     for row in np.flatnonzero(np.isinf(numbers)).tolist():
-        raise DataError(f"{source}, row {row}, column {name!r}: {values[row]!r} is not a finite number.")
+        raise DataError(f"{source}, row {row}, column {name!r}: {shown(values[row])} is not a finite number.")
     large = np.flatnonzero(np.abs(numbers) >= EXACT).tolist()
     return Numbers(numbers, any(values[row] != int(numbers[row]) for row in large))
 

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import BoolArray, IntArray
 from erasurehead.datasets.encoded import Task
+from erasurehead.datasets.preprocessing.column_uses import copy_warning, rounded_warning
 from erasurehead.datasets.preprocessing.columns import HINT, Choice, Columns, choose_columns, csv_kinds, features
 from erasurehead.datasets.preprocessing.design import Feature, Numeric, OneHot, joint_keys
 from erasurehead.datasets.preprocessing.encoding import Encoding
+from erasurehead.datasets.preprocessing.label_copies import LabelCopy
 from erasurehead.datasets.preprocessing.moments import Moments
 from erasurehead.datasets.preprocessing.table_encoding import TableEncoding, numeric_feature
 from erasurehead.datasets.preprocessing.target import MOST_CLASSES, Target, fit_target
@@ -155,6 +157,8 @@ class TableFit:
         self._labels = LabelValues(label, task)
         self._texts: set[str] = set()
         self._categories: frozenset[str] = frozenset()
+        self._copies = {name: LabelCopy() for name in choice.read if name != label}
+        self._rounded: dict[str, str] = {}
         self._values: dict[str, Distinct] = {}
         self._moments: dict[str, Moments] = {}
         groups = {tuple(group) for group in columns.interactions}
@@ -174,13 +178,17 @@ class TableFit:
         features(block, self._label, self._columns)  # refuses texts, and says where they are
         self._categories = block.categories
         rows = None if training is None else np.flatnonzero(training)
+        labels = block.column(self._label) if rows is None else block.column(self._label).take(rows)
         codes: dict[str, Codes] = {}
         for name, whole in block.columns.items():
             if name == self._label:
                 continue
             column = whole if rows is None else whole.take(rows)
+            self._copies[name].add(column, labels)
             if isinstance(column, Texts):
                 self._texts.add(name)
+            elif column.rounded and not self._columns.is_named(name):
+                self._rounded[name] = rounded_warning(name, column)
             if not self._columns.is_named(name) and are_numbers(column):
                 values = column.numbers()
                 self._moments.setdefault(name, Moments()).add(values[~np.isnan(values)])
@@ -188,6 +196,11 @@ class TableFit:
                 codes[name] = self._values.setdefault(name, Distinct()).codes(column)
         for group, combinations in self._combinations.items():
             combinations.add([codes[name] for name in group])
+
+    def warnings(self) -> list[str]:
+        """Return possible problems with the columns, and what would help, as sentences without a full stop."""
+        copied = {name: copy_warning(copy, name, self._label) for name, copy in self._copies.items()}
+        return [said for name, copy in copied.items() if (said := copy or self._rounded.get(name, ""))]
 
     def encoding(self, constant: bool) -> TableEncoding:
         """Return the encoding.
@@ -293,6 +306,7 @@ class TableSource(Source):
         encoding = fit.encoding(constant)
         notes += self._choice.notes(self._columns.drop)
         notes.append(encoding.target.note(task))
+        notes += fit.warnings()
         if not self._layout.header:
             notes.append(f"no header: the columns are called 1 to {len(self._layout.names)}")
         dense = all(isinstance(feature, Numeric) for feature in encoding.features)
