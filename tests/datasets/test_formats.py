@@ -165,6 +165,14 @@ def test_a_column_that_cannot_be_read_is_named_and_the_table_is_read_without_it(
     assert data.encoding.apply(rows).X.shape == (N, 2)
 
 
+def test_all_columns_that_cannot_be_read_are_named_at_once(tmp_path: Path) -> None:
+    columns = unreadable() | {"a": pa.array(np.arange(N) ** 0.5), "y": pa.array(np.arange(N) % 2)}
+    made = every_format({name: columns[name] for name in ("list", "time", "a", "y")}, tmp_path)
+    for name in made.keys() - {"csv"}:
+        with pytest.raises(DataError, match=r", columns 'list' \(list.*\), 'time' \(time.*--drop list,time\)\.$"):
+            datasets.read(made[name], "y")
+
+
 @pytest.mark.parametrize(("categorical", "one_hot"), [(False, ()), (True, ("x",))])
 def test_a_column_with_nothing_in_it_is_told_to_be_left_out(
     categorical: bool, one_hot: Sequence[str], tmp_path: Path

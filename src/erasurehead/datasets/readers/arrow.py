@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from erasurehead.datasets.readers.table import UNREADABLE, Column, Numbers, Texts, as_texts, column_of, numbers_of
-from erasurehead.errors import DataError
+from erasurehead.datasets.readers.table import Column, Numbers, Texts, Unreadable, as_texts, column_of, numbers_of
 
 
 def arrow_column(array: Any, name: str, source: str, exact: bool = False) -> Column:
@@ -24,7 +23,7 @@ def arrow_column(array: Any, name: str, source: str, exact: bool = False) -> Col
         exact: as for `column_of`.
 
     Raises:
-        DataError: if its values have another type.
+        Unreadable: if its values have another type.
     """
     types: Any = importlib.import_module("pyarrow").types
     kind = array.type
@@ -40,10 +39,7 @@ def arrow_column(array: Any, name: str, source: str, exact: bool = False) -> Col
         return Numbers(np.full(len(array), np.nan))
     texts = any(getattr(types, f"is_{one}", _never)(kind) for one in ("string", "large_string", "string_view"))
     if not (texts or types.is_decimal(kind) or types.is_date(kind)):
-        raise DataError(
-            f"{source}, column {name!r} cannot be read: its type ({kind}) is neither of numbers nor of texts"
-            f"{UNREADABLE}."
-        )
+        raise Unreadable(str(kind))
     return column_of(array.to_pylist(), name, source, exact)
 
 

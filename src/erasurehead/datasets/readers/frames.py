@@ -17,7 +17,6 @@ import numpy as np
 from erasurehead.datasets.readers.arrow import arrow_column, is_category
 from erasurehead.datasets.readers.csv import Layout
 from erasurehead.datasets.readers.table import (
-    UNREADABLE,
     Column,
     Table,
     Texts,
@@ -27,6 +26,7 @@ from erasurehead.datasets.readers.table import (
     column_of,
     joined,
     numbers_of,
+    read_columns,
 )
 from erasurehead.errors import DataError, MissingExtra
 
@@ -105,21 +105,22 @@ def _names(frame: Any) -> list[Any]:
 def _read_lists(
     frame: Any, wanted: list[str], exact: Collection[str], source: str
 ) -> tuple[dict[str, Column], set[str], int]:
-    columns: dict[str, Column] = {}
-    categories: set[str] = set()
-    for known in frame.columns:
-        if (name := str(known)) not in wanted:
-            continue
-        series = frame[known]
-        held: Any = series.dtype
+    series = {str(name): frame[name] for name in frame.columns if str(name) in wanted}
+    categories = {name for name, one in series.items() if _is_category(one)}
+
+    def column(name: str) -> Column:
+        one, held = series[name], series[name].dtype
+        if name in categories:
+            return _category(one, name, source)
         if type(held).__module__.startswith("numpy") and held.kind in "biuf":
-            columns[name] = numbers_of(series.to_numpy(), exact=name in exact)
-        elif str(held).lower().startswith(("categor", "enum", "dictionary")):
-            categories.add(name)
-            columns[name] = _category(series, name, source)
-        else:
-            columns[name] = column_of(series.to_list(), name, source, name in exact)
-    return columns, categories, len(frame)
+            return numbers_of(one.to_numpy(), exact=name in exact)
+        return column_of(one.to_list(), name, source, name in exact)
+
+    return read_columns(wanted, source, column), categories, len(frame)
+
+
+def _is_category(series: Any) -> bool:
+    return str(series.dtype).lower().startswith(("categor", "enum", "dictionary"))
 
 
 def _category(series: Any, name: str, source: str) -> Column:
@@ -135,10 +136,15 @@ def _read_arrow(
     frame: Any, wanted: list[str], exact: Collection[str], source: str
 ) -> tuple[dict[str, Column], set[str], int]:
     table = _arrow(frame, wanted)
-    columns: dict[str, Column] = {}
-    for name in wanted:
-        columns[name] = joined([arrow_column(one, name, source, name in exact) for one in table.column(name).chunks])
-    return columns, {name for name in wanted if is_category(table.schema.field(name).type)}, int(table.num_rows)
+
+    def column(name: str) -> Column:
+        return joined([arrow_column(one, name, source, name in exact) for one in table.column(name).chunks])
+
+    return (
+        read_columns(wanted, source, column),
+        {name for name in wanted if is_category(table.schema.field(name).type)},
+        int(table.num_rows),
+    )
 
 
 def _arrow(frame: Any, names: list[str] | None) -> Any:
@@ -161,4 +167,7 @@ def _arrow(frame: Any, names: list[str] | None) -> Any:
         try:
             return importlib.import_module("pyarrow.interchange").from_dataframe(held.select_columns_by_name(names))
         except (NotImplementedError, ValueError) as error:
-            raise DataError(f"{frame_name(frame)} cannot be read: {str(error).rstrip('.')}{UNREADABLE}.") from None
+            said = str(error).rstrip(".")
+            raise DataError(
+                f"{frame_name(frame)} cannot be read: {said}; leave such columns out (drop, --drop)."
+            ) from None

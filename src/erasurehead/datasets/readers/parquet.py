@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Collection, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from erasurehead.datasets.readers.arrow import arrow_column, is_category
-from erasurehead.datasets.readers.table import Column, Table, check_finite, checked_names, joined
+from erasurehead.datasets.readers.table import Column, Table, check_finite, checked_names, joined, read_columns
 from erasurehead.errors import DataError, MissingExtra
 
 
@@ -62,9 +63,8 @@ def parquet_blocks(
     before = 0
     try:
         for batch in file.iter_batches(rows, columns=names):
-            columns: dict[str, Column] = {}
+            columns = read_columns(names, str(path), partial(_column, batch, path, exact))
             for name in names:
-                columns[name] = arrow_column(batch.column(name), name, str(path), name in exact)
                 check_finite(
                     columns[name],
                     lambda row, said=f"{path}, column {name!r}", start=before: f"{said}, row {start + row}",
@@ -78,6 +78,10 @@ def parquet_blocks(
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path} is damaged after row {before} ({error}).") from None
+
+
+def _column(batch: Any, path: Path, exact: Collection[str], name: str) -> Column:
+    return arrow_column(batch.column(name), name, str(path), name in exact)
 
 
 def parquet_rows(path: Path) -> int:

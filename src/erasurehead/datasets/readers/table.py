@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
@@ -31,8 +32,42 @@ TRUTHS: Mapping[str, float] = {
 EXACT = 2**53
 """Whole numbers up to here are exact in float64; beyond, many are rounded to the same number."""
 
-UNREADABLE = "; turn it into numbers or texts, or leave it out (drop, --drop)"
-"""Advice about a column that cannot be read."""
+
+class Unreadable(Exception):
+    """Raised for a column whose type, as named by the argument, is neither of numbers nor of texts."""
+
+
+def read_columns(names: Iterable[str], source: str, read: Callable[[str], Column]) -> dict[str, Column]:
+    """Read columns one by one.
+
+    Arguments:
+        names: the columns.
+        source: what they come from, for messages.
+        read: returns a column.
+
+    Raises:
+        DataError: if some have types that cannot be read; the message names all of them.
+    """
+    columns: dict[str, Column] = {}
+    wrong: dict[str, str] = {}
+    for name in names:
+        try:
+            columns[name] = read(name)
+        except Unreadable as error:
+            wrong[name] = str(error)
+    if len(wrong) == 1:
+        ((name, kind),) = wrong.items()
+        raise DataError(
+            f"{source}, column {name!r} cannot be read: its type ({kind}) is neither of numbers nor of texts; turn it "
+            "into numbers or texts, or leave it out (drop, --drop)."
+        )
+    if wrong:
+        types = ", ".join(f"{name!r} ({kind})" for name, kind in wrong.items())
+        raise DataError(
+            f"{source}, columns {types} cannot be read: their types are neither of numbers nor of texts; turn them "
+            f"into numbers or texts, or leave them out (drop, --drop {shlex.quote(','.join(wrong))})."
+        )
+    return columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,11 +254,10 @@ def table_of_rows(
     array([ 4., nan])
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = {
-        name: column_of([row.get(name) for row in rows], name, source, name in exact)
-        for name in names
-        if wanted is None or name in wanted
-    }
+    columns = read_columns(
+        [name for name in names if wanted is None or name in wanted], source,
+        lambda name: column_of([row.get(name) for row in rows], name, source, name in exact),
+    )  # fmt: skip
     return Table(source, columns, len(rows), lambda row: f"{source}, row {row}", there=tuple(names))
 
 
@@ -239,7 +273,8 @@ def column_of(values: Sequence[object], name: str, source: str, exact: bool = Fa
         exact: whether values are told apart however large they are: then whole numbers and decimals become texts.
 
     Raises:
-        DataError: if a number is infinite, or a value is something else; the error names the column.
+        DataError: if a number is infinite; the error names the column.
+        Unreadable: if a value is something else.
     """
     types = set(map(type, values))
     if types in ({int}, {float}):
@@ -248,11 +283,7 @@ def column_of(values: Sequence[object], name: str, source: str, exact: bool = Fa
             return numbers_of(array, exact=exact)
     kinds = {_kind(one) for one in types}
     if "other" in kinds:
-        said = next(one.__name__ for one in types if _kind(one) == "other")
-        raise DataError(
-            f"{source}, column {name!r} cannot be read: its type ({said}) is neither of numbers nor of texts"
-            f"{UNREADABLE}."
-        )
+        raise Unreadable(next(one.__name__ for one in types if _kind(one) == "other"))
     if "text" in kinds and all(value.strip() in MISSING for value in values if isinstance(value, str)):
         kinds.discard("text")
     kinds.discard("none")
