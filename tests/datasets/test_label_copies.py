@@ -76,3 +76,12 @@ def test_whole_files_and_shards_warn_of_the_same_columns(tmp_path: Path, monkeyp
         "the column out (--drop twin)"
     )
     assert set(whole.warnings) <= set(shard(path, 2, tmp_path / "shards", categorical=True).manifest.notes)
+
+
+def test_blocks_in_which_nothing_varies_are_compared_with_those_in_which_something_does() -> None:
+    label = np.repeat([1.0, 1.0, 2.0, 5.0], 10)
+    column = np.repeat([0.0, 0.0, 10.0, 40.0], 10)  # the label, less 1, times 10
+    assert "in other words or units" in said(Numbers(column), Numbers(label), 10)
+    column[:10] = 7.0
+    assert not said(Numbers(column), Numbers(label), 10)
+    assert not said(Numbers(np.repeat([0.0, 5.0, 10.0, 40.0], 10)), Numbers(label), 10)
