@@ -143,6 +143,29 @@ def test_frames_that_cannot_be_used_say_why(held: dict[Any, list[Any]], said: st
         datasets.read(HeldFrame(held), rows_for_testing := None, test_fraction=rows_for_testing)
 
 
+class Stream:
+    """A frame of a library that hands out Arrow data and nothing else, as queries of a database do."""
+
+    def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
+        self._table = pytest.importorskip("pyarrow").table(columns)
+
+    @property
+    def columns(self) -> list[str]:
+        return self._table.column_names
+
+    def __getitem__(self, name: str) -> Any:
+        return object()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def test_a_frame_of_arrow_data_alone_is_read_through_pyarrow(tmp_path: Path) -> None:
+    read = datasets.read(in_a_file(tmp_path / "houses.csv"), "price", categorical=True)
+    own = datasets.read(Stream(columns()), "price", categorical=True)
+    assert own.encoding.to_json() == read.encoding.to_json()
+
+
 def test_what_is_no_frame_is_none_and_what_is_for_files_is_refused() -> None:
     assert not is_frame("a.csv")
     assert not is_frame(HeldFrame)

@@ -76,8 +76,12 @@ def read_frame(frame: Frame, wanted: Collection[str] | None = None, exact: Colle
     """
     source, names = frame_name(frame), frame_layout(frame).names
     some = [name for name in names if wanted is None or name in wanted]
-    read = _read_lists if _has_series(frame) else _read_arrow
-    columns, categories, n_rows = read(frame, some, exact, source)
+    series = _series(frame, some)
+    if series is None:
+        columns, categories, n_rows = _read_arrow(frame, some, exact, source)
+    else:
+        columns, categories = _read_lists(series, exact, source)
+        n_rows = len(cast("Any", frame))
     if not n_rows:
         raise DataError(f"{source} has no rows.")
     for name, column in columns.items():
@@ -90,22 +94,27 @@ def read_frame(frame: Frame, wanted: Collection[str] | None = None, exact: Colle
     )  # fmt: skip
 
 
-def _has_series(frame: object) -> bool:
-    """Return whether a frame has its columns by their names, as pandas and polars do. An instance may have any name."""
+def _lists_columns(frame: object) -> bool:
+    # An instance of pandas has its columns as attributes, too, which may have any name.
     return hasattr(type(frame), "columns") and not hasattr(type(frame), "column_names")
 
 
 def _names(frame: Any) -> list[Any]:
-    if _has_series(frame):
+    if _lists_columns(frame):
         return list(frame.columns)
     held = _arrow(frame, None)
     return cast("list[Any]", held.column_names() if callable(held.column_names) else held.column_names)
 
 
-def _read_lists(
-    frame: Any, wanted: list[str], exact: Collection[str], source: str
-) -> tuple[dict[str, Column], set[str], int]:
+def _series(frame: Any, wanted: list[str]) -> dict[str, Any] | None:
+    """Return some columns of a frame, each of which can be made a list, as in pandas and polars; None if not."""
+    if not _lists_columns(frame):
+        return None
     series = {str(name): frame[name] for name in frame.columns if str(name) in wanted}
+    return series if all(hasattr(one, "to_list") for one in series.values()) else None
+
+
+def _read_lists(series: dict[str, Any], exact: Collection[str], source: str) -> tuple[dict[str, Column], set[str]]:
     categories = {name for name, one in series.items() if _is_category(one)}
 
     def column(name: str) -> Column:
@@ -116,7 +125,7 @@ def _read_lists(
             return numbers_of(one.to_numpy(), exact=name in exact)
         return column_of(one.to_list(), name, source, name in exact)
 
-    return read_columns(wanted, source, column), categories, len(frame)
+    return read_columns(series, source, column), categories
 
 
 def _is_category(series: Any) -> bool:
