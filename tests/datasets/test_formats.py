@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from erasurehead import datasets
+from erasurehead.datasets.base import split_rows
 from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.datasets.readers import csv
 from erasurehead.datasets.sharded import shard, table_sources
@@ -225,6 +226,30 @@ def test_truth_values_are_told_apart_from_texts_and_numbers_by_the_whole_column(
     (tmp_path / "a.csv").write_text("\n".join(["x,a,y", *lines, "2.5,1.5,0"]) + "\n")
     with pytest.raises(DataError, match=r"line 42, column 'x': '2\.5' is a number among truth values; write all of"):
         datasets.read(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("text", [True, False])
+def test_blocks_and_test_rows_count_for_what_a_column_is(
+    text: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A column of truth values but for one row, which is for testing, or comes later than all of a block."""
+    monkeypatch.setattr(csv, "_CHUNK_FIELDS", 15)
+    _, test = split_rows(N, 0.2, 0)
+    fields = ["True", "False"] * (N // 2)
+    fields[max(test)] = "maybe" if text else "2.5"
+    lines = [f"{field},{row**0.5},{row % 2}" for row, field in enumerate(fields)]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["x,a,y", *lines]) + "\n")
+    if text:
+        whole = datasets.read(path, categorical=True)
+        assert shard(path, 2, tmp_path / "shards", categorical=True).encoding.to_json() == whole.encoding.to_json()
+        assert whole.encoding.column_names == ("a", "x=False", "x=True", "(constant)")
+    else:
+        for read in (datasets.read, lambda path: shard(path, 2, tmp_path / "shards")):
+            with pytest.raises(
+                DataError, match=r"column 'x': .*numbers.* truth values; write all of them as numbers|among"
+            ):
+                read(path)
 
 
 @pytest.mark.parametrize("trained", ["csv", "parquet"])

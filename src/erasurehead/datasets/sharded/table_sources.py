@@ -156,7 +156,7 @@ class TableFit:
         self._path = path
         self._labels = LabelValues(label, task)
         self._texts: set[str] = set()
-        self._categories: frozenset[str] = frozenset()
+        self._first: dict[str, type[Column]] = {}  # the kind of the first values of other columns
         self._copies = {name: LabelCopy() for name in choice.read if name != label}
         self._rounded: dict[str, str] = {}
         self._values: dict[str, Distinct] = {}
@@ -176,7 +176,6 @@ class TableFit:
         """
         self._labels.add(block.column(self._label), block.place)
         features(block, self._label, self._columns)  # refuses texts, and says where they are
-        self._categories = block.categories
         rows = None if training is None else np.flatnonzero(training)
         labels = block.column(self._label) if rows is None else block.column(self._label).take(rows)
         codes: dict[str, Codes] = {}
@@ -185,9 +184,8 @@ class TableFit:
                 continue
             column = whole if rows is None else whole.take(rows)
             self._copies[name].add(column, labels)
-            if isinstance(column, Texts):
-                self._texts.add(name)
-            elif column.rounded and not self._columns.is_named(name):
+            self._kind(block, name)
+            if isinstance(column, Numbers) and column.rounded and not self._columns.is_named(name):
                 self._rounded[name] = rounded_warning(name, column)
             if not self._columns.is_named(name) and are_numbers(column):
                 values = column.numbers()
@@ -196,6 +194,19 @@ class TableFit:
                 codes[name] = self._values.setdefault(name, Distinct()).codes(column)
         for group, combinations in self._combinations.items():
             combinations.add([codes[name] for name in group])
+
+    def _kind(self, block: Table, name: str) -> None:
+        """Note whether a column holds categories, by all of its rows, whether they are for training or not."""
+        column = block.columns[name]
+        if bool(column.missing().all()):
+            return
+        if not are_numbers(column) or name in block.categories:
+            self._texts.add(name)
+        elif self._first.setdefault(name, type(column)) is not type(column):
+            raise DataError(
+                f"{block.place(0)}, column {name!r}: there are numbers in it, and truth values; write all of them as "
+                "numbers, such as 0 and 1."
+            )
 
     def warnings(self) -> list[str]:
         """Return possible problems with the columns, and what would help, as sentences without a full stop."""
@@ -230,12 +241,9 @@ class TableFit:
 
     def _kinds(self, source: str) -> Table:
         """Return a table whose columns have the kinds of the file's."""
-        columns = {name: self._values[name].column() if name in self._texts else None for name in self._read}
-        none = Numbers(np.zeros(0))
-        return Table(
-            source, {name: column or none for name, column in columns.items()}, 0, lambda row: source,
-            categories=self._categories,
-        )  # fmt: skip
+        text, none = Texts(np.zeros(1, dtype=np.int32), ("text",)), Numbers(np.zeros(0))
+        columns: dict[str, Column] = {name: text if name in self._texts else none for name in self._read}
+        return Table(source, columns, 0, lambda row: source, categories=frozenset(self._texts))
 
     def _joint(
         self, group: tuple[str, ...], columns: dict[str, Column | None], vocabularies: dict[str, Vocabulary]
