@@ -35,7 +35,8 @@ Show which data sets of the paper are available, or what a file contains.
 [bold]erasurehead data houses.csv --label price --categorical --drop address[/bold]
   A file of your own: can it be read, and how are its columns encoded? Each is
   the label, a number, one-hot with its number of levels, or left out; a
-  warning names columns in which hardly any value occurs twice.
+  warning names columns in which hardly any value occurs twice, and those that
+  say what the label says.
 {_WAYS}"""
 
 
