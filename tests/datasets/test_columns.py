@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from erasurehead import datasets
 from erasurehead.datasets.preprocessing.column_uses import ColumnUse
 from erasurehead.datasets.preprocessing.encoding import Encoding
-from erasurehead.datasets.readers.csv import look
 from erasurehead.datasets.readers.delimiters import check_delimiter
+from erasurehead.datasets.readers.layouts import look
 from erasurehead.datasets.sharded import ShardedDataset, shard
 from erasurehead.errors import DataError, InvalidArgument
 

@@ -10,7 +10,7 @@ from sklearn.preprocessing import OneHotEncoder
 from erasurehead.datasets.preprocessing.design import CodeBlock, NumberBlock, design, joint_keys
 from erasurehead.datasets.preprocessing.table_encoding import fit_table
 from erasurehead.datasets.preprocessing.target import Target
-from erasurehead.datasets.readers.csv import Layout
+from erasurehead.datasets.readers.layouts import Layout
 from erasurehead.datasets.readers.table import Numbers, Table
 from erasurehead.errors import DataError
 

@@ -14,7 +14,7 @@ from erasurehead.datasets.preprocessing.design import Numeric
 from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.datasets.preprocessing.table_encoding import TableEncoding, fit_table
 from erasurehead.datasets.preprocessing.target import Target, fit_target
-from erasurehead.datasets.readers.csv import Layout
+from erasurehead.datasets.readers.layouts import Layout
 from erasurehead.datasets.readers.table import Table, table_of_rows
 from erasurehead.errors import DataError
 

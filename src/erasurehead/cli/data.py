@@ -54,6 +54,11 @@ def run(
     label: Annotated[str | None, shared("data.target")] = None,
     drop: Annotated[str | None, shared("data.drop")] = None,
     delimiter: Annotated[str | None, shared("data.delimiter")] = None,
+    header: Annotated[str | None, shared("data.header")] = None,
+    column_names: Annotated[str | None, shared("data.names")] = None,
+    decimal: Annotated[str | None, shared("data.decimal")] = None,
+    quotes: Annotated[str | None, shared("data.quotes")] = None,
+    missing: Annotated[str | None, shared("data.missing")] = None,
     one_hot: Annotated[str | None, shared("data.one_hot")] = None,
     categorical: Annotated[bool | None, shared("data.categorical", off=False)] = None,
     output: OutputOptions,
@@ -65,20 +70,19 @@ def run(
 
     screen = Screen(output)
     of_files = {
-        "--label": label, "--drop": drop, "--delimiter": delimiter, "--one-hot": one_hot, "--categorical": categorical,
+        "label": label, "drop": drop, "delimiter": delimiter, "header": header, "names": column_names,
+        "decimal": decimal, "quotes": quotes, "missing": missing, "one_hot": one_hot, "categorical": categorical,
     }  # fmt: skip
     if not names:
         for option, value in of_files.items():
             if value is not None:
-                raise InvalidArgument(option, "must come with a file to be read")
+                raise InvalidArgument(f"--{option.replace('_', '-')}", "must come with a file to be read")
         found = _look(path)
         screen.result({"data": found}, _places(found), _WAYS.rstrip())
         return
     sections: list[DataSection] = []
     for name in names:
-        options = RunOptions(
-            data=name, path=path, label=label, drop=drop, delimiter=delimiter, one_hot=one_hot, categorical=categorical
-        )
+        options = RunOptions(data=name, path=path, **of_files)
         sections.append(options.config(None).data)
         parts.check_data_keys(sections[-1])
     read: list[dict[str, Any]] = []

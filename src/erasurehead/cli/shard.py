@@ -48,6 +48,11 @@ class EncodingOptions:
     label: Annotated[str | None, shared("data.target")] = None
     drop: Annotated[str | None, shared("data.drop")] = None
     delimiter: Annotated[str | None, shared("data.delimiter")] = None
+    header: Annotated[str | None, shared("data.header")] = None
+    names: Annotated[str | None, shared("data.names")] = None
+    decimal: Annotated[str | None, shared("data.decimal")] = None
+    quotes: Annotated[str | None, shared("data.quotes")] = None
+    missing: Annotated[str | None, shared("data.missing")] = None
     one_hot: Annotated[str | None, shared("data.one_hot")] = None
     categorical: Annotated[bool, shared("data.categorical", off=False)] = False
     interactions: Annotated[
@@ -75,6 +80,11 @@ class EncodingOptions:
             "target": self.label,
             "drop": () if self.drop is None else value_of("drop", self.drop),
             "delimiter": self.delimiter,
+            "header": self.header,
+            "names": () if self.names is None else value_of("names", self.names),
+            "decimal": self.decimal,
+            "quotes": self.quotes,
+            "missing": () if self.missing is None else value_of("missing", self.missing),
             "one_hot": () if self.one_hot is None else value_of("one_hot", self.one_hot),
             "categorical": self.categorical,
             "interactions": [value_of("one_hot", names) for names in self.interactions or ()],

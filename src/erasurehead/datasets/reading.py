@@ -17,14 +17,24 @@ from erasurehead.datasets.encoded import Labels, Task
 from erasurehead.datasets.matrices import split_last_column, with_constant
 from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding
 from erasurehead.datasets.preprocessing.column_uses import column_uses
-from erasurehead.datasets.preprocessing.columns import HINT, Choice, Columns, choose_columns, csv_kinds, features
-from erasurehead.datasets.preprocessing.table_encoding import fit_table
+from erasurehead.datasets.preprocessing.columns import (
+    HINT,
+    Choice,
+    Columns,
+    choose_columns,
+    csv_kinds,
+    features,
+    tallies_of,
+)
+from erasurehead.datasets.preprocessing.table_encoding import as_read, fit_table
 from erasurehead.datasets.preprocessing.target import Target, check_task, fit_target
 from erasurehead.datasets.readers.arrays import Arrays, read_arrays, read_labels
-from erasurehead.datasets.readers.csv import Layout, look, read_csv
-from erasurehead.datasets.readers.delimiters import check_delimiter
+from erasurehead.datasets.readers.csv import read_csv
+from erasurehead.datasets.readers.dialects import Decimal, Dialect, Quotes, check_dialect, given
 from erasurehead.datasets.readers.forms import form
 from erasurehead.datasets.readers.frames import Frame, frame_layout, frame_name, is_frame, read_frame
+from erasurehead.datasets.readers.layouts import Layout, look
+from erasurehead.datasets.readers.mixed_columns import settled
 from erasurehead.datasets.readers.table import Numbers, Table
 from erasurehead.errors import DataError, invalid
 
@@ -49,13 +59,20 @@ def read(
     test_fraction: float | None = 0.2,
     seed: int = 0,
     delimiter: str | None = None,
+    header: bool | Literal["yes", "no"] | None = None,
+    names: Sequence[str] = (),
+    decimal: Decimal | None = None,
+    quotes: Quotes | None = None,
+    missing: Sequence[str] = (),
 ) -> Dataset:
     """Read your own data, a file or a frame, into a data set; a file's suffix tells its format.
 
     - `.csv`, `.tsv`, `.txt`, `.data` (also with `.gz`, `.bz2`): one row per line, read in bounded chunks. The delimiter
-      is comma, semicolon, tab or bar, whichever occurs most often in the first line, or otherwise blanks. A first line
-      of only numbers is data: the columns are then called `1`, `2`, ... First columns without a name are an index that
-      pandas wrote: they are left out, with a note.
+      is comma, semicolon, tab or bar, whichever occurs most often in the first line, or otherwise blanks. Whether the
+      first line holds names is decided by what only that line has, and said in a note unless it is obvious; without
+      names the columns are called `1`, `2`, ... First columns without a name are an index that pandas wrote: they are
+      left out, with a note. So are lines of comments (`#`) and titles before the table, and last columns without a
+      name. Decimal commas are detected, with a note.
     - `.parquet`: where pyarrow is installed (extra `report`).
     - `.svm`, `.svmlight`, `.libsvm`, and `.txt`, `.data` or any other suffix if the first line looks like it (also with
       `.gz`, `.bz2`): svmlight/LIBSVM. Columns are counted from 0 if an index of 0 occurs, otherwise from 1.
@@ -71,11 +88,10 @@ def read(
     The first bytes of a file take precedence over its suffix: gzip, Parquet and NumPy files are recognised by them. A
     pipe, or `-` for standard input, is read to its end first. Anything else is refused, with advice in the message.
 
-    Missing values of tables (an empty field, `NA`, `N/A`, `n/a`, `#N/A`, `<NA>`, `NaN`, `nan`, `null`, `NULL`, `?`;
-    Parquet and frames: null and NaN): a missing number is replaced by the mean of the training rows, a missing category
-        has
-    no entry in the row, a missing label is refused. Infinity is refused. Categories are those of the training rows;
-    others are counted and have no entry.
+    Missing values of tables (an empty field, `NA`, `N/A`, `n/a`, `#N/A`, `<NA>`, `NaN`, `nan`, `-nan`, `null`, `NULL`,
+    `None`, `\\N`, `?`, other spellings of these, and what `missing` names; Parquet and frames: null and NaN): a missing
+    number is replaced by the mean of the training rows, a missing category has no entry in the row, a missing label is
+    refused. Infinity is refused. Categories are those of the training rows; others are counted and have no entry.
 
     Arguments:
         path: the file, or the frame.
@@ -94,6 +110,12 @@ def read(
         seed: seed of the random split, which is that of scikit-learn's `train_test_split(random_state=seed)`.
         delimiter: CSV: one character, or `comma`, `semicolon`, `tab`, `bar` or `blanks` (any number of spaces and
             tabs); None to detect it.
+        header: CSV: whether the first line holds the columns' names; None to detect it.
+        names: CSV: names of all columns, in place of those in the file.
+        decimal: CSV: what stands before decimals, `.` or `,`; None to detect it.
+        quotes: CSV: how a quote within a quoted field is written, `doubled` or `backslash`; `none` if quotes are
+            letters like any others; None to detect which of the first two it is.
+        missing: CSV: texts or numbers that stand for a missing value, beside those above.
 
     Raises:
         DataError: if the file cannot be used; the message names the line and the column.
@@ -101,33 +123,33 @@ def read(
         MissingExtra: if the file is Parquet and pyarrow is not installed.
     """
     columns = Columns(one_hot, categorical, interactions, standardize, drop)
-    mark = check_delimiter(delimiter)
+    dialect = check_dialect(delimiter, header, names, decimal, quotes, missing)
     check_task(task)
     check_split(test_fraction, seed)
     if is_frame(path):
-        if mark is not None:
-            raise invalid("delimiter", "is for CSV files", delimiter, "a frame has its columns")
+        if said := given(dialect):
+            raise invalid(said[0], "is for CSV files", said[1], "a frame has its columns")
         raw = _of_frame(path, target, columns)
-        return _made(raw, columns, None, task, constant, test_fraction, seed)
+        return _made(raw, dialect, task, constant, test_fraction, seed)
     if not isinstance(path, str | os.PathLike):
         raise invalid("path", "must be a file, or a frame of pandas, polars or pyarrow", type(path).__name__, _FRAMES)
     place = readable(path)
-    if is_table(place, columns, mark):
-        raw = _of_file(place, target, columns, mark)
-        return _made(raw, columns, mark, task, constant, test_fraction, seed)
+    if is_table(place, columns, dialect):
+        raw = _of_file(place, target, columns, dialect)
+        return _made(raw, dialect, task, constant, test_fraction, seed)
     return _read_arrays(place, target, task, constant, test_fraction, seed)
 
 
-def is_table(path: Path, columns: Columns, delimiter: str | None = None) -> bool:
+def is_table(path: Path, columns: Columns, dialect: Dialect) -> bool:
     """Return whether a file is a table of named columns, as opposed to a matrix.
 
     Raises:
-        InvalidArgument: if it is a matrix and options about columns are given, or it is not a text and a delimiter is
-            given.
+        InvalidArgument: if it is a matrix and options about columns are given, or it is not a text and those about
+            texts are given.
     """
-    found = form(path, delimited=delimiter is not None)
-    if delimiter is not None and found != "csv":
-        raise invalid("delimiter", "is for CSV files", delimiter, f"{path.name} is none")
+    found, said = form(path, delimited=dialect.delimiter is not None), given(dialect)
+    if said and found != "csv":
+        raise invalid(said[0], "is for CSV files", said[1], f"{path.name} is none")
     if found in ("csv", "parquet"):
         return True
     for name in ("drop", "one_hot", "categorical", "interactions"):
@@ -148,6 +170,7 @@ class _Raw:
         layout: all columns of the source.
         choice: the columns that were read.
         table: their values.
+        text: whether it is a CSV file.
     """
 
     name: str
@@ -155,45 +178,47 @@ class _Raw:
     layout: Layout
     choice: Choice
     table: Table
+    text: bool = False
 
 
-def _of_file(path: Path, target: str | os.PathLike[str] | None, columns: Columns, delimiter: str | None) -> _Raw:
-    parquet = form(path, delimited=delimiter is not None) == "parquet"
-    layout = _parquet_layout(path) if parquet else look(path, delimiter)
+def _of_file(path: Path, target: str | os.PathLike[str] | None, columns: Columns, dialect: Dialect) -> _Raw:
+    parquet = form(path, delimited=dialect.delimiter is not None) == "parquet"
+    layout = _parquet_layout(path) if parquet else look(path, dialect)
     choice = choose_columns(layout.names, None if target is None else os.fspath(target), columns, path.name)
     if parquet:
-        table = _parquet_table(path, choice.read, columns.exact(choice.read))
+        table = _parquet_table(path, choice.read, choice.columns.exact(choice.read))
     else:
-        table = read_csv(path, layout, csv_kinds(choice, columns), HINT)
-    return _Raw(path.name.split(".")[0], str(path), layout, choice, table)
+        table = read_csv(path, layout, csv_kinds(choice), HINT)
+    return _Raw(path.name.split(".")[0], str(path), layout, choice, table, not parquet)
 
 
 def _of_frame(frame: Frame, target: str | os.PathLike[str] | None, columns: Columns) -> _Raw:
     layout, source = frame_layout(frame), frame_name(frame)
     choice = choose_columns(layout.names, None if target is None else str(target), columns, source)
-    table = read_frame(frame, choice.read, columns.exact(choice.read))
+    table = read_frame(frame, choice.read, choice.columns.exact(choice.read))
     return _Raw("frame", source.removeprefix("the "), layout, choice, table)
 
 
 def _made(
-    raw: _Raw, columns: Columns, delimiter: str | None, task: Task | None, constant: bool,
-    test_fraction: float | None, seed: int,
-) -> Dataset:  # fmt: skip
-    table, layout, label = raw.table, raw.layout, raw.choice.label
+    raw: _Raw, dialect: Dialect, task: Task | None, constant: bool, test_fraction: float | None, seed: int
+) -> Dataset:
+    table, layout, label, columns = raw.table, raw.layout, raw.choice.label, raw.choice.columns
     numeric, one_hot = features(table, label, columns)
+    tallies = tallies_of(table.columns, columns)
+    for name, tally in tallies.items():
+        tally.add(table, name)
+    said_of_kinds = list(settled(tallies, raw.text))
     labels = fit_target(table.column(label), label, task, table.place)
     y, _ = labels.apply(table.column(label), table.place)
     train, test = split_rows(table.n_rows, test_fraction, seed)
     _check_classes(y[train], labels, raw.source)
     encoding = fit_table(
         table, labels, layout, numeric=numeric, one_hot=one_hot, rows=train, standardize=columns.standardize,
-        constant=constant, delimiter=delimiter,
+        constant=constant, dialect=as_read(dialect, layout),
     )  # fmt: skip
     trained, tested = encoding.encode(table, [train, test])
     _check_varies(trained.X, raw.source)
-    notes = [*table.notes, *raw.choice.notes(columns.drop), labels.note(task)]
-    if not layout.header:
-        notes.append(f"no header: the columns are called 1 to {len(layout.names)}")
+    notes = [*table.notes, *said_of_kinds, *raw.choice.notes(columns.drop), labels.note(task)]
     notes += [f"training rows: {said}" for said in trained.report.sentences()]
     notes += [f"test rows: {said}" for said in tested.report.sentences()]
     return Dataset(

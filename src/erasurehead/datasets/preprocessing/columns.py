@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
+from unicodedata import normalize
 
 import numpy as np
 
 from erasurehead.datasets.readers.csv import Kind
-from erasurehead.datasets.readers.index_columns import index_columns
+from erasurehead.datasets.readers.index_columns import index_columns, nameless_behind
+from erasurehead.datasets.readers.mixed_columns import Tally
 from erasurehead.datasets.readers.table import Column, Table, Texts, are_numbers, not_a_number
 from erasurehead.errors import DataError, invalid
 
@@ -57,25 +59,34 @@ class Choice:
     """Which columns of a table are read.
 
     Attributes:
+        names: all columns.
         label: the column of the labels.
+        columns: what the user said about them, with their names as the source spells them.
         read: all columns that are read, including the label, in order.
-        left_out: columns that are not read: those to drop, and a frame's index.
+        left_out: columns that are not read: those to drop, a frame's index, and last ones without a name.
     """
 
+    names: tuple[str, ...]
     label: str
+    columns: Columns
     read: tuple[str, ...]
     left_out: tuple[str, ...]
 
     def notes(self, drop: Sequence[str]) -> tuple[str, ...]:
         """Return notes about columns that are left out without being asked for."""
-        index = [name for name in self.left_out if name not in drop]
-        return (f"left out as an index: {', '.join(map(repr, index))}",) if index else ()
+        others = [name for name in self.left_out if name not in drop]
+        index = [name for name in others if name in index_columns(self.names)]
+        nameless = [name for name in others if name not in index]
+        said = [f"left out as an index: {', '.join(map(repr, index))}"] if index else []
+        if nameless:
+            said.append(f"left out, as there is no name above: {', '.join(map(repr, nameless))}")
+        return tuple(said)
 
 
 def choose_columns(names: Sequence[str], target: str | None, columns: Columns, source: str) -> Choice:
     """Return which columns of a table are read, and which one holds the labels.
 
-    A frame's index is left out unless an argument names it.
+    A frame's index is left out unless an argument names it, and so are last columns without a name.
 
     Arguments:
         names: names of all columns.
@@ -87,8 +98,10 @@ def choose_columns(names: Sequence[str], target: str | None, columns: Columns, s
         InvalidArgument: if an argument names a column that does not exist, or that another argument uses differently.
         DataError: if there is nothing left to learn from.
     """
+    target, columns = _spelled(names, target, columns)
     named = _checked(names, target, columns, source)
-    out = {*columns.drop, *(name for name in index_columns(names) if name not in named)}
+    unasked = (*index_columns(names), *nameless_behind(names))
+    out = {*columns.drop, *(name for name in unasked if name not in named)}
     read = tuple(name for name in names if name not in out)
     label = target if target is not None else read[-1] if read else ""
     for argument in ("one_hot", "interactions"):
@@ -98,7 +111,23 @@ def choose_columns(names: Sequence[str], target: str | None, columns: Columns, s
         left = f" when {', '.join(sorted(out))} are left out" if out else ""
         held = "one column only" if read else "no columns"
         raise DataError(f"{source} has {held}{left}; there must be a target and at least one other.")
-    return Choice(label, read, tuple(name for name in names if name in out))
+    return Choice(tuple(names), label, columns, read, tuple(name for name in names if name in out))
+
+
+def _spelled(names: Sequence[str], target: str | None, columns: Columns) -> tuple[str | None, Columns]:
+    """Return what the user named, as the source spells it: letters with accents can be written in two ways."""
+    known = {normalize("NFC", name): name for name in names}
+
+    def spelled(name: str) -> str:
+        return name if name in names else known.get(normalize("NFC", name), name)
+
+    def all_of(group: Sequence[str]) -> Sequence[str]:
+        return group if isinstance(group, str) else tuple(map(spelled, group))
+
+    return None if target is None else spelled(target), replace(
+        columns, drop=all_of(columns.drop), one_hot=all_of(columns.one_hot),
+        interactions=[all_of(group) for group in columns.interactions],
+    )  # fmt: skip
 
 
 def _checked(names: Sequence[str], target: str | None, columns: Columns, source: str) -> set[str]:
@@ -128,8 +157,9 @@ def _named_by(columns: Columns, argument: str) -> list[str]:
     return [] if columns.one_hot == "all" else list(columns.one_hot)
 
 
-def csv_kinds(choice: Choice, columns: Columns) -> Callable[[str], Kind | None]:
+def csv_kinds(choice: Choice) -> Callable[[str], Kind | None]:
     """Return how each column of a CSV file is read; None for columns that are not."""
+    columns = choice.columns
     categories = set(choice.read if columns.one_hot == "all" else columns.one_hot)
     combined = columns.combined
 
@@ -145,6 +175,11 @@ def csv_kinds(choice: Choice, columns: Columns) -> Callable[[str], Kind | None]:
         return "number"
 
     return kind
+
+
+def tallies_of(names: Iterable[str], columns: Columns) -> dict[str, Tally]:
+    """Return a tally for each column of which the values decide what it holds."""
+    return {name: Tally() for name in names if not columns.is_named(name)}
 
 
 def features(table: Table, label: str, columns: Columns) -> tuple[list[str], list[tuple[str, ...]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +37,15 @@ from erasurehead.datasets.preprocessing.vocabulary import (
     vocabulary_from_json,
     vocabulary_of_column,
 )
-from erasurehead.datasets.readers.csv import Kind, Layout, first_line, look, read_csv
+from erasurehead.datasets.readers.csv import Kind, read_csv
+from erasurehead.datasets.readers.dialects import Dialect, check_dialect
 from erasurehead.datasets.readers.forms import form
 from erasurehead.datasets.readers.frames import is_frame, read_frame
+from erasurehead.datasets.readers.layouts import Layout, look, n_fields
 from erasurehead.datasets.readers.table import EXACT, Column, Table, table_of_rows
 from erasurehead.errors import DataError, counted
+
+_AUTO = Dialect()
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +59,8 @@ class TableEncoding(Encoding, kind="table"):
         features: the features, from left to right.
         target: how labels become numbers.
         constant: whether the last column is ones.
-        delimiter: field delimiter of the training file; None if it was detected, as it then is in
-            other files, too.
+        dialect: how the training file was written, as `as_read` returns it; what was detected is detected in other
+            files, too.
     """
 
     columns: tuple[str, ...]
@@ -65,7 +69,7 @@ class TableEncoding(Encoding, kind="table"):
     features: tuple[Feature, ...]
     target: Target
     constant: bool = True
-    delimiter: str | None = None
+    dialect: Dialect = _AUTO
 
     def __repr__(self) -> str:
         return (
@@ -170,7 +174,7 @@ class TableEncoding(Encoding, kind="table"):
 
     def _read(self, path: Path, labels: bool) -> Table:
         wanted = self._wanted(labels)
-        found = form(path, delimited=self.delimiter is not None)
+        found = form(path, delimited=self.dialect.delimiter is not None)
         if found not in ("csv", "parquet"):
             raise DataError(f"{path} holds a matrix, but the model was trained on a table; name a CSV or Parquet file.")
         if found == "parquet":
@@ -180,16 +184,27 @@ class TableEncoding(Encoding, kind="table"):
         return read_csv(path, self._layout(path), wanted.get)
 
     def _layout(self, path: Path) -> Layout:
-        if self.header:
-            layout = look(path, self.delimiter)
-            if not layout.header:
-                raise DataError(f"{path}, line 1: there must be a header with the columns' names; it has numbers.")
+        """Return how a file is laid out, of which the header is known, and the decimal mark if nothing contradicts."""
+        dialect = replace(self.dialect, header=self.header, names=())
+        alike = "," if dialect.decimal == "," else ""
+        if self.header and not self.dialect.names:
+            layout = look(path, dialect, alike)
+            known = {*self.columns, self.target.name, *self.target.aliases}
+            if not known & set(layout.names):
+                raise DataError(
+                    f"{path}, line {layout.skip}: there must be a header with the columns' names, such as "
+                    f"{self.columns[0]!r}; it has {', '.join(map(repr, layout.names[:3]))}."
+                )
             return layout
-        delimiter, fields = first_line(path, self.delimiter)
-        names = self.columns
-        if len(fields) == len(names) - 1:
+        width, names = n_fields(path, dialect), self.columns
+        if width == len(names) - 1:
             names = tuple(name for name in names if name != self.target.name)
-        return Layout(names, False, delimiter)
+        if width != len(names):
+            raise DataError(
+                f"{path}, line 1: {counted('field', width)} instead of {len(self.columns)}; the model was trained on "
+                f"the columns {', '.join(self.columns[:30])}."
+            )
+        return look(path, replace(dialect, names=names), alike)
 
     def encode(self, table: Table, parts: Sequence[IntArray | None] = (None,)) -> list[Encoded]:
         """Return the design matrices of parts of a table, without labels.
@@ -247,7 +262,7 @@ class TableEncoding(Encoding, kind="table"):
             "features": [feature_to_json(feature) for feature in self.features],
             "target": self.target.to_json(),
             "constant": self.constant,
-        } | ({} if self.delimiter is None else {"delimiter": self.delimiter})
+        } | _dialect_to_json(self.dialect)
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> TableEncoding:
@@ -274,7 +289,7 @@ class TableEncoding(Encoding, kind="table"):
             features=features,
             target=target,
             constant=facts.flag("constant"),
-            delimiter=facts.text("delimiter") if facts.has("delimiter") else None,
+            dialect=_dialect_from_json(facts),
         )
 
 
@@ -298,7 +313,7 @@ def fit_table(
     rows: IntArray | None = None,
     standardize: bool = True,
     constant: bool = True,
-    delimiter: str | None = None,
+    dialect: Dialect = _AUTO,
 ) -> TableEncoding:
     """Fit an encoding to some rows of a table.
 
@@ -311,7 +326,7 @@ def fit_table(
         rows: the rows to fit to; None for all.
         standardize: whether columns of numbers are shifted and scaled to mean 0 and standard deviation 1.
         constant: whether to add a column of ones.
-        delimiter: field delimiter of the file, if it was given.
+        dialect: how the file is written, as `as_read` returns it.
 
     Raises:
         DataError: if a column is missing or has no value in any of the rows.
@@ -335,7 +350,29 @@ def fit_table(
         if not len(keys):
             raise DataError(f"{table.source}: no row has a value in all of {', '.join(group)}; do not combine them.")
         features.append(OneHot(group, keys))
-    return TableEncoding(layout.names, layout.header, vocabularies, tuple(features), target, constant, delimiter)
+    return TableEncoding(layout.names, layout.header, vocabularies, tuple(features), target, constant, dialect)
+
+
+def as_read(dialect: Dialect, layout: Layout) -> Dialect:
+    """Return what is known of how a file is written: what the user said, and decimal commas that were seen."""
+    return replace(dialect, header=None, decimal="," if layout.decimal == "," else dialect.decimal)
+
+
+def _dialect_from_json(facts: Facts) -> Dialect:
+    """Return the dialect of an encoding: what it does not mention is detected."""
+
+    def text(key: str) -> str | None:
+        return facts.text(key) if facts.has(key) else None
+
+    names = facts.texts("columns") if facts.has("renamed") and facts.flag("renamed") else ()
+    missing = facts.texts("missing") if facts.has("missing") else ()
+    return check_dialect(text("delimiter"), None, names, text("decimal"), text("quotes"), missing)
+
+
+def _dialect_to_json(dialect: Dialect) -> dict[str, Any]:
+    known = {"delimiter": dialect.delimiter, "decimal": dialect.decimal, "quotes": dialect.quotes}
+    known |= {"missing": list(dialect.missing) or None, "renamed": bool(dialect.names) or None}
+    return {key: value for key, value in known.items() if value is not None}
 
 
 def _fit_numeric(table: Table, name: str, rows: IntArray | None, standardize: bool) -> Numeric:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -24,9 +23,6 @@ from erasurehead.errors import DataError, invalid
 MOST_CLASSES = 20
 """Integers with more distinct values than this count as quantities unless the task is given."""
 
-
-_COMMA = re.compile(r"\s*[-+]?[\d.]*,\d+\s*")
-"""A number with a decimal comma, which counts as text here."""
 
 _FILL = "; leave that row out, or fill it in"
 
@@ -115,12 +111,6 @@ class Target:
             seen: number of classes that they have.
             n_rows: number of training rows.
         """
-        names = [] if self.classes is None else self.classes.labels()
-        if names and all(_COMMA.fullmatch(name) for name in names):
-            return DataError(
-                f"The label{self._said()} is not a number but a text, such as {names[0]!r}; write numbers without "
-                "commas, and with a decimal point."
-            )
         if self.n_classes > max(MOST_CLASSES, n_rows // 2):
             return DataError(
                 f"The label{self._said()} has {self.n_classes:,} different values, almost one a row, as identifiers "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,9 @@ from erasurehead._internal.user_files import readable
 from erasurehead.datasets.base import Dataset, Published, split_rows
 from erasurehead.datasets.preprocessing.table_encoding import fit_table
 from erasurehead.datasets.preprocessing.target import Target
-from erasurehead.datasets.readers.csv import Layout, first_line, look, read_csv
+from erasurehead.datasets.readers.csv import read_csv
+from erasurehead.datasets.readers.dialects import Dialect
+from erasurehead.datasets.readers.layouts import Layout, look
 from erasurehead.datasets.readers.table import Table
 from erasurehead.errors import DataError, counted
 
@@ -63,7 +65,7 @@ def read_recipe(recipe: Recipe, path: Path) -> Table:
     path = readable(path)
     labels = (recipe.target.name, *recipe.target.aliases)
     if recipe.header:
-        layout = look(path)
+        layout = replace(look(path, Dialect(header=True)), notes=())
         missing = [name for name in recipe.features if name not in layout.names]
         if missing or not any(name in layout.names for name in labels):
             absent = missing[0] if missing else recipe.target.name
@@ -72,7 +74,7 @@ def read_recipe(recipe: Recipe, path: Path) -> Table:
                 f" {', '.join((recipe.target.name, *recipe.features))}."
             )
     else:
-        layout = Layout(recipe.columns, False, first_line(path)[0])
+        layout = replace(look(path, Dialect(header=False)), names=recipe.columns, notes=())
     wanted = {*recipe.features, *labels}
     table = read_csv(path, layout, lambda name: "number" if name in wanted else None)
     if table.n_rows < recipe.n_rows and table.notes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -15,9 +14,10 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.digits import in_groups
-from erasurehead.datasets.readers.delimiters import guess_delimiter, separated
+from erasurehead.datasets.readers.decimals import COMMA, with_points
 from erasurehead.datasets.readers.files import Lines, text_lines
-from erasurehead.datasets.readers.index_columns import is_numbering, named
+from erasurehead.datasets.readers.layouts import Layout, prepared, quoting
+from erasurehead.datasets.readers.mixed_columns import Tally
 from erasurehead.datasets.readers.table import (
     EXACT,
     MISSING,
@@ -29,17 +29,18 @@ from erasurehead.datasets.readers.table import (
     Texts,
     is_rounded,
     not_a_number,
+    parse,
     truths,
 )
 from erasurehead.errors import DataError
 
 Kind: TypeAlias = Literal["number", "text", "auto", "label"]
-"""How a column is read; `auto` and `label` become `number` or `text`, by the first value that is not missing."""
+"""How a column is read; `auto` and `label` become `number` or `text`, by all values that are not missing."""
 
-_CATEGORIES = " as the values before it are; name the column in one_hot (--one-hot) if its values are categories"
-_LABELS = " as the labels before it are; write all of them as numbers, or all as names"
 _EMPTY = "leave the field empty if the value is missing"
 _NO_ROW = "leave that row out, or fill it in, as every row needs its label"
+_LONGEST = 1 << 27
+"""The longest field, in letters; longer ones are taken for a quote that nobody has closed."""
 
 
 def is_number(text: str) -> bool:
@@ -52,11 +53,30 @@ def is_number(text: str) -> bool:
 
 
 class Fault(Exception):
-    """A field that cannot be used: its row in the chunk, and what is wrong."""
+    """A field that cannot be used.
 
-    def __init__(self, row: int, message: str) -> None:
+    Arguments:
+        row: its row in the chunk.
+        message: what is wrong.
+        text: whether it is a text where there should be a number.
+    """
+
+    def __init__(self, row: int, message: str, text: bool = False) -> None:
         super().__init__(message)
         self.row = row
+        self.text = text
+
+
+class Mixed(Exception):
+    """Columns of which the first values are numbers, and later ones are not: all are to be read as texts.
+
+    Arguments:
+        names: of the columns.
+    """
+
+    def __init__(self, names: set[str]) -> None:
+        super().__init__(names)
+        self.names = names
 
 
 class Builder(ABC):
@@ -72,16 +92,21 @@ class Builder(ABC):
 
 
 class _NumberBuilder(Builder):
-    def __init__(self, hint: str, missing: str = _EMPTY) -> None:
+    def __init__(self, layout: Layout, hint: str, missing: str = _EMPTY) -> None:
         self._parts: list[Array] = []
+        self._commas = layout.decimal == ","
+        self._none = frozenset((*MISSING, *layout.missing))
+        self._codes = [value for value in map(parse, layout.missing) if np.isfinite(value)]
         self._hint = hint
         self._missing = missing
         self._rounded = False
         self._truths: bool | None = None
 
     def add(self, fields: Sequence[str]) -> None:
+        texts = with_points(fields) if self._commas else fields
         try:
-            part = None if in_groups(fields) else np.fromiter(map(float, fields), np.float64, len(fields))
+            plain = not in_groups(texts) and (texts is not fields or not self._commas)
+            part = np.fromiter(map(float, texts), np.float64, len(texts)) if plain else None
         except ValueError:
             part = None
         if part is None or not np.isfinite(part).all():
@@ -89,20 +114,30 @@ class _NumberBuilder(Builder):
         elif len(part):
             self._mix(0, fields[0].strip(), False)
         if len(large := np.flatnonzero(np.abs(part) >= EXACT)):
-            self._rounded |= any(is_rounded(fields[row], float(part[row])) for row in large.tolist())
+            self._rounded |= any(is_rounded(texts[row], float(part[row])) for row in large.tolist())
+        for code in self._codes:
+            part[part == code] = np.nan
         self._parts.append(part)
 
     def _parse(self, row: int, field: str) -> float:
-        if field in MISSING:
+        if field in self._none:
             return np.nan
         if field in TRUTHS:
             self._mix(row, field, True)
             return TRUTHS[field]
-        if not is_number(field):
-            raise Fault(row, not_a_number(field, self._hint))
+        text = field
+        if self._commas and is_number(field) and "." in field:
+            raise Fault(row, f"{field!r} has a decimal point, but the numbers of this file have decimal commas; write "
+                        "it with a comma, or say --decimal . if no column has them")  # fmt: skip
+        if self._commas and COMMA.fullmatch(field):
+            text = field.replace(",", ".")
+        if not is_number(text):
+            comma = self._hint and COMMA.fullmatch(field)
+            commas = ", or say that commas stand before decimals (--decimal ,)" if comma else ""
+            raise Fault(row, f"{not_a_number(field, self._hint)}{commas}", text=True)
         self._mix(row, field, False)
-        value = float(field)
-        if not np.isfinite(value):
+        value = float(text)
+        if np.isinf(value):
             raise Fault(row, f"{field!r} is not a finite number; {self._missing}")
         return value
 
@@ -111,16 +146,30 @@ class _NumberBuilder(Builder):
             self._truths = truth
         elif self._truths != truth:
             kinds = ("a truth value", "numbers") if truth else ("a number", "truth values")
-            raise Fault(row, f"{field!r} is {kinds[0]} among {kinds[1]}; write all of them as numbers, such as 0 and 1")
+            said = f"{field!r} is {kinds[0]} among {kinds[1]}; write all of them as numbers, such as 0 and 1"
+            raise Fault(row, said, text=True)
 
     def finish(self) -> Column:
         values = np.concatenate(self._parts)
         return truths(values) if self._truths else Numbers(values, self._rounded)
 
 
+class _PointCoder(TextCoder):
+    """Codes of texts in which numbers have decimal commas: they are written with points."""
+
+    def __missing__(self, raw: str) -> int:
+        text = raw.strip()
+        if not COMMA.fullmatch(text):
+            return super().__missing__(raw)
+        code = self[text.replace(",", ".")]
+        self[raw] = code
+        return code
+
+
 class _TextBuilder(Builder):
-    def __init__(self) -> None:
-        self._coder = TextCoder()
+    def __init__(self, layout: Layout) -> None:
+        missing = (*MISSING, *layout.missing)
+        self._coder = _PointCoder(missing) if layout.decimal == "," else TextCoder(missing)
         self._parts: list[NDArray[np.int32]] = []
 
     def add(self, fields: Sequence[str]) -> None:
@@ -131,25 +180,28 @@ class _TextBuilder(Builder):
 
 
 class _AutoBuilder(Builder):
-    """Counts missing values until there is a value, whose kind then becomes that of the column."""
+    """Counts missing values until there is a value, whose kind is then taken for that of the column."""
 
-    def __init__(self, label: bool) -> None:
+    def __init__(self, layout: Layout, label: bool) -> None:
+        self._layout = layout
+        self._none = frozenset((*MISSING, *layout.missing))
         self._label = label
         self._missing = 0
         self._builder: Builder | None = None
 
     def add(self, fields: Sequence[str]) -> None:
         if self._builder is None:
-            first = next((field for field in map(str.strip, fields) if field not in MISSING), None)
+            first = next((field for field in map(str.strip, fields) if field not in self._none), None)
             if first is None:
                 self._missing += len(fields)
                 return
-            self._builder = self._begin(is_number(first))
+            commas = self._layout.decimal == ","
+            self._builder = self._begin(is_number(first) or (commas and COMMA.fullmatch(first) is not None))
         self._builder.add(fields)
 
     def _begin(self, number: bool) -> Builder:
-        numbers = _NumberBuilder(_LABELS, _NO_ROW) if self._label else _NumberBuilder(_CATEGORIES)
-        builder = numbers if number else _TextBuilder()
+        numbers = _NumberBuilder(self._layout, "", _NO_ROW if self._label else _EMPTY)
+        builder = numbers if number else _TextBuilder(self._layout)
         if self._missing:
             builder.add(("",) * self._missing)
         return builder
@@ -158,88 +210,20 @@ class _AutoBuilder(Builder):
         return (self._builder or self._begin(number=True)).finish()
 
 
-def builder(kind: Kind, hint: str) -> Builder:
+def builder(kind: Kind, layout: Layout, hint: str) -> Builder:
     """Return the builder of a column that is read in a certain way.
 
     Arguments:
         kind: how the column is read.
+        layout: how the file is laid out.
         hint: advice about a text in a column of numbers, as the end of a sentence.
     """
     if kind == "number":
-        return _NumberBuilder(hint)
-    return _TextBuilder() if kind == "text" else _AutoBuilder(kind == "label")
+        return _NumberBuilder(layout, hint)
+    return _TextBuilder(layout) if kind == "text" else _AutoBuilder(layout, kind == "label")
 
 
 _CHUNK_FIELDS = 400_000  # fields held as Python strings at a time: about 25 MB
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How a CSV file is laid out.
-
-    Arguments:
-        names: the columns' names, in order.
-        header: whether the first line holds them.
-        delimiter: one character; a space means any number of spaces and tabs.
-    """
-
-    names: tuple[str, ...]
-    header: bool = True
-    delimiter: str = ","
-
-
-def look(path: Path, delimiter: str | None = None) -> Layout:
-    """Detect the layout of a CSV file from its first line.
-
-    A first line of only numbers, of which some may be missing, is data, and so is one with a decimal fraction, which no
-    column is named; the columns are then called `1`, `2`, ... The first columns of a header may have no name: see
-    `index_columns`.
-
-    Arguments:
-        path: of the file.
-        delimiter: as for `first_line`.
-
-    Raises:
-        DataError: if the file is empty, or a column has no name or the same as another.
-    """
-    delimiter, names = first_line(path, delimiter)
-    if _are_data(names):
-        return Layout(tuple(str(place + 1) for place in range(len(names))), False, delimiter)
-    names = named(names)
-    for place, name in enumerate(names):
-        if not name or name in names[:place]:
-            said = f"has the same name {name!r} as an earlier one" if name else "has no name"
-            raise DataError(f"{path}, line 1: column {place + 1} {said}.")
-    return Layout(names, True, delimiter)
-
-
-def _are_data(names: Sequence[str]) -> bool:
-    if is_numbering(names):
-        return False
-    numbers = [is_number(name) and name not in MISSING for name in names]
-    if any(known and "." in name for known, name in zip(numbers, names, strict=True)):
-        return True
-    return any(numbers) and all(known or name in MISSING for known, name in zip(numbers, names, strict=True))
-
-
-def first_line(path: Path, delimiter: str | None = None) -> tuple[str, tuple[str, ...]]:
-    """Return the delimiter of a CSV file and the fields of its first line.
-
-    Arguments:
-        path: of the file.
-        delimiter: as `check_delimiter` returns it; None to guess it from the line.
-
-    Raises:
-        DataError: if the file is empty.
-    """
-    with text_lines(path) as lines:
-        first = next((line for line in lines if line.strip()), "")
-    if not first:
-        raise DataError(f"{path} is empty.")
-    found = guess_delimiter(first, path) if delimiter is None else delimiter
-    text, mark = separated([first], found)
-    fields = next(csv.reader(text, delimiter=mark, skipinitialspace=True))
-    return found, tuple(field.strip() for field in fields)
 
 
 def read_csv(path: Path, layout: Layout, kind: Callable[[str], Kind | None], hint: str = "") -> Table:
@@ -255,17 +239,27 @@ def read_csv(path: Path, layout: Layout, kind: Callable[[str], Kind | None], hin
         DataError: if a line has more or fewer fields than there are columns, or a field of a column of numbers
             is neither a finite number nor missing; the message names the line and the column.
     """
+    kinds = {name: kind(name) for name in layout.names}
+    while True:
+        try:
+            return _read(path, layout, kinds.get, hint)
+        except Mixed as mixed:
+            kinds |= dict.fromkeys(mixed.names, "text")
+
+
+def _read(path: Path, layout: Layout, kind: Callable[[str], Kind | None], hint: str) -> Table:
     builders = _builders(layout, kind, hint)
     n_rows = 0
     with text_lines(path) as lines:
         for rows in _chunks(lines, layout, path):
-            _fill(builders, rows, n_rows, layout, path)
+            _check_widths(rows, n_rows, layout, path)
+            _fill(builders, rows, n_rows, layout, path, hint)
             n_rows += len(rows)
         notes = _end_notes(lines, path)
     if n_rows == 0:
         raise DataError(f"{path} has no rows of data.")
     built = {name: builder.finish() for name, builder in builders.items()}
-    return Table(str(path), built, n_rows, lambda row: _place(path, layout, row), notes, tuple(layout.names))
+    return Table(str(path), built, n_rows, lambda row: _place(path, layout, row), (*layout.notes, *notes), layout.names)
 
 
 def csv_blocks(
@@ -282,12 +276,14 @@ def csv_blocks(
 
     Raises:
         DataError: as for `read_csv`, when the block is reached.
+        Mixed: if the values of a column of kind `auto` begin with numbers within the block, and go on with texts.
     """
     before = 0
     with text_lines(path) as lines:
         for rows in _chunks(lines, layout, path):
             builders = _builders(layout, kind, hint)
-            _fill(builders, rows, before, layout, path)
+            _check_widths(rows, before, layout, path)
+            _fill(builders, rows, before, layout, path, hint)
             built = {name: builder.finish() for name, builder in builders.items()}
             yield Table(str(path), built, len(rows), lambda row, before=before: _place(path, layout, before + row))
             before += len(rows)
@@ -308,46 +304,80 @@ def _end_notes(lines: Lines, path: Path) -> tuple[str, ...]:
 
 
 def _builders(layout: Layout, kind: Callable[[str], Kind | None], hint: str) -> dict[str, Builder]:
-    return {name: builder(wanted, hint) for name in layout.names if (wanted := kind(name)) is not None}
+    return {name: builder(wanted, layout, hint) for name in layout.names if (wanted := kind(name)) is not None}
 
 
 def _fill(
-    builders: Mapping[str, Builder], rows: Sequence[Sequence[str]], before: int, layout: Layout, path: Path
+    builders: Mapping[str, Builder], rows: Sequence[Sequence[str]], before: int, layout: Layout, path: Path, hint: str
 ) -> None:
     """Add the fields of some rows to the columns; `before` rows were read before them."""
-    _check_widths(rows, before, layout, path)
     columns = list(zip(*rows, strict=True))
+    mixed: set[str] = set()
     for name, fields in zip(layout.names, columns, strict=True):
         if name not in builders:
             continue
         try:
             builders[name].add(fields)
         except Fault as fault:
-            raise DataError(f"{_place(path, layout, before + fault.row)}, column {name!r}: {fault}.") from None
+            if fault.text and isinstance(builders[name], _AutoBuilder):
+                mixed.add(name)
+                continue
+            said = f"{_place(path, layout, before + fault.row)}, column {name!r}: {fault}."
+            raise DataError((fault.text and _among_numbers(path, layout, name, bool(hint))) or said) from None
+    if mixed:
+        raise Mixed(mixed)
+
+
+def _among_numbers(path: Path, layout: Layout, name: str, told: bool) -> str:
+    """Return what to say of a column of numbers with a few texts; empty if it holds more of them, or the file ends."""
+    tally = Tally()
+    try:
+        for block in csv_blocks(path, layout, lambda other: "text" if other == name else None):
+            tally.add(block, name)
+    except DataError:
+        return ""
+    return tally.refusal(name, told) if tally.strays and not tally.written else ""
 
 
 def _rows(lines: Lines, layout: Layout, path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the line on which each row of data ends, and its fields; blank lines are skipped."""
-    text, mark = separated(lines, layout.delimiter)
-    reader = csv.reader(text, delimiter=mark, skipinitialspace=True, strict=True)
-    header, alone = layout.header, len(layout.names) == 1
+    for _ in islice(lines, layout.skip):
+        pass
+    if csv.field_size_limit() < _LONGEST:
+        csv.field_size_limit(_LONGEST)  # Python has one limit for all readers; its default refuses texts of some pages
+    text, mark = prepared(lines, layout)
+    reader = csv.reader(text, delimiter=mark, skipinitialspace=True, strict=True, quoting=quoting(layout))
+    width = len(layout.names)
     while True:
-        first = reader.line_num + 1
+        first = layout.skip + reader.line_num + 1
         try:
             row = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            opened = _open_quote(path, layout.delimiter, first, reader.line_num)
-            if opened:
-                raise DataError(f"{path}, line {opened}: a quote that opens here is never closed.") from None
-            raise DataError(f"{path}, line {reader.line_num}: {error}.") from None
-        if not row or not (alone or len(row) > 1 or row[0].strip()):
-            continue
-        if header:
-            header = False
-            continue
-        yield reader.line_num, row
+            raise _unreadable(path, layout, first, layout.skip + reader.line_num, error) from None
+        if len(row) != width:
+            if not row or (len(row) == 1 and not row[0].strip()):
+                continue
+            while len(row) > width and not row[-1].strip():
+                row.pop()  # a delimiter at the end of the line
+        yield layout.skip + reader.line_num, row
+
+
+def _unreadable(path: Path, layout: Layout, first: int, last: int, error: csv.Error) -> DataError:
+    """Return the error for a row, on some lines, that Python's CSV reader refuses."""
+    plain = 'if quotes are letters like any others in this file, say so (--quotes none, quotes="none")'
+    opened = _open_quote(path, layout.delimiter, first, last)
+    if opened:
+        return DataError(f"{path}, line {opened}: a quote that opens here is never closed; {plain}.")
+    if "field limit" in str(error):
+        return DataError(f"{path}, line {first}: a field has more than {_LONGEST:,} letters; {plain}.")
+    if '"' in str(error):
+        return DataError(
+            f"{path}, line {last}: a quote within a quoted field is neither written twice nor the field's end; if such "
+            f"quotes stand behind a backslash, say so (--quotes backslash); {plain}."
+        )
+    return DataError(f"{path}, line {last}: {error}.")
 
 
 def _open_quote(path: Path, delimiter: str, first: int, last: int) -> int:

@@ -18,6 +18,8 @@ _NAMED = {
     "blanks": BLANKS, "space": BLANKS, "spaces": BLANKS, "whitespace": BLANKS,
 }  # fmt: skip
 _FIELD = re.compile(r'"(?:[^"]|"")*"|\S+')
+_QUOTED = re.compile(r'"[^"]*"')
+_DECIMAL = re.compile(r"(?<=\d),(?=\d)")
 
 
 def check_delimiter(delimiter: str | None) -> str | None:
@@ -42,18 +44,31 @@ def check_delimiter(delimiter: str | None) -> str | None:
 
 
 def guess_delimiter(line: str, path: Path) -> str:
-    """Guess the delimiter of a line: comma, semicolon, tab or bar, whichever occurs most often.
+    """Guess the delimiter of a line: comma, semicolon, tab or bar, whichever occurs most often outside quotes.
 
-    It is blanks if the line has none of these, or only tabs behind columns that are aligned by spaces.
+    It is blanks if the line has none of these, or only tabs behind columns that are aligned by spaces. Commas between
+    digits do not count where another one occurs: they are decimal commas.
     """
-    found = max(_GUESSED, key=line.count)
+    bare = _QUOTED.sub("", line)
+    others = any(bare.count(mark) for mark in _GUESSED[1:])
+    found = max(_GUESSED, key=(_DECIMAL.sub("", bare) if others else bare).count)
     aligned = found == "\t" and suffix(path) != ".tsv" and "  " in line.strip()
-    return BLANKS if (not line.count(found) or aligned) and len(line.split()) > 1 else found
+    return BLANKS if (not bare.count(found) or aligned) and len(line.split()) > 1 else found
 
 
-def separated(lines: Iterable[str], delimiter: str) -> tuple[Iterable[str], str]:
-    """Return lines for Python's CSV reader, and its delimiter; any number of blanks is one delimiter."""
-    return (map(_tabbed, lines), "\t") if delimiter == BLANKS else (lines, delimiter)
+def separated(lines: Iterable[str], delimiter: str, quoted: bool = True) -> tuple[Iterable[str], str]:
+    """Return lines for Python's CSV reader, and its delimiter; any number of blanks is one delimiter.
+
+    Arguments:
+        lines: of the file.
+        delimiter: as `check_delimiter` returns it.
+        quoted: whether fields may be quoted.
+    """
+    return (map(_tabbed if quoted else _split, lines), "\t") if delimiter == BLANKS else (lines, delimiter)
+
+
+def _split(line: str) -> str:
+    return "\t".join(line.split()) + "\n"
 
 
 def _tabbed(line: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeGuard, cast, runtime_checkable
 import numpy as np
 
 from erasurehead.datasets.readers.arrow import arrow_column, is_category
-from erasurehead.datasets.readers.csv import Layout
+from erasurehead.datasets.readers.layouts import Layout
 from erasurehead.datasets.readers.table import (
     Column,
     Table,

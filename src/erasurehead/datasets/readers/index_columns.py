@@ -22,10 +22,20 @@ def index_columns(names: Sequence[str]) -> tuple[str, ...]:
     return (*names[:first], *(name for name in names[first:] if _STORED.fullmatch(name)))
 
 
+def nameless_behind(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the last columns if they have no name, as where lines end with a delimiter, by the names that they got.
+
+    >>> nameless_behind(["size", "price", "Unnamed: 2"])
+    ('Unnamed: 2',)
+    """
+    last = next((place for place in range(len(names), 0, -1) if not _UNNAMED.fullmatch(names[place - 1])), 0)
+    return tuple(names[last:]) if last else ()
+
+
 def named(names: Sequence[str]) -> tuple[str, ...]:
     """Return the names in a header whose first columns may have none: these are named as by pandas."""
     nameless = next((place for place, name in enumerate(names) if name), 0)
-    return (*(_unnamed(place, names) for place in range(nameless)), *names[nameless:])
+    return (*(unnamed(place, names) for place in range(nameless)), *names[nameless:])
 
 
 def is_numbering(names: Sequence[str]) -> bool:
@@ -33,7 +43,8 @@ def is_numbering(names: Sequence[str]) -> bool:
     return names[0] == "" and list(names[1:]) == list(map(str, range(len(names) - 1)))
 
 
-def _unnamed(place: int, names: Sequence[str]) -> str:
+def unnamed(place: int, names: Sequence[str] = ()) -> str:
+    """Return a name for a column without one, as pandas does."""
     name = f"Unnamed: {place}"
     while name in names:
         name += ".1"

@@ -11,6 +11,7 @@ from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from functools import cache
 from typing import Any, TypeAlias, cast
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,11 @@ from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead._internal.digits import in_groups
 from erasurehead.errors import DataError, shown
 
-MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "?")
-"""Representations of missing values in text files, as written by R, spreadsheets, databases and pandas."""
+MISSING = (
+    "", "NA", "N/A", "n/a", "#N/A", "#NA", "#N/A N/A", "<NA>", "NaN", "nan", "NAN", "-nan", "-NaN", "nan(ind)",
+    "-nan(ind)", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "null", "NULL", "\\N", "None", "?",
+)  # fmt: skip
+"""Representations of missing values in text files, as written by R, spreadsheets, databases, pandas, Python and C."""
 
 TRUTHS: Mapping[str, float] = {
     spelling: value
@@ -346,6 +350,9 @@ def check_finite(column: Column, place: Callable[[int], str]) -> None:
 class TextCoder(dict[str, int]):
     """Codes of texts: 0, 1, ... in the order of first occurrence, -1 if missing; outer spaces are ignored.
 
+    Texts that Unicode can write in several ways, such as letters with accents, are composed, as the same text may come
+    from another system in the other way.
+
     It is a dictionary that fills itself, so that `map(coder.__getitem__, texts)` runs at the speed of C for all
     but new texts.
     """
@@ -356,7 +363,7 @@ class TextCoder(dict[str, int]):
         self._missing = frozenset(missing)
 
     def __missing__(self, raw: str) -> int:
-        text = raw.strip()
+        text = raw.strip() if raw.isascii() else normalize("NFC", raw).strip()
         code = -1 if text in self._missing else self._codes.setdefault(text, len(self._codes))
         self[raw] = code
         return code
@@ -422,6 +429,15 @@ _WRITTEN = re.compile(r"[-+]?[$€£]?\s?(\d{1,3}([,.'’ \u00a0\u202f]\d{3})+|\
 """A number as people write it: with its thousands apart, a decimal comma, a currency, or per cent."""
 
 
+def written(text: str) -> bool:
+    """Return whether a text is a number as people write it, which `float` does not read.
+
+    >>> written("1,234.5"), written("5 %"), written("12 kg")
+    (True, True, False)
+    """
+    return _WRITTEN.fullmatch(text.strip()) is not None
+
+
 def not_a_number(text: str, hint: str) -> str:
     """Return the end of a sentence about a text in a column of numbers.
 
@@ -429,7 +445,7 @@ def not_a_number(text: str, hint: str) -> str:
         text: the text.
         hint: what to do if the column's values are no numbers.
     """
-    if _WRITTEN.fullmatch(text.strip()):
+    if written(text):
         hint = (
             "; write the column's numbers with nothing between their digits, with a decimal point, and without signs "
             "of currency or per cent"

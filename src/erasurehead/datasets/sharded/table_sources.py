@@ -11,16 +11,27 @@ from numpy.typing import NDArray
 from erasurehead._internal.arrays import BoolArray, IntArray
 from erasurehead.datasets.encoded import Task
 from erasurehead.datasets.preprocessing.column_uses import copy_warning, rounded_warning
-from erasurehead.datasets.preprocessing.columns import HINT, Choice, Columns, choose_columns, csv_kinds, features
+from erasurehead.datasets.preprocessing.columns import (
+    HINT,
+    Choice,
+    Columns,
+    choose_columns,
+    csv_kinds,
+    features,
+    tallies_of,
+)
 from erasurehead.datasets.preprocessing.design import Feature, Numeric, OneHot, joint_keys
 from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.datasets.preprocessing.label_copies import LabelCopy
 from erasurehead.datasets.preprocessing.moments import Moments
-from erasurehead.datasets.preprocessing.table_encoding import TableEncoding, numeric_feature
+from erasurehead.datasets.preprocessing.table_encoding import TableEncoding, as_read, numeric_feature
 from erasurehead.datasets.preprocessing.target import MOST_CLASSES, Target, fit_target
 from erasurehead.datasets.preprocessing.vocabulary import Codes, Vocabulary, distinct, vocabulary_of_column
-from erasurehead.datasets.readers.csv import Kind, Layout, count_rows, csv_blocks, look
+from erasurehead.datasets.readers.csv import Kind, Mixed, count_rows, csv_blocks
+from erasurehead.datasets.readers.dialects import Dialect
 from erasurehead.datasets.readers.forms import form
+from erasurehead.datasets.readers.layouts import Layout, look
+from erasurehead.datasets.readers.mixed_columns import settled
 from erasurehead.datasets.readers.table import Column, Numbers, Table, Texts, are_numbers
 from erasurehead.datasets.sharded.sources import BLOCK_ROWS, CHANGED, EMPTY, Fitted, Piece, Places, Source, Split
 from erasurehead.errors import DataError
@@ -138,21 +149,17 @@ class TableFit:
     Arguments:
         layout: how the file is laid out.
         choice: which of its columns are read, and which holds the labels.
-        columns: how the others are read.
         task: the kind of problem; None to choose it from the labels.
         path: path of the file, for messages.
-        delimiter: delimiter of a CSV file, if it was given.
+        dialect: what the user said about a CSV file.
     """
 
-    def __init__(
-        self, layout: Layout, choice: Choice, columns: Columns, task: Task | None, path: Path,
-        delimiter: str | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, layout: Layout, choice: Choice, task: Task | None, path: Path, dialect: Dialect) -> None:
         self._layout = layout
         self._read = choice.read
         self._label = label = choice.label
-        self._delimiter = delimiter
-        self._columns = columns
+        self._dialect = dialect
+        self._columns = columns = choice.columns
         self._path = path
         self._labels = LabelValues(label, task)
         self._texts: set[str] = set()
@@ -235,9 +242,8 @@ class TableFit:
         ]
         for group in groups:
             made.append(OneHot(group) if len(group) == 1 else self._joint(group, columns, vocabularies))
-        return TableEncoding(
-            self._layout.names, self._layout.header, vocabularies, tuple(made), target, constant, self._delimiter
-        )
+        kept = as_read(self._dialect, self._layout)
+        return TableEncoding(self._layout.names, self._layout.header, vocabularies, tuple(made), target, constant, kept)
 
     def _kinds(self, source: str) -> Table:
         """Return a table whose columns have the kinds of the file's."""
@@ -265,23 +271,23 @@ class TableSource(Source):
         path: of the file.
         target: the column of the labels; None for the last.
         columns: how the columns are read.
-        delimiter: delimiter of a CSV file, as `check_delimiter` returns it; None to detect it.
+        dialect: what the user says about a CSV file.
     """
 
-    def __init__(self, path: Path, target: str | None, columns: Columns, delimiter: str | None = None) -> None:
+    def __init__(self, path: Path, target: str | None, columns: Columns, dialect: Dialect) -> None:
         super().__init__(path)
-        self._parquet = form(path, delimited=delimiter is not None) == "parquet"
-        self._delimiter = delimiter
+        self._parquet = form(path, delimited=dialect.delimiter is not None) == "parquet"
+        self._dialect = dialect
         self._layout = self._look()
         self._choice = choose_columns(self._layout.names, target, columns, path.name)
         self._label = self._choice.label
-        self._columns = columns
-        kind = csv_kinds(self._choice, columns)
+        kind = csv_kinds(self._choice)
         self._kinds: dict[str, Kind] = {name: how for name in self._layout.names if (how := kind(name)) is not None}
+        self._begun: set[str] = set()
 
     def _look(self) -> Layout:
         if not self._parquet:
-            return look(self.path, self._delimiter)
+            return look(self.path, self._dialect)
         from erasurehead.datasets.readers.parquet import parquet_columns
 
         return Layout(parquet_columns(self.path))
@@ -300,25 +306,39 @@ class TableSource(Source):
     def fit(self, split: Split, task: Task | None, constant: bool) -> Fitted:
         # The encoding is fitted to the training rows, which are known only after all rows are counted.
         places = split.places(self._count()) if split.test_fraction else None
-        fit = TableFit(self._layout, self._choice, self._columns, task, self.path, self._delimiter)
-        n_rows = 0
-        notes: list[str] = []
-        for block in self._blocks(notes):
-            rows = np.arange(n_rows, n_rows + block.n_rows)
-            training = None if places is None else places.of(rows, self.path) < places.n_train
-            fit.add(block, training)
-            self._settle(block)
-            n_rows += block.n_rows
+        while True:
+            try:
+                fit, n_rows, notes = self._fit(places, task)
+                break
+            except Mixed as mixed:  # they were fitted as numbers so far
+                self._kinds |= dict.fromkeys(mixed.names, "text")
+        self._kinds |= dict.fromkeys(self._begun, "number")
         if not n_rows:
             raise DataError(EMPTY.format(path=self.path))
         encoding = fit.encoding(constant)
-        notes += self._choice.notes(self._columns.drop)
+        notes += self._choice.notes(self._choice.columns.drop)
         notes.append(encoding.target.note(task))
         notes += fit.warnings()
-        if not self._layout.header:
-            notes.append(f"no header: the columns are called 1 to {len(self._layout.names)}")
         dense = all(isinstance(feature, Numeric) for feature in encoding.features)
         return Fitted(encoding, places or split.places(n_rows), len(encoding.features) + constant, dense, tuple(notes))
+
+    def _fit(self, places: Places | None, task: Task | None) -> tuple[TableFit, int, list[str]]:
+        """Read the whole file; return what its encoding needs, the number of rows, and notes."""
+        fit = TableFit(self._layout, self._choice, task, self.path, self._dialect)
+        tallies = tallies_of(self._choice.read, self._choice.columns)
+        n_rows = 0
+        self._begun = set[str]()
+        notes = list(self._layout.notes)
+        for block in self._blocks(notes):
+            rows = np.arange(n_rows, n_rows + block.n_rows)
+            training = None if places is None else places.of(rows, self.path) < places.n_train
+            self._settle(block)
+            for name, tally in tallies.items():
+                tally.add(block, name)
+            fit.add(block, training)
+            n_rows += block.n_rows
+        notes += settled(tallies, not self._parquet)
+        return fit, n_rows, notes
 
     def pieces(self, encoding: Encoding, places: Places) -> Iterator[Piece]:
         assert isinstance(encoding, TableEncoding)
@@ -340,14 +360,17 @@ class TableSource(Source):
         from erasurehead.datasets.readers.parquet import parquet_blocks
 
         rows = max(1, min(BLOCK_ROWS, (1 << 22) // len(self._layout.names)))
-        return parquet_blocks(self.path, self._choice.read, rows, self._columns.exact(self._choice.read))
+        return parquet_blocks(self.path, self._choice.read, rows, self._choice.columns.exact(self._choice.read))
 
     def _settle(self, block: Table) -> None:
-        """Let the first value of a column decide what all others must be: numbers, or texts."""
-        for name, kind in self._kinds.items():
-            if kind in ("auto", "label"):
-                column = block.column(name)
-                if isinstance(column, Texts):
-                    self._kinds[name] = "text"
-                elif not bool(column.missing().all()):
-                    self._kinds[name] = "number"
+        """Raise if a column of texts began with numbers in earlier blocks; later blocks of one that did not are texts.
+
+        Raises:
+            Mixed: if so.
+        """
+        kinds = {name: block.column(name) for name, kind in self._kinds.items() if kind in ("auto", "label")}
+        texts = {name for name, column in kinds.items() if isinstance(column, Texts)}
+        if mixed := texts & self._begun:
+            raise Mixed(mixed)
+        self._begun |= {name for name, column in kinds.items() if not bool(column.missing().all())} - texts
+        self._kinds |= dict.fromkeys(texts, "text")

@@ -23,7 +23,7 @@ from erasurehead.datasets.encoded import EncodingReport, Task
 from erasurehead.datasets.preprocessing.columns import Columns
 from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.datasets.preprocessing.target import check_task
-from erasurehead.datasets.readers.delimiters import check_delimiter
+from erasurehead.datasets.readers.dialects import Decimal, Quotes, check_dialect
 from erasurehead.datasets.reading import is_table
 from erasurehead.datasets.sharded.array_sources import array_source
 from erasurehead.datasets.sharded.folder import ShardFolder
@@ -55,6 +55,11 @@ def shard(
     test_fraction: float | None = 0.2,
     seed: int = 0,
     delimiter: str | None = None,
+    header: bool | Literal["yes", "no"] | None = None,
+    names: Sequence[str] = (),
+    decimal: Decimal | None = None,
+    quotes: Quotes | None = None,
+    missing: Sequence[str] = (),
     block: int = BLOCK,
     access: Access = "private",
     say: Callable[[str], None] | None = None,
@@ -84,6 +89,11 @@ def shard(
         test_fraction: see `read`.
         seed: see `read`.
         delimiter: see `read`.
+        header: see `read`.
+        names: see `read`.
+        decimal: see `read`.
+        quotes: see `read`.
+        missing: see `read`.
         block: bytes of encoded rows that are held at a time.
         access: who may read the folder and its files: only you (`"private"`), your `"group"`, or `"all"`, for workers
             that read them under another user id. An existing folder keeps its mode.
@@ -102,13 +112,14 @@ def shard(
     check_count("block", block)
     tell = say or _silently
     folder = _free(out)
-    columns, mark = Columns(one_hot, categorical, interactions, standardize, drop), check_delimiter(delimiter)
+    columns = Columns(one_hot, categorical, interactions, standardize, drop)
+    dialect = check_dialect(delimiter, header, names, decimal, quotes, missing)
     split = Split(test_fraction, seed)
     check_task(task)
     place = readable(path).absolute()
     name = None if target is None else os.fspath(target)
-    table = is_table(place, columns, mark)
-    source = TableSource(place, name, columns, mark) if table else array_source(place, name)
+    table = is_table(place, columns, dialect)
+    source = TableSource(place, name, columns, dialect) if table else array_source(place, name)
     with _folder_to_be(folder, access) as scratch:
         with _unchanged(place):
             tell(f"reading {place} for the encoding ...")

@@ -35,7 +35,8 @@ from erasurehead.schemes.text import parse_rate
 from erasurehead.training import arguments
 
 _FOR_FILES = (
-    "target", "drop", "delimiter", "one_hot", "categorical", "interactions", "standardize", "constant", "test_fraction",
+    "target", "drop", "delimiter", "header", "names", "decimal", "quotes", "missing", "one_hot", "categorical",
+    "interactions", "standardize", "constant", "test_fraction",
 )  # fmt: skip
 _FOR_NAMES = ("path", "synthetic", "rows")
 _FOR_FOLDERS = ("worker_path",)
@@ -120,7 +121,8 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
             section.source, section.target, drop=section.drop, one_hot=section.one_hot, categorical=section.categorical,
             interactions=section.interactions, standardize=section.standardize, task=cast("Task | None", loss),
             constant=section.constant, test_fraction=section.test_fraction, seed=section.seed,
-            delimiter=section.delimiter,
+            delimiter=section.delimiter, header=section.header, names=section.names, decimal=section.decimal,
+            quotes=section.quotes, missing=section.missing,
         )  # fmt: skip
     except InvalidArgument as error:
         key = "problem.loss" if error.argument == "task" else f"data.{error.argument}"

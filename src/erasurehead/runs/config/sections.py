@@ -88,6 +88,36 @@ class DataSection(_Section):
         option="--delimiter",
         metavar="CHARACTER",
     )
+    header: bool | Literal["yes", "no"] | None = _key(
+        None,
+        "For a CSV file: whether its first line holds the columns' names; by default decided by what only that line "
+        "has, and said.",
+        option="--header",
+        metavar="yes|no",
+    )
+    names: Texts = _key(
+        (), "For a CSV file: names of all columns, in place of those in the file.", option="--names", metavar="A,B,..."
+    )
+    decimal: Literal[".", ","] | None = _key(
+        None,
+        "For a CSV file: what stands before decimals; by default it is detected, and decimal commas are said.",
+        option="--decimal",
+        metavar=".|,",
+    )
+    quotes: Literal["doubled", "backslash", "none"] | None = _key(
+        None,
+        "For a CSV file: how a quote within a quoted field is written: doubled, or behind a backslash (by default "
+        "detected); none: quotes are letters like any others.",
+        option="--quotes",
+        metavar="HOW",
+    )
+    missing: Texts = _key(
+        (),
+        "For a CSV file: texts or numbers that stand for a missing value, beside an empty field, NA, ? and the like.",
+        option="--missing",
+        metavar="A,B,...",
+        examples=[["-999", "unknown"]],
+    )
     one_hot: Texts | Literal["all"] = _key(
         (), "For a file: columns whose distinct values become columns, or all.", option="--one-hot", metavar="A,B,..."
     )

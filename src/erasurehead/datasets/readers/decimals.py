@@ -1,0 +1,61 @@
+"""Decimal commas: whether the numbers of a text have them, and what may be mistaken for one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from erasurehead.datasets.readers.table import MISSING, parse
+
+COMMA = re.compile(r"[-+]?\d*,\d+(?:[eE][-+]?\d+)?")
+"""A number with a decimal comma; or one with a comma between thousands, see `_THOUSANDS`."""
+
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}([.,]\d{3})+")
+"""What may be thousands apart as well as a decimal fraction of three digits, such as `1,234` and `1.234`."""
+
+_GROUPED = re.compile(r"[-+]?\d{1,3}(\.\d{3})+,\d+")
+"""A number with points between thousands and a decimal comma."""
+
+MOST_STRAYS = 0.1
+"""A column holds numbers if at most this share of its values are something else."""
+
+
+def number(text: str) -> float:
+    """Return the number in a text, with a decimal point or a decimal comma; NaN if it is none."""
+    found = parse(text)
+    return parse(text.replace(",", ".")) if found != found and COMMA.fullmatch(text) else found
+
+
+def columns_of(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return the values of each column that are not missing, from rows of equal length."""
+    return [[text for text in column if text not in MISSING] for column in zip(*rows, strict=True)]
+
+
+def decimal_mark(columns: Sequence[Sequence[str]]) -> tuple[str, str]:
+    """Return what the evidence says the decimal mark is, and a number that has it; two empty texts if there is none.
+
+    Only columns of numbers count. `1,234` is no evidence, as its comma may stand between thousands; nor are numbers
+    with both marks, or where columns differ.
+    """
+    found: dict[str, str] = {}
+    for column in columns:
+        if not any("," in text or "." in text for text in column):
+            continue
+        known = [text for text in column if number(text) == number(text) or _GROUPED.fullmatch(text)]
+        if len(known) < (1.0 - MOST_STRAYS) * len(column):
+            continue
+        for text in known:
+            if "," in text and not _THOUSANDS.fullmatch(text):
+                found.setdefault(",", text)
+            elif "." in text and not _THOUSANDS.fullmatch(text):
+                found.setdefault(".", text)
+    return next(iter(found.items())) if len(found) == 1 else ("", "")
+
+
+def with_points(fields: Sequence[str]) -> Sequence[str]:
+    """Return fields with points for commas, all at once; as they are if one has a point, which needs a look at each."""
+    joined = "\n".join(fields)
+    if "." in joined or "," not in joined:
+        return fields
+    made = joined.replace(",", ".").split("\n")
+    return made if len(made) == len(fields) else fields

@@ -1,0 +1,150 @@
+"""Whether the first line of a table without a description holds names or data, decided by what only that line has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.datasets.readers.decimals import MOST_STRAYS, columns_of, number
+from erasurehead.datasets.readers.index_columns import is_numbering
+from erasurehead.datasets.readers.table import MISSING
+
+_YEARS = (1800, 2200)
+_FEW = 3  # rows and columns from which regularity of the first line is no chance
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the first line of a table is.
+
+    Attributes:
+        header: whether it holds the columns' names.
+        reason: why, as the end of a sentence that begins with "as".
+        obvious: whether nobody would doubt it.
+    """
+
+    header: bool
+    reason: str
+    obvious: bool = False
+
+
+def verdict(first: Sequence[str], rows: Sequence[Sequence[str]]) -> Verdict:
+    """Decide whether the first line of a table holds names.
+
+    Arguments:
+        first: its fields.
+        rows: the fields of lines below, all as many as in the first.
+    """
+    values = np.array([number(text) if text not in MISSING else np.nan for text in first])
+    below = [row for row in rows if list(row) != list(first)]  # joined files repeat their header
+    if not below:
+        if not np.isnan(values).all() and all(known == known or text in MISSING
+                                              for known, text in zip(values.tolist(), first, strict=True)):  # fmt: skip
+            return Verdict(False, "it has only numbers")
+        return Verdict(True, "it has texts", True)
+    columns = columns_of(below)
+    numbers = [_numbers(column) for column in columns]
+    named = not first[0] and _is_index(columns[0], len(below))
+    for_header = ["its first field is empty, as above an index"] if named else []
+    for_data: list[str] = []
+    above = [place for place, known in enumerate(numbers) if known is not None and not np.isnan(values[place])]
+    unlike = _unlike(values[above], [_there(numbers[place]) for place in above], below, above, first)
+    if unlike:
+        for_header.append(unlike)
+    texts_above = 0
+    for place, text in enumerate(first):
+        known = numbers[place]
+        if text in MISSING:
+            continue
+        if known is not None and np.isnan(values[place]):
+            texts_above += 1
+            for_header.append("it has texts above numbers")
+        elif known is None and columns[place] and text in set(columns[place]):
+            for_data.append(f"{text!r} occurs below, too")
+        elif known is not None and not unlike and known.min() <= values[place] <= known.max():
+            for_data.append("it has numbers like those below")
+        elif known is None and columns[place] and not np.isnan(values[place]) and not unlike:
+            for_data.append("it has a number above texts")
+    shown = [text for text in first if text]
+    twice = next((text for place, text in enumerate(shown) if text in shown[:place]), None)
+    if twice is not None and not texts_above:
+        for_data.append(f"it has {twice!r} twice")
+    holds_numbers = not np.isnan(values).all()
+    if len(for_header) == len(for_data):
+        if holds_numbers:
+            return Verdict(False, for_data[0] if for_data else "it has numbers, as lines below have")
+        return Verdict(True, for_header[0] if for_header else "none of its values occurs below")
+    if len(for_header) < len(for_data):
+        return Verdict(False, for_data[0])
+    return Verdict(True, for_header[0], bool(texts_above) and not for_data and not holds_numbers)
+
+
+def _there(values: Array | None) -> Array:
+    assert values is not None
+    return values
+
+
+def _numbers(column: Sequence[str]) -> Array | None:
+    """Return the numbers of a column; None if it holds texts, or nothing."""
+    found = np.array([number(text) for text in column])
+    known = found[~np.isnan(found)]
+    return known if len(known) and len(known) >= (1.0 - MOST_STRAYS) * len(found) else None
+
+
+def _is_index(column: Sequence[str], n_rows: int) -> bool:
+    return len(column) == n_rows == len(set(column))
+
+
+def _unlike(
+    values: Array, numbers: Sequence[Array], rows: Sequence[Sequence[str]], places: Sequence[int], first: Sequence[str]
+) -> str:
+    """Return how numbers of the first line differ from those below as names do; empty if they do not.
+
+    Arguments:
+        values: the numbers.
+        numbers: the numbers below each of them.
+        rows: the lines below.
+        places: the columns of the numbers.
+        first: all fields of the first line.
+    """
+    count, steps = len(values), np.diff(values)
+    if not count or len(set(values.tolist())) < count:
+        return ""
+    if is_numbering(first):
+        return "it counts the columns"
+    whole = bool((values == np.trunc(values)).all())
+    years = whole and bool(((values >= _YEARS[0]) & (values <= _YEARS[1])).all())
+    years_below = [float(np.mean((known >= _YEARS[0]) & (known <= _YEARS[1]))) for known in numbers]
+    if years and bool((steps > 0).all() or (steps < 0).all()):
+        if count > 1 and max(years_below) < 0.5:
+            return "it has years above other numbers"
+        if len(first) > count and len(rows) > _FEW and not any(years_below):
+            return "it has a year above other numbers"
+    if not bool((steps > 0).all()):
+        return ""
+    fractions = [float(np.mean(known != np.trunc(known))) for known in numbers]
+    counts = whole and values.tolist() == list(range(count))
+    if whole and min(fractions) >= 1.0 - MOST_STRAYS and (count >= _FEW or (counts and count > 1)):
+        return "it has whole numbers above fractions"
+    ranges = [float(np.ptp(known)) for known in numbers]
+    distances = [max(float(known.min() - value), float(value - known.max()))
+                 for value, known in zip(values.tolist(), numbers, strict=True)]  # fmt: skip
+    far = [distance > width for distance, width in zip(distances, ranges, strict=True)]
+    if count > 1 and len(rows) >= _FEW and all(far) and min(ranges) > 0:
+        return "its numbers are far from those below"
+    if count >= _FEW and len(rows) >= _FEW and _even(steps) and not _any_rises(rows, places):
+        return "its numbers are evenly spaced, as in no line below"
+    return ""
+
+
+def _even(steps: Array) -> bool:
+    mean = float(steps.mean())
+    return bool((np.abs(steps - mean) <= 0.05 * mean).all())
+
+
+def _any_rises(rows: Sequence[Sequence[str]], places: Sequence[int]) -> bool:
+    """Return whether the numbers of any row ascend; one that has not all of them does not count."""
+    return any(bool((np.diff([number(row[place]) for place in places]) > 0).all()) for row in rows)

@@ -1,0 +1,358 @@
+"""How a text table is laid out: what stands before it, its delimiter, names, quotes and decimal marks."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from unicodedata import normalize
+
+from erasurehead.datasets.readers.decimals import columns_of, decimal_mark
+from erasurehead.datasets.readers.delimiters import guess_delimiter, separated
+from erasurehead.datasets.readers.dialects import Decimal, Dialect, Quotes
+from erasurehead.datasets.readers.files import text_lines
+from erasurehead.datasets.readers.headers import Verdict, verdict
+from erasurehead.datasets.readers.index_columns import named, unnamed
+from erasurehead.datasets.readers.table import MISSING, parse
+from erasurehead.errors import DataError, invalid
+
+_SAMPLE = 1 << 19  # letters of a file by which its layout is detected
+_MOST_TITLES = 20  # lines before the table
+_DECLARED = re.compile(r"sep=(.)\s*", re.IGNORECASE)
+"""The first line with which spreadsheets declare the delimiter."""
+_ESCAPED = re.compile(r'\\(["\\])')
+_BLANKS_BEHIND = re.compile(r'"[ \t]+(?=[,;|\t\r\n])')
+_AUTO = Dialect()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a text table is laid out.
+
+    Arguments:
+        names: the columns' names, in order.
+        header: whether the file holds them.
+        delimiter: one character; a space means any number of spaces and tabs.
+        skip: number of lines before the first row of data.
+        decimal: what stands before decimals.
+        quotes: how quotes within quoted fields are written.
+        blanks_behind: whether there may be blanks between a closing quote and the delimiter.
+        missing: further texts that stand for a missing value.
+        notes: what was decided that a user may want otherwise.
+    """
+
+    names: tuple[str, ...]
+    header: bool = True
+    delimiter: str = ","
+    skip: int = 0
+    decimal: Decimal = "."
+    quotes: Quotes = "doubled"
+    blanks_behind: bool = False
+    missing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=(), compare=False)
+
+
+def look(path: Path, dialect: Dialect = _AUTO, alike: str = "") -> Layout:
+    """Detect the layout of a text table from its beginning.
+
+    - Before the table there may be a line such as `sep=;`, comments that begin with `#`, and titles: lines of fewer
+      fields than all that follow.
+    - Whether the first line holds names is decided by what only that line has: see `headers.verdict`. Without names the
+      columns are called `1`, `2`, ... The first columns of a header may have no name: see `index_columns`. So may the
+      last ones if they hold hardly anything, as behind a delimiter at the end of each line.
+    - Decimal commas are seen in columns of numbers: see `decimals.decimal_mark`.
+
+    Arguments:
+        path: of the file.
+        dialect: what need not be detected.
+        alike: the decimal mark where the file has no evidence of one; empty for a point.
+
+    Raises:
+        DataError: if the file is empty, or a column has no name or the same as another.
+        InvalidArgument: if the names are not as many as the columns.
+    """
+    lines, whole = _beginning(path)
+    if not any(line.strip() for line in lines):
+        raise DataError(f"{path} is empty.")
+    return _Look(path, dialect, lines, whole).layout(alike)
+
+
+def n_fields(path: Path, dialect: Dialect) -> int:
+    """Return how many fields the lines of a text table have.
+
+    Raises:
+        DataError: if the file is empty.
+    """
+    return len(look(path, replace(dialect, header=False, names=())).names)
+
+
+def prepared(lines: Iterable[str], layout: Layout) -> tuple[Iterable[str], str]:
+    """Return lines for Python's CSV reader, and its delimiter."""
+    if layout.quotes == "backslash":
+        lines = map(_doubled, lines)
+    if layout.blanks_behind:
+        lines = map(_closed, lines)
+    return separated(lines, layout.delimiter, layout.quotes != "none")
+
+
+def _doubled(line: str) -> str:
+    return _ESCAPED.sub(lambda found: '""' if found[1] == '"' else "\\", line) if "\\" in line else line
+
+
+def _closed(line: str) -> str:
+    return _BLANKS_BEHIND.sub('"', line)
+
+
+def quoting(layout: Layout) -> int:
+    """Return how Python's CSV reader is to take quotes."""
+    return csv.QUOTE_NONE if layout.quotes == "none" else csv.QUOTE_MINIMAL
+
+
+def _beginning(path: Path) -> tuple[list[str], bool]:
+    """Return the first lines of a file, and whether they are all."""
+    found: list[str] = []
+    size = 0
+    with text_lines(path) as lines:
+        for line in lines:
+            found.append(line)
+            size += len(line)
+            if size > _SAMPLE:
+                return found, False
+    return found, True
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows from some line on: their fields, the number of the line on which each ends, and whether all were read."""
+
+    layout: Layout
+    start: int
+    fields: list[list[str]]
+    ends: list[int]
+    sound: bool
+
+    @property
+    def width(self) -> int:
+        """The number of fields of all rows but the first; 0 if they differ."""
+        widths = {len(row) for row in self.fields[1:] or self.fields}
+        return widths.pop() if len(widths) == 1 else 0
+
+    @property
+    def even(self) -> bool:
+        """Whether all rows have one width, but for a header without the name of an index, or a last delimiter."""
+        first, more = self.fields[0], len(self.fields[0]) - self.width
+        if not self.sound or not self.width or abs(more) > 1:
+            return False
+        if more < 0:
+            return not any(row[-1].strip() for row in self.fields[1:]) or (
+                _all_texts(first) and not _all_texts(self.fields[1])
+            )
+        return not more or not first[-1].strip()
+
+
+class _Look:
+    def __init__(self, path: Path, dialect: Dialect, lines: Sequence[str], whole: bool) -> None:
+        self.path, self.dialect, self.lines, self.whole = path, dialect, lines, whole
+        self.notes: list[str] = []
+
+    def layout(self, alike: str) -> Layout:
+        start, declared = 0, self.dialect.delimiter
+        if (found := _DECLARED.fullmatch(self.lines[0])) and len(self.lines) > 1:
+            start, declared = 1, declared or found[1]
+        start, comment = self._behind_comments(start, declared)
+        rows = self._behind_titles(self._rows(start, declared), declared)
+        fields = [[text.strip() for text in row] for row in rows.fields]
+        commented = self._names_in(comment, rows.layout, len(fields[0])) if comment else []
+        first, below = (commented, fields) if commented else (fields[0], fields[1:])
+        width = rows.width or len(first)
+        alike_rows = [row for row in below if len(row) == width]
+        found = self._verdict(first, alike_rows, bool(commented), rows.ends[0])
+        first = _adjusted(first, alike_rows, found.header)
+        data = alike_rows if found.header else [first, *alike_rows]
+        names = self._names(first, data, found, rows.ends[0])
+        skip = rows.ends[0] if found.header and not commented else rows.start
+        return Layout(
+            names, found.header, rows.layout.delimiter, skip, self._decimal(data, alike), rows.layout.quotes,
+            rows.layout.blanks_behind, self.dialect.missing, tuple(self.notes),
+        )  # fmt: skip
+
+    def _behind_comments(self, start: int, delimiter: str | None) -> tuple[int, str]:
+        """Return where the lines go on behind comments, and the last comment, which may hold the names."""
+        place = start
+        while place < len(self.lines) and (self.lines[place].startswith("#") or not self.lines[place].strip()):
+            place += 1
+        comments = [line for line in self.lines[start:place] if line.startswith("#")]
+        if place == len(self.lines) or not comments:
+            return start, ""
+        rows = self._rows(place, delimiter)
+        if len(comments) == 1 and self._cells(comments[-1], rows.layout) == len(rows.fields[0]) > 1 and not rows.even:
+            return start, ""
+        names = self._names_in(comments[-1], rows.layout, len(rows.fields[0]))
+        if names and verdict([text.strip() for text in rows.fields[0]], _same(rows.fields[1:], names)).header:
+            names = []
+        passed = len(comments) - bool(names)
+        if passed:
+            self.notes.append(f"{passed} line{'s' * (passed > 1)} of comments before the table left out")
+        return place, comments[-1] if names else ""
+
+    def _cells(self, line: str, layout: Layout) -> int:
+        return len(_parse([line], layout, True)[0][0])
+
+    def _names_in(self, comment: str, layout: Layout, width: int) -> list[str]:
+        """Return the names in a comment, if they are as many as there are columns."""
+        text = comment[1:] if comment[1:2].isspace() else comment
+        found = [name.strip() for name in _parse([text], layout, True)[0][0]]
+        return found if len(found) == width > 1 else []
+
+    def _rows(self, start: int, delimiter: str | None) -> _Rows:
+        """Return the rows from a line on, with the quotes with which they can be read."""
+        first = next((line for line in self.lines[start:] if line.strip()), "")
+        mark = guess_delimiter(first, self.path) if delimiter is None else delimiter
+        made: list[_Rows] = []
+        for quotes in ("doubled", "backslash") if self.dialect.quotes is None else (self.dialect.quotes,):
+            for blanks_behind in (False, True):
+                layout = Layout((), delimiter=mark, quotes=quotes, blanks_behind=blanks_behind)
+                fields, ends, sound = _parse(self.lines[start:], layout, self.whole)
+                made.append(_Rows(layout, start, fields, [start + end for end in ends], sound))
+                if sound:
+                    return made[-1]
+        return made[0]
+
+    def _behind_titles(self, rows: _Rows, delimiter: str | None) -> _Rows:
+        """Return the rows behind titles: lines of fewer fields than all that follow, or with nothing in others."""
+        start = rows.start
+        if rows.even and not _is_title(rows.fields, rows.width):
+            return rows
+        filled = [place for place in range(start, len(self.lines)) if self.lines[place].strip()]
+        for place in filled[1 : _MOST_TITLES + 1]:
+            tried = self._rows(place, delimiter)
+            if not tried.even or tried.width < 2 or len(tried.fields) < 2 or _is_title(tried.fields, tried.width):
+                continue
+            titles = _parse([line for line in self.lines[start:place] if line.strip()], tried.layout, True)[0]
+            if all(_few(row, tried.width) for row in titles):
+                shown = " ".join(text.strip() for text in titles[0] if text.strip())
+                self.notes.append(
+                    f"{len(titles)} line{'s' * (len(titles) > 1)} before the table left out as "
+                    f"{'a title' if len(titles) == 1 else 'titles'}: {shown[:60]!r}"
+                )
+                return tried
+        return rows
+
+    def _verdict(self, first: list[str], rows: list[list[str]], commented: bool, line: int) -> Verdict:
+        if self.dialect.header is not None:
+            return Verdict(self.dialect.header, "", True)
+        if commented:
+            self.notes.append("the columns' names are those of the comment before the table")
+            return Verdict(True, "", True)
+        first = _adjusted(first, rows, True)
+        found = verdict(first, [row for row in rows if len(row) == len(first)])
+        if found.header and not found.obvious:
+            self.notes.append(f"line {line} is taken for the header, as {found.reason} (--header no reads it as data)")
+        return found
+
+    def _names(self, first: list[str], rows: list[list[str]], found: Verdict, line: int) -> tuple[str, ...]:
+        given = self.dialect.names
+        if given:
+            if len(given) != len(first):
+                raise invalid(
+                    "names", f"must name all {len(first)} columns of {self.path.name}", list(given),
+                    f"its first line is {', '.join(first)[:200]}",
+                )  # fmt: skip
+            return given
+        behind = _empty_behind(rows, len(first), 0.5 if found.header else 0.0)
+        if not found.header:
+            names = tuple(unnamed(place) if place in behind else str(place + 1) for place in range(len(first)))
+            said = f" (line {line} is data, as {found.reason}; --header yes takes it for their names)"
+            self.notes.append(
+                f"no header: the columns are called 1 to {len(names) - len(behind)}{said if found.reason else ''}"
+            )
+            return names
+        names = named([normalize("NFC", name) for name in first])
+        names = tuple(unnamed(place) if not name and place in behind else name for place, name in enumerate(names))
+        for place, name in enumerate(names):
+            if not name or name in names[:place]:
+                said = f"has the same name {name!r} as an earlier one" if name else "has no name"
+                raise DataError(
+                    f"{self.path}, line {line}: column {place + 1} {said}; name the columns yourself (--names), or, if "
+                    "that line is data, say that there is no header (--header no)."
+                )
+        return names
+
+    def _decimal(self, rows: list[list[str]], alike: str) -> Decimal:
+        if self.dialect.decimal is not None and not alike:
+            return self.dialect.decimal
+        mark, seen = decimal_mark(columns_of(rows))
+        if mark == "," or (not mark and alike == ","):
+            if seen:
+                self.notes.append(f"numbers have decimal commas, such as {seen!r} (--decimal . reads them as texts)")
+            return ","
+        return "."
+
+
+def _same(rows: Sequence[Sequence[str]], names: Sequence[str]) -> list[list[str]]:
+    return [[text.strip() for text in row] for row in rows if len(row) == len(names)]
+
+
+def _is_title(rows: Sequence[Sequence[str]], width: int) -> bool:
+    """Return whether the first row is a title above a header, as spreadsheets export it: nothing behind its first."""
+    first = rows[0]
+    if width < 2 or not first[0].strip() or any(text.strip() for text in first[1:]):
+        return False
+    header = next((row for row in rows[1:] if sum(bool(text.strip()) for text in row) > 1), [])
+    return _all_texts(header) and len(header) == width
+
+
+def _all_texts(row: Sequence[str]) -> bool:
+    """Return whether no field is empty, or a number."""
+    return all(text.strip() and parse(text) != parse(text) for text in row)
+
+
+def _few(row: Sequence[str], width: int) -> bool:
+    there = [text for text in row if text.strip()]
+    return len(there) < width and (not there or any(parse(text) != parse(text) for text in there))
+
+
+def _adjusted(first: list[str], rows: Sequence[Sequence[str]], header: bool) -> list[str]:
+    """Return the first line with as many fields as the others.
+
+    A header may lack the name of the first column, as in files of R, or have a delimiter behind the last one.
+    """
+    width = len(rows[0]) if rows else len(first)
+    if header and len(first) == width - 1 and not all(not row[-1] for row in rows):
+        if _all_texts(first):
+            return ["", *first]
+    elif len(first) == width - 1 and rows:
+        return [*first, ""]
+    elif len(first) == width + 1 and not first[-1]:
+        return first[:-1]
+    return first
+
+
+def _empty_behind(rows: Sequence[Sequence[str]], width: int, most: float) -> set[int]:
+    """Return the last columns of which at most a share of the values is there."""
+    found: set[int] = set()
+    for place in range(width - 1, 0, -1):
+        there = sum(row[place] not in MISSING for row in rows if len(row) == width)
+        if not rows or there > most * len(rows):
+            break
+        found.add(place)
+    return found
+
+
+def _parse(lines: Sequence[str], layout: Layout, whole: bool) -> tuple[list[list[str]], list[int], bool]:
+    """Return the fields of rows that are not blank, the lines on which they end, and whether no quote was wrong."""
+    text, mark = prepared(lines, layout)
+    reader = csv.reader(text, delimiter=mark, skipinitialspace=True, strict=True, quoting=quoting(layout))
+    rows: list[list[str]] = []
+    ends: list[int] = []
+    try:
+        for row in reader:
+            if len(row) > 1 or (row and row[0].strip()):
+                rows.append(row)
+                ends.append(reader.line_num)
+    except csv.Error:
+        cut = not whole and reader.line_num >= len(lines)  # the sample ends within a quoted field
+        return rows or [[""]], ends or [1], cut and bool(rows)
+    return rows or [[""]], ends or [1], True
