@@ -5,7 +5,9 @@ from __future__ import annotations
 import bz2
 import gzip
 import os
+import re
 import select
+import shlex
 import stat
 import sys
 import tempfile
@@ -25,6 +27,14 @@ PIPE_SECONDS = "ERASUREHEAD_PIPE_SECONDS"
 BROKEN = (EOFError, zlib.error, gzip.BadGzipFile, OSError)
 """Exceptions of reading a truncated or damaged file."""
 
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,3}")  # pathlib makes https:/ of https://
+_FETCHED = {
+    **dict.fromkeys(("http", "https", "ftp", "ftps"), "curl -L -o {1} {0}"),
+    **dict.fromkeys(("s3", "s3a", "s3n"), "aws s3 cp {0} {1}"),
+    **dict.fromkeys(("gs", "gcs"), "gcloud storage cp {0} {1}"),
+    **dict.fromkeys(("hdfs", "viewfs"), "hdfs dfs -get {0} {1}"),
+}
+"""Commands that fetch what stands at an address, by its scheme: {0} is the address, {1} a name for the file."""
 _COMPRESSED = (".gz", ".bz2")
 _MARK = b"\xff\xfe"
 _STDIN = "-"
@@ -49,6 +59,7 @@ def readable(path: str | os.PathLike[str]) -> Path:
     """
     if os.fspath(path) == _STDIN:
         return _spooled(sys.stdin.buffer.raw.fileno() if hasattr(sys.stdin, "buffer") else 0, "stdin", _STDIN)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
+    _refuse_address(os.fspath(path))
     place = Path(path).expanduser()
     mode = _mode(place)
     if stat.S_ISFIFO(mode):
@@ -58,6 +69,26 @@ def readable(path: str | os.PathLike[str]) -> Path:
         finally:
             os.close(descriptor)
     return place
+
+
+def _refuse_address(path: str) -> None:
+    """Raise if a path is an address of the network, or of a store of objects: only files are read.
+
+    Raises:
+        DataError: that says how to get the file.
+    """
+    found = _ADDRESS.match(path)
+    if found is None or os.path.exists(path):
+        return
+    scheme, rest = found[1].lower(), path[found.end() :]
+    shown, name = printable(path), printable(rest.split("?")[0].rstrip("/").rpartition("/")[2]) or "data.csv"
+    if scheme == "file":
+        raise DataError(f"{shown!r} is an address of a file; name the file itself: /{printable(rest).lstrip('/')}.")
+    command = _FETCHED.get(scheme, "").format(shlex.quote(shown), shlex.quote(name))
+    raise DataError(
+        f"{shown!r} is an address, and only files on this machine are read; fetch it first"
+        f"{f' ({command})' if command else ''}, and name the file{f': {name}' if command else ''}."
+    )
 
 
 def read_text(path: str | os.PathLike[str], what: str) -> str:

@@ -25,6 +25,7 @@ MOST_CLASSES = 20
 
 
 _FILL = "; leave that row out, or fill it in"
+_OTHER = "; or name another column to predict (--label)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +189,8 @@ def fit_target(column: Column, name: str, task: Task | None, place: Callable[[in
     """
     check_task(task)
     label = f"the label {name!r}" if name else "the label"
-    _refuse(column.missing(), lambda row: f"{place(row)}: {label} is missing{_FILL}.")
+    other = _OTHER if name else ""
+    check_all_there(column, name, place)
     if task == "least_squares":
         target = Target(name, "least_squares")
         target.apply(column, place)
@@ -206,7 +208,7 @@ def fit_target(column: Column, name: str, task: Task | None, place: Callable[[in
         ) from None
     if classes.size == 1:
         only = classes.labels()[0]
-        raise DataError(f"{place(0)}: {label} is {only!r}, as in every row; there must be two classes.")
+        raise DataError(f"{place(0)}: {label} is {only!r}, as in every row; there must be two classes{other}.")
     if task is None:
         task = _guess(column, classes)
     if task == "least_squares":
@@ -218,6 +220,21 @@ def fit_target(column: Column, name: str, task: Task | None, place: Callable[[in
             f" ({shown}{', ...' * (classes.size > 6)}); take softmax, or least_squares for quantities."
         )
     return Target(name, task, classes)
+
+
+def check_all_there(column: Column, name: str, place: Callable[[int], str]) -> None:
+    """Raise if a label is missing.
+
+    Arguments:
+        column: the raw labels.
+        name: the column's name, may be empty.
+        place: returns where a row is in the file, for the message.
+
+    Raises:
+        DataError: that says where.
+    """
+    said, other = (f"the label {name!r}", _OTHER) if name else ("the label", "")
+    _refuse(column.missing(), lambda row: f"{place(row)}: {said} is missing{_FILL}{other}.")
 
 
 def _guess(column: Column, classes: Vocabulary) -> Task:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.digits import in_groups
-from erasurehead.datasets.readers.decimals import COMMA, with_points
+from erasurehead.datasets.readers.decimals import COMMA, if_decimal, with_points
 from erasurehead.datasets.readers.files import Lines, text_lines
-from erasurehead.datasets.readers.layouts import Layout, prepared, quoting
+from erasurehead.datasets.readers.layouts import Layout, csv_reader
 from erasurehead.datasets.readers.mixed_columns import Tally
 from erasurehead.datasets.readers.table import (
     EXACT,
@@ -132,8 +132,7 @@ class _NumberBuilder(Builder):
         if self._commas and COMMA.fullmatch(field):
             text = field.replace(",", ".")
         if not is_number(text):
-            comma = self._hint and COMMA.fullmatch(field)
-            commas = ", or say that commas stand before decimals (--decimal ,)" if comma else ""
+            commas = if_decimal(field) if self._hint else ""
             raise Fault(row, f"{not_a_number(field, self._hint)}{commas}", text=True)
         self._mix(row, field, False)
         value = float(text)
@@ -239,10 +238,10 @@ def read_csv(path: Path, layout: Layout, kind: Callable[[str], Kind | None], hin
         DataError: if a line has more or fewer fields than there are columns, or a field of a column of numbers
             is neither a finite number nor missing; the message names the line and the column.
     """
-    kinds = {name: kind(name) for name in layout.names}
+    kinds: dict[str, Kind | None] = {name: kind(name) for name in layout.names}
     while True:
         try:
-            return _read(path, layout, kinds.get, hint)
+            return _read(path, layout, kinds.__getitem__, hint)
         except Mixed as mixed:
             kinds |= dict.fromkeys(mixed.names, "text")
 
@@ -345,8 +344,7 @@ def _rows(lines: Lines, layout: Layout, path: Path) -> Iterator[tuple[int, list[
         pass
     if csv.field_size_limit() < _LONGEST:
         csv.field_size_limit(_LONGEST)  # Python has one limit for all readers; its default refuses texts of some pages
-    text, mark = prepared(lines, layout)
-    reader = csv.reader(text, delimiter=mark, skipinitialspace=True, strict=True, quoting=quoting(layout))
+    reader = csv_reader(lines, layout)
     width = len(layout.names)
     while True:
         first = layout.skip + reader.line_num + 1

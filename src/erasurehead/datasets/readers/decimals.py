@@ -59,3 +59,10 @@ def with_points(fields: Sequence[str]) -> Sequence[str]:
         return fields
     made = joined.replace(",", ".").split("\n")
     return made if len(made) == len(fields) else fields
+
+
+def if_decimal(text: str) -> str:
+    """Return what to do if the comma in a text stands before decimals, as the end of a sentence; empty if it cannot."""
+    if not COMMA.fullmatch(text):
+        return ""
+    return f"; if {text} is {parse(text.replace(',', '.')):g}, say that commas stand before decimals (--decimal ,)"

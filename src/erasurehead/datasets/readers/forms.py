@@ -22,38 +22,74 @@ _SVMLIGHT = frozenset({".svm", ".svmlight", ".libsvm"})
 _EITHER = frozenset({".txt", ".data"})
 _EXPORT = "export it as CSV, and name that file"
 _UNPACK = "unpack it, and name the file in it"
-_BINARY: tuple[tuple[bytes, str, str], ...] = (
-    (b"\xd0\xcf\x11\xe0", "an Excel file", _EXPORT),
-    (b"\xfd7zXZ", "compressed with xz", "unpack it (unxz)"),
-    (b"(\xb5/\xfd", "compressed with zstd", "unpack it (unzstd)"),
-    (b"7z\xbc\xaf", "a 7z archive", _UNPACK),
-    (b"Rar!", "a RAR archive", _UNPACK),
-    (b"%PDF", "a PDF document", _EXPORT),
-    (b"\x89HDF", "an HDF5 file", "write the table as CSV or Parquet, or the matrix with numpy.save"),
-    (b"ARROW1", "an Arrow (Feather) file", "write it as Parquet (pyarrow.parquet.write_table)"),
-    (b"SQLite", "an SQLite database", _EXPORT),
-    (b"\x80\x04", "a Python pickle", "write the table as CSV or Parquet, or the matrix with numpy.save"),
-    (b"\x80\x05", "a Python pickle", "write the table as CSV or Parquet, or the matrix with numpy.save"),
+_PANDAS = "write the table as CSV or Parquet"
+_ARRAYS = "write the table as CSV or Parquet, or the matrix with numpy.save"
+_SPSS, _STATA, _SAS = "an SPSS file", "a Stata file", "a SAS file"
+_TAR = ("a TAR archive", "unpack it (tar -xf), and name the file in it")
+_XZ, _ZSTD = ("compressed with xz", "unpack it (unxz)"), ("compressed with zstd", "unpack it (unzstd)")
+_HDF5, _FEATHER = (
+    ("an HDF5 file", _ARRAYS),
+    ("an Arrow (Feather) file", "write it as Parquet (pyarrow.parquet.write_table)"),
+)
+_PICKLE = ("a Python pickle", _ARRAYS)
+_EXCEL = ("an Excel file", _EXPORT)
+_7Z, _RAR = ("a 7z archive", "unpack it (7z x), and name the file in it"), ("a RAR archive", _UNPACK)
+_BINARY: tuple[tuple[bytes, tuple[str, str]], ...] = (
+    (b"\xd0\xcf\x11\xe0", _EXCEL),
+    (b"\xfd7zXZ", _XZ),
+    (b"(\xb5/\xfd", _ZSTD),
+    (b"\x04\x22M\x18", ("compressed with lz4", "unpack it (unlz4)")),
+    (b"\x1f\x9d", ("compressed with compress", "unpack it (uncompress)")),
+    (b"7z\xbc\xaf", _7Z),
+    (b"Rar!", _RAR),
+    (b"%PDF", ("a PDF document", _EXPORT)),
+    (b"\x89HDF", _HDF5),
+    (b"ARROW1", _FEATHER),
+    (b"ORC", ("an ORC file", "write it as Parquet")),
+    (b"Obj\x01", ("an Avro file", "write it as Parquet")),
+    (b"SQLite", ("an SQLite database", _EXPORT)),
+    (b"\x80\x03", _PICKLE),
+    (b"\x80\x04", _PICKLE),
+    (b"\x80\x05", _PICKLE),
+    (b"$FL2", (_SPSS, _EXPORT)),
+    (b"$FL3", (_SPSS, _EXPORT)),
+    (b"<stata_dta>", (_STATA, _EXPORT)),
+    (b"RDX", ("a file of R", "write the table with write.csv")),
+    (b"X\n\x00\x00\x00", ("a file of R", "write the table with write.csv")),
+    (b"MATLAB", ("a MATLAB file", "write the matrix with numpy.save or scipy.sparse.save_npz")),
 )
 """First bytes of files that cannot be read, what they are, and what to do."""
 _TEXTS: dict[str, tuple[str, str]] = {
-    ".json": ("JSON", "write the table as CSV or Parquet"),
-    ".jsonl": ("JSON lines", "write the table as CSV or Parquet"),
-    ".ndjson": ("JSON lines", "write the table as CSV or Parquet"),
+    **dict.fromkeys((".json", ".geojson"), ("JSON", _PANDAS)),
+    **dict.fromkeys((".jsonl", ".ndjson"), ("JSON lines", _PANDAS)),
+    **dict.fromkeys((".yaml", ".yml"), ("YAML", _PANDAS)),
     ".arff": ("ARFF", _EXPORT),
     ".xml": ("XML", _EXPORT),
-    ".html": ("HTML", _EXPORT),
-    ".htm": ("HTML", _EXPORT),
-    ".xlsx": ("an Excel file", _EXPORT),
-    ".xls": ("an Excel file", _EXPORT),
+    **dict.fromkeys((".html", ".htm"), ("HTML", _EXPORT)),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls"), _EXCEL),
     ".ods": ("an OpenDocument file", _EXPORT),
-    ".zip": ("a ZIP archive", _UNPACK),
-    ".tar": ("a TAR archive", _UNPACK),
-    ".tgz": ("a TAR archive", _UNPACK),
+    **dict.fromkeys((".sav", ".zsav", ".por"), (_SPSS, _EXPORT)),
+    ".dta": (_STATA, _EXPORT),
+    **dict.fromkeys((".sas7bdat", ".xpt"), (_SAS, _EXPORT)),
+    **dict.fromkeys((".rds", ".rda", ".rdata"), ("a file of R", "write the table with write.csv")),
+    **dict.fromkeys((".db", ".sqlite", ".sqlite3", ".mdb", ".accdb", ".dbf"), ("a database", _EXPORT)),
+    ".sql": ("a dump of a database", _EXPORT),
+    **dict.fromkeys((".h5", ".hdf5", ".hdf"), _HDF5),
+    **dict.fromkeys((".feather", ".arrow", ".ipc"), _FEATHER),
+    ".orc": ("an ORC file", "write it as Parquet"),
+    ".avro": ("an Avro file", "write it as Parquet"),
+    **dict.fromkeys((".pkl", ".pickle"), _PICKLE),
+    ".zip": ("a ZIP archive", "unpack it (unzip), and name the file in it"),
+    **dict.fromkeys((".tar", ".tgz", ".tbz2", ".txz"), _TAR),
+    ".7z": _7Z,
+    ".rar": _RAR,
+    ".xz": _XZ,
+    ".zst": _ZSTD,
     ".mat": ("a MATLAB file", "write the matrix with numpy.save or scipy.sparse.save_npz"),
     ".toml": ("TOML", "a run file goes without --data: erasurehead train RUN_FILE"),
 }
 """Suffixes of files that cannot be read, what they are, and what to do."""
+_PAGE = (b"<!doctype html", b"<html")
 
 
 def form(path: Path, delimited: bool = False) -> Form:
@@ -75,7 +111,13 @@ def form(path: Path, delimited: bool = False) -> Form:
         return "npy"
     if first.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _zipped(path)
-    for magic, what, remedy in _BINARY:
+    if first[257:262] == b"ustar":
+        raise DataError(f"{path} is {_TAR[0]}, which is not read; {_TAR[1]}.")
+    if first.lstrip()[:14].lower().startswith(_PAGE) and ending not in (".html", ".htm"):
+        raise DataError(
+            f"{path} holds a page of the web (HTML) and no table, as where a download needs a login; fetch it again."
+        )
+    for magic, (what, remedy) in _BINARY:
         if first.startswith(magic):
             raise DataError(f"{path} is {what}, which is not read; {remedy}.")
     if ending in (".parquet", ".pq"):
@@ -121,4 +163,6 @@ def _zipped(path: Path) -> Form:
         raise DataError(f"{path} is an Excel file, which is not read; {_EXPORT}.")
     if "content.xml" in names:
         raise DataError(f"{path} is an OpenDocument file, which is not read; {_EXPORT}.")
-    raise DataError(f"{path} is a ZIP archive, which is not read; {_UNPACK}.")
+    held = [name for name in names if not name.endswith("/")]
+    inside = f"it: {', '.join(held[:3])}{', ...' * (len(held) > 3)}" if held else "it"
+    raise DataError(f"{path} is a ZIP archive, which is not read; unpack it (unzip), and name the file in {inside}.")

@@ -51,7 +51,12 @@ def verdict(first: Sequence[str], rows: Sequence[Sequence[str]]) -> Verdict:
     for_header = ["its first field is empty, as above an index"] if named else []
     for_data: list[str] = []
     above = [place for place, known in enumerate(numbers) if known is not None and not np.isnan(values[place])]
-    unlike = _unlike(values[above], [_there(numbers[place]) for place in above], below, above, first)
+    counts = named and is_numbering(first)
+    unlike = (
+        "it counts the columns"
+        if counts
+        else _unlike(values[above], [_there(numbers[place]) for place in above], below, above, first)
+    )
     if unlike:
         for_header.append(unlike)
     texts_above = 0
@@ -95,7 +100,8 @@ def _numbers(column: Sequence[str]) -> Array | None:
 
 
 def _is_index(column: Sequence[str], n_rows: int) -> bool:
-    return len(column) == n_rows == len(set(column))
+    """Return whether a column can be an index, in which numbers begin again where files were joined."""
+    return len(column) == n_rows <= 2 * len(set(column))
 
 
 def _unlike(
@@ -110,11 +116,10 @@ def _unlike(
         places: the columns of the numbers.
         first: all fields of the first line.
     """
-    count, steps = len(values), np.diff(values)
+    count = len(values)
+    steps: Array = np.diff(values)
     if not count or len(set(values.tolist())) < count:
         return ""
-    if is_numbering(first):
-        return "it counts the columns"
     whole = bool((values == np.trunc(values)).all())
     years = whole and bool(((values >= _YEARS[0]) & (values <= _YEARS[1])).all())
     years_below = [float(np.mean((known >= _YEARS[0]) & (known <= _YEARS[1]))) for known in numbers]
@@ -129,22 +134,20 @@ def _unlike(
     counts = whole and values.tolist() == list(range(count))
     if whole and min(fractions) >= 1.0 - MOST_STRAYS and (count >= _FEW or (counts and count > 1)):
         return "it has whole numbers above fractions"
-    ranges = [float(np.ptp(known)) for known in numbers]
+    ranges = [float(known.max() - known.min()) for known in numbers]
     distances = [max(float(known.min() - value), float(value - known.max()))
                  for value, known in zip(values.tolist(), numbers, strict=True)]  # fmt: skip
     far = [distance > width for distance, width in zip(distances, ranges, strict=True)]
     if count > 1 and len(rows) >= _FEW and all(far) and min(ranges) > 0:
         return "its numbers are far from those below"
-    if count >= _FEW and len(rows) >= _FEW and _even(steps) and not _any_rises(rows, places):
-        return "its numbers are evenly spaced, as in no line below"
+    if count >= _FEW and len(rows) >= _FEW and _even(steps):
+        below: list[Array] = [np.diff([number(row[place]) for place in places]) for row in rows]
+        rise = [bool((own > 0).all()) and (count == _FEW or _even(own)) for own in below]  # three may be so by chance
+        if not any(rise):
+            return "its numbers are evenly spaced, as in no line below"
     return ""
 
 
 def _even(steps: Array) -> bool:
     mean = float(steps.mean())
     return bool((np.abs(steps - mean) <= 0.05 * mean).all())
-
-
-def _any_rises(rows: Sequence[Sequence[str]], places: Sequence[int]) -> bool:
-    """Return whether the numbers of any row ascend; one that has not all of them does not count."""
-    return any(bool((np.diff([number(row[place]) for place in places]) > 0).all()) for row in rows)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 from unicodedata import normalize
 
 from erasurehead.datasets.readers.decimals import columns_of, decimal_mark
@@ -18,7 +19,8 @@ from erasurehead.datasets.readers.index_columns import named, unnamed
 from erasurehead.datasets.readers.table import MISSING, parse
 from erasurehead.errors import DataError, invalid
 
-_SAMPLE = 1 << 19  # letters of a file by which its layout is detected
+_LETTERS, _LINES = 1 << 18, 20  # at least as much of a file is read to detect its layout, if there is as much
+_ROWS = 500  # rows by whose values it is detected
 _MOST_TITLES = 20  # lines before the table
 _DECLARED = re.compile(r"sep=(.)\s*", re.IGNORECASE)
 """The first line with which spreadsheets declare the delimiter."""
@@ -88,7 +90,7 @@ def n_fields(path: Path, dialect: Dialect) -> int:
     return len(look(path, replace(dialect, header=False, names=())).names)
 
 
-def prepared(lines: Iterable[str], layout: Layout) -> tuple[Iterable[str], str]:
+def _prepared(lines: Iterable[str], layout: Layout) -> tuple[Iterable[str], str]:
     """Return lines for Python's CSV reader, and its delimiter."""
     if layout.quotes == "backslash":
         lines = map(_doubled, lines)
@@ -105,9 +107,11 @@ def _closed(line: str) -> str:
     return _BLANKS_BEHIND.sub('"', line)
 
 
-def quoting(layout: Layout) -> int:
-    """Return how Python's CSV reader is to take quotes."""
-    return csv.QUOTE_NONE if layout.quotes == "none" else csv.QUOTE_MINIMAL
+def csv_reader(lines: Iterable[str], layout: Layout) -> Any:
+    """Return Python's CSV reader of lines: an iterator over rows, with `line_num`."""
+    text, mark = _prepared(lines, layout)
+    quoting = csv.QUOTE_NONE if layout.quotes == "none" else csv.QUOTE_MINIMAL
+    return csv.reader(text, delimiter=mark, skipinitialspace=True, strict=True, quoting=quoting)
 
 
 def _beginning(path: Path) -> tuple[list[str], bool]:
@@ -118,7 +122,7 @@ def _beginning(path: Path) -> tuple[list[str], bool]:
         for line in lines:
             found.append(line)
             size += len(line)
-            if size > _SAMPLE:
+            if size > _LETTERS and len(found) >= _LINES:
                 return found, False
     return found, True
 
@@ -167,7 +171,7 @@ class _Look:
         commented = self._names_in(comment, rows.layout, len(fields[0])) if comment else []
         first, below = (commented, fields) if commented else (fields[0], fields[1:])
         width = rows.width or len(first)
-        alike_rows = [row for row in below if len(row) == width]
+        alike_rows = [row for row in below if len(row) == width][:_ROWS]
         found = self._verdict(first, alike_rows, bool(commented), rows.ends[0])
         first = _adjusted(first, alike_rows, found.header)
         data = alike_rows if found.header else [first, *alike_rows]
@@ -223,14 +227,17 @@ class _Look:
     def _behind_titles(self, rows: _Rows, delimiter: str | None) -> _Rows:
         """Return the rows behind titles: lines of fewer fields than all that follow, or with nothing in others."""
         start = rows.start
-        if rows.even and not _is_title(rows.fields, rows.width):
+        if rows.even and rows.width > 1 and not _is_title(rows.fields, rows.width):
             return rows
         filled = [place for place in range(start, len(self.lines)) if self.lines[place].strip()]
         for place in filled[1 : _MOST_TITLES + 1]:
             tried = self._rows(place, delimiter)
             if not tried.even or tried.width < 2 or len(tried.fields) < 2 or _is_title(tried.fields, tried.width):
                 continue
-            titles = _parse([line for line in self.lines[start:place] if line.strip()], tried.layout, True)[0]
+            if not any(text.strip() for text in tried.fields[0]):
+                continue
+            before = _parse([line for line in self.lines[start:place] if line.strip()], tried.layout, True)[0]
+            titles = [row for row in before if any(text.strip() for text in row)]
             if all(_few(row, tried.width) for row in titles):
                 shown = " ".join(text.strip() for text in titles[0] if text.strip())
                 self.notes.append(
@@ -300,8 +307,8 @@ def _is_title(rows: Sequence[Sequence[str]], width: int) -> bool:
     first = rows[0]
     if width < 2 or not first[0].strip() or any(text.strip() for text in first[1:]):
         return False
-    header = next((row for row in rows[1:] if sum(bool(text.strip()) for text in row) > 1), [])
-    return _all_texts(header) and len(header) == width
+    header = next((row for row in rows[1:] if sum(bool(text.strip()) for text in row) > 1), None)
+    return header is not None and _all_texts(header) and len(header) == width
 
 
 def _all_texts(row: Sequence[str]) -> bool:
@@ -343,8 +350,7 @@ def _empty_behind(rows: Sequence[Sequence[str]], width: int, most: float) -> set
 
 def _parse(lines: Sequence[str], layout: Layout, whole: bool) -> tuple[list[list[str]], list[int], bool]:
     """Return the fields of rows that are not blank, the lines on which they end, and whether no quote was wrong."""
-    text, mark = prepared(lines, layout)
-    reader = csv.reader(text, delimiter=mark, skipinitialspace=True, strict=True, quoting=quoting(layout))
+    reader = csv_reader(lines, layout)
     rows: list[list[str]] = []
     ends: list[int] = []
     try:

@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 
-from erasurehead.datasets.readers.decimals import COMMA, MOST_STRAYS
+from erasurehead.datasets.readers.decimals import MOST_STRAYS, if_decimal
 from erasurehead.datasets.readers.table import Table, Texts, not_a_number, parse, written
 from erasurehead.errors import DataError
 
@@ -93,8 +93,7 @@ class Tally:
         (first, where), *others = list(self._texts.items())[:_MOST_SHOWN]
         categories = "name the column in one_hot (--one-hot) if its values are categories"
         if self._n_written:
-            comma = told and COMMA.fullmatch(self._written)
-            commas = ", or say that commas stand before decimals (--decimal ,)" if comma else ""
+            commas = if_decimal(self._written) if told else ""
             said = not_a_number(self._written, "")
             return f"{where()}, column {name!r}: {said}{commas}{f'; {categories}' if told else ''}."
         likewise = ", ".join(f"{text!r} ({_line(place)})" for text, place in others)

@@ -25,7 +25,7 @@ from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.datasets.preprocessing.label_copies import LabelCopy
 from erasurehead.datasets.preprocessing.moments import Moments
 from erasurehead.datasets.preprocessing.table_encoding import TableEncoding, as_read, numeric_feature
-from erasurehead.datasets.preprocessing.target import MOST_CLASSES, Target, fit_target
+from erasurehead.datasets.preprocessing.target import MOST_CLASSES, Target, check_all_there, fit_target
 from erasurehead.datasets.preprocessing.vocabulary import Codes, Vocabulary, distinct, vocabulary_of_column
 from erasurehead.datasets.readers.csv import Kind, Mixed, count_rows, csv_blocks
 from erasurehead.datasets.readers.dialects import Dialect
@@ -57,10 +57,7 @@ class LabelValues:
         Raises:
             DataError: if one is missing; the message says where.
         """
-        missing = column.missing()
-        if missing.any():
-            said = f"the label {self._name!r}" if self._name else "the label"
-            raise DataError(f"{place(int(np.argmax(missing)))}: {said} is missing.")
+        check_all_there(column, self._name, place)
         self._first = self._first or place
         if not (isinstance(column, Numbers) and self._enough()):
             self._values.codes(column)
