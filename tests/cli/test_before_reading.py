@@ -57,7 +57,8 @@ PLANS = [
 OF_DATA = [
     ("--sample", 10), ("--sample", 0), ("--repeats", 2), ("--label", "y"), ("--drop", "a"), ("--one-hot", "a"),
     ("--delimiter", "tab"), ("--test-fraction", 0.3), ("--path", "x"), ("--rows", 100), ("--synthetic", "always"),
-    ("--data-at", "x"), ("--categorical",),
+    ("--data-at", "x"), ("--categorical",), ("--header", "no"), ("--names", "a,b"), ("--decimal", ","),
+    ("--quotes", "none"), ("--missing", "-999"),
 ]  # fmt: skip
 OF_TRACES = [
     ("--keep", "pooled"), ("--absent", "late"), ("--column", "seconds=ms"), ("--where", "a=b"), ("--unit", "ms"),
@@ -81,6 +82,10 @@ SHARDS = [
     (("--test-fraction", 3), "--test-fraction must lie in"),
     (("--seed", -1), "--seed must be at least 0"),
     (("--delimiter", "xx"), "--delimiter must be one character"),
+    (("--header", "perhaps"), "--header must be yes or no"),
+    (("--names", "a,b,a"), "--names must give each column a name of its own"),
+    (("--decimal", ";"), "--decimal must be . or ,"),
+    (("--quotes", "single"), "--quotes must be one of doubled, backslash, none"),
 ]
 DRILLS = [
     (("--scheme", "magic"), "--scheme must use known names"),

@@ -71,6 +71,49 @@ def test_fields_may_stand_apart_by_what_the_user_says(typed: Typed, shop: Path, 
     assert (wrong.code, "--delimiter must be one character" in wrong.sentence) == (2, True)
 
 
+def test_a_text_table_is_read_as_the_user_says_and_so_are_new_files(typed: Typed, tmp_path: Path) -> None:
+    rows = "".join(f"{row % 7 - 3},5;{'un' if row % 9 == 0 else row % 4};{'ab'[row % 7 // 4]}\n" for row in range(60))
+    (tmp_path / "bare.csv").write_text(rows)
+    refused = typed("data", "bare.csv")
+    assert "'un' is not a number, but 53 of the column's 60 values are" in refused.sentence
+    assert "(--missing un)" in refused.sentence
+    options = ("--names", "share,size,kind", "--missing", "un")
+    shown = typed("data", "bare.csv", *options)
+    assert "logistic, 48 x 3 for training" in shown.out
+    assert "numbers have decimal commas, such as '-3,5' (--decimal . reads them as texts)" in " ".join(
+        shown.out.split()
+    )
+    training = ("--engine", "virtual", "-w", 2, "--steps", 40, "--out", "run", "-q")
+    assert typed("train", "--data", "bare.csv", *options, *training).code == 0
+    assert typed("shard", "bare.csv", *options, "--tasks", 2, "--out", "shards").code == 0
+    (tmp_path / "new.csv").write_text("2.5,un\n-2.5,3\n")
+    predicted = typed("predict", "run", "new.csv").out.splitlines()
+    assert [line.partition(",")[0] for line in predicted[1:]] == ["b", "a"]
+    (tmp_path / "run.toml").write_text(
+        '[data]\nsource = "bare.csv"\nheader = false\nnames = ["share", "size", "kind"]\nmissing = ["un"]\n'
+    )
+    assert typed("train", "run.toml", *training[:-3], "--out", "again", "-q").code == 0
+    assert typed("predict", "again", "new.csv").out.splitlines() == predicted
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "https://a.b/c.csv?x=1",
+            "fetch it first (curl -L -o c.csv 'https://a.b/c.csv?x=1'), and name the file: c.csv.",
+        ),
+        ("s3://bucket/c.parquet", "fetch it first (aws s3 cp s3://bucket/c.parquet c.parquet), and name the file"),
+        ("odd://a/c.csv", "is an address, and only files on this machine are read; fetch it first, and name the file."),
+        ("file:///data/c.csv", "is an address of a file; name the file itself: /data/c.csv."),
+    ],
+)
+def test_an_address_is_no_file(typed: Typed, name: str, said: str) -> None:
+    for words in (("data", name), ("train", "--data", name), ("shard", name, "--tasks", 2, "--out", "shards")):
+        done = typed(*words)
+        assert (done.code, said in done.sentence) == (2, True), done.sentence
+
+
 @pytest.mark.parametrize("command", ["data", "shard"])
 def test_the_column_to_predict_is_the_label_and_a_target_is_a_metric_and_a_value(
     typed: Typed, shop: Path, command: str

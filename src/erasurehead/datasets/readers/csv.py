@@ -335,7 +335,7 @@ def _among_numbers(path: Path, layout: Layout, name: str, told: bool) -> str:
             tally.add(block, name)
     except DataError:
         return ""
-    return tally.refusal(name, told) if tally.strays and not tally.written else ""
+    return tally.refusal(name, told) if tally.mostly_numbers else ""
 
 
 def _rows(lines: Lines, layout: Layout, path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -17,6 +17,7 @@ MOST_CODES = 20
 """Columns with at most this many different numbers may be codes of categories."""
 
 _MOST_SHOWN = 3
+_FEWEST = 5
 _BEGINS = frozenset("0123456789+-.,$€£ \u00a0")
 
 
@@ -74,9 +75,9 @@ class Tally:
         return few or self._n_texts <= MOST_STRAYS * whole
 
     @property
-    def written(self) -> bool:
-        """Whether there are numbers as people write them."""
-        return bool(self._n_written)
+    def mostly_numbers(self) -> bool:
+        """Whether at least half of the values are numbers, if there are enough to tell, and none as people write it."""
+        return not self._n_written and self._n_numbers >= max(self._n_texts, _FEWEST)
 
     @property
     def mixed(self) -> bool:

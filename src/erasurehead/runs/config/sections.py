@@ -90,8 +90,8 @@ class DataSection(_Section):
     )
     header: bool | Literal["yes", "no"] | None = _key(
         None,
-        "For a CSV file: whether its first line holds the columns' names; by default decided by what only that line "
-        "has, and said.",
+        "For a CSV file: yes if its first line holds the columns' names, no if it is data; by default decided by what "
+        "only that line has.",
         option="--header",
         metavar="yes|no",
     )
