@@ -134,6 +134,7 @@ def test_the_user_has_the_last_word_and_new_files_are_read_likewise(tmp_path: Pa
     assert (forced.n_train, forced.encoding.target.name) == (N, "a")
     named = read_everywhere(path, names=["size", "share", "kind"])
     assert (named.n_train, named.encoding.target.name) == (N + 1, "kind")
+    assert "(--header yes leaves it out)" in named.notes[0]
     replaced = read_everywhere(path, header="yes", names=["size", "share", "kind"])
     assert (replaced.n_train, replaced.encoding.target.name) == (N, "kind")
     headed = write(tmp_path, "size,share,kind\n" + rows, "headed.csv")
@@ -206,5 +207,6 @@ def test_numbers_in_quotes_and_a_single_column_are_no_exception(tmp_path: Path) 
     quoted = "".join(f'"{row[0]}","{row[1]}"\n' for row in lines(COUNT, SMALL))
     assert look(write(tmp_path, '"a","b"\n' + quoted)).header
     assert not look(write(tmp_path, '"3","0.1"\n' + quoted)).header
+    assert look(write(tmp_path, '"3","0.1"\n' + body(COUNT, SMALL))).header  # as writers of numbers quote names alone
     assert look(write(tmp_path, "x\n" + body(SMALL))).names == ("x",)
     assert look(write(tmp_path, "0.11\n" + body(SMALL))).names == ("1",)

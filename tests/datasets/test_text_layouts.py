@@ -90,6 +90,23 @@ def test_a_file_that_is_cut_off_or_wrong_in_its_first_lines_is_not_taken_for_a_t
             datasets.read(path, test_fraction=None)
 
 
+def test_a_comment_within_the_table_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="line 42: 1 fields instead of 3; comments may only stand before the table"):
+        datasets.read(write(tmp_path, text() + "# the end\n"))
+
+
+def test_labels_of_numbers_and_texts_are_classes_in_any_order(tmp_path: Path) -> None:
+    for order in (1, -1):
+        rows = [f"{row}.5,{['1', '2', '3+'][row % 3]}\n" for row in range(30)][::order]
+        data = read_everywhere(write(tmp_path, "a,rooms\n" + "".join(rows)))
+        assert (data.task, data.encoding.target.meaning()) == ("softmax", "0 is 1, 1 is 2, 2 is 3+")
+        assert any("column 'rooms' holds numbers and texts, such as '3+'" in note for note in data.notes)
+    quantities = "".join(f"{row}.5,{row}\n" for row in range(40))
+    for content in (quantities + "40.5,much\n", "40.5,much\n" + quantities):
+        with pytest.raises(DataError, match="column 'p': 'much' is not a number, but 40 of the column's 41 values are"):
+            read_everywhere(write(tmp_path, "a,p\n" + content))
+
+
 def test_a_last_column_without_a_name_that_is_filled_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "a,b,\n" + text(header=""))
     with pytest.raises(DataError, match=r"line 1: column 3 has no name; name the columns yourself \(--names\)"):

@@ -410,7 +410,6 @@ def _check_widths(rows: Sequence[Sequence[str]], before: int, layout: Layout, pa
     if all(len(row) == width for row in rows):
         return
     row = next(place for place, fields in enumerate(rows) if len(fields) != width)
-    raise DataError(
-        f"{_place(path, layout, before + row)}: {len(rows[row])} fields instead of {width}; "
-        f"the file is cut off there, or that line is wrong."
-    )
+    comment = rows[row][0].startswith("#")
+    why = "comments may only stand before the table" if comment else "the file is cut off there, or that line is wrong"
+    raise DataError(f"{_place(path, layout, before + row)}: {len(rows[row])} fields instead of {width}; {why}.")

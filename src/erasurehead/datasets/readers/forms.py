@@ -134,6 +134,11 @@ def form(path: Path, delimited: bool = False) -> Form:
 
 def _text_form(path: Path, first: bytes, ending: str) -> Form:
     if ending in _TABLES:
+        if looks_like_svmlight(path):
+            raise DataError(
+                f"{path}: its first line is of the form label index:value, as in svmlight files; end its name in .svm, "
+                "or say how its fields stand apart if it is a table (--delimiter blanks)."
+            )
         return "csv"
     if ending in _SVMLIGHT:
         return "svmlight"

@@ -130,7 +130,7 @@ def _unlike(
             return "it has a year above other numbers"
     if not bool((steps > 0).all()):
         return ""
-    fractions = [float(np.mean(known != np.trunc(known))) for known in numbers]
+    fractions = [float(np.count_nonzero(known % 1.0)) / len(known) for known in numbers]
     counts = whole and values.tolist() == list(range(count))
     if whole and min(fractions) >= 1.0 - MOST_STRAYS and (count >= _FEW or (counts and count > 1)):
         return "it has whole numbers above fractions"

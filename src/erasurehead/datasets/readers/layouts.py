@@ -253,11 +253,18 @@ class _Look:
         if commented:
             self.notes.append("the columns' names are those of the comment before the table")
             return Verdict(True, "", True)
-        first = _adjusted(first, rows, True)
-        found = verdict(first, [row for row in rows if len(row) == len(first)])
+        if self._quoted_alone(line, len(first)):
+            found = Verdict(True, "only its fields are quoted")
+        else:
+            first = _adjusted(first, rows, True)
+            found = verdict(first, [row for row in rows if len(row) == len(first)])
         if found.header and not found.obvious:
             self.notes.append(f"line {line} is taken for the header, as {found.reason} (--header no reads it as data)")
         return found
+
+    def _quoted_alone(self, line: int, count: int) -> bool:
+        """Return whether all fields of a line are quoted, and none of any other."""
+        return self.lines[line - 1].count('"') == 2 * count and not any('"' in text for text in self.lines[line:])
 
     def _names(self, first: list[str], rows: list[list[str]], found: Verdict, line: int) -> tuple[str, ...]:
         given = self.dialect.names
@@ -267,6 +274,10 @@ class _Look:
                     "names", f"must name all {len(first)} columns of {self.path.name}", list(given),
                     f"its first line is {', '.join(first)[:200]}",
                 )  # fmt: skip
+            if found.reason and not found.header:
+                self.notes.append(f"line {line} is data, as {found.reason} (--header yes leaves it out)")
+            elif found.reason and found.obvious:
+                self.notes.append(f"line {line} is taken for the header, as {found.reason}; other names were given")
             return given
         behind = _empty_behind(rows, len(first), 0.5 if found.header else 0.0)
         if not found.header:

@@ -69,7 +69,7 @@ def svmlight_blocks(path: Path) -> Iterator[Rows]:
 
 def looks_like_svmlight(path: Path) -> bool:
     """Return whether the first nonblank line of a file is a number followed by pairs with a colon."""
-    for _, text in blocks(path):
+    for _, text in blocks(path, 1 << 16):
         fields = next((line.split() for line in _COMMENT.sub(b"", text).split(b"\n") if line.strip()), None)
         if fields is not None:
             label = parse(fields[0].decode("latin-1"))
