@@ -28,6 +28,7 @@ COUNT: Cell = lambda row: RNG.integers(0, 10)  # noqa: E731
 COLOUR: Cell = lambda row: ["red", "blue", "green"][row % 3]  # noqa: E731
 KIND: Cell = lambda row: "ab"[row % 2]  # noqa: E731
 PLACE: Cell = lambda row: f"Place {row}"  # noqa: E731
+TRUTH: Cell = lambda row: row % 3 == 0  # noqa: E731
 ROW: Cell = lambda row: row  # noqa: E731
 
 
@@ -56,6 +57,7 @@ def lines(*cells: Cell, n: int = N) -> list[list[str]]:
         ("2021,2020,2019", (SMALL, SMALL, SMALL)),
         ("150,4,setosa,versicolor,virginica", (SMALL, LARGE, SMALL, SMALL, COUNT)),
         ("colour,kind", (COLOUR, KIND)),
+        ("red,blue", (TRUTH, TRUTH)),
         ("a,b,y", (SMALL, SMALL, COUNT)),
         ("name,0,age,size", (PLACE, COUNT, LARGE, COUNT)),
         ("type,cap,odour", (KIND, COLOUR, COLOUR)),
@@ -74,6 +76,8 @@ def test_a_header_is_told_by_what_only_it_has(header: str, cells: tuple[Cell, ..
         ("red,2,Place 7", (COLOUR, COUNT, PLACE)),
         ("Place 99,0.12", (PLACE, SMALL)),
         ("a,green", (KIND, COLOUR)),
+        ("True,False", (TRUTH, TRUTH)),
+        ("False,Place 99", (TRUTH, PLACE)),
         ("0.1,0.12,0.07,a", (SMALL, SMALL, SMALL, KIND)),
         ("60,0.1", (ROW, SMALL)),
         ("-1,0.1,b", (ROW, SMALL, KIND)),

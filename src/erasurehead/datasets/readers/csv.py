@@ -105,8 +105,9 @@ class _NumberBuilder(Builder):
     def add(self, fields: Sequence[str]) -> None:
         texts = with_points(fields) if self._commas else fields
         try:
-            plain = not in_groups(texts) and (texts is not fields or not self._commas)
-            part = np.fromiter(map(float, texts), np.float64, len(texts)) if plain else None
+            if texts is None or in_groups(texts):
+                raise ValueError
+            part = np.fromiter(map(float, texts), np.float64, len(texts))
         except ValueError:
             part = None
         if part is None or not np.isfinite(part).all():
@@ -114,7 +115,7 @@ class _NumberBuilder(Builder):
         elif len(part):
             self._mix(0, fields[0].strip(), False)
         if len(large := np.flatnonzero(np.abs(part) >= EXACT)):
-            self._rounded |= any(is_rounded(texts[row], float(part[row])) for row in large.tolist())
+            self._rounded |= any(is_rounded(fields[row], float(part[row])) for row in large.tolist())
         for code in self._codes:
             part[part == code] = np.nan
         self._parts.append(part)

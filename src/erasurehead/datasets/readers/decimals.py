@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from erasurehead.datasets.readers.table import MISSING, parse
+from erasurehead.datasets.readers.table import MISSING, TRUTHS, parse
 
 COMMA = re.compile(r"[-+]?\d*,\d+(?:[eE][-+]?\d+)?")
 """A number with a decimal comma; or one with a comma between thousands, see `_THOUSANDS`."""
@@ -21,8 +21,8 @@ MOST_STRAYS = 0.1
 
 
 def number(text: str) -> float:
-    """Return the number in a text, with a decimal point or a decimal comma; NaN if it is none."""
-    found = parse(text)
+    """Return the number in a text, with a decimal point or a decimal comma, 1 for true; NaN if it is none."""
+    found = TRUTHS.get(text, parse(text))
     return parse(text.replace(",", ".")) if found != found and COMMA.fullmatch(text) else found
 
 
@@ -52,13 +52,11 @@ def decimal_mark(columns: Sequence[Sequence[str]]) -> tuple[str, str]:
     return next(iter(found.items())) if len(found) == 1 else ("", "")
 
 
-def with_points(fields: Sequence[str]) -> Sequence[str]:
-    """Return fields with points for commas, all at once; as they are if one has a point, which needs a look at each."""
+def with_points(fields: Sequence[str]) -> Sequence[str] | None:
+    """Return fields with points for decimal commas, all at once; None if one has a point, so that each must be seen."""
     joined = "\n".join(fields)
-    if "." in joined or "," not in joined:
-        return fields
     made = joined.replace(",", ".").split("\n")
-    return made if len(made) == len(fields) else fields
+    return None if "." in joined or len(made) != len(fields) else made
 
 
 def if_decimal(text: str) -> str:
