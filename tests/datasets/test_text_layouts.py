@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import unicodedata
 from pathlib import Path
@@ -306,3 +307,49 @@ def test_the_names_that_are_there_are_said_if_one_is_not(tmp_path: Path) -> None
     with pytest.raises(InvalidArgument, match=r"drop must name columns of t\.csv, got 'size'; they are a, b, y"):
         datasets.read(write(tmp_path, text()), drop=["size"])
     assert look(tmp_path / "t.csv", Dialect(header=False)).names == ("1", "2", "3")
+
+
+FIELDS = st.sampled_from(
+    [
+        "1",
+        "2.5",
+        "1,5",
+        "-3",
+        "a",
+        "",
+        "NA",
+        '"q"',
+        '"a,b"',
+        "#",
+        "True",
+        "1.234,5",
+        "1,234",
+        "é",
+        "2020",
+        '"',
+        '\\"',
+        "7 %",
+    ]
+)
+
+
+@settings(max_examples=150)
+@given(
+    rows=st.lists(st.lists(FIELDS, min_size=1, max_size=4), max_size=7),
+    delimiter=st.sampled_from([",", ";", "\t", " "]),
+    before=st.sampled_from(["", "Title\n", "# c\n", "sep=;\n", "\n"]),
+    arguments=st.sampled_from([{}, {"header": True}, {"header": False}, {"decimal": ","}, {"quotes": "none"}]),
+)
+def test_whatever_stands_in_a_file_it_is_read_or_refused_with_a_sentence(
+    rows: list[list[str]],
+    delimiter: str,
+    before: str,
+    arguments: dict[str, Any],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "t.csv"
+    path.write_text(before + "\n".join(map(delimiter.join, rows)) + "\n")
+    for categorical in (False, True):
+        with contextlib.suppress(DataError):
+            data = datasets.read(path, categorical=categorical, test_fraction=None, **arguments)
+            assert data.n_train <= len(rows)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from erasurehead.datasets.readers.table import MISSING, TRUTHS, parse
 
-COMMA = re.compile(r"[-+]?\d*,\d+(?:[eE][-+]?\d+)?")
+COMMA = re.compile(r"[-+]?(?:\d+,\d*|,\d+)(?:[eE][-+]?\d+)?")
 """A number with a decimal comma; or one with a comma between thousands, see `_THOUSANDS`."""
 
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}([.,]\d{3})+")

@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -167,14 +168,15 @@ class _Look:
             start, declared = 1, declared or found[1]
         start, comment = self._behind_comments(start, declared)
         rows = self._behind_titles(self._rows(start, declared), declared)
-        fields = [[text.strip() for text in row] for row in rows.fields]
-        commented = self._names_in(comment, rows.layout, len(fields[0])) if comment else []
-        first, below = (commented, fields) if commented else (fields[0], fields[1:])
-        width = rows.width or len(first)
-        alike_rows = [row for row in below if len(row) == width][:_ROWS]
-        found = self._verdict(first, alike_rows, bool(commented), rows.ends[0])
-        first = _adjusted(first, alike_rows, found.header)
-        data = alike_rows if found.header else [first, *alike_rows]
+        first, below = [text.strip() for text in rows.fields[0]], rows.fields[1:]
+        commented = self._names_in(comment, rows.layout, len(first)) if comment else []
+        if commented:
+            first, below = commented, rows.fields
+        below = _of_width(below, rows.width or len(first))
+        found = self._verdict(first, below, bool(commented), rows.ends[0])
+        first = _adjusted(first, below, found.header)
+        below = _of_width(below, len(first))
+        data = below if found.header else [first, *below]
         names = self._names(first, data, found, rows.ends[0])
         skip = rows.ends[0] if found.header and not commented else rows.start
         return Layout(
@@ -194,7 +196,7 @@ class _Look:
         if len(comments) == 1 and self._cells(comments[-1], rows.layout) == len(rows.fields[0]) > 1 and not rows.even:
             return start, ""
         names = self._names_in(comments[-1], rows.layout, len(rows.fields[0]))
-        if names and verdict([text.strip() for text in rows.fields[0]], _same(rows.fields[1:], names)).header:
+        if names and _holds_names(rows):
             names = []
         passed = len(comments) - bool(names)
         if passed:
@@ -238,7 +240,8 @@ class _Look:
                 continue
             before = _parse([line for line in self.lines[start:place] if line.strip()], tried.layout, True)[0]
             titles = [row for row in before if any(text.strip() for text in row)]
-            if all(_few(row, tried.width) for row in titles):
+            alone = self.dialect.header is not None and all(sum(map(bool, row)) == 1 for row in titles)
+            if titles and (alone or _holds_names(tried)) and all(_few(row, tried.width) for row in titles):
                 shown = " ".join(text.strip() for text in titles[0] if text.strip())
                 self.notes.append(
                     f"{len(titles)} line{'s' * (len(titles) > 1)} before the table left out as "
@@ -257,7 +260,7 @@ class _Look:
             found = Verdict(True, "only its fields are quoted")
         else:
             first = _adjusted(first, rows, True)
-            found = verdict(first, [row for row in rows if len(row) == len(first)])
+            found = verdict(first, _of_width(rows, len(first)))
         if found.header and not found.obvious:
             self.notes.append(f"line {line} is taken for the header, as {found.reason} (--header no reads it as data)")
         return found
@@ -309,8 +312,17 @@ class _Look:
         return "."
 
 
-def _same(rows: Sequence[Sequence[str]], names: Sequence[str]) -> list[list[str]]:
-    return [[text.strip() for text in row] for row in rows if len(row) == len(names)]
+def _of_width(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """Return the first rows that have so many fields."""
+    alike = ([text.strip() for text in row] for row in rows if len(row) == width)
+    return list(islice(alike, _ROWS))
+
+
+def _holds_names(rows: _Rows) -> bool:
+    """Return whether the first row holds names, if nothing is known but the rows."""
+    below = _of_width(rows.fields[1:], rows.width)
+    first = _adjusted([text.strip() for text in rows.fields[0]], below, True)
+    return verdict(first, _of_width(below, len(first))).header
 
 
 def _is_title(rows: Sequence[Sequence[str]], width: int) -> bool:
