@@ -366,12 +366,13 @@ def _rows(lines: Lines, layout: Layout, path: Path) -> Iterator[tuple[int, list[
 def _unreadable(path: Path, layout: Layout, first: int, last: int, error: csv.Error) -> DataError:
     """Return the error for a row, on some lines, that Python's CSV reader refuses."""
     plain = 'if quotes are letters like any others in this file, say so (--quotes none, quotes="none")'
-    opened = _open_quote(path, layout.delimiter, first, last)
-    if opened:
-        return DataError(f"{path}, line {opened}: a quote that opens here is never closed; {plain}.")
-    if "field limit" in str(error):
+    with text_lines(path) as lines:
+        row = list(islice(lines, first - 1, last))
+    if opened := _open_quote(row, layout.delimiter):
+        return DataError(f"{path}, line {first + opened - 1}: a quote that opens here is never closed; {plain}.")
+    if sum(map(len, row)) > _LONGEST:
         return DataError(f"{path}, line {first}: a field has more than {_LONGEST:,} letters; {plain}.")
-    if '"' in str(error):
+    if any('"' in line for line in row):
         return DataError(
             f"{path}, line {last}: a quote within a quoted field is neither written twice nor the field's end; if such "
             f"quotes stand behind a backslash, say so (--quotes backslash); {plain}."
@@ -379,16 +380,15 @@ def _unreadable(path: Path, layout: Layout, first: int, last: int, error: csv.Er
     return DataError(f"{path}, line {last}: {error}.")
 
 
-def _open_quote(path: Path, delimiter: str, first: int, last: int) -> int:
-    """Return the line of the quote that opens within some lines and is not closed there; 0 if all are closed."""
+def _open_quote(lines: Sequence[str], delimiter: str) -> int:
+    """Return the number of the line, from 1, with a quote that opens there and is never closed; 0 if all are closed."""
     opened, begins, quoted = 0, True, False
-    with text_lines(path) as lines:
-        for number, line in enumerate(islice(lines, first - 1, last), start=first):
-            for letter in line:
-                if letter == '"' and (quoted or begins):
-                    quoted, opened, begins = not quoted, number if not quoted else opened, quoted
-                elif not quoted:
-                    begins = letter in (delimiter, "\n", "\r") or (begins and letter == " ")
+    for number, line in enumerate(lines, start=1):
+        for letter in line:
+            if letter == '"' and (quoted or begins):
+                quoted, opened, begins = not quoted, number if not quoted else opened, quoted
+            elif not quoted:
+                begins = letter in (delimiter, "\n", "\r") or (begins and letter == " ")
     return opened if quoted else 0
 
 
