@@ -353,3 +353,16 @@ def test_whatever_stands_in_a_file_it_is_read_or_refused_with_a_sentence(
         with contextlib.suppress(DataError):
             data = datasets.read(path, categorical=categorical, test_fraction=None, **arguments)
             assert data.n_train <= len(rows)
+
+
+def test_strays_are_named_in_frames_and_parquet_files_too(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    values = [f"{row}.5" for row in range(60)] + ["12 kg"]
+    table = pa.table({"kg": values, "y": [row % 2 for row in range(61)]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    for source in (table, tmp_path / "t.parquet"):
+        with pytest.raises(
+            DataError, match=r"row 60, column 'kg': '12 kg' is not a number, but 60 of .* or name the column"
+        ):
+            datasets.read(source, categorical=True)
+        assert datasets.read(source, one_hot=["kg"]).uses[0].becomes == "one-hot"

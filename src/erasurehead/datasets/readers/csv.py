@@ -323,12 +323,12 @@ def _fill(
                 mixed.add(name)
                 continue
             said = f"{_place(path, layout, before + fault.row)}, column {name!r}: {fault}."
-            raise DataError((fault.text and _among_numbers(path, layout, name, bool(hint))) or said) from None
+            raise DataError((fault.text and _among_numbers(path, layout, name, not hint)) or said) from None
     if mixed:
         raise Mixed(mixed)
 
 
-def _among_numbers(path: Path, layout: Layout, name: str, told: bool) -> str:
+def _among_numbers(path: Path, layout: Layout, name: str, model: bool) -> str:
     """Return what to say of a column of numbers with a few texts; empty if it holds more of them, or the file ends."""
     tally = Tally()
     try:
@@ -336,7 +336,7 @@ def _among_numbers(path: Path, layout: Layout, name: str, told: bool) -> str:
             tally.add(block, name)
     except DataError:
         return ""
-    return tally.refusal(name, told) if tally.mostly_numbers else ""
+    return tally.refusal(name, True, model) if tally.mostly_numbers else ""
 
 
 def _rows(lines: Lines, layout: Layout, path: Path) -> Iterator[tuple[int, list[str]]]:
