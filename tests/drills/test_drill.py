@@ -136,7 +136,8 @@ def test_a_drill_fills_its_time_with_steps(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        (Settings(engine="cloud"), r"run\.engine \(--engine\) must be 'processes', 'virtual', 'mpi' or 'ray'"),
+        (Settings(engine="cloud"), r"run\.engine \(--engine\) must be 'processes', 'in_process', 'virtual', 'mpi' or"),
+        (Settings(engine="in_process"), r"run\.engine \(--engine\) must be an engine whose workers can be struck"),
         (Settings(workers=0), r"run\.workers \(--workers\) must be at least 1"),
         (Settings(seconds=0.0), "seconds must be a positive number of seconds"),
         (Settings(seconds=float("nan")), "seconds must be a positive number of seconds"),

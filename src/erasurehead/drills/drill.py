@@ -19,7 +19,7 @@ from erasurehead.drills.findings import Finder
 from erasurehead.drills.schedule import KINDS, FaultSchedule, Kind, write_schedule
 from erasurehead.drills.supervisor import DrillRun, Supervisor
 from erasurehead.drills.verdicts import Findings
-from erasurehead.errors import check_count, counted, invalid, real
+from erasurehead.errors import InvalidArgument, check_count, counted, invalid, real
 from erasurehead.runs.config.checking import build_config
 from erasurehead.runs.config.parts import check_reachable
 from erasurehead.runs.config.sections import Config
@@ -96,6 +96,11 @@ class Settings:
             "run": run | ({} if self.address is None else {"address": self.address}),
             "faults": {"verify": True, "suspected": self.suspected},
         }
+        if self.engine == "in_process":
+            raise InvalidArgument(
+                "run.engine", "must be an engine whose workers can be struck without the coordinator", self.engine,
+                "take virtual, processes, mpi or ray", option="--engine",
+            )  # fmt: skip
         options = {"run.engine": "--engine", "run.workers": "--workers", "run.records": "--records",
                    "faults.suspected": "--on-suspicion"}  # fmt: skip
         return build_config(tables, options)
