@@ -68,6 +68,4 @@ def unshared_training(asked: Config, workers: int, problem: Problem) -> Unshared
         with np.errstate(over="ignore", invalid="ignore"):
             problem.exact([x])
         taken = min(taken, perf_counter() - began)
-        if passes * taken <= starting:
-            return Unshared(taken, starting, workers)
-    return None
+    return Unshared(taken, starting, workers) if passes * taken <= starting else None
