@@ -25,13 +25,13 @@ from erasurehead.engines import Arrived, Died, Failed, Joined, LateWork, NoRoom,
 from erasurehead.engines.base import Engine, MessageSpec
 from erasurehead.engines.packed_program import Store
 from erasurehead.engines.ray import RayEngine
+from erasurehead.engines.ray.cluster import cpus
 from erasurehead.engines.ray.shared_program import share
 from erasurehead.errors import EngineError, InvalidArgument, MissingExtra
 from erasurehead.optimizers.first_order import Nesterov
 from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance, Quadratic, Timetable
 from erasurehead.testing.driving import arrivals, order, start, take
 from erasurehead.testing.pacing import at_some_pace
-from erasurehead.training.default_workers import default_workers
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
 
@@ -195,7 +195,7 @@ def base_of(vector: Any) -> Any:
 def test_processors_that_are_asked_for_are_a_bound_and_hosts_are_named() -> None:
     with RayEngine(cpus=1) as engine:
         ((host, room),) = engine.hosts().items()
-        assert room == os.cpu_count() == default_workers(engine) == default_workers("ray")  # of the one that runs
+        assert room == os.cpu_count() == cpus(None)  # of the cluster that runs
         with pytest.raises(InvalidArgument, match="host must be one of"):
             engine.assign(0, Echo(0, (0,)), "nowhere")
         for worker in range(room):
