@@ -343,6 +343,9 @@ def test_the_index_of_pandas_is_no_label(tmp_path: Path) -> None:
 def test_odd_frames_are_read_or_refused_in_a_sentence() -> None:
     values = np.c_[np.arange(N) ** 0.5, np.arange(N) % 2]
     assert datasets.read(pd.DataFrame(values), 1).n_columns == 2  # pyright: ignore[reportArgumentType]
+    wide = pd.DataFrame(np.c_[values[:, 1], values, values[:, 1]])
+    assert datasets.read(wide, 3, drop=[0], one_hot=[2]).n_columns == 4  # pyright: ignore[reportArgumentType]
+    assert datasets.read(wide, drop=[1], interactions=[[0, 2]]).n_columns == 5  # pyright: ignore[reportArgumentType]
     names = pd.MultiIndex.from_tuples([("u", "a"), ("u", "y")])
     assert datasets.read(pd.DataFrame(values, columns=names), "('u', 'y')").n_columns == 2
     with pytest.raises(DataError, match="two columns with the name 'a'"):

@@ -40,6 +40,12 @@ class Columns:
     standardize: bool = True
     drop: Sequence[str] = ()
 
+    def __post_init__(self) -> None:
+        """Know columns by their texts: those of a frame may be called 0, 1, ..."""
+        object.__setattr__(self, "one_hot", _texts(self.one_hot))
+        object.__setattr__(self, "drop", _texts(self.drop))
+        object.__setattr__(self, "interactions", [_texts(group) for group in self.interactions])
+
     def is_named(self, name: str) -> bool:
         """Return whether a column is one-hot encoded whatever it holds."""
         return self.one_hot == "all" or name in self.one_hot
@@ -52,6 +58,10 @@ class Columns:
     def combined(self) -> frozenset[str]:
         """Columns that are part of some combination."""
         return frozenset(name for group in self.interactions for name in group)
+
+
+def _texts(names: Sequence[str]) -> Sequence[str]:
+    return names if isinstance(names, str) else [str(name) for name in names]
 
 
 @dataclass(frozen=True)
