@@ -124,7 +124,7 @@ class PeerDelaysSection(Section):
         "a peer draws its own.",
         option="--rows-every",
         metavar="SECONDS",
-        gt=0,
+        ge=1e-6,
         allow_inf_nan=False,
     )
     seconds_per_step: float = key(
@@ -156,7 +156,7 @@ class PeerRunSection(Section):
     steps: int = key(200, "Steps per peer, on average.", option="--steps", metavar="N", panel="Output", ge=1)
     evaluate_every: float = key(
         2.0, "Steps per peer between two evaluations of the mean model.", option="--evaluate-every", metavar="N",
-        panel="Output", gt=0, allow_inf_nan=False,
+        panel="Output", ge=1e-3, le=1e9, allow_inf_nan=False,
     )  # fmt: skip
     model_of: int | None = key(
         None, "The peer whose model is saved; by default the mean model of all present peers.", option="--model-of",

@@ -33,7 +33,7 @@ class DrawnDelays:
             step: number of the step.
             now: when the step begins, in seconds since training began.
         """
-        row = step if self._rows_every is None else int(now // self._rows_every)
+        row = step if self._rows_every is None else int(min(now // self._rows_every, 2.0**53))
         number, offset = divmod(row, _BLOCK)
         block = self._blocks.get(number)
         if block is None:

@@ -32,7 +32,7 @@ def test_what_leads_elsewhere_is_no_name(tmp_path: Path, name: Any) -> None:
         with pytest.raises(DataError, match=r"is not the name of a file in"):
             folder.write_whole(name, [b""])
     if isinstance(name, str):
-        with pytest.raises(DataError, match="is not the name of a file in"):
+        with pytest.raises(DataError, match=r"is not the name of a file in"):
             read_checked(tmp_path, StoredFile(name, 0, "0" * 64))
     assert list(tmp_path.iterdir()) == []
 
