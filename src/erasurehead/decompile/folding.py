@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from erasurehead.decompile.program import Literal, Statement, Type
 
+_COMPARISONS = {
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge
+}  # fmt: skip
+
 
 def folded(statement: Statement) -> Literal | None:
     """Return the literal that simple arithmetic on literals gives, where no rounding mode or range can matter."""
-    if statement.op not in ("add", "sub", "mul", "div", "neg", "convert_element_type", "max", "min"):
+    if statement.op not in ("add", "sub", "mul", "div", "neg", "convert_element_type", "max", "min", *_COMPARISONS):
         return None
     literals = [operand for operand in statement.inputs if isinstance(operand, Literal)]
     if len(literals) < len(statement.inputs):
         return None
     first, result = literals[0], statement.output.type
     kind = first.type.kind
+    if statement.op in _COMPARISONS:
+        if kind == "c" or any(0 < abs(float(v.value)) < 1e-30 for v in literals):
+            return None
+        return Literal(np.bool_(_COMPARISONS[statement.op](*(v.value for v in literals))), result)
     if statement.op == "convert_element_type" and kind in "iu" and result.kind in "iu":
         limits = np.iinfo(result.dtype) if result.dtype.isbuiltin else None
         value = int(first.value)
@@ -53,7 +63,8 @@ def folded(statement: Statement) -> Literal | None:
     if kind == "i" and statement.op in ("add", "sub", "mul", "neg") and abs(number) > 2**30:
         return None
     if result.name not in ("float32", "float64", "int32", "int64"):
-        return None
+        exact = statement.op == "convert_element_type" and number == float(first.value)
+        return Literal(value[()], result) if exact and result.name in ("float16", "bfloat16") else None
     return Literal(value[()], result)
 
 

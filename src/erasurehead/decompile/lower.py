@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -175,6 +176,8 @@ class Lowering:
             return self._collective(op, params, inputs, equation, into, where)
         if op == "platform_index":
             return [_platform(params, self.backend)]
+        if op == "empty2":  # in place of what a branch does not compute, or of rows to come: JAX has zeros there
+            return [self.constant(equation.primitive.bind(**params))]
         if op == "cond":
             index = self._index(inputs[0])
             if isinstance(index, Literal):
@@ -201,9 +204,14 @@ class Lowering:
         folded = folding.folded(statement)
         if folded is not None:
             return [folded]
-        shaped = self._shaped(statement)
-        if shaped is not None:
-            return [shaped]
+        before = statement.op, statement.inputs
+        simplified = self._simplified(statement)
+        if simplified is not None:
+            return [simplified]
+        if before != (statement.op, statement.inputs):
+            statement.primitive = getattr(importlib.import_module("jax.extend.core.primitives"), f"{statement.op}_p")
+            more = {} if statement.op == "not" else {"sharding": None}
+            statement.bound = list(statement.inputs), {**statement.params, **more}
         for output in outputs:
             self._definitions[output] = statement
         into.append(statement)
@@ -217,13 +225,27 @@ class Lowering:
             return definition.inputs[1]
         return index
 
-    def _shaped(self, statement: Statement) -> Operand | None:
-        """Turn reductions over axes of length 1 into reshapes, and merge consecutive reshapes.
+    def _simplified(self, statement: Statement) -> Operand | None:
+        """Merge consecutive broadcasts and reshapes, make reductions over axes of length 1 reshapes, and ones and zeros
+        that are chosen by a mask the mask itself.
 
         Returns:
             The operand that the statement is equal to; None if the statement is needed.
         """
         op, params, inputs = statement.op, statement.params, statement.inputs
+        if op == "select_n" and len(inputs) == 3 and inputs[0].type.kind == "b":
+            return self._selected(statement)
+        inner = self._definitions.get(inputs[0]) if len(inputs) == 1 and isinstance(inputs[0], Variable) else None
+        if inner is not None and inner.op == "broadcast_in_dim" and len(inner.inputs) == 1:
+            (source,) = inner.inputs
+            if op == "broadcast_in_dim":
+                dims = [params["broadcast_dimensions"][d] for d in inner.params["broadcast_dimensions"]]
+                statement.inputs, statement.params = [source], {**params, "broadcast_dimensions": tuple(dims)}
+            elif op in ("convert_element_type", "neg") and isinstance(source, Literal):
+                kind = statement.output.type
+                number = folding.folded(Statement(op, [source], [Variable(Type((), kind.dtype, kind.weak))], params))
+                if number is not None:
+                    statement.op, statement.inputs, statement.params = inner.op, [number], inner.params
         if op in _UNIT_REDUCTIONS and params["axes"] and isinstance(inputs[0], Variable):
             before = inputs[0].type
             if before.dtype == statement.output.type.dtype and all(before.shape[int(a)] == 1 for a in params["axes"]):
@@ -246,6 +268,26 @@ class Lowering:
                 statement.inputs = list(definition.inputs)
                 if definition.inputs[0].type.shape == statement.output.type.shape:
                     return definition.inputs[0]
+        return None
+
+    def _selected(self, statement: Statement) -> Operand | None:
+        """Simplify a choice between two values; see `_simplified`."""
+        mask, no, yes = statement.inputs
+        kind = statement.output.type
+        if isinstance(mask, Literal):
+            chosen = yes if mask.value else no
+            return chosen if chosen.type == kind else None
+        if mask.type.shape != kind.shape or kind.is_key or kind.weak:
+            return None
+        if self._is_number(no, 0.0) and self._is_number(yes, 1.0):
+            if kind.kind == "b":
+                return mask
+            if self.backend == "jax":  # XLA takes products with casts of masks for choices, in which NaN * 0 is 0
+                return None
+            statement.op, statement.inputs = "convert_element_type", [mask]
+            statement.params = {"new_dtype": kind.dtype, "weak_type": False, "sharding": None}
+        elif kind.kind == "b" and self._is_number(no, 1.0) and self._is_number(yes, 0.0):
+            statement.op, statement.inputs, statement.params = "not", [mask], {}
         return None
 
     def _call(
@@ -357,16 +399,19 @@ class Lowering:
             return tuple(params["permutation"]) == tuple(range(before.rank))
         if op in _UNIT_REDUCTIONS:
             return params.get("axes") == () and before == after
-        if op in ("sub", "mul", "div") and before.kind == "f" and len(inputs) == 2:
-            if op == "mul" and self._is_number(inputs[0], 1.0) and inputs[1].type == after:
+        if op in ("add", "add_any", "sub", "mul", "div") and before.kind in "fiu" and len(inputs) == 2:
+            if "add" in op and before.kind == "f":  # -0.0 + 0.0 is 0.0
+                return False
+            neutral = 1.0 if op in ("mul", "div") else 0.0
+            if op not in ("sub", "div") and self._is_number(inputs[0], neutral) and inputs[1].type == after:
                 inputs[0] = inputs[1]  # 1.0 * x is x, to the bit
                 return True
             # So are x * 1.0, x / 1.0 and x - 0.0.
-            return before == after and self._is_number(inputs[1], 0.0 if op == "sub" else 1.0)
+            return before == after and self._is_number(inputs[1], neutral)
         if op == "rev":
             return not params["dimensions"]
-        if op == "concatenate":
-            return len(inputs) == 1
+        if op in ("concatenate", "split"):
+            return len(inputs) == len(equation.outvars)
         return False
 
     def _is_number(self, operand: Operand, number: float) -> bool:
@@ -374,7 +419,10 @@ class Lowering:
         definition = self._definitions.get(operand) if isinstance(operand, Variable) else None
         if definition is not None and definition.op == "broadcast_in_dim":
             operand = definition.inputs[0]
-        return isinstance(operand, Literal) and float(operand.value) == number and not np.signbit(operand.value)
+        if not isinstance(operand, Literal) or operand.type.kind == "c":
+            return False
+        value = float(operand.value)
+        return value == number and not np.signbit(value)
 
     def _blocks(self, statement: Statement, where: SourceLocation | None) -> None:
         """Turn the jaxprs among the parameters of a statement into blocks."""

@@ -17,7 +17,7 @@ REASONS: dict[str, str] = {
     "accum_grad_in_ref": _REFERENCE, "run_state": _REFERENCE, "box_get": _REFERENCE, "box_set": _REFERENCE,
     "new_box": _REFERENCE, "log_extend": _EFFECT, "log_read": _EFFECT, "new_log": _EFFECT,
     "ragged_all_to_all": _DEVICES, "geqrf": "JAX has no public function for LAPACK's raw factors; use qr",
-    "custom_lin": _INTERNAL, "empty2": _MEMORY, "empty": _MEMORY, "io_callback": _CALLBACK, "pure_callback": _CALLBACK,
+    "custom_lin": _INTERNAL, "empty": _MEMORY, "io_callback": _CALLBACK, "pure_callback": _CALLBACK,
     "ffi_call": _FOREIGN, "debug_callback": "it is an effect; leave it out, or have it kept as a comment with "
     "effects='comment'", "debug_print": "it is an effect; leave it out, or have it kept as a comment with "
     "effects='comment'",

@@ -119,6 +119,19 @@ class Module:
     names: Names = field(default_factory=Names)
 
 
+def _is_implied(statement: Statement) -> bool:
+    """Return whether a statement broadcasts by numpy's rules: new axes come first."""
+    if len(statement.inputs) != 1:
+        return False
+    before, after = statement.inputs[0].type.shape, statement.output.type.shape
+    new = len(after) - len(before)
+    if statement.op == "reshape":
+        return new > 0 and len(before) > 0 and after[new:] == before and set(after[:new]) == {1}
+    return statement.op == "broadcast_in_dim" and tuple(statement.params["broadcast_dimensions"]) == tuple(
+        range(new, len(after))
+    )
+
+
 class Scope:
     """The lines of one function, or of one branch or loop in it.
 
@@ -271,43 +284,40 @@ class Scope:
     def pair(self, statement: Statement) -> tuple[Expr, Expr]:
         """Return both operands of an elementwise operation, without broadcasts that are implied."""
         a, b = statement.inputs
+        return self.pair_of(a, b)
+
+    def pair_of(self, a: Operand, b: Operand) -> tuple[Expr, Expr]:
+        """Return two operands of an elementwise operation, without broadcasts that are implied."""
         return self.elementwise_operand(a, b), self.elementwise_operand(b, a)
+
+    def cases(self, mask: Operand, yes: Operand, no: Operand) -> tuple[Expr, Expr]:
+        """Return two values between which a mask of their shape chooses, without broadcasts that are implied by it."""
+        if not self.has_full_shape(mask):
+            return self.pair_of(yes, no)
+        a, b = (v if (source := self.broadcast_source(v)) is None else source for v in (yes, no))
+        numbers = [None if isinstance(v, Variable) else self.backend.bare(v) for v in (a, b)]
+        if isinstance(b, Literal) and not isinstance(a, Variable):
+            numbers[1] = None  # one of two numbers has to say their dtype
+        texts = [self.operand(v) if number is None else number for v, number in zip((a, b), numbers, strict=True)]
+        return texts[0], texts[1]
 
     def number(self, literal: Literal, beside: Operand) -> Expr:
         """Return a literal as a bare number if the other operand determines the dtype, or else as a typed scalar."""
-        settled = isinstance(beside, Variable) and beside.type.dtype == literal.type.dtype
-        source = self.broadcast_source(beside) if isinstance(beside, Variable) else None
-        if settled and isinstance(source, Literal) and not self._has_name(beside):
-            settled = False
-        if settled and (not beside.type.weak or literal.type.weak):
+        settled = isinstance(beside, Variable) and not isinstance(self.broadcast_source(beside), Literal)
+        if settled and beside.type.dtype == literal.type.dtype and (not beside.type.weak or literal.type.weak):
             bare = self.backend.bare(literal)
             if bare is not None:
                 return bare
         return self.backend.typed(self, literal)
-
-    def _has_name(self, value: Operand) -> bool:
-        return isinstance(value, Variable) and value in self.known
 
     def has_full_shape(self, value: Operand) -> bool:
         """Return whether an operand is a variable that is not written as the source of a broadcast."""
         return isinstance(value, Variable) and self.broadcast_source(value) is None
 
     def broadcast_source(self, value: Operand) -> Operand | None:
-        """Return the operand that a variable is a broadcast of, by numpy's rules; None if it is none, or has a name."""
-        if not isinstance(value, Variable) or self.unfold or value in self.known:
-            return None
-        statement = self.definitions.get(value)
-        if statement is None or statement.op not in ("broadcast_in_dim", "reshape") or len(statement.inputs) != 1:
-            return None
-        (source,) = statement.inputs
-        before, after = source.type.shape, value.type.shape
-        if statement.op == "reshape":
-            rest = after[len(after) - len(before) :] if len(before) <= len(after) else None
-            return source if rest == before and len(after) > len(before) > 0 else None
-        dims = tuple(statement.params["broadcast_dimensions"])
-        if dims != tuple(range(len(after) - len(before), len(after))):
-            return None
-        return source
+        """Return what a variable is a broadcast of, by numpy's rules; None if it is none, or has been written out."""
+        statement = self._lazy.get(value) if isinstance(value, Variable) else None
+        return None if statement is None else statement.inputs[0]
 
     # ------------------------------------------------------------------------------------------ statements
 
@@ -329,14 +339,11 @@ class Scope:
             self.definitions[output] = statement
         if len(statement.outputs) == 1:
             (output,) = statement.outputs
-            if statement.op == "broadcast_in_dim" and self.broadcast_source(output) is not None and not self.unfold:
-                source = self.broadcast_source(output)
-                uses = self.uses.get(output)
-                if uses is not None and uses.count > 1:
-                    self.materialize([source] if source is not None else [])
-                if output.name is None:
-                    self._lazy[output] = statement
-                    return
+            if output.name is None and not self.unfold and _is_implied(statement):
+                if self.uses.get(output, Uses()).count > 1:
+                    self.materialize(statement.inputs)
+                self._lazy[output] = statement
+                return
             self._define(output, statement)
             return
         self._consumed = {}

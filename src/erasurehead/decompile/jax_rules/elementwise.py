@@ -199,25 +199,7 @@ def _select_n(scope: Scope, statement: Statement) -> Expr:
     if len(cases) == 2 and which.type.kind == "b":
         no, yes = cases
         if which.type.shape == statement.output.type.shape and isinstance(which, Variable):
-            sources = [scope.broadcast_source(case) for case in (yes, no)]
-            texts = [case.type for case in cases]
-            del texts
-            if not isinstance(no, Literal) and not isinstance(yes, Literal) and all(s is None for s in sources):
-                return call("jnp.where", scope.operand(which), scope.operand(yes), scope.operand(no))
-            if sum(s is not None for s in sources) == 1 and which.type.shape != ():
-                return call(
-                    "jnp.where",
-                    scope.operand(which),
-                    scope.elementwise_operand(yes, no),
-                    scope.elementwise_operand(no, yes),
-                )
-            if which.type.shape == () and isinstance(yes, Literal) != isinstance(no, Literal):
-                return call(
-                    "jnp.where",
-                    scope.operand(which),
-                    scope.elementwise_operand(yes, no),
-                    scope.elementwise_operand(no, yes),
-                )
+            return call("jnp.where", scope.operand(which), *scope.cases(which, yes, no))
         return call("lax.select", scope.operand(which), scope.operand(yes), scope.operand(no))
     return call("lax.select_n", *map(scope.operand, statement.inputs))
 
