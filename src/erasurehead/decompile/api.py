@@ -72,7 +72,9 @@ def decompile(
             "two traces of it differ: it depends on a global, a clock or Python's random numbers, which JAX would see "
             "once only; pass what changes as an argument",
         )
-    source = Source(first.text, first.name, backend, first.constants, function, tuple(example_arguments))
+    source = Source(
+        first.text, first.name, backend, first.constants, function, tuple(example_arguments), classes=first.classes
+    )
     if check:
         source.report = source.check()
         source.report.raise_if_wrong()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,11 +25,13 @@ class Assembled:
         text: the source text.
         constants: name -> array, stored in a file beside it.
         name: name of the function in it.
+        classes: name -> class of the function's own that a named tuple of the module stands for.
     """
 
     text: str
     constants: dict[str, Any] = field(default_factory=lambda: dict[str, Any]())
     name: str = "function"
+    classes: dict[str, type] = field(default_factory=lambda: dict[str, type]())
 
 
 def backend_of(name: str) -> Backend:
@@ -70,6 +73,7 @@ def _assemble(
     function = module.names.new(title)
     module.names.taken |= _helper_names(backend_name) | {"constants"}
     module.constants = constant_names(program, module.names)
+    classes = {kind: module.names.new(kind.__name__) for kind in program.tuples}
     names = Names(module.names.taken)
     known: dict[Variable, str] = {}
     uses = uses_of(program.block)
@@ -88,7 +92,7 @@ def _assemble(
         elif leaf.path:
             scope.emit(f"{name} = {source}")
     scope.write()
-    scope.returned(lambda texts: _finish(scope, program, texts, backend_name))
+    scope.returned(lambda texts: _finish(scope, program, texts, classes, backend_name))
     body = scope.lines
     head = Scope(backend, module, program.block, names, known, uses, 0)
     head.emit(f"def {function}({', '.join(arguments.values())}):")
@@ -96,11 +100,16 @@ def _assemble(
     if "sparse." in text and backend_name == "jax":
         module.imports.add("sparse")
     decorator = "@jax.jit" if backend_name == "jax" else '@np.errstate(all="ignore")'
+    defined = [line for kind, name in classes.items() for line in _tuple_class(name, kind)]
+    module.lines = [*defined, *([""] * 2 if defined else []), *module.lines]
     assembled = _module(program, backend_name, module, [decorator, *head.lines, *body], function)
+    assembled.classes = {name: kind for kind, name in classes.items()}
     return assembled, _helpers_used(module) if backend_name == "numpy" else set()
 
 
-def _finish(scope: Scope, program: Program, texts: list[str], backend: str) -> str:
+def _finish(
+    scope: Scope, program: Program, texts: list[str], classes: Mapping[type, str], backend: str
+) -> str:  # fmt: skip
     if backend == "numpy":
         texts = [
             f"{scope.helper('key_data')}({text})" if value.type.is_key else text
@@ -116,7 +125,11 @@ def _finish(scope: Scope, program: Program, texts: list[str], backend: str) -> s
             )
         else:
             texts[i] = f"lax.convert_element_type({texts[i]}, {dtype})"
-    return _bare_tuple(program.result(texts))
+    return _bare_tuple(program.result(texts, classes))
+
+
+def _tuple_class(name: str, kind: Any) -> list[str]:
+    return wrapped(f'{name} = namedtuple("{name}", {json.dumps(kind._fields)})', 0)
 
 
 def _bare_tuple(text: str) -> str:
@@ -155,11 +168,18 @@ def _helper_names(backend: str) -> set[str]:
 
 
 _IMPORTS = {
-    "jax": "import jax", "jnp": "import jax.numpy as jnp", "lax": "from jax import lax", "math": "import math",
-    "primitives": "from jax.extend.core import primitives", "np": "import numpy as np",
-    "ml_dtypes": "import ml_dtypes", "special": "from scipy import special", "linalg": "from scipy import linalg",
+    "jax": "import jax",
+    "jnp": "import jax.numpy as jnp",
+    "lax": "from jax import lax",
+    "math": "import math",
+    "primitives": "from jax.extend.core import primitives",
+    "np": "import numpy as np",
+    "ml_dtypes": "import ml_dtypes",
+    "special": "from scipy import special",
+    "linalg": "from scipy import linalg",
     "sparse": "from jax.experimental import sparse",
-}  # fmt: skip
+}
+_COLLECTIONS = ("OrderedDict", "defaultdict", "namedtuple")  # fmt: skip
 
 
 def _module(program: Program, backend: str, module: Module, function: list[str], name: str) -> Assembled:
@@ -170,6 +190,8 @@ def _module(program: Program, backend: str, module: Module, function: list[str],
     used = [key for key in _IMPORTS if f"{key}." in rest and (key in module.imports or _uses(rest, key))]
     texts = sorted({_IMPORTS[key] for key in used}, key=lambda t: (t.startswith("from"), t.split()[1]))
     merged = _merged(texts)
+    if collections := [name for name in _COLLECTIONS if f"{name}(" in rest]:
+        merged = [f"from collections import {', '.join(collections)}", "", *merged]
     parts = ["\n".join(lines), *(["\n".join(merged)] if merged else [])]
     head = "\n\n".join(parts)
     if constants:

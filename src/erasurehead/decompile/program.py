@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -191,7 +191,8 @@ class Program:
         arguments: names of the arguments, in order.
         leaves: the arrays in the arguments.
         block: the body of the function.
-        result: returns the source of the result, given the texts of its leaves.
+        tuples: the classes of named tuples in the result that are not among the arguments.
+        result: returns the source of the result, given the texts of its leaves, and names of these classes.
         trees: the pytree structures of the arguments and of the result.
         x64: whether it was traced with `jax_enable_x64`.
         weak: whether each result is weakly typed.
@@ -202,7 +203,8 @@ class Program:
     arguments: list[str]
     leaves: list[Leaf]
     block: Block
-    result: Callable[[list[str]], str]
+    tuples: list[type]
+    result: Callable[[list[str], Mapping[type, str]], str]
     trees: tuple[Any, Any]
     x64: bool
     weak: list[bool]

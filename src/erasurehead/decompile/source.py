@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ class Source:
         original: the function that it was decompiled from; None for a source that was read from a file.
         examples: the arguments that it was decompiled for.
         report: report of the check against the original; None if it was not checked.
+        classes: name -> class of the original that a named tuple of the text stands for; empty for one from a file.
     """
 
     text: str
@@ -38,6 +39,7 @@ class Source:
     original: Callable[..., Any] | None = field(default=None, repr=False)
     examples: tuple[Any, ...] = field(default=(), repr=False)
     report: Any = field(default=None, repr=False)
+    classes: Mapping[str, type] = field(default_factory=lambda: dict[str, type](), repr=False)
     _function: Callable[..., Any] | None = field(default=None, repr=False, init=False)
 
     def __str__(self) -> str:
@@ -57,7 +59,7 @@ class Source:
     def function(self) -> Callable[..., Any]:
         """The function that the text defines; the text is run on first access."""
         if self._function is None:
-            self._function = run_text(self.text, self.name, self.constants)
+            self._function = run_text(self.text, self.name, self.constants, self.classes)
         return self._function
 
     def __call__(self, *arguments: Any) -> Any:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
+import dataclasses
 import inspect
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,6 +18,7 @@ from erasurehead.decompile.installed import jax_module
 from erasurehead.decompile.lower import Lowering, type_of
 from erasurehead.decompile.program import Block, Leaf, Program, Statement, Variable
 from erasurehead.decompile.simplify import without_dead_code
+from erasurehead.decompile.texts import tuple_text
 from erasurehead.decompile.user_names import plain_name
 from erasurehead.errors import InvalidArgument, MissingExtra, invalid
 
@@ -66,7 +71,17 @@ SPARSE = {
 
 
 def _quoted(value: object) -> str:
+    """Return the source of a dict's key, or of a field that is no array."""
     text = repr(value)
+    try:
+        written = ast.literal_eval(text) == value
+    except (ValueError, SyntaxError, TypeError):
+        written = False
+    if not written:
+        raise invalid(
+            "function", "must have dicts with keys, and classes with other fields, that are strings or numbers, or "
+            "tuples of them", value, "give its arrays in a dict with such keys, or in a tuple",
+        )  # fmt: skip
     return f'"{text[1:-1]}"' if text.startswith("'") and '"' not in text else text
 
 
@@ -74,16 +89,12 @@ def children(node: Any) -> list[tuple[Any, Any]] | None:
     """Return the children of a pytree with their keys; None if it is a leaf."""
     jax = jax_module()
 
-    if node is None:
-        return []
-
     def below(x: Any) -> bool:
         return x is not node
 
-    paths: list[tuple[Any, Any]]
-    paths, tree = jax.tree_util.tree_flatten_with_path(node, is_leaf=below)
-    if jax.tree_util.treedef_is_leaf(tree):
+    if jax.tree_util.all_leaves([node]):
         return None
+    paths: list[tuple[Any, Any]] = jax.tree_util.tree_flatten_with_path(node, is_leaf=below)[0]
     return [(path[0], child) for path, child in paths]
 
 
@@ -95,30 +106,33 @@ def walk(node: Any, text: str) -> list[tuple[str, Any]]:
     return [leaf for key, child in parts for leaf in walk(child, text + step_text(key, node))]
 
 
-def _types_of(arguments: Sequence[tuple[str, Any]]) -> dict[Any, str]:
-    """Return the source of the classes in the arguments, such as named tuples."""
-    found: dict[Any, str] = {}
+def _classes(nodes: Sequence[tuple[str, Any]], step: Callable[[Any, Any], str] = step_text) -> dict[type, str]:
+    """Return the classes of the inner nodes of pytrees, other than dicts, lists and tuples, with the path of the first.
+
+    Arguments:
+        nodes: the pytrees, each with the source of its path.
+        step: returns the source of a step of a path.
+    """
+    found: dict[type, str] = {}
 
     def see(node: Any, text: str) -> None:
-        parts = children(node)
-        if parts:
-            if type(node) not in (dict, list, tuple):
-                found.setdefault(type(node), f"type({text})")
-            for key, child in parts:
-                see(child, text + step_text(key, node))
+        for key, child in children(node) or []:
+            see(child, text + step(key, node))
+        if children(node) is not None and type(node) not in (dict, list, tuple, type(None)):
+            found[type(node)] = text
 
-    for text, node in arguments:
+    for text, node in reversed(nodes):
         see(node, text)
     return found
 
 
-def result_text(node: Any, leaves: list[str], classes: Mapping[Any, str], backend: str) -> str:
+def result_text(node: Any, leaves: list[str], classes: Mapping[type, str], backend: str) -> str:
     """Return the source of a result.
 
     Arguments:
         node: the result, a pytree.
         leaves: the texts of its leaves, which are removed from the front of the list.
-        classes: the source of classes in the arguments.
+        classes: the source of the classes that the source knows.
         backend: `"jax"` or `"numpy"`.
     """
     parts = children(node)
@@ -126,30 +140,33 @@ def result_text(node: Any, leaves: list[str], classes: Mapping[Any, str], backen
         return leaves.pop(0)
     if node is None:
         return "None"
+    kind = cast("type[Any]", type(node))
     texts = [result_text(child, leaves, classes, backend) for _, child in parts]
-    if type(node) is dict:
-        keys = [_quoted(key.key) for key, _ in parts]
-        return "{" + ", ".join(f"{key}: {text}" for key, text in zip(keys, texts, strict=True)) + "}"
-    if type(node) is list:
+    if kind in (dict, OrderedDict, defaultdict):
+        items = ", ".join(f"{_quoted(key.key)}: {text}" for (key, _), text in zip(parts, texts, strict=True))
+        if kind is dict:
+            return f"{{{items}}}"
+        factory = getattr(node, "default_factory", None)
+        if kind is OrderedDict or factory is None or getattr(builtins, factory.__name__, None) is factory:
+            first = f"{factory.__name__}, " if factory else "None, " if kind is defaultdict else ""
+            return f"{kind.__name__}({first}{{{items}}})"
+    if kind is list:
         return f"[{', '.join(texts)}]"
-    if type(node) is tuple:
-        return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
-    name = type(node).__name__
-    if name in SPARSE and backend == "jax":
+    if kind is tuple:
+        return tuple_text(texts)
+    if kind.__name__ in SPARSE and backend == "jax":
         flags = "".join(f", {flag}=True" for flag in ("indices_sorted", "unique_indices") if getattr(node, flag, False))
-        return f"sparse.{name}(({', '.join(texts)}), shape={tuple(node.shape)}{flags})"
-    if type(node) in classes and (hasattr(node, "_fields") or hasattr(node, "__dataclass_fields__")):
-        given = [_field(key, node) + text for (key, _), text in zip(parts, texts, strict=True)]
-        return f"{classes[type(node)]}({', '.join(given)})"
-    if hasattr(node, "_fields"):
-        return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
+        return f"sparse.{kind.__name__}(({', '.join(texts)}), shape={tuple(node.shape)}{flags})"
+    if kind in classes and (hasattr(node, "_fields") or dataclasses.is_dataclass(node)):
+        given = {step_text(key, node)[1:]: text for (key, _), text in zip(parts, texts, strict=True)}
+        if dataclasses.is_dataclass(node):
+            others = [field.name for field in dataclasses.fields(node) if field.init and field.name not in given]
+            given |= {name: _quoted(getattr(node, name)) for name in others}
+        return f"{classes[kind]}({', '.join(f'{name}={text}' for name, text in given.items())})"
     raise Unsupported(
-        name, backend, "the result is of a class that the source cannot import; return a dict, a list or a tuple"
-    )
-
-
-def _field(key: Any, node: Any) -> str:
-    return f"{step_text(key, node)[1:]}="
+        kind.__name__, backend,
+        "the result is of a class that the source cannot import; return a dict, a list or a tuple",
+    )  # fmt: skip
 
 
 def trace(
@@ -189,15 +206,19 @@ def trace(
         variable = Variable(type_of(invar.aval), wanted.get(argument + text, wanted.get(str(found), str(found))))
         leaves.append(Leaf(variable, wanted.get(argument, argument), text))
     block = _lowered(lowering, closed, [leaf.variable for leaf in leaves], title, wanted)
-    classes = _types_of(list(zip(parameter_names, arguments, strict=True)))
+    renamed = [wanted.get(t, t) for t in parameter_names]
+    of_arguments = _classes(list(zip(renamed, arguments, strict=True)))
+    of_result = _classes([("", shape)], lambda key, node: "")
+    tuples = [kind for kind in of_result if hasattr(kind, "_fields") and kind not in of_arguments]
+    known = {kind: f"type({text})" for kind, text in of_arguments.items()}
     jax = jax_module()
     program = Program(
-        title, [wanted.get(t, t) for t in parameter_names], leaves, block,
-        lambda texts: result_text(shape, list(texts), classes, backend),
+        title, renamed, leaves, block, tuples,
+        lambda texts, names: result_text(shape, list(texts), {**known, **names}, backend),
         (jax.tree.structure(tuple(arguments)), jax.tree.structure(shape)),
         bool(jax.config.jax_enable_x64), [bool(getattr(aval, "weak_type", False)) for aval in closed.out_avals],
     )  # fmt: skip
-    result_text(shape, ["x"] * len(block.results), classes, backend)  # raises if the result cannot be written
+    program.result(["x"] * len(block.results), dict.fromkeys(tuples, ""))  # raises if the result cannot be written
     _name_constants(function, program)
     _check_constants(program)
     return program

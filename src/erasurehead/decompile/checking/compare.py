@@ -20,6 +20,24 @@ def leaves(result: Any, path: str = "") -> list[tuple[str, Any]]:
     return [leaf for key, child in parts for leaf in leaves(child, path + step_text(key, result))]
 
 
+def structure(result: Any) -> Any:
+    """Return the pytree structure of a result, in which named tuples count as tuples."""
+    jax = jax_module()
+
+    def tuples(node: Any) -> Any:
+        node = tuple(node) if hasattr(node, "_fields") else node
+        if jax.tree_util.all_leaves([node]):
+            return 0
+
+        def below(x: Any) -> bool:
+            return x is not node
+
+        inner, tree = jax.tree.flatten(node, is_leaf=below)
+        return jax.tree.unflatten(tree, list(map(tuples, inner)))
+
+    return jax.tree.structure(tuples(result))
+
+
 def array_of(value: Any) -> Any:
     """Return a value as a numpy array."""
     if str(getattr(value, "dtype", "")).startswith("key<"):

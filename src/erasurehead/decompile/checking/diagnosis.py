@@ -7,9 +7,14 @@ from typing import Any
 
 from erasurehead.decompile.checking.compare import array_of
 from erasurehead.decompile.checking.factors import FREE, are_factors
-from erasurehead.decompile.checking.rounding import DISCRETE, Watched
+from erasurehead.decompile.checking.rounding import DISCRETE, SPECIAL, Watched
 from erasurehead.decompile.checking.side_by_side import SideBySide
 from erasurehead.decompile.program import Statement
+
+CONVENTIONS = FREE | SPECIAL.keys() - {"pow", "erf", "erfc", "erf_inv"} | {
+    "select_and_scatter_add", "select_and_gather_add"
+}  # fmt: skip
+"""Operations whose results at infinities, NaN and poles are a convention: JAX's differ from numpy's and scipy's."""
 
 _JUMPING = {*DISCRETE, "sort", "argmax", "argmin", "top_k"}
 
@@ -21,25 +26,31 @@ class Diagnosis:
     Attributes:
         text: a sentence without a full stop; empty if nothing was found.
         flip: whether a discontinuous operation went the other way within rounding.
-        free: whether factors of matrices differ, while both have the properties that define them.
+        free: whether factors of matrices differ, while both have the properties that define them, or what is a
+            convention where numbers are not finite.
+        sound: whether each statement by itself does the same in both.
         given: JAX's values that numpy's run was given in place of its own, by statement and output.
     """
 
     text: str = ""
     flip: bool = False
     free: bool = False
+    sound: bool = False
     given: dict[tuple[int, int], Any] = field(default_factory=lambda: dict[tuple[int, int], Any]())
 
 
-def diagnose(watched: Watched, given: tuple[Any, ...], inputs: tuple[Any, ...]) -> Diagnosis:
+def diagnose(
+    watched: Watched, given: tuple[Any, ...], inputs: tuple[Any, ...], flush: bool = False
+) -> Diagnosis:  # fmt: skip
     """Run a program statement by statement in JAX and in numpy, and return where the results diverge.
 
     Arguments:
         watched: the program to run.
         given: the arguments for numpy's run.
         inputs: the same arguments for JAX's run.
+        flush: whether numpy's run has zero in place of subnormal numbers.
     """
-    runs = SideBySide(watched, given, inputs)
+    runs = SideBySide(watched, given, inputs, flush)
     diagnosis = Diagnosis(given=runs.given)
     grown = ""
     for statement in watched.program.block.statements:
@@ -47,8 +58,9 @@ def diagnose(watched: Watched, given: tuple[Any, ...], inputs: tuple[Any, ...]) 
             return diagnosis
         if not runs.differs(statement):
             continue
-        if statement.op in FREE and are_factors(
-            statement, array_of(runs.read(statement.inputs[0])), runs.numpys(statement)
+        if (statement.op in CONVENTIONS and not runs.is_finite(statement)) or (
+            statement.op in FREE
+            and are_factors(statement, array_of(runs.read(statement.inputs[0])), runs.numpys(statement))
         ):
             diagnosis.free = True
             runs.take_over(statement)
@@ -62,6 +74,7 @@ def diagnose(watched: Watched, given: tuple[Any, ...], inputs: tuple[Any, ...]) 
             diagnosis.text = f"the first to differ is {place}"
             return diagnosis
         grown = grown or place
+    diagnosis.sound = True
     if grown:
         diagnosis.text = f"every statement alone is right, and rounding grows from {grown} on"
     return diagnosis

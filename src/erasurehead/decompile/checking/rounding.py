@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -147,12 +147,19 @@ class Watched:
         return [array_of(v) for _, v in leaves(result)], jumps
 
     def values(
-        self, arguments: tuple[Any, ...], given: dict[tuple[int, int], Any]
+        self, arguments: tuple[Any, ...], given: Mapping[tuple[int, int], Any], flush: bool = False
     ) -> tuple[Any, dict[tuple[int, int], Any]]:
-        """Return a run's result and the values of its outermost statements, with those in `given` replaced."""
+        """Return a run's result and the values of its outermost statements.
+
+        Arguments:
+            arguments: of the function.
+            given: values to use in place of the run's own, by statement and output.
+            flush: whether subnormal numbers are zero, as XLA has them on CPUs.
+        """
         seen: dict[tuple[int, int], Any] = {}
 
         def watch(k: int, i: int, value: Any) -> Any:
+            value = flushed(value) if flush else value
             if k in self.top:
                 value = given.get((k, i), value)
                 seen[k, i] = value
@@ -160,7 +167,8 @@ class Watched:
 
         self.watch = watch
         assert self.function is not None
-        return self.function(*arguments), seen
+        jax = jax_module()
+        return self.function(*(jax.tree.map(flushed, a) if flush else a for a in arguments)), seen
 
     def spread(self, arguments: tuple[Any, ...], seed: int) -> tuple[list[Any], bool]:
         """Return by how much rounding moves each result, and whether it can make something jump."""
@@ -180,6 +188,16 @@ class Watched:
             if kept == RUNS:
                 break
         return far, flips
+
+
+def flushed(value: Any) -> Any:
+    """Return an array or a number with zeros in place of subnormal numbers."""
+    if isinstance(value, bool | int | float | complex) or value.dtype.kind not in "fc":
+        return value
+    array = np.array(value)
+    for part in parts(array):
+        part[...] = np.where(np.abs(part) < np.finfo(part.dtype).tiny, np.copysign(0.0, part), part)
+    return array
 
 
 def distance(a: Any, b: Any) -> Any:
@@ -204,7 +222,7 @@ def disturbed(value: Any, statement: Statement, random: np.random.Generator) -> 
     if statement.op in WHOLE:
         change = size * np.max(np.abs(wide), initial=0.0, where=np.isfinite(wide)) * signs
     else:
-        change = size * wide * signs
+        change = np.where(np.isfinite(wide), size * wide, 0.0) * signs
     return (wide + np.asarray(change).astype(wide.dtype)).astype(array.dtype)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from erasurehead.decompile.checking.compare import is_float
 from erasurehead.decompile.installed import jax_module
 
 Sampler = Callable[[Any, np.random.Generator, int], Any]
@@ -50,6 +52,40 @@ def around(example: Any, random: np.random.Generator, draw: int) -> Any:
         return _complex(array, random, draw).astype(array.dtype)
     with np.errstate(over="ignore"):
         return _real(array.astype(np.float64), random, draw).astype(array.dtype)
+
+
+def extreme(examples: Sequence[Any], random: np.random.Generator, draw: int) -> list[Any]:
+    """Return fresh arguments with infinities, NaN, signed zeros, subnormal numbers and the ends of integers in them.
+
+    Even draws have one of them in a single array; odd ones all of them, as far as there is room, in each.
+    """
+    jax = jax_module()
+    leaves, tree = jax.tree.flatten(list(examples))
+    fresh: list[Any] = [around(leaf, random, draw) for leaf in leaves]
+    places = [i for i, leaf in enumerate(fresh) if _specials(leaf) and np.size(leaf)]
+    chosen = places if draw % 2 or not places else [places[int(random.integers(len(places)))]]
+    for i in chosen:
+        array, specials = np.array(fresh[i]), _specials(fresh[i])
+        count = min(array.size, max(len(specials), array.size // 5)) if draw % 2 else 1
+        first = draw // 2 * count if draw % 2 else draw // 2 % min(3, len(specials))
+        hit = random.permutation(array.size)[:count]
+        array.flat[hit] = [specials[(first + j) % len(specials)] for j in range(count)]
+        fresh[i] = float(array) if isinstance(fresh[i], float) else array
+    return jax.tree.unflatten(tree, fresh)
+
+
+def _specials(leaf: Any) -> list[Any]:
+    """Return the numbers of a leaf's dtype where arithmetic is another; none where there are none."""
+    if isinstance(leaf, bool | int | complex) or str(getattr(leaf, "dtype", "")).startswith("key<"):
+        return []
+    dtype = np.asarray(leaf).dtype
+    if dtype.kind in "iu":
+        return [np.iinfo(dtype).min, np.iinfo(dtype).max]
+    if not is_float(np.asarray(leaf)) or dtype.kind == "c":
+        return []
+    ml_dtypes: Any = importlib.import_module("ml_dtypes")
+    tiny = float(ml_dtypes.finfo(dtype).tiny)
+    return [np.nan, np.inf, -np.inf, 0.0, -0.0, tiny / 4, -tiny / 2]
 
 
 def _real(array: Any, random: np.random.Generator, draw: int) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from erasurehead.decompile.checking.compare import array_of, is_float
-from erasurehead.decompile.checking.rounding import Watched, distance, unit
+from erasurehead.decompile.checking.rounding import Watched, distance, flushed, unit
+from erasurehead.decompile.helpers import randomness
 from erasurehead.decompile.installed import jax_module
 from erasurehead.decompile.program import Literal, Operand, Statement, Variable
 
@@ -20,19 +21,23 @@ class SideBySide:
         watched: the program.
         arguments: for numpy's run.
         inputs: for JAX's, the same as it takes them.
+        flush: whether both have zeros in place of subnormal numbers.
 
     Attributes:
         given: JAX's values that numpy's run was given in place of its own, by statement and output.
     """
 
-    def __init__(self, watched: Watched, arguments: tuple[Any, ...], inputs: tuple[Any, ...]) -> None:
+    def __init__(
+        self, watched: Watched, arguments: tuple[Any, ...], inputs: tuple[Any, ...], flush: bool = False
+    ) -> None:  # fmt: skip
         self.given: dict[tuple[int, int], Any] = {}
-        self._watched, self._arguments = watched, arguments
+        self._watched, self._arguments, self._flush = watched, arguments, flush
         jax = jax_module()
         self._in_jax: dict[Variable, Any] = {
-            leaf.variable: value if hasattr(value, "dtype") else jax.numpy.asarray(value)
+            leaf.variable: flushed(array_of(value)) if flush and leaf.variable.type.kind in "fc"
+            else value if hasattr(value, "dtype") else jax.numpy.asarray(value)
             for leaf, value in zip(watched.program.leaves, jax.tree.leaves(inputs), strict=True)
-        }
+        }  # fmt: skip
         numbers = {id(s): k for k, s in enumerate(watched.statements) if k in watched.top}
         self._places = {
             output: (numbers[id(s)], i)
@@ -40,7 +45,7 @@ class SideBySide:
             if id(s) in numbers
             for i, output in enumerate(s.outputs)
         }
-        _, self._in_numpy = watched.values(arguments, self.given)
+        _, self._in_numpy = watched.values(arguments, self.given, flush)
 
     def take(self, statement: Statement) -> bool:
         """Run the next statement in JAX; return whether that could be done."""
@@ -75,7 +80,7 @@ class SideBySide:
         for operand in statement.bound[0]:
             place = self._places.get(operand) if isinstance(operand, Variable) else None
             value = None if place is None else self._in_numpy.get(place)
-            operands.append(self.read(operand) if value is None else np.asarray(value))
+            operands.append(self.read(operand) if value is None or operand.type.is_key else np.asarray(value))
         found = _results(statement, operands)
         return found is not None and self._agrees(statement, found)
 
@@ -89,20 +94,31 @@ class SideBySide:
                 most = max(most, float(np.max(distance(a, b), initial=0.0)) / _scale(a))
         return most
 
+    def is_finite(self, statement: Statement) -> bool:
+        """Return whether all operands and results of a statement are finite in both runs."""
+        values = [self.read(operand) for operand in statement.inputs]
+        values += [*(self._in_jax[output] for output in statement.outputs), *self.numpys(statement)]
+        arrays = [array_of(value) for value in values]
+        return all(bool(np.all(np.isfinite(a.astype(np.complex128)))) for a in arrays if is_float(a))
+
     def take_over(self, statement: Statement) -> None:
         """Run numpy's program again with JAX's results of a statement in place of its own."""
         for output, _ in self._watched_outputs(statement):
             self.given[self._places[output]] = array_of(self._in_jax[output])
-        _, self._in_numpy = self._watched.values(self._arguments, self.given)
+        _, self._in_numpy = self._watched.values(self._arguments, self.given, self._flush)
 
     def _watched_outputs(self, statement: Statement) -> Iterator[tuple[Variable, Any]]:
         for output in statement.outputs:
             place = self._places.get(output)
             if place in self._in_numpy:
-                yield output, np.asarray(self._in_numpy[place])
+                value = self._in_numpy[place]
+                yield output, np.asarray(_key_data(value) if output.type.is_key else value)
 
     def _agrees(self, statement: Statement, in_jax: dict[Variable, Any]) -> bool:
         return all(_close(array_of(in_jax[output]), value) for output, value in self._watched_outputs(statement))
+
+
+_key_data: Callable[[Any], Any] = vars(randomness)["key_data"]
 
 
 def _results(statement: Statement, operands: list[Any]) -> dict[Variable, Any] | None:

@@ -43,9 +43,8 @@ def sign(x):
 def round_away(x):
     """Round to the nearest integer, halves away from zero."""
     whole = np.trunc(x)
-    return (whole + np.where(np.abs(x - whole) >= 0.5, np.copysign(1, x), 0)).astype(
-        x.dtype
-    ) + x * 0
+    away = whole + np.copysign(x.dtype.type(1), x)
+    return np.where(np.abs(x - whole) >= 0.5, away, whole)
 
 
 def integer_power(x, n):

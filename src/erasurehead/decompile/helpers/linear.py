@@ -9,9 +9,9 @@ def each(function, *arrays, ranks):
     """Apply a function to the matrices (or vectors) in the last axes of arrays, and stack its results."""
     batch = arrays[0].shape[: arrays[0].ndim - ranks[0]]
     if not batch:
-        return function(*arrays)
+        return or_nan(function, *arrays)
     flat = [x.reshape(-1, *x.shape[len(batch) :]) for x in arrays]
-    results = [function(*some) for some in zip(*flat, strict=True)]
+    results = [or_nan(function, *some) for some in zip(*flat, strict=True)]
     if isinstance(results[0], tuple):
         return tuple(
             np.stack(parts).reshape(*batch, *parts[0].shape)
@@ -20,16 +20,28 @@ def each(function, *arrays, ranks):
     return np.stack(results).reshape(*batch, *results[0].shape)
 
 
+def or_nan(function, *arrays):
+    """Apply a function to matrices; what it would refuse gives NaN, as with JAX."""
+    try:
+        return function(*arrays)
+    except (np.linalg.LinAlgError, ValueError):
+        like = function(
+            *(
+                np.eye(*x.shape, dtype=x.dtype) if x.ndim == 2 else np.ones_like(x)
+                for x in arrays
+            )
+        )
+    return tuple(map(nan_like, like)) if isinstance(like, tuple) else nan_like(like)
+
+
+def nan_like(x):
+    """Return NaN in the shape of an array; of integers, the array itself."""
+    return x if x.dtype.kind in "iu" else np.full_like(x, np.nan)
+
+
 def cholesky(a):
     """Return the lower factor; NaN where the matrix is not positive definite."""
-
-    def one(matrix):
-        try:
-            return np.linalg.cholesky(matrix)
-        except np.linalg.LinAlgError:
-            return np.full_like(matrix, np.nan)
-
-    return each(one, a, ranks=[2])
+    return each(np.linalg.cholesky, a, ranks=[2])
 
 
 def lu(a):
@@ -86,7 +98,8 @@ def eigh(a, lower):
     """Return eigenvectors and eigenvalues of a symmetric matrix, ascending."""
 
     def one(matrix):
-        values, vectors = np.linalg.eigh(matrix, UPLO="L" if lower else "U")
+        finite = np.asarray_chkfinite(matrix)
+        values, vectors = np.linalg.eigh(finite, UPLO="L" if lower else "U")
         return vectors, values
 
     return each(one, a, ranks=[2])

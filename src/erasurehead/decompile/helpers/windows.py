@@ -111,38 +111,45 @@ def convolve(
     """Slide a kernel over an array without turning it round, as neural networks do.
 
     `layout` holds the axes of batch, features and space in `x`; of outputs, inputs and space in `kernel`; and of
-    batch, features and space in the result.
+    batch, features and space in the result. As on XLA's CPUs, padding is multiplied, but with dilated `x` or groups
+    of batches only what lies in `x` is: an infinite weight then gives no NaN.
     """
     x, kernel = np.transpose(x, layout[0]), np.transpose(kernel, layout[1])
-    n = x.ndim - 2
-    outside = [(0, 0, 0), (0, 0, 0)]
-    x = pad(
-        x,
-        0,
-        outside
-        + [
-            (low, high, step - 1)
-            for (low, high), step in zip(padding, x_dilation, strict=True)
-        ],
-    )
-    batch, outputs = x.shape[0] // batch_groups, kernel.shape[0]
-    groups = feature_groups * batch_groups
-    parts = []
-    for g in range(groups):
-        some = x[g * batch : (g + 1) * batch] if batch_groups > 1 else x
-        features = x.shape[1] // feature_groups
-        some = (
-            some[:, g * features : (g + 1) * features] if feature_groups > 1 else some
+    if batch_groups == 1 and all(step == 1 for step in x_dilation):
+        around = [(low, high, 0) for low, high in padding]
+        x, padding = pad(x, 0, [(0, 0, 0)] * 2 + around), [(0, 0)] * len(padding)
+    groups, sizes = feature_groups * batch_groups, kernel.shape[2:]
+    batch, features = x.shape[0] // batch_groups, x.shape[1] // feature_groups
+    lengths = [
+        max(0, (n - 1) * step + 1)
+        for n, step in zip(x.shape[2:], x_dilation, strict=True)
+    ]
+    counts = [
+        max(0, (n + low + high - (size - 1) * apart - 1) // stride + 1)
+        for n, (low, high), size, apart, stride in zip(
+            lengths, padding, sizes, kernel_dilation, strides, strict=True
         )
-        weights = kernel[g * outputs // groups : (g + 1) * outputs // groups]
-        view = windows(
-            some, (1, 1, *kernel.shape[2:]), (1, 1, *strides), (1, 1, *kernel_dilation)
-        )
-        view = view.reshape(*view.shape[: n + 2], *kernel.shape[2:])
-        product = np.tensordot(
-            view, weights, ([1, *range(n + 2, 2 * n + 2)], [1, *range(2, n + 2)])
-        )
-        parts.append(np.moveaxis(product, -1, 1))
-    result = np.concatenate(parts, axis=1)
-    back = np.argsort(layout[2])
-    return np.transpose(result, back)
+    ]
+    space = x.shape[2:]
+    x = x.reshape(batch_groups, batch, feature_groups, features, *space)
+    x = np.moveaxis(x, 2, 1).reshape(groups, batch, features, *space)
+    kernel = kernel.reshape(groups, 1, -1, features, *sizes)
+    outputs = kernel.shape[2]
+    result = np.zeros((groups, batch, outputs, *counts), np.result_type(x, kernel))
+    whole = [np.arange(n) for n in (groups, batch)]
+    for tap in np.ndindex(*sizes):
+        given, taken = [], []
+        for axis, count in enumerate(counts):
+            place = np.arange(count) * strides[axis] - padding[axis][0]
+            place = place + tap[axis] * kernel_dilation[axis]
+            step, n = x_dilation[axis], lengths[axis]
+            meets = (place % step == 0) & (place >= 0) & (place < n)
+            given.append(np.flatnonzero(meets))
+            taken.append(place[meets] // step)
+        some = x[np.ix_(*whole, np.arange(features), *taken)]
+        shape = some.shape[3:]
+        flat = some.reshape(groups, batch, features, int(np.prod(shape)))
+        product = (kernel[(..., *tap)] @ flat).reshape(groups, batch, outputs, *shape)
+        result[np.ix_(*whole, np.arange(outputs), *given)] += product
+    result = np.moveaxis(result, 0, 1).reshape(batch, groups * outputs, *counts)
+    return np.transpose(result, np.argsort(layout[2]))
