@@ -36,6 +36,8 @@ def folded(statement: Statement) -> Literal | None:
         number = complex(first.value)
         exact = np.asarray(number, result.dtype)[()]
         return Literal(exact, result) if complex(exact) == number and number else _zero(statement, result)
+    if kind == "b" and result.kind in "fiu" and statement.op == "convert_element_type":
+        return Literal(np.asarray(first.value, result.dtype)[()], result)
     if kind not in "fi" or result.kind not in "fi" or (kind == "i" and statement.op == "div"):
         return None
     if kind == "f" and result.kind == "i":

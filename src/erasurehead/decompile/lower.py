@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -209,8 +210,8 @@ class Lowering:
         if simplified is not None:
             return [simplified]
         if before != (statement.op, statement.inputs):
-            statement.primitive = getattr(importlib.import_module("jax.extend.core.primitives"), f"{statement.op}_p")
-            more = {} if statement.op == "not" else {"sharding": None}
+            statement.primitive = _primitive(statement)
+            more = {} if statement.op in ("not", "eye") else {"sharding": None}
             statement.bound = list(statement.inputs), {**statement.params, **more}
         for output in outputs:
             self._definitions[output] = statement
@@ -236,16 +237,21 @@ class Lowering:
         if op == "select_n" and len(inputs) == 3 and inputs[0].type.kind == "b":
             return self._selected(statement)
         inner = self._definitions.get(inputs[0]) if len(inputs) == 1 and isinstance(inputs[0], Variable) else None
-        if inner is not None and inner.op == "broadcast_in_dim" and len(inner.inputs) == 1:
-            (source,) = inner.inputs
-            if op == "broadcast_in_dim":
-                dims = [params["broadcast_dimensions"][d] for d in inner.params["broadcast_dimensions"]]
-                statement.inputs, statement.params = [source], {**params, "broadcast_dimensions": tuple(dims)}
-            elif op in ("convert_element_type", "neg") and isinstance(source, Literal):
-                kind = statement.output.type
-                number = folding.folded(Statement(op, [source], [Variable(Type((), kind.dtype, kind.weak))], params))
-                if number is not None:
-                    statement.op, statement.inputs, statement.params = inner.op, [number], inner.params
+        if op == "broadcast_in_dim" and inner is not None and inner.op == op and len(inner.inputs) == 1:
+            dims = [params["broadcast_dimensions"][d] for d in inner.params["broadcast_dimensions"]]
+            statement.inputs, statement.params = list(inner.inputs), {**params, "broadcast_dimensions": tuple(dims)}
+            return None
+        number = self._number(statement)
+        if number is not None:
+            statement.op, statement.inputs = "broadcast_in_dim", [number]
+            statement.params = {"shape": statement.output.type.shape, "broadcast_dimensions": ()}
+            return None
+        makers = [self._definitions.get(v) if isinstance(v, Variable) else None for v in inputs]
+        axes = [m.params["dimension"] if m is not None and m.op == "iota" else None for m in makers]
+        if (op == "eq" and statement.output.type.rank == 2 and axes in ([0, 1], [1, 0])) or (
+            op == "convert_element_type" and makers[0] is not None and makers[0].op == "eye"
+        ):
+            statement.op, statement.inputs, statement.params = "eye", [], {}
         if op in _UNIT_REDUCTIONS and params["axes"] and isinstance(inputs[0], Variable):
             before = inputs[0].type
             if before.dtype == statement.output.type.dtype and all(before.shape[int(a)] == 1 for a in params["axes"]):
@@ -269,6 +275,23 @@ class Lowering:
                 if definition.inputs[0].type.shape == statement.output.type.shape:
                     return definition.inputs[0]
         return None
+
+    def _number(self, statement: Statement) -> Literal | None:
+        """Return the number that all elements of a result are, where that is known; None where it is not."""
+        if len(statement.outputs) != 1 or statement.blocks:
+            return None
+        kind = statement.output.type
+        if statement.op == "iota" and kind.shape[int(statement.params["dimension"])] == 1:
+            return literal(0, kind.dtype) if kind.kind in "iu" else None
+        numbers = [self._filled(v) for v in statement.inputs]
+        if not numbers or None in numbers or kind.shape == () or kind.is_key:
+            return None
+        if statement.op in ("reshape", "squeeze", "transpose", "slice"):
+            return numbers[0]
+        scalar = Variable(Type((), kind.dtype, kind.weak))
+        return folding.folded(
+            Statement(statement.op, [n for n in numbers if n is not None], [scalar], statement.params)
+        )
 
     def _selected(self, statement: Statement) -> Operand | None:
         """Simplify a choice between two values; see `_simplified`."""
@@ -414,14 +437,19 @@ class Lowering:
             return len(inputs) == len(equation.outvars)
         return False
 
-    def _is_number(self, operand: Operand, number: float) -> bool:
-        """Return whether an operand is a given number, or an array filled with it."""
+    def _filled(self, operand: Operand) -> Literal | None:
+        """Return the number that an operand is, or is filled with; None if there is none."""
         definition = self._definitions.get(operand) if isinstance(operand, Variable) else None
         if definition is not None and definition.op == "broadcast_in_dim":
             operand = definition.inputs[0]
-        if not isinstance(operand, Literal) or operand.type.kind == "c":
+        return operand if isinstance(operand, Literal) else None
+
+    def _is_number(self, operand: Operand, number: float) -> bool:
+        """Return whether an operand is a given number, or an array filled with it."""
+        found = self._filled(operand)
+        if found is None or found.type.kind == "c":
             return False
-        value = float(operand.value)
+        value = float(found.value)
         return value == number and not np.signbit(value)
 
     def _blocks(self, statement: Statement, where: SourceLocation | None) -> None:
@@ -467,6 +495,14 @@ class Lowering:
     def name_results(self) -> None:
         """Give the results of statements the names that the user's source assigns them to."""
         user_names.name_results(self._named)
+
+
+def _primitive(statement: Statement) -> Any:
+    """Return JAX's primitive of a statement's operation."""
+    if statement.op != "eye":
+        return getattr(importlib.import_module("jax.extend.core.primitives"), f"{statement.op}_p")
+    kind = statement.output.type
+    return SimpleNamespace(multiple_results=False, bind=lambda: jax_module().numpy.eye(*kind.shape, dtype=kind.dtype))
 
 
 def _forwarded(statement: Statement) -> list[Operand]:

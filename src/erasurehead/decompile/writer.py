@@ -58,7 +58,7 @@ _DEFAULT_NAMES = {
     "neg": "minus", "square": "squared", "integer_pow": "power", "pow": "power", "rsqrt": "inverse_root",
     "dynamic_slice": "part", "dynamic_update_slice": "updated", "logistic": "sigmoid", "tanh": "tanh", "sin": "sine",
     "cos": "cosine", "fft": "spectrum", "split": "part", "random_seed": "key", "random_fold_in": "key",
-    "random_wrap": "key", "random_unwrap": "key_data", "cholesky": "factor", "erf_inv": "quantile",
+    "eye": "identity", "random_wrap": "key", "random_unwrap": "key_data", "cholesky": "factor", "erf_inv": "quantile",
 }  # fmt: skip
 """Names for values without a name in the user's source, by primitive."""
 
@@ -290,16 +290,16 @@ class Scope:
         """Return two operands of an elementwise operation, without broadcasts that are implied."""
         return self.elementwise_operand(a, b), self.elementwise_operand(b, a)
 
-    def cases(self, mask: Operand, yes: Operand, no: Operand) -> tuple[Expr, Expr]:
-        """Return two values between which a mask of their shape chooses, without broadcasts that are implied by it."""
-        if not self.has_full_shape(mask):
-            return self.pair_of(yes, no)
-        a, b = (v if (source := self.broadcast_source(v)) is None else source for v in (yes, no))
+    def choice(self, mask: Operand, yes: Operand, no: Operand) -> tuple[Expr, Expr, Expr]:
+        """Return a mask and the values between which it chooses, without broadcasts that are implied by the others."""
+        if not any(self.has_full_shape(v) for v in (mask, yes, no)):
+            return self.operand(mask), *self.pair_of(yes, no)
+        which, a, b = (v if (source := self.broadcast_source(v)) is None else source for v in (mask, yes, no))
         numbers = [None if isinstance(v, Variable) else self.backend.bare(v) for v in (a, b)]
         if isinstance(b, Literal) and not isinstance(a, Variable):
             numbers[1] = None  # one of two numbers has to say their dtype
-        texts = [self.operand(v) if number is None else number for v, number in zip((a, b), numbers, strict=True)]
-        return texts[0], texts[1]
+        first, second = (self.operand(v) if n is None else n for v, n in zip((a, b), numbers, strict=True))
+        return self.operand(which), first, second
 
     def number(self, literal: Literal, beside: Operand) -> Expr:
         """Return a literal as a bare number if the other operand determines the dtype, or else as a typed scalar."""

@@ -198,7 +198,7 @@ def total_of_parts(x):
 
 def largest(x, k, axis):
     """Return the `k` largest along an axis and where they are, NaN before all; the first of equal ones comes first."""
-    keys = x if x.dtype.kind in "fiub" else x.astype(np.float32)
+    keys = total_order(x if x.dtype.kind in "fiub" else x.astype(np.float32))
     n = x.shape[axis]
     order = (
         n - 1 - np.flip(np.argsort(np.flip(keys, axis), axis=axis, kind="stable"), axis)

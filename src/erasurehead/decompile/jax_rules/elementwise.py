@@ -199,7 +199,7 @@ def _select_n(scope: Scope, statement: Statement) -> Expr:
     if len(cases) == 2 and which.type.kind == "b":
         no, yes = cases
         if which.type.shape == statement.output.type.shape and isinstance(which, Variable):
-            return call("jnp.where", scope.operand(which), *scope.cases(which, yes, no))
+            return call("jnp.where", *scope.choice(which, yes, no))
         return call("lax.select", scope.operand(which), scope.operand(yes), scope.operand(no))
     return call("lax.select_n", *map(scope.operand, statement.inputs))
 

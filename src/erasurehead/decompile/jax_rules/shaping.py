@@ -126,3 +126,10 @@ def _iota(scope: Scope, statement: Statement) -> Expr:
     if out.type.rank == 1 and out.type.kind in "iu":
         return call("jnp.arange", str(out.type.shape[0]), dtype=dtype_of(out))
     return call("lax.broadcasted_iota", dtype_of(out), dims(out.type.shape), str(int(p["dimension"])))
+
+
+@rule("eye")
+def _eye(scope: Scope, statement: Statement) -> Expr:
+    rows, columns = statement.output.type.shape
+    lengths = [str(rows)] if rows == columns else [str(rows), str(columns)]
+    return call("jnp.eye", *lengths, dtype=dtype_of(statement.output))

@@ -268,7 +268,7 @@ def _select_n(scope: Scope, statement: Statement) -> Expr:
         return scope.operand(cases[0])
     if len(cases) == 2 and which.type.kind == "b":
         no, yes = cases
-        return call("np.where", scope.operand(which), *scope.cases(which, yes, no))
+        return call("np.where", *scope.choice(which, yes, no))
     tests = [f"{scope.atom(which)} {'==' if i else '<='} {i}" for i in range(len(cases) - 1)]
     *values, last = (scope.operand(c) for c in cases)
     return call("np.select", list_text(tests), list_text(values), last)

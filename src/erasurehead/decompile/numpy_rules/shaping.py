@@ -130,3 +130,10 @@ def _iota(scope: Scope, statement: Statement) -> Expr:
     if axis != out.type.rank - 1:
         line = method(line, "reshape", "-1", *["1"] * (out.type.rank - 1 - axis))
     return call("np.broadcast_to", line, dims(shape))
+
+
+@rule("eye")
+def _eye(scope: Scope, statement: Statement) -> Expr:
+    rows, columns = statement.output.type.shape
+    lengths = [str(rows)] if rows == columns else [str(rows), str(columns)]
+    return call("np.eye", *lengths, dtype=dtype_text(scope, statement.output.type))
