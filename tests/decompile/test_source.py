@@ -56,6 +56,33 @@ def test_a_gradient_reads_as_a_person_would_write_it() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("function", "of_jax", "of_numpy"),
+    [
+        (
+            jax.vmap(jax.grad(lambda r: jnp.maximum(r, 0.0).sum())),
+            "    return jnp.where(r == larger, 1.0, jnp.float32(0.0)) / chosen",
+            "    return (r == larger).astype(np.float32) / chosen",
+        ),
+        (
+            jax.grad(lambda x: jax.nn.relu(x).sum()),
+            "    return jnp.where(x > 0.0, 1.0, jnp.float32(0.0))",
+            "    return (x > 0.0).astype(np.float32)",
+        ),
+        (lambda x: jnp.where(x > 0, True, False), "    return x > 0.0", "    return x > 0.0"),
+        (lambda x: jnp.where(x > 0, jnp.sum(x, 0), 0.5), "jnp.where(x > 0.0, jnp.sum(x, axis=0), 0.5)",
+         "np.where(x > 0.0, np.sum(x, axis=0), 0.5)"),
+        (lambda x: x + jnp.broadcast_to(jnp.full((3,), 2.0), (5, 3)), "    return x + 2.0", "    return x + 2.0"),
+        (lambda x: x @ jnp.eye(3), "x @ jnp.eye(3, dtype=jnp.float32)", "x @ np.eye(3, dtype=np.float32)"),
+    ],
+)  # fmt: skip
+def test_masks_fills_and_identities_read_as_such(function: Any, of_jax: str, of_numpy: str) -> None:
+    for backend, said in (("jax", of_jax), ("numpy", of_numpy)):
+        source = decompile(function, X, backend=backend, check=False)
+        assert said in source.text
+        assert np.allclose(source(X), function(X), rtol=1e-6)
+
+
 def test_names_of_the_user_survive_and_can_be_changed() -> None:
     def scaled(values: Any, factor: Any) -> Any:
         total = values.sum()

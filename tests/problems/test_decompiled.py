@@ -42,6 +42,7 @@ def parameters(dtype: str) -> Any:
         "v": random.standard_normal((3, 4)).astype(dtype),
         "b": np.zeros(4, dtype),
         "w": [random.standard_normal(4).astype(dtype)],
+        "activation": (),
     }
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -134,20 +136,8 @@ def _tuple_class(name: str, kind: Any) -> list[str]:
 
 def _bare_tuple(text: str) -> str:
     """Return a tuple without its parentheses, as allowed after `return`."""
-    if text.startswith("(") and text.endswith(")") and not text.endswith(",)") and text != "()":
-        depth = 0
-        for position, c in enumerate(text):
-            depth += c in "([{"
-            depth -= c in ")]}"
-            if depth == 0:
-                return text[1:-1] if position == len(text) - 1 and _is_tuple(text) else text
-    return text
-
-
-def _is_tuple(text: str) -> bool:
-    import ast
-
-    return isinstance(ast.parse(text, mode="eval").body, ast.Tuple)
+    node = ast.parse(text, mode="eval").body
+    return text[1:-1] if isinstance(node, ast.Tuple) and len(node.elts) > 1 else text
 
 
 def _as_array(scope: Scope, variable: Variable, source: str) -> str:
@@ -201,8 +191,6 @@ def _module(program: Program, backend: str, module: Module, function: list[str],
 
 
 def _uses(text: str, name: str) -> bool:
-    import re
-
     return re.search(rf"(?<![\w.\"]){name}\.", text) is not None
 
 
@@ -264,7 +252,7 @@ def _constants(module: Module, backend: str) -> tuple[list[str], dict[str, Any]]
                 text = f"as_key({text})"
                 # Constants stand above helpers, so that keys are made where they are used.
             lines.append(f"{name} = {text}")
-        elif (is_plain(value) and kind != "bfloat16") or is_plain(value):
+        elif is_plain(value):
             lines += wrapped(f"{name} = {prefix}.array({_nested(value, prefix)}, dtype={dtype})", 0)
         else:
             stored = value if ordinary(kind) else value.view(f"u{value.dtype.itemsize}")

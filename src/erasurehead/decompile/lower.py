@@ -227,8 +227,10 @@ class Lowering:
         return index
 
     def _simplified(self, statement: Statement) -> Operand | None:
-        """Merge consecutive broadcasts and reshapes, make reductions over axes of length 1 reshapes, and ones and zeros
-        that are chosen by a mask the mask itself.
+        """Change a statement into a simpler one.
+
+        Consecutive broadcasts and reshapes become one, arrays of one number broadcasts of it, comparisons of places
+        identity matrices, reductions over axes of length 1 reshapes; for choices see `_selected`.
 
         Returns:
             The operand that the statement is equal to; None if the statement is needed.
@@ -236,44 +238,36 @@ class Lowering:
         op, params, inputs = statement.op, statement.params, statement.inputs
         if op == "select_n" and len(inputs) == 3 and inputs[0].type.kind == "b":
             return self._selected(statement)
-        inner = self._definitions.get(inputs[0]) if len(inputs) == 1 and isinstance(inputs[0], Variable) else None
-        if op == "broadcast_in_dim" and inner is not None and inner.op == op and len(inner.inputs) == 1:
-            dims = [params["broadcast_dimensions"][d] for d in inner.params["broadcast_dimensions"]]
-            statement.inputs, statement.params = list(inner.inputs), {**params, "broadcast_dimensions": tuple(dims)}
-            return None
+        makers = [self._definitions.get(v) if isinstance(v, Variable) else None for v in inputs] or [None]
+        maker = makers[0]
         number = self._number(statement)
+        if op == "broadcast_in_dim":
+            if maker is not None and maker.op == op and len(inputs) == len(maker.inputs) == 1:
+                dims = [params["broadcast_dimensions"][d] for d in maker.params["broadcast_dimensions"]]
+                statement.inputs, statement.params = maker.inputs[:], {**params, "broadcast_dimensions": tuple(dims)}
+            return None
         if number is not None:
             statement.op, statement.inputs = "broadcast_in_dim", [number]
             statement.params = {"shape": statement.output.type.shape, "broadcast_dimensions": ()}
             return None
-        makers = [self._definitions.get(v) if isinstance(v, Variable) else None for v in inputs]
         axes = [m.params["dimension"] if m is not None and m.op == "iota" else None for m in makers]
         if (op == "eq" and statement.output.type.rank == 2 and axes in ([0, 1], [1, 0])) or (
-            op == "convert_element_type" and makers[0] is not None and makers[0].op == "eye"
+            op == "convert_element_type" and maker is not None and maker.op == "eye"
         ):
             statement.op, statement.inputs, statement.params = "eye", [], {}
+            return None
+        reshaped = {"new_sizes": statement.outputs[0].type.shape, "dimensions": None} if statement.outputs else {}
         if op in _UNIT_REDUCTIONS and params["axes"] and isinstance(inputs[0], Variable):
             before = inputs[0].type
             if before.dtype == statement.output.type.dtype and all(before.shape[int(a)] == 1 for a in params["axes"]):
-                statement.op, statement.params = (
-                    "reshape",
-                    {"new_sizes": statement.output.type.shape, "dimensions": None},
-                )
+                statement.op, statement.params = "reshape", reshaped
         if (
-            statement.op in ("reshape", "squeeze") and statement.params.get("dimensions") is None
-        ) or statement.op == "squeeze":
-            source = statement.inputs[0]
-            definition = self._definitions.get(source) if isinstance(source, Variable) else None
-            if (
-                definition is not None and definition.op in ("reshape", "squeeze") and len(definition.inputs) == 1
-                and (definition.op == "squeeze" or definition.params.get("dimensions") is None)
-                and not source.type.is_key
-            ):  # fmt: skip
-                statement.op = "reshape"
-                statement.params = {"new_sizes": statement.output.type.shape, "dimensions": None}
-                statement.inputs = list(definition.inputs)
-                if definition.inputs[0].type.shape == statement.output.type.shape:
-                    return definition.inputs[0]
+            _is_plain_reshape(statement) and maker is not None and _is_plain_reshape(maker) and len(maker.inputs) == 1
+            and not inputs[0].type.is_key
+        ):  # fmt: skip
+            statement.op, statement.inputs, statement.params = "reshape", maker.inputs[:], reshaped
+            if maker.inputs[0].type.shape == statement.output.type.shape:
+                return maker.inputs[0]
         return None
 
     def _number(self, statement: Statement) -> Literal | None:
@@ -299,7 +293,9 @@ class Lowering:
         kind = statement.output.type
         if isinstance(mask, Literal):
             chosen = yes if mask.value else no
-            return chosen if chosen.type == kind else None
+            return (
+                Literal(chosen.value, kind) if isinstance(chosen, Literal) else chosen if chosen.type == kind else None
+            )
         if mask.type.shape != kind.shape or kind.is_key or kind.weak:
             return None
         if self._is_number(no, 0.0) and self._is_number(yes, 1.0):
@@ -495,6 +491,10 @@ class Lowering:
     def name_results(self) -> None:
         """Give the results of statements the names that the user's source assigns them to."""
         user_names.name_results(self._named)
+
+
+def _is_plain_reshape(statement: Statement) -> bool:
+    return statement.op == "squeeze" or (statement.op == "reshape" and statement.params.get("dimensions") is None)
 
 
 def _primitive(statement: Statement) -> Any:

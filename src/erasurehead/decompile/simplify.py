@@ -38,11 +38,6 @@ def _sweep(block: Block, wanted: list[bool], live: set[Variable]) -> None:
             _sweep_while(statement, live)
         elif statement.op == "cond":
             _sweep_cond(statement, live)
-        elif statement.op == "call":
-            for name, blocks in statement.blocks.items():
-                for inner in blocks:
-                    _sweep(inner, [True] * len(inner.results), live)
-                del name
         else:
             for blocks in statement.blocks.values():
                 for inner in blocks:

@@ -232,9 +232,8 @@ def wrapped(line: str, indent: int) -> list[str]:
     items = _split(inside)
     lines = [pad + head]
     if len(items) == 1 and not inside.rstrip().endswith(","):
-        comma = "," if False else ""
         if len(pad) + 4 + len(items[0]) <= WIDTH:
-            return [*lines, f"{pad}    {items[0]}{comma}", pad + tail]
+            return [*lines, f"{pad}    {items[0]}", pad + tail]
         return [*lines, *wrapped(items[0], indent + 4), pad + tail]
     joined = ", ".join(items)
     call_like = start > 0 and (line[start - 1].isalnum() or line[start - 1] in "_])")

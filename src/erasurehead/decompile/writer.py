@@ -292,7 +292,7 @@ class Scope:
 
     def choice(self, mask: Operand, yes: Operand, no: Operand) -> tuple[Expr, Expr, Expr]:
         """Return a mask and the values between which it chooses, without broadcasts that are implied by the others."""
-        if not any(self.has_full_shape(v) for v in (mask, yes, no)):
+        if not any(self.has_full_shape(v) and v.type.shape == yes.type.shape for v in (mask, yes, no)):
             return self.operand(mask), *self.pair_of(yes, no)
         which, a, b = (v if (source := self.broadcast_source(v)) is None else source for v in (mask, yes, no))
         numbers = [None if isinstance(v, Variable) else self.backend.bare(v) for v in (a, b)]

@@ -7,25 +7,24 @@ from collections.abc import Callable
 from erasurehead.decompile.jax_rules.base import rule
 from erasurehead.decompile.program import Block, Statement
 from erasurehead.decompile.texts import Expr, Names, call, tuple_text
-from erasurehead.decompile.writer import Module, Scope, uses_of
+from erasurehead.decompile.writer import Scope, uses_of
 
 
 def inner_function(
-    scope: Scope, block: Block, *, name: str | None = None, splits: tuple[int, int] | None = None,
-    one_tuple: bool = False, result: Callable[[list[str]], str] | None = None,
+    scope: Scope, block: Block, *, splits: tuple[int, int] | None = None, one_tuple: bool = False,
+    result: Callable[[list[str]], str] | None = None,
 ) -> str:  # fmt: skip
     """Write a block as a function within this one, and return its name.
 
     Arguments:
         scope: the scope to write it in.
         block: its statements.
-        name: its name; by default the user's.
         splits: how many parameters are passed in each of two tuples.
         one_tuple: whether all parameters are passed as one tuple.
         result: writes the result; by default the only one, or a tuple.
     """
     scope.materialize_for(block)
-    function = scope.names.new(name or block.name or "body")
+    function = scope.names.new(block.name or "body")
     before: list[str] = []
     if one_tuple or splits:
         names = [scope.bind(p, "c") if p in scope.uses else "_" for p in block.parameters]
@@ -59,7 +58,7 @@ def kept_function(scope: Scope, block: Block, decorator: str | None) -> str:
     """Write a block as a function of the module, once, and return its name."""
     module = scope.module
     if id(block) not in module.functions:
-        name = module_names(module).new(block.name or "function")
+        name = module.names.new(block.name or "function")
         module.functions[id(block)] = name
         lines = function_lines(scope, block, name)
         module.lines += [*([decorator] if decorator else []), *lines, "", ""]
@@ -68,7 +67,7 @@ def kept_function(scope: Scope, block: Block, decorator: str | None) -> str:
 
 def function_lines(scope: Scope, block: Block, name: str) -> list[str]:
     """Return the lines of a block as a function of the module."""
-    names = Names({*module_names(scope.module).taken, name})
+    names = Names({*scope.module.names.taken, name})
     known = dict(scope.module.constants)
     uses = uses_of(block)
     inner = Scope(scope.backend, scope.module, block, names, known, uses, 4, scope.comments, scope.unfold)
@@ -78,11 +77,6 @@ def function_lines(scope: Scope, block: Block, name: str) -> list[str]:
     head = Scope(scope.backend, scope.module, block, names, known, uses, 0)
     head.emit(f"def {name}({', '.join(parameters)}):")
     return [*head.lines, *inner.lines]
-
-
-def module_names(module: Module) -> Names:
-    """Return the names of the module."""
-    return module.names
 
 
 @rule("call")
@@ -103,7 +97,7 @@ def _call(scope: Scope, statement: Statement) -> Expr:
 
 def _rules(scope: Scope, statement: Statement, name: str, n: int, m: int) -> None:
     """Write the differentiation rule of a kept function."""
-    module, names = scope.module, module_names(scope.module)
+    module, names = scope.module, scope.module.names
     parts: dict[str, str] = {}
     for part in ("jvp", "fwd", "bwd"):
         if part not in statement.blocks:

@@ -9,10 +9,6 @@ from erasurehead.decompile.texts import Expr, call, tuple_text
 from erasurehead.decompile.writer import Scope
 
 
-def _tuple(texts: list[str]) -> str:
-    return tuple_text(texts) if texts else "()"
-
-
 def _results(texts: list[str]) -> str:
     return texts[0] if len(texts) == 1 else ", ".join(texts) if texts else "()"
 
@@ -46,7 +42,7 @@ def _while(scope: Scope, statement: Statement) -> Expr | None:
     start = [scope.operand(v) for v in statement.inputs]
     test = inner_function(scope, cond, one_tuple=many, result=lambda texts: texts[0])
     step = inner_function(scope, body, one_tuple=many, result=_results)
-    expr = call("lax.while_loop", test, step, _tuple([s.text for s in start]) if many else start[0])
+    expr = call("lax.while_loop", test, step, tuple_text([s.text for s in start]) if many else start[0])
     _assign(scope, statement, expr, "carry")
     return None
 
@@ -80,16 +76,22 @@ def _scan(scope: Scope, statement: Statement) -> Expr | None:
     inner.write()
 
     def result(texts: list[str]) -> str:
-        carry = texts[0] if n == 1 else _tuple(texts[:n])
-        out = "None" if not texts[n:] else texts[n] if len(texts) == n + 1 else _tuple(texts[n:])
+        carry = texts[0] if n == 1 else tuple_text(texts[:n])
+        out = "None" if not texts[n:] else texts[n] if len(texts) == n + 1 else tuple_text(texts[n:])
         return f"{carry}, {out}"
 
     inner.returned(result)
     scope.lines += inner.lines
     scope.lines.append("")
     values = [scope.operand(v) for v in statement.inputs]
-    start = values[0].text if n == 1 else _tuple([v.text for v in values[:n]])
-    xs = "None" if not values[n:] else values[n].text if len(values) == n + 1 else _tuple([v.text for v in values[n:]])
+    start = values[0].text if n == 1 else tuple_text([v.text for v in values[:n]])
+    xs = (
+        "None"
+        if not values[n:]
+        else values[n].text
+        if len(values) == n + 1
+        else tuple_text([v.text for v in values[n:]])
+    )
     unroll = int(p.get("unroll", 1))
     expr = call(
         "lax.scan", function, start, xs, length=str(p["length"]) if not values[n:] else None,
@@ -98,7 +100,7 @@ def _scan(scope: Scope, statement: Statement) -> Expr | None:
 
     def group(outputs: list[Variable], hint: str) -> str:
         names = [scope.bind(o, hint) if o in scope.uses else "_" for o in outputs]
-        return "_" if not names else names[0] if len(names) == 1 else _tuple(names)
+        return "_" if not names else names[0] if len(names) == 1 else tuple_text(names)
 
     scope.emit(f"{group(statement.outputs[:n], 'carry')}, {group(statement.outputs[n:], 'rows')} = {expr.text}")
     return None

@@ -47,12 +47,8 @@ def _operator(scope: Scope, statement: Statement, operator: str) -> Expr:
         return call(f"lax.{statement.op}", scope.operand(a), scope.operand(b))
     if a.type.kind == "b" and operator in "+-*":
         return call(f"lax.{_LAX_NAMES.get(statement.op, statement.op)}", scope.operand(a), scope.operand(b))
-    return infix(*_flip(scope, statement, operator))
-
-
-def _flip(scope: Scope, statement: Statement, operator: str) -> tuple[Expr, str, Expr]:
     left, right = scope.pair(statement)
-    return left, operator, right
+    return infix(left, operator, right)
 
 
 _LAX_NAMES = {"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "add_any": "add"}
@@ -68,12 +64,8 @@ def _unary(scope: Scope, statement: Statement, function: str) -> Expr:
             text = enum_text(accuracy)
         return call(f"lax.{statement.op}", scope.operand(x), accuracy=text)
     if isinstance(x, Literal):
-        return call(_lax_of(statement.op), scope.operand(x))
+        return call(f"lax.{statement.op}", scope.operand(x))
     return call(function, scope.operand(x))
-
-
-def _lax_of(op: str) -> str:
-    return f"lax.{op}"
 
 
 def _binary(scope: Scope, statement: Statement, function: str) -> Expr:
@@ -198,7 +190,7 @@ def _select_n(scope: Scope, statement: Statement) -> Expr:
     which, *cases = statement.inputs
     if len(cases) == 2 and which.type.kind == "b":
         no, yes = cases
-        if which.type.shape == statement.output.type.shape and isinstance(which, Variable):
+        if which.type.shape in ((), statement.output.type.shape) and isinstance(which, Variable):
             return call("jnp.where", *scope.choice(which, yes, no))
         return call("lax.select", scope.operand(which), scope.operand(yes), scope.operand(no))
     return call("lax.select_n", *map(scope.operand, statement.inputs))

@@ -114,9 +114,9 @@ def _gather(scope: Scope, statement: Statement) -> Expr:
             "start_indices_batching_dims": dims(numbers.start_indices_batching_dims),
         }
     spec = call(
-        "lax.GatherDimensionNumbers", offset_dims=dims(numbers.offset_dims) if numbers.offset_dims else "()",
-        collapsed_slice_dims=dims(numbers.collapsed_slice_dims) if numbers.collapsed_slice_dims else "()",
-        start_index_map=dims(numbers.start_index_map) if numbers.start_index_map else "()", **batching,
+        "lax.GatherDimensionNumbers", offset_dims=dims(numbers.offset_dims),
+        collapsed_slice_dims=dims(numbers.collapsed_slice_dims),
+        start_index_map=dims(numbers.start_index_map), **batching,
     )  # fmt: skip
     fill = p.get("fill_value")
     fill_text: str | None = None
@@ -126,7 +126,7 @@ def _gather(scope: Scope, statement: Statement) -> Expr:
             fill_text = "jnp.inf" if fill > 0 else "-jnp.inf"
     return call(
         "lax.gather", scope.operand(x), scope.operand(indices), spec,
-        dims(p["slice_sizes"]) if p["slice_sizes"] else "()", mode=_mode(statement), fill_value=fill_text,
+        dims(p["slice_sizes"]), mode=_mode(statement), fill_value=fill_text,
         **_flags(statement),
     )  # fmt: skip
 
@@ -149,10 +149,9 @@ def _scatter(scope: Scope, statement: Statement) -> Expr:
         }
     spec = call(
         "lax.ScatterDimensionNumbers",
-        update_window_dims=dims(numbers.update_window_dims) if numbers.update_window_dims else "()",
-        inserted_window_dims=dims(numbers.inserted_window_dims) if numbers.inserted_window_dims else "()",
-        scatter_dims_to_operand_dims=dims(numbers.scatter_dims_to_operand_dims)
-        if numbers.scatter_dims_to_operand_dims else "()",
+        update_window_dims=dims(numbers.update_window_dims),
+        inserted_window_dims=dims(numbers.inserted_window_dims),
+        scatter_dims_to_operand_dims=dims(numbers.scatter_dims_to_operand_dims),
         **batching,
     )  # fmt: skip
     operands = [scope.operand(v) for v in statement.inputs]

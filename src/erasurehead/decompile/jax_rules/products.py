@@ -18,7 +18,7 @@ def _numbers(spec: Any) -> str:
 
 
 def _dims(values: Any) -> str:
-    return dims(values) if len(values) else "()"
+    return dims(values)
 
 
 def matmul_form(statement: Statement) -> tuple[bool, bool] | None:

@@ -45,7 +45,7 @@ def _unwrap(scope: Scope, statement: Statement) -> Expr:
 def _bits(scope: Scope, statement: Statement) -> Expr:
     (key,), p = statement.inputs, statement.params
     _same_flags(statement)
-    shape = dims(p["shape"]) if p["shape"] else "()"
+    shape = dims(p["shape"])
     if key.type.shape == ():
         scope.need("jax")
         return call("jax.random.bits", scope.operand(key), shape, f"jnp.uint{p['bit_width']}")
@@ -58,9 +58,9 @@ def _split(scope: Scope, statement: Statement) -> Expr:
     _same_flags(statement)
     if key.type.shape == ():
         scope.need("jax")
-        text = str(int(shape[0])) if len(shape) == 1 else dims(shape) if shape else "()"
+        text = str(int(shape[0])) if len(shape) == 1 else dims(shape)
         return call("jax.random.split", scope.operand(key), text)
-    return bind(scope, statement, "random_split_p", shape=dims(shape) if shape else "()")
+    return bind(scope, statement, "random_split_p", shape=dims(shape))
 
 
 @rule("random_fold_in")
@@ -85,7 +85,7 @@ def _generator(scope: Scope, statement: Statement) -> Expr:
 
     name = np.dtype(p["dtype"]).name
     return call(
-        "lax.rng_bit_generator", scope.operand(statement.inputs[0]), dims(p["shape"]) if p["shape"] else "()",
+        "lax.rng_bit_generator", scope.operand(statement.inputs[0]), dims(p["shape"]),
         dtype=f"jnp.{name}", algorithm=enum_text(p["algorithm"]),
     )  # fmt: skip
 

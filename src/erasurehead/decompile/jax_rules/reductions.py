@@ -24,7 +24,7 @@ def _reduce(scope: Scope, statement: Statement, name: str) -> Expr:
     else:
         plain = plain and x.type.kind != "c" and x.type.size > 0
     if not plain:
-        return call(f"lax.{statement.op}", scope.operand(x), dims(axes) if axes else "()")
+        return call(f"lax.{statement.op}", scope.operand(x), dims(axes))
     if len(axes) == x.type.rank:
         return call(f"jnp.{name}", scope.operand(x))
     return call(f"jnp.{name}", scope.operand(x), axis=axis_text(axes))

@@ -37,7 +37,7 @@ def _broadcast(scope: Scope, statement: Statement) -> Expr:
         return subscript(scope.operand(x), index)
     if where == tuple(range(len(shape) - x.type.rank, len(shape))) and not x.type.is_key:
         return call("jnp.broadcast_to", scope.operand(x), dims(shape))
-    return call("lax.broadcast_in_dim", scope.operand(x), dims(shape), dims(where) if where else "()")
+    return call("lax.broadcast_in_dim", scope.operand(x), dims(shape), dims(where))
 
 
 @rule("broadcast_to", "tile")
@@ -54,7 +54,7 @@ def _reshape(scope: Scope, statement: Statement) -> Expr:
     order = p.get("dimensions")
     if order is not None or x.type.is_key or isinstance(x, Literal):
         return call(
-            "lax.reshape", scope.operand(x), dims(p["new_sizes"]) if p["new_sizes"] else "()",
+            "lax.reshape", scope.operand(x), dims(p["new_sizes"]),
             dimensions=dims(order) if order is not None else None,
         )  # fmt: skip
     sizes = [int(n) for n in p["new_sizes"]]

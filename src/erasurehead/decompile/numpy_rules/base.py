@@ -57,8 +57,7 @@ def is_narrow(kind: Type) -> bool:
 
 def dims(values: Any) -> str:
     """Return axes or lengths as a tuple."""
-    values = tuple(values)
-    return tuple_text(int(v) for v in values) if values else "()"
+    return tuple_text(int(v) for v in values)
 
 
 def cast(scope: Scope, expr: Expr, kind: Type) -> Expr:

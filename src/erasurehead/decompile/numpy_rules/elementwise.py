@@ -82,8 +82,6 @@ def _parts(scope: Scope, statement: Statement) -> Expr:
 @rule("complex")
 def _complex(scope: Scope, statement: Statement) -> Expr:
     real, imag = map(scope.operand, statement.inputs)
-    unit = f"{dtype_text(scope, statement.output.type)}(1j)"
-    del unit
     return help_call(scope, "complex_of", real, imag)
 
 

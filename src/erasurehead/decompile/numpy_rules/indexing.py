@@ -20,14 +20,14 @@ def _slice(scope: Scope, statement: Statement) -> Expr:
 @rule("dynamic_slice")
 def _dynamic_slice(scope: Scope, statement: Statement) -> Expr:
     x, *starts = statement.inputs
-    at = tuple_text([scope.operand(v) for v in starts]) if starts else "()"
+    at = tuple_text([scope.operand(v) for v in starts])
     return help_call(scope, "dynamic_slice", scope.operand(x), at, dims(statement.params["slice_sizes"]))
 
 
 @rule("dynamic_update_slice")
 def _dynamic_update_slice(scope: Scope, statement: Statement) -> Expr:
     x, update, *starts = statement.inputs
-    at = tuple_text([scope.operand(v) for v in starts]) if starts else "()"
+    at = tuple_text([scope.operand(v) for v in starts])
     return help_call(scope, "dynamic_update_slice", scope.operand(x), scope.operand(update), at)
 
 

@@ -98,11 +98,9 @@ def _window_parts(statement: Statement) -> list[str]:
 @rule("reduce_window_sum", "reduce_window_max", "reduce_window_min")
 def _window(scope: Scope, statement: Statement) -> Expr:
     (x,) = statement.inputs
-    kind = x.type
     which = statement.op.rpartition("_")[2]
     start = {"sum": "0", "max": _lowest(scope, statement, "max"), "min": _lowest(scope, statement, "min")}[which]
     function = {"sum": "np.add", "max": "np.maximum", "min": "np.minimum"}[which]
-    del kind
     return help_call(scope, "reduce_windows", function, scope.operand(x), start, *_window_parts(statement))
 
 

@@ -117,7 +117,7 @@ def _pad(scope: Scope, statement: Statement) -> Expr:
         zero = isinstance(fill, Literal) and fill.value == 0 and str(fill.value) != "-0.0"
         widths = tuple_text(dims(c[:2]) for c in config)
         return call("np.pad", scope.operand(x), widths, constant_values=None if zero else value)
-    return help_call(scope, "pad", scope.operand(x), value, tuple_text(dims(c) for c in config) if config else "()")
+    return help_call(scope, "pad", scope.operand(x), value, tuple_text(dims(c) for c in config))
 
 
 @rule("iota")
