@@ -56,6 +56,8 @@ def check(
         try:
             return Watched(trace(original, examples, "numpy", True, "comment"))
         except Unsupported:
+            if source.backend == "numpy":
+                raise
             return None
 
     # A loop may not end for extreme inputs.
