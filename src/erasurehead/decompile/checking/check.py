@@ -20,7 +20,7 @@ from erasurehead.decompile.installed import jax_module
 from erasurehead.decompile.trace import trace
 
 MOST_ULPS = 4
-"""By how many units in the last place XLA may round a source for jax differently."""
+"""By how many units in the last place XLA may round a source for jax differently, whatever its condition is."""
 
 
 def check(
@@ -33,7 +33,8 @@ def check(
         source: the source to check.
         original: the original function.
         examples: example arguments of the function.
-        draws: number of fresh inputs to try.
+        draws: number of fresh inputs to try; as many with infinities and the like follow, unless there is a loop that
+            they might keep from ending, or a sampler is given.
         seconds: time after which no new draw is started.
         seed: seed of the fresh inputs.
         sampler: returns a fresh array for an example array.
