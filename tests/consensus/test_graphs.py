@@ -107,3 +107,5 @@ def test_the_graph_of_those_who_are_left_is_connected(graph: Graph, data: st.Dat
 def test_spectral_gaps_agree_however_they_are_computed() -> None:
     graph = parse_graph("random_regular(degree=4)", 1600)
     assert np.isclose(graph.spectral_gap, 1.0 - 2.0 * 3**0.5 / 5.0 - 1 / 5.0, atol=0.05)  # Alon and Boppana
+    ring = parse_graph("ring()", 6000)  # too narrow for an iteration
+    assert ring.spectral_gap == pytest.approx((2 - 2 * np.cos(2 * np.pi / 6000)) / 3, rel=1e-6)

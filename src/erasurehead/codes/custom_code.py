@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from erasurehead._internal.arrays import Array, IntArray, real_numbers, whole_numbers
+from erasurehead._internal.factors import least_squares
 from erasurehead.codes.assemble import generator_of
 from erasurehead.codes.augmented import augmented_weights
 from erasurehead.codes.base import GradientCode
@@ -184,7 +185,7 @@ def _decodes(code: GradientCode, stragglers: Iterable[int]) -> bool:
         left = float(((weights @ scaled - code.target) ** 2).sum())
     else:
         dense = scaled.toarray()
-        weights = np.linalg.lstsq(dense.T, code.target.T, rcond=1e-13)[0]
+        weights = least_squares(dense.T, code.target.T, 1e-13).solution
         square, most = float((weights**2).sum()), MOST_AMPLIFIED
         left = float(((weights.T @ dense - code.target) ** 2).sum())
     return left <= EXACT * size and square <= most**2 * size

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.factors import least_squares, svd
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.exactness import DENSE, EXACT
 
@@ -62,7 +63,7 @@ class ExactWeights(ABC):
         if not len(erased):
             return Solved(weights, 0.0, square)
         if self.nullity:
-            mix = np.asarray(np.linalg.lstsq(self.null_at(erased).T, -weights[:, erased].T)[0].T, dtype=np.float64)
+            mix = np.asarray(least_squares(self.null_at(erased).T, -weights[:, erased].T).solution.T, dtype=np.float64)
             weights = weights + self.combined(mix)
             square += float((mix**2).sum())
         else:
@@ -86,7 +87,7 @@ class ExactWeights(ABC):
                 null = self.null_at(erased)
                 table = np.asarray(np.linalg.qr(null, mode="r"), dtype=np.float64).T
                 cutoff = float(np.finfo(np.float64).eps) * max(null.shape)
-                mix = np.asarray(np.linalg.lstsq(table, wanted, rcond=cutoff)[0], dtype=np.float64)
+                mix = np.asarray(least_squares(table, wanted, cutoff).solution, dtype=np.float64)
                 square += float((mix**2).sum())
                 wanted = wanted - table @ mix
             if float(np.abs(wanted).max()) > bearable:
@@ -114,7 +115,7 @@ def dense_weights(code: GradientCode) -> ExactWeights | None:
     rows = code.encoding.toarray()
     lengths = np.sqrt(np.einsum("mt,mt->m", rows, rows))
     rows = np.divide(rows, lengths[:, None], out=np.zeros_like(rows), where=lengths[:, None] > 0)
-    left, values, right = np.linalg.svd(rows, full_matrices=len(rows) > len(rows[0]))
+    left, values, right = svd(rows, full=len(rows) > len(rows[0]))
     rank = int((values > _RANK * values[0]).sum()) if len(values) else 0
     base = (code.target @ right[:rank].T / values[:rank]) @ left[:, :rank].T
     error = base @ rows - code.target
@@ -220,7 +221,7 @@ def shifted_weights(code: GradientCode) -> ExactWeights | None:
     whole = np.concatenate([equations[0].real, equations[0].imag])
     wanted = np.zeros(len(whole))
     wanted[0] = n_tasks
-    total = np.linalg.lstsq(whole, wanted)[0]
+    total = least_squares(whole, wanted).solution
     if float(np.abs(whole @ total - wanted).max()) > 1e-9 * n_tasks:
         return None
     turns: list[IntArray] = []
@@ -229,12 +230,12 @@ def shifted_weights(code: GradientCode) -> ExactWeights | None:
     half = [0, n // 2] if n % 2 == 0 and n > 1 else [0]  # their waves are real
     for turn in half:
         table = np.concatenate([equations[turn].real, equations[turn].imag])
-        _, values, right = np.linalg.svd(table, full_matrices=True)
+        _, values, right = svd(table, full=True)
         kept = right[int((values > least).sum()) :].astype(np.complex128) / np.sqrt(n)
         turns.append(np.full(len(kept), turn, dtype=np.int64))
         heights.append(kept)
     others = np.arange(1, (n + 1) // 2)
-    _, values, right = np.linalg.svd(equations[others], full_matrices=True)
+    _, values, right = svd(equations[others], full=True)
     missing = n_parts - (values > least).sum(axis=1)
     for number in range(n_parts):
         here = missing > number

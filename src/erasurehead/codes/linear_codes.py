@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.factors import singular_values
 from erasurehead.errors import InvalidArgument, invalid
 
 _DRAWS = 20
@@ -31,7 +32,7 @@ def gaussian_mds(dimension: int, length: int, random: np.random.Generator) -> Ar
         generator = random.standard_normal((dimension, length))
         generator /= np.linalg.norm(generator, axis=0)
         squares = generator[:, subsets].transpose(1, 0, 2)
-        worst = float(np.linalg.svd(squares, compute_uv=False)[:, -1].min())
+        worst = float(singular_values(squares)[:, -1].min())
         if worst > best_worst:
             best, best_worst = generator, worst
     return best
@@ -65,7 +66,7 @@ def erasures_tolerated(generator: Array) -> int:
                 "looked at; use generator='mds', whose distance is known",
             )
         subsets = _all_subsets(length, kept)
-        values = np.linalg.svd(generator[:, subsets].transpose(1, 0, 2), compute_uv=False)
+        values = singular_values(generator[:, subsets].transpose(1, 0, 2))
         if (values[:, dimension - 1] <= _RANK * values[:, 0]).any():
             break
         tolerated += 1

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.factors import singular_values
 from erasurehead.codes.assemble import generator_of
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def spectrum_of(encoding: SparseMatrix) -> Spectrum:
 
     size = min(encoding.shape)
     if size <= _DENSE:
-        values = np.linalg.svd(encoding.toarray(), compute_uv=False)
+        values = singular_values(encoding.toarray())
         return Spectrum(float(values[0]), float(values[1]) if len(values) > 1 else 0.0)
     transposed = encoding.T.tocsr()
     inner, outer = (encoding, transposed) if encoding.shape[1] == size else (transposed, encoding)

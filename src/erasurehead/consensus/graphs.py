@@ -11,6 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.factors import singular_values
 from erasurehead._internal.text_parser import read
 from erasurehead.errors import InvalidArgument, check_count, invalid, listed, real
 
@@ -19,6 +20,9 @@ _MAX_DRAWS = 200
 
 _MAX_DENSE = 1_500
 """Largest number of peers whose eigenvalues are computed from a dense matrix."""
+
+_RESTARTS = 100  # of the iteration for eigenvalues
+_BEYOND = 1e-9  # outside the spectrum
 
 
 @final
@@ -125,10 +129,20 @@ class Graph:
         """
         weights = _metropolis(self)
         if self.n_peers <= _MAX_DENSE:
-            values = np.sort(np.abs(np.linalg.eigvalsh(weights.toarray())))
-            return float(1.0 - values[-2])
+            values = singular_values(weights.toarray())  # of a symmetric matrix: the moduli of its eigenvalues
+            return float(1.0 - values[1])
         linalg: Any = importlib.import_module("scipy.sparse.linalg")
-        values = linalg.eigsh(weights, k=2, which="LM", v0=np.linspace(1, 2, self.n_peers), return_eigenvectors=False)
+        start = np.linspace(1, 2, self.n_peers)
+        try:
+            values = linalg.eigsh(weights, k=2, v0=start, maxiter=_RESTARTS, return_eigenvectors=False)
+        except linalg.ArpackNoConvergence:
+            # Of long rings and paths the largest values are too close to each other for the iteration; solving with a
+            # matrix that is nearly singular there separates them. All values are at least 2 * least weight - 1.
+            values = linalg.eigsh(weights, k=2, sigma=1.0 + _BEYOND, v0=start, return_eigenvectors=False)
+            lowest = 2.0 * float(weights.diagonal().min()) - 1.0
+            if -lowest > values.min():
+                low = linalg.eigsh(weights, k=1, sigma=lowest - _BEYOND, v0=start, return_eigenvectors=False)
+                values = np.sort(np.abs(np.concatenate([values, low])))[1:]
         return float(1.0 - np.sort(np.abs(values))[0])
 
     def _as_networkx(self) -> Any:

@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.factors import least_squares
 from erasurehead.codes.assemble import ranges
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import EXACT, Decoder, Decoding, Session, as_messages, first_times
@@ -79,7 +80,7 @@ class _Kind:
         arrived = np.flatnonzero((pattern >> np.arange(n_messages, dtype=np.int64)) & 1)
         if len(arrived):
             scaled = self._rows[arrived] * self._scale[arrived, None]
-            solution = np.linalg.lstsq(scaled.T, self._target.T, rcond=DEPENDENT)[0]
+            solution = least_squares(scaled.T, self._target.T, DEPENDENT).solution
             weights[:, arrived] = solution.T * self._scale[arrived]
         error = weights @ self._rows - self._target
         return float(np.einsum("pt,pt->", error, error)) / n_pieces, weights

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.factors import least_squares, svd
 from erasurehead.codes.locating import distance
 from erasurehead.decoding.parity_checks import UNSEEN, Checks, FourierChecks
 
@@ -36,7 +37,7 @@ def locate_by_powers(
     inside = np.isin(checks.owner, best)
     block = checks.table[:, inside]
     seen = checks.table[:, ~inside] @ said[~inside]
-    honest = np.linalg.lstsq(block, -seen, rcond=UNSEEN)[0]
+    honest = least_squares(block, -seen, UNSEEN).solution
     off = float(np.linalg.norm(seen + block @ honest, axis=0).max())
     lies = np.zeros((checks.code.n_workers, said.shape[1]))
     np.add.at(lies, checks.owner[inside], (said[inside] - honest) ** 2)
@@ -80,6 +81,6 @@ def _candidates(checks: Checks, fourier: FourierChecks, said: Array, corrupted: 
         present = np.setdiff1d(whole, peeled)
         for count in range(1, min(corrupted - len(peeled), left // 2) + 1):
             hankel = np.concatenate([seen[k : k + count + 1].T for k in range(left - count)])
-            right = np.linalg.svd(hankel, full_matrices=True)[2]
+            right = svd(hankel, full=True).right
             sizes = np.abs(fourier.points[present][:, None] ** np.arange(count + 1) @ right[-1].conj())
             yield np.union1d(present[np.argsort(sizes, kind="stable")[:count]], peeled)

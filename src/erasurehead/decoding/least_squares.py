@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.factors import least_squares
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import EXACT, Decoder, Decoding, Session
 
@@ -114,9 +115,9 @@ class _LeastSquaresSession(Session):
         if not len(messages):
             return np.zeros((self.code.n_pieces, 0)), float(self.code.n_tasks), False
         rows, target = self._rows[messages], self.code.target
-        solution, _, rank, values = np.linalg.lstsq(rows.T, target.T, rcond=cutoff)
+        solution, rank, values = least_squares(rows.T, target.T, cutoff)
         error = solution.T @ rows - target
-        uncertain = bool((values[int(rank) :] > _EPSILON * max(rows.shape) * values[0]).any())
+        uncertain = bool((values[rank:] > _EPSILON * max(rows.shape) * values[0]).any())
         residual = float(np.einsum("pt,pt->", error, error)) / self.code.n_pieces
         return np.asarray(solution.T * self._scale[messages]), residual, uncertain
 

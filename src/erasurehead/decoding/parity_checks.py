@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
+from erasurehead._internal.factors import pseudo_inverse, svd
 from erasurehead._internal.rng import stream
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.locating import circle
@@ -115,7 +116,7 @@ class Checks:
         lengths[lengths == 0.0] = 1.0
         if fourier is not None:  # the same for all, so that the powers remain checks
             lengths[:] = lengths.max(initial=1.0)
-        basis, values, _ = np.linalg.svd(dense / lengths[:, None], full_matrices=True)
+        basis, values, _ = svd(dense / lengths[:, None], full=True)
         rank = int((values > _RANK * values[0]).sum()) if len(values) else 0
         return cls(code, messages, owner, lengths, basis[:, rank:].T, weights * lengths, left, fourier)
 
@@ -191,7 +192,7 @@ class Checks:
         columns, there = self._columns(sets)
         blocks = np.moveaxis(self.table[:, columns], 0, 1) * there[:, None, :]  # (sets, checks, messages of the set)
         weights = np.moveaxis(self.weights[:, columns], 0, 1) * there[:, None, :]
-        _, values, right = np.linalg.svd(blocks, full_matrices=False)
+        _, values, right = svd(blocks)
         seen = (values > UNSEEN)[:, None, :]
         parts = weights @ np.swapaxes(right, 1, 2)
         unseen = weights - np.where(seen, parts, 0.0) @ right
@@ -223,7 +224,7 @@ class Checks:
         """Return which sets of workers (indices into `workers`) explain the messages, shape (len(sets),)."""
         columns, there = self._columns(sets)
         blocks = np.moveaxis(self.table[:, columns], 0, 1) * there[:, None, :]
-        left, values, _ = np.linalg.svd(blocks, full_matrices=False)
+        left, values, _ = svd(blocks)
         inside = left * (values > UNSEEN)[:, None, :]
         # Their messages are removed before anything is added up, so that a huge lie does not drown the rest.
         others = np.ones((len(sets), len(said)), dtype=bool)
@@ -250,11 +251,11 @@ def _without(table: Array, gone: BoolArray) -> Array:
     """Return the combinations of checks that do not involve some columns, as orthonormal rows."""
     if not gone.any():
         return table
-    left, values, _ = np.linalg.svd(table[:, gone], full_matrices=True)
+    left, values, _ = svd(table[:, gone], full=True)
     rank = int((values > UNSEEN).sum())
     return left[:, rank:].T @ table
 
 
 def _reweighted(weights: Array, table: Array, gone: BoolArray) -> Array:
     """Return weights that decode without some messages, by adding combinations of checks."""
-    return weights - weights[:, gone] @ np.linalg.pinv(table[:, gone], rcond=UNSEEN) @ table
+    return weights - weights[:, gone] @ pseudo_inverse(table[:, gone], UNSEEN) @ table

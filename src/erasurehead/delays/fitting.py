@@ -12,6 +12,7 @@ from typing import Self, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, real_numbers
+from erasurehead._internal.factors import pseudo_inverse
 from erasurehead.delays.base import Delays
 from erasurehead.delays.families import FAMILIES, Family, family
 from erasurehead.delays.trace import Trace
@@ -336,7 +337,7 @@ def _intervals(
     chosen: Family, vector: Array, loss: _Loss, decode: _Decode, at_edge: bool, at_risk: int
 ) -> dict[str, tuple[float, float]]:
     free = len(chosen.parameters) if at_edge or not decode.searched else len(vector)
-    covariance = np.linalg.pinv(_curvature(partial(_with_rest, loss, vector[free:]), vector[:free]))
+    covariance = pseudo_inverse(_curvature(partial(_with_rest, loss, vector[free:]), vector[:free]))
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     low, high = vector.copy(), vector.copy()
     low[:free] -= _Z95 * errors

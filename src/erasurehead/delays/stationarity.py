@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.factors import least_squares
 
 _SIGNIFICANT = 1.96  # of an autocorrelation, in Politis and White's rule
 _CRITICAL = 1.63  # of the largest excursion of a Brownian bridge, at 1%
@@ -113,7 +114,7 @@ def drift(table: Array) -> Drift | None:
     before, after = float(series[:split].mean()), float(series[split:].mean())
     later = np.arange(rounds)
     shapes = np.stack([np.ones(rounds), (later >= split).astype(np.float64), later / rounds], axis=1)
-    fitted = np.asarray(np.linalg.lstsq(shapes, series, rcond=None)[0], dtype=np.float64)
+    fitted = np.asarray(least_squares(shapes, series).solution, dtype=np.float64)
     rest: Array = series - shapes @ fitted  # delays may creep as well as jump
     covariances = _autocovariances(rest[:, None])
     variance = max(_long_run(covariances, rounds, 1), float(covariances[0]))

@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.factors import pseudo_inverse
 
 
 @final
@@ -37,7 +38,7 @@ class LBFGSMatrix:
         later = np.tril(along @ turned.T, -1)  # products of each step with earlier changes
         self._rows = np.concatenate([turned, scaled])
         self._middle = np.block([[-np.eye(count), later.T], [later, along @ scaled.T]])
-        self._inverse = np.linalg.pinv(self._middle, hermitian=True) if count else self._middle
+        self._inverse = pseudo_inverse(self._middle, symmetric=True) if count else self._middle
 
     def within(self, columns: IntArray) -> LBFGSMatrix:
         """Return the rows and columns of the matrix that belong to some parameters.

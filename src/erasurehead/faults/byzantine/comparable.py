@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from erasurehead._internal.arrays import BoolArray
+from erasurehead._internal.factors import rank_of
 from erasurehead._internal.rng import stream
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder
@@ -63,7 +64,7 @@ def comparable(code: GradientCode, arrived: BoolArray) -> bool:
             return True
         rows = code.encoding[here]
         columns = len(np.unique(rows.indices))
-        if len(here) > columns or np.linalg.matrix_rank(rows.toarray()) < len(here):
+        if len(here) > columns or rank_of(rows.toarray()) < len(here):
             return True
     return False
 
