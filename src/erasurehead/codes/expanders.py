@@ -132,8 +132,9 @@ def margulis(side: int) -> GradientCode:
     Structure:
         decoder: `"least_squares"`; mean_load (8, the sum of a row), second_eigenvalue (at most 5 sqrt(2) = 7.07).
 
-    Guarantees: as for `expander`, with 8 in place of the load. Vertices that are neighbours twice count twice (a
-        coefficient of 2), so that on small grids workers hold fewer tasks: 3, 5 and 6 for sides 2, 3 and 4.
+    Guarantees: as for `expander`, with 8 in place of the load. Vertices that are neighbours several times count as
+        often (a coefficient of 2, on sides 3 to 5 up to 4), so that on small grids workers hold fewer tasks: 3, 5 and 6
+        at most for sides 2, 3 and 4.
     Choose it: when an expander must be the same everywhere without a seed. Random ones have a larger gap.
 
     >>> code = margulis(5)

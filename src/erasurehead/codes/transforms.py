@@ -61,7 +61,11 @@ def by_task(code: GradientCode) -> GradientCode:
     `codes.multi_message`.
 
     Arguments:
-        code: a code with one message a worker: its tasks are what counts.
+        code: a code with one message a worker: its tasks are what counts. Where nobody holds some task, as random codes
+            may have it, nothing brings it back: the code states no tolerance.
+
+    Raises:
+        InvalidArgument: if no worker holds anything.
 
     >>> from erasurehead.codes import fractional_repetition
     >>> tasks = by_task(fractional_repetition(6, load=3))
@@ -77,6 +81,9 @@ def by_task(code: GradientCode) -> GradientCode:
             begin = place * len(tasks) // len(workers)
             rows[worker] = [*tasks[begin:], *tasks[:begin]]
     sent = np.array([task for tasks in rows for task in tasks], dtype=np.int64)
+    if not len(sent):
+        raise invalid("code", "must have a worker that holds a task", code)
+    copies = int(np.bincount(sent, minlength=code.n_tasks).min())
     return GradientCode(
         name="by_task",
         parameters={"code": repr(code)},
@@ -84,8 +91,8 @@ def by_task(code: GradientCode) -> GradientCode:
         owner=np.repeat(np.arange(code.n_workers), [len(tasks) for tasks in rows]),
         n_workers=code.n_workers,
         n_tasks=code.n_tasks,
-        groups=sent,
-        tolerance=int(np.bincount(sent, minlength=code.n_tasks).min()) - 1,
+        groups=np.unique(sent, return_inverse=True)[1],
+        tolerance=copies - 1 if copies else None,
         source="as codes.multi_message, over the tasks of another code",
         structure=Structure(decoder="groups"),
     )
@@ -138,10 +145,13 @@ def resized(code: GradientCode, n_workers: int, held: Sequence[int] | None = Non
         raise _not_resized(code, n_workers, "it is not built from a number of workers; repetition and cyclic codes are")
     if "stragglers" in parameters:  # at most all but one worker
         parameters["stragglers"] = min(int(cast("int", parameters["stragglers"])), n_workers - 1)
-    if name == "cyclic_mds":  # real only where n_workers - stragglers is odd; otherwise Tandon's replaces it
-        inner = exact_cyclic(n_workers, int(cast("int", parameters["stragglers"])))
-    else:
-        inner = build(name, **{**parameters, "n_workers": n_workers})
+    try:
+        if name == "cyclic_mds":  # real only where n_workers - stragglers is odd; otherwise Tandon's replaces it
+            inner = exact_cyclic(n_workers, int(cast("int", parameters["stragglers"])))
+        else:
+            inner = build(name, **{**parameters, "n_workers": n_workers})
+    except InvalidArgument as error:  # of parameters that the caller has not given
+        raise _not_resized(code, n_workers, f"{error}".rstrip(".")) from None
     if inner.n_tasks > code.n_tasks:
         why = f"{name} ties a task to every worker, and there are {code.n_tasks} tasks"
         raise _not_resized(code, n_workers, f"{why}; fractional_repetition bears any number of workers")
