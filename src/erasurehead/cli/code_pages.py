@@ -81,6 +81,7 @@ def facts(found: Analysis) -> dict[str, object]:
         "largest_coefficient": rounding.largest_coefficient,
         "largest_weight": rounding.largest_weight,
         "amplification": rounding.amplification,
+        "amplification_bound": rounding.bound,
         "float32_error": rounding.error("float32"),
         "source": code.source,
     }
@@ -103,7 +104,9 @@ def facts_table(found: Analysis) -> Table:
     fewest, most = int(code.messages_per_worker.min()), found.cost.messages
     one = found.cost.replication[-1] == 1
     holders = f"{_span(*found.cost.replication)} worker{'' if one else 's'}"
-    sampled = f"{counted('set', rounding.sets)} of {counted('straggler', rounding.stragglers)}"
+    missing = counted("straggler", rounding.stragglers)
+    worst = "in the worst of all sets" if rounding.proven else "the largest found for any set"
+    limit = "" if rounding.proven or rounding.bound is None else f" (at most {times(rounding.bound)})"
     rows: list[tuple[str, str]] = [
         ("workers", f"{code.n_workers}"),
         ("tasks", f"{code.n_tasks}"),
@@ -111,7 +114,7 @@ def facts_table(found: Analysis) -> Table:
         ("replication", f"{holders} per task; all data {found.cost.storage:.3g} times"),
         ("messages", f"{_span(fewest, most)} per worker and step, each {_size(code.n_pieces)}"),
         ("tolerates", _tolerance(code.tolerance)),
-        ("rounding", f"errors of messages times {times(rounding.amplification)}, in the worst of {sampled}; "
+        ("rounding", f"errors of messages times {times(rounding.amplification)}, {worst} of {missing}{limit}; "
          f"relative error of float32: {rounding.error('float32'):.1e}"),
         ("coefficients", f"up to {rounding.largest_coefficient:.3g}; weights up to {rounding.largest_weight:.3g}"),
         ("decoder", f"{found.cost.decoder}"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import sparse
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.factors import least_squares
+from erasurehead.codes.base import GradientCode
 
 if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
@@ -16,7 +19,27 @@ if TYPE_CHECKING:
 # rounding leaves exactly zero, more than rounding, at the price of a few more rounds.
 _RIDGES = (1e-18, 1e-12)
 _ROUNDS = 12
+_SOLVED = 1e-15  # of the columns: a squared gap of which only rounding is left
 _WORK = 2e10  # multiplications of an elimination within the band of a good ordering
+
+
+def eliminated(code: GradientCode, messages: IntArray) -> Array | None:
+    """Return weights that decode some messages of a code by elimination, shape (n_pieces, k); None where rows fill in.
+
+    Of finer tasks the code of the whole ones is solved, which is better conditioned: weights that count each task once
+    count its parts once.
+
+    Arguments:
+        code: any code.
+        messages: the messages that have arrived, ascending, shape (k,).
+    """
+    while code.name == "refine" and code.inner:
+        code = code.inner[0]
+    rows = code.encoding[messages]
+    lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64)).ravel()
+    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    weights = augmented_weights(sparse.csr_array(sparse.diags_array(scale) @ rows), code.target)
+    return None if weights is None else weights * scale
 
 
 def augmented_weights(rows: SparseMatrix, target: Array) -> Array | None:
@@ -56,11 +79,30 @@ def augmented_weights(rows: SparseMatrix, target: Array) -> Array | None:
             continue
     if factors is None:
         return None
-    weights, left = np.zeros((count, len(target))), np.asarray(target.T, dtype=np.float64)
+    return np.array([_refined(factors, rows, goal) for goal in target])
+
+
+def _refined(factors: Any, rows: SparseMatrix, goal: Array) -> Array:
+    """Return the combination of refinement steps that leaves least: one direction that rounding has spoilt in the
+    factors, as without the hardest stragglers, then costs a round or two."""
+    count = rows.shape[0]
+    steps, images = np.zeros((count, 0)), np.zeros((len(goal), 0))
+    weights, left = np.zeros(count), goal
     for _ in range(_ROUNDS):
-        step = cast("Array", factors.solve(np.concatenate([np.zeros_like(weights), left])))[:count]
-        gap = target.T - rows.T @ (weights + step)
-        if not (gap**2).sum() < 0.25 * (left**2).sum():
+        step = cast("Array", factors.solve(np.concatenate([np.zeros(count), left])))[:count]
+        size = float(np.abs(step).max(initial=0.0))
+        if not (0.0 < size < np.inf):
             break
-        weights, left = weights + step, gap
-    return np.asarray(weights.T, dtype=np.float64)
+        steps = np.column_stack([steps, step / size])
+        images = np.column_stack([images, np.asarray(rows.T @ (step / size), dtype=np.float64)])
+        mix = least_squares(images, goal).solution
+        tried = steps @ mix
+        gap = goal - rows.T @ tried
+        gained = float(gap @ gap) < 0.9 * float(left @ left)
+        if float(gap @ gap) < float(left @ left):
+            weights, left = tried, gap
+        elif not math.isfinite(float(gap @ gap)):
+            break
+        if not gained and float(left @ left) <= _SOLVED * len(goal):
+            break
+    return weights

@@ -12,12 +12,13 @@ from erasurehead.codes.assemble import from_rows, generator_of, stragglers_and_l
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.complex_rows import ComplexArray, real_rows
 from erasurehead.codes.exact_weights import banded_weights, dense_weights, shifted_weights
-from erasurehead.codes.exactness import DENSE, MOST_AMPLIFIED, MOST_ELIMINATED, Unbearable
+from erasurehead.codes.exactness import DENSE, MOST_AMPLIFIED, MOST_ELIMINATED, MOST_SAMPLED, Unbearable
 from erasurehead.codes.reed_solomon import reed_solomon
 from erasurehead.codes.structure import Structure
 from erasurehead.errors import check_count, check_size, invalid
 
 _DRAWS = 50
+_TRIED = 3  # draws, those with the smallest coefficients, of which one must bear its stragglers
 _WORK = 4e9  # multiplications that the draws may cost together, if their number is not given
 _SYSTEM = 1_500  # the same unit, for the overhead of each linear system
 _ENTRIES = 4_000_000  # of the linear systems that are solved at once
@@ -68,26 +69,38 @@ def _best_of(n_workers: int, s: int, seed: int, draws: int) -> GradientCode:
         n_workers, seed, draws: as for `cyclic_repetition`.
         s: number of stragglers to tolerate.
     """
-    random, load = generator_of(seed), s + 1
-    candidates = (_coefficients(n_workers, s, random) for _ in range(draws))
-    coefficients = min(candidates, key=lambda candidate: float(np.abs(candidate).max()))
-    largest = float(np.abs(coefficients).max())
-    if not np.isfinite(largest):
+    random = generator_of(seed)
+    drawn = [_coefficients(n_workers, s, random) for _ in range(draws)]
+    drawn.sort(key=lambda candidate: float(np.abs(candidate).max()))
+    if not np.isfinite(drawn[0]).all():
         raise invalid("draws", "must bring one draw whose equations can be solved", draws, "try another seed")
+    refused: list[Unbearable] = []
+    for coefficients in drawn[:_TRIED]:
+        try:
+            return _of_coefficients(
+                coefficients, {"n_workers": n_workers, "stragglers": s, "seed": seed, "draws": draws}
+            )
+        except Unbearable as error:
+            refused.append(error)
+    raise refused[0]
+
+
+def _of_coefficients(coefficients: Array, parameters: dict[str, int]) -> GradientCode:
+    n_workers, load = len(coefficients), len(coefficients[0])
     columns = (np.arange(n_workers)[:, None] + np.arange(load)) % n_workers
     code = GradientCode(
         name="cyclic_repetition",
-        parameters={"n_workers": n_workers, "stragglers": s, "seed": seed, "draws": draws},
+        parameters=parameters,
         encoding=from_rows(columns.ravel(), np.full(n_workers, load), n_workers, coefficients.ravel()),
         owner=np.arange(n_workers),
         n_workers=n_workers,
         n_tasks=n_workers,
-        tolerance=s,
+        tolerance=load - 1,
         source="Tandon et al. (ICML 2017), cyclic repetition",
-        structure=Structure(decoder="least_squares", largest_coefficient=largest),
+        structure=Structure(decoder="least_squares", largest_coefficient=float(np.abs(coefficients).max())),
     )
     weights = dense_weights(code) if n_workers <= _DENSE else banded_weights(code, coefficients)
-    most = MOST_AMPLIFIED if n_workers <= DENSE else MOST_ELIMINATED
+    most = MOST_AMPLIFIED if n_workers <= _DENSE else MOST_SAMPLED if n_workers <= DENSE else MOST_ELIMINATED
     return certified(code, weights, f"use reed_solomon({n_workers}, load={load}), or another seed", most)
 
 

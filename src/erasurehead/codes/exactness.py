@@ -14,8 +14,11 @@ Weights in float64 then count every task once to about 4e-7, so that the residua
 """
 
 
-MOST_ELIMINATED = 1e8
+MOST_ELIMINATED = 5e7
 """The same for large codes without a structure, whose weights come from sparse elimination."""
+
+MOST_SAMPLED = 5e8
+"""The same for codes whose construction measures rounding by weights less sharp than those that decode."""
 
 DENSE = 1024
 """Number of messages up to which a dense decomposition is cheap: larger codes need a structure or elimination."""

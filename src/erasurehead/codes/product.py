@@ -81,7 +81,7 @@ def refine(code: GradientCode, n_tasks: int) -> GradientCode:
         n_tasks: number of finer tasks, at least `code.n_tasks`.
 
     Structure:
-        that of the code, as far as it is about messages and not about tasks; inner, a cyclic or Reed-Solomon code.
+        that of the code, as far as it is about messages and not about tasks; inner, the code.
 
     Guarantees: the code's own tolerance; if all tasks are cut into equally many, its residuals times that number.
     Choose it: when the data have more partitions than the code has tasks, for example after workers have left.
@@ -106,18 +106,20 @@ def refine(code: GradientCode, n_tasks: int) -> GradientCode:
         groups=code.groups,
         tolerance=code.tolerance,
         source=code.source,
-        # Exact weights in closed form are valid for the finer tasks, too.
-        inner=() if code.structure.shift is None else (code,),
-        structure=_of_messages(code),
+        inner=(code,),  # exact weights are valid for the finer tasks, too
+        structure=_of_messages(code, n_tasks),
     )
 
 
-def _of_messages(code: GradientCode) -> Structure:
+def _of_messages(code: GradientCode, n_tasks: int) -> Structure:
     """Return what is known about a code's messages and remains true when its tasks are cut."""
-    known = code.structure
+    known, bound = code.structure, code.structure.amplification_bound
+    if bound is not None and n_tasks % code.n_tasks:  # a message of the largest parts is longer than the mean
+        bound *= float(np.sqrt(-(-n_tasks // code.n_tasks) * code.n_tasks / n_tasks))
     return Structure(
         decoder=known.decoder if known.decoder in _DECODERS else "least_squares",
         amplification=known.amplification,
+        amplification_bound=bound,
         largest_coefficient=known.largest_coefficient,
         classes=known.classes,
         complex_part=known.complex_part,

@@ -99,9 +99,11 @@ class Structure:
         parity: complex matrix of shape (checks, n_workers): `parity @ complex rows == 0`.
         largest_coefficient: largest coefficient in magnitude, if rows begin with one.
         second_eigenvalue: second eigenvalue of a graph, in magnitude; `lambda` of the expander bounds.
-        amplification: the worst factor that a search found, over sets of `tolerance` stragglers, between the rounding
-            error of a message and the relative error of the decoded gradient.
-        hardest: those stragglers.
+        amplification: the largest factor found, over sets of `tolerance` stragglers, between the rounding error of a
+            message and the relative error of the decoded gradient.
+        amplification_bound: a factor that no such set exceeds: `amplification` itself where all sets were examined;
+            None where there are too many sets, and no theorem.
+        hardest: the stragglers of `amplification`.
         rounded: what the construction had to round, as a sentence; empty if nothing.
     """
 
@@ -129,6 +131,7 @@ class Structure:
     largest_coefficient: float | None = None
     second_eigenvalue: float | None = None
     amplification: float | None = None
+    amplification_bound: float | None = None
     hardest: IntArray | None = None
     rounded: str = ""
 

@@ -7,15 +7,13 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
-from scipy import sparse
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
-from erasurehead.codes.augmented import augmented_weights
+from erasurehead.codes.augmented import eliminated
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.exact_weights import ExactWeights, exact_weights
 from erasurehead.codes.exactness import DENSE
 from erasurehead.decoding.base import EXACT, Decoder, Decoding, Session, as_messages, residual_of
-from erasurehead.decoding.products import row_sums
 
 _WORK = 5e8  # number of multiplications that one set may cost: a quarter of a second
 _FAR = 1e-4  # if erased messages would need a weight above this, the residual check is skipped
@@ -53,11 +51,6 @@ class NullSpace(Decoder):
         """All exact weights, or None if there are none or finding them is too expensive."""
         return exact_weights(self.code)
 
-    @cached_property
-    def lengths(self) -> Array:
-        """The norm of each row, shape (n_messages,); 0 for an empty row."""
-        return np.sqrt(row_sums(self.code, power=2))
-
     @property
     def eliminates(self) -> bool:
         """Whether every set is solved separately, as for large codes without a structure."""
@@ -86,10 +79,8 @@ class NullSpace(Decoder):
         if solutions is None:
             if not self.eliminates or not self.bears(erased):
                 return None
-            scale = _inverse(self.lengths[messages])
-            rows = sparse.csr_array(sparse.diags_array(scale) @ self.code.encoding[messages])
-            weights = augmented_weights(rows, self.code.target)
-            return None if weights is None else self._checked(messages, weights * scale)
+            weights = eliminated(self.code, messages)
+            return None if weights is None else self._checked(messages, weights)
         # More equations than unknowns can be solved only by luck, which is left to the inner decoder.
         if len(erased) > solutions.nullity or len(erased) ** 2 * solutions.nullity > _WORK:
             return None

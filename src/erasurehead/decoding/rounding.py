@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -11,35 +15,50 @@ from numpy.typing import DTypeLike
 from erasurehead._internal.arrays import IntArray, dtype_of
 from erasurehead._internal.rng import stream
 from erasurehead.codes.base import GradientCode
+from erasurehead.codes.exact_weights import exact_weights
+from erasurehead.codes.hardest import hardest
+from erasurehead.decoding.alternatives import Alternatives
 from erasurehead.decoding.base import EXACT, Decoder
 from erasurehead.decoding.choice import make_decoder
+from erasurehead.decoding.least_squares import LeastSquaresDecoder
+from erasurehead.decoding.null_space import NullSpace
 from erasurehead.decoding.products import row_sums
 from erasurehead.errors import check_count, invalid
 
 BEARABLE = 1e-3
 """The largest relative error of a gradient decoded from rounded messages that `check_dtype` allows."""
 
+MARGIN = 10.0
+"""How many times as far from plain sums the worst set may be as the worst that a search found, for `check_dtype`."""
+
 
 @dataclass(frozen=True)
 class Conditioning:
-    """The numerical conditioning of a code, over sampled sets of arrivals.
+    """The numerical conditioning of a code, over all sets of arrivals where there are few, else over sampled ones.
 
     Arguments:
         largest_coefficient: largest coefficient of the encoding, in magnitude.
-        largest_weight: largest weight of the sampled decodings, in magnitude.
-        amplification: worst factor, over the sets, between the rounding error of a message and the relative error of
-            the decoded gradient, for partial gradients of equal length and independent directions; 1 for plain sums.
+        largest_weight: largest weight of the decodings, in magnitude.
+        amplification: largest factor found between the rounding error of a message and the relative error of the
+            decoded gradient, for partial gradients of equal length and independent directions; 1 for plain sums.
+        bound: a factor that no set of as many stragglers exceeds; None if none is known.
         typical: the median factor.
         stragglers: number of workers missing from each set.
-        sets: number of sampled sets.
+        sets: number of sets that were decoded.
     """
 
     largest_coefficient: float
     largest_weight: float
     amplification: float
+    bound: float | None
     typical: float
     stragglers: int
     sets: int
+
+    @property
+    def proven(self) -> bool:
+        """Whether no set is worse than `amplification`; otherwise it is the worst that was found."""
+        return self.bound is not None and self.bound <= self.amplification * (1 + 1e-6)
 
     def error(self, dtype: DTypeLike) -> float:
         """Return the relative error to expect of a decoded gradient from messages of a dtype, in the worst set."""
@@ -54,10 +73,13 @@ def conditioning(
     seed: int = 0,
     decoder: Decoder | None = None,
 ) -> Conditioning:
-    """Return the largest coefficient of a code, and the worst weights over sampled sets of arrivals.
+    """Return the largest coefficient of a code, and its worst weights over sets of arrivals.
 
-    The sets are all workers, runs of neighbouring stragglers (the worst for cyclic codes), random ones, and those that
-    the code itself states as the worst (`Structure.hardest`). There may be worse sets.
+    The sets are all there are, if they are at most `samples`. Otherwise they are all workers, runs of neighbouring
+    stragglers (the worst for cyclic codes), random ones, those that exchanging single workers makes of the worst of
+    them, and the hardest that is known: of exact codes the set that a search by their exact weights finds, which
+    examines up to a hundred thousand sets one by one and millions more by exchanging two workers, and says whether
+    there can be worse ones (`bound`).
 
     Arguments:
         code: any code.
@@ -76,15 +98,18 @@ def conditioning(
     >>> conditioning(cyclic_repetition(30, stragglers=5)).amplification > 50
     True
     """
-    stragglers = _stragglers(code, stragglers)
-    seen = list(_seen(code, stragglers, samples, seed, make_decoder(code) if decoder is None else decoder))
-    weights, factors, _ = np.array(seen).T
+    sets = _Sets(code, _stragglers(code, stragglers), samples, seed, make_decoder(code) if decoder is None else decoder)
+    seen = list(sets.seen())
+    weights, factors = np.array([one.weight for one in seen]), np.array([one.factor for one in seen])
+    found = max(float(factors.max()), sets.known.amplification)
+    bound = found if sets.every else sets.known.bound
     return Conditioning(
         largest_coefficient=float(np.abs(code.encoding.data).max(initial=0.0)),
         largest_weight=float(weights.max()),
-        amplification=float(factors.max()),
+        amplification=found,
+        bound=None if bound is None else max(bound, found),
         typical=float(np.median(factors)),
-        stragglers=stragglers,
+        stragglers=sets.stragglers,
         sets=len(seen),
     )
 
@@ -92,8 +117,10 @@ def conditioning(
 def check_dtype(code: GradientCode, dtype: DTypeLike, stragglers: int | None = None) -> None:
     """Raise if messages are too coarse for a code; the error names a code that works.
 
-    It examines the sets of `conditioning` until one is too bad: where the rounding of the messages, or what float64
-    weights fail to decode although the code promises it, causes too large an error.
+    It goes by the bound that `conditioning` states. Where there is none, it examines its sets until one is too bad:
+    where the rounding of the messages, or what float64 weights fail to decode although the code promises it, causes too
+    large an error. As there may be worse sets, those of an exact code may be worse than plain sums by a tenth only of
+    what would be borne.
 
     Arguments:
         code: any code.
@@ -101,9 +128,9 @@ def check_dtype(code: GradientCode, dtype: DTypeLike, stragglers: int | None = N
         stragglers: see `conditioning`.
 
     Raises:
-        InvalidArgument: if for some sampled set of arrivals the error of the decoded gradient would exceed `BEARABLE`
-            and that of a single message, or decoding would not be exact although no more workers are missing than the
-            code tolerates.
+        InvalidArgument: if for some set of arrivals the error of the decoded gradient could exceed `BEARABLE` and that
+            of a single message, or decoding would not be exact although no more workers are missing than the code
+            tolerates.
     """
     kind = dtype_of(dtype) if isinstance(dtype, str) else np.dtype(dtype)
     if not (np.issubdtype(kind, np.floating) or kind.name == "bfloat16"):
@@ -126,23 +153,30 @@ def check_rounding(
         InvalidArgument: as for `check_dtype`.
     """
     argument, value = ("rounding", rounding) if given is None else given
-    coarse, count = rounding, _stragglers(code, stragglers)
-    promised = code.tolerance is not None and count <= code.tolerance
-    for weight, factor, left in _seen(code, count, None, 0, make_decoder(code)):
-        if promised and left > EXACT:
+    sets = _Sets(code, _stragglers(code, stragglers), None, 0, make_decoder(code))
+    count, known = sets.stragglers, sets.known
+    promised = code.tolerance is not None and 0 < count <= code.tolerance
+    bearable = max(BEARABLE, rounding * (1.0 + EXACT)) / rounding if rounding else math.inf
+    for one in sets.seen():
+        if promised and one.left > EXACT:
             raise invalid(
                 argument,
                 f"must be fine enough for {code}, but not even float64 decodes it without {count} workers:"
-                f" {left:.1e} of the gradient is left",
+                f" {one.left:.1e} of the gradient is left",
                 value,
                 f"use {stable_relative(code)}, which decodes with small weights",
             )
-        if coarse * factor > max(BEARABLE, coarse * (1.0 + EXACT)):
-            finer = "float64 messages, or " if _rounding("float64") * factor <= BEARABLE else ""
+        searched = promised and known.bound is None and not sets.every
+        worst = max(one.factor, 1.0 + MARGIN * (one.factor - 1.0)) if searched else one.factor
+        if one.hardest and known.bound is not None:
+            worst = max(worst, known.bound)
+        if worst > bearable:
+            said = "turn" if worst == one.factor else "may, without others, turn"
+            finer = "float64 messages, or " if _rounding("float64") * worst <= BEARABLE else ""
             raise invalid(
                 argument,
-                f"must be fine enough for {code}, whose decoding weights reach {weight:.2g} and turn the rounding of"
-                f" the messages into a relative error of {coarse * factor:.1e} (at most {BEARABLE:g})",
+                f"must be fine enough for {code}, whose decoding weights reach {one.weight:.2g} and {said} the rounding"
+                f" of the messages into a relative error of {rounding * worst:.1e} (at most {BEARABLE:g})",
                 value,
                 f"use {finer}{stable_relative(code)}, which decodes with small weights",
             )
@@ -165,37 +199,98 @@ def _stragglers(code: GradientCode, stragglers: int | None) -> int:
     return check_count("stragglers", stragglers, at_least=0, at_most=code.n_workers - 1)
 
 
-def _seen(
-    code: GradientCode, stragglers: int, samples: int | None, seed: int, decoder: Decoder
-) -> Iterator[tuple[float, float, float]]:
-    """Yield the largest weight, the amplification, and the undecoded fraction of one set of arrivals after another."""
-    squares = row_sums(code, power=2)
-    if samples is None:
-        samples = 200 if code.n_workers <= 100 else 50
-    # With replicas the weights are the same for every set.
-    missing = 0 if code.replicas else stragglers
-    for present in _sets(code, missing, check_count("samples", samples), seed):
-        decoding = decoder.decode(code.messages_of_workers(present))
-        noise = float((decoding.weights**2 @ squares[decoding.messages]).sum())
-        factor = float(np.sqrt(noise / (code.n_tasks * code.n_pieces)))
-        yield float(np.abs(decoding.weights).max(initial=0.0)), factor, decoding.residual / code.n_tasks
+class _Known(NamedTuple):
+    amplification: float
+    bound: float | None
+    stragglers: IntArray
+
+
+class _Seen(NamedTuple):
+    weight: float  # the largest, in magnitude
+    factor: float  # amplification of rounding
+    left: float  # fraction of the gradient that is not decoded
+    hardest: bool  # whether it is the set that is known to be the hardest
+
+
+_NOTHING_KNOWN = _Known(0.0, None, np.zeros(0, dtype=np.int64))
+
+
+@final
+class _Sets:
+    """The sets of workers over which the conditioning of a code is measured.
+
+    Arguments:
+        code, samples, seed, decoder: as for `conditioning`.
+        stragglers: number of workers missing from each set.
+    """
+
+    def __init__(self, code: GradientCode, stragglers: int, samples: int | None, seed: int, decoder: Decoder) -> None:
+        self.code = code
+        self.stragglers = stragglers
+        self.samples = (200 if code.n_workers <= 100 else 50) if samples is None else check_count("samples", samples)
+        self.every = code.replicas or math.comb(code.n_workers, stragglers) <= self.samples
+        """Whether these are all sets there are; with replicas the weights are the same for every set."""
+        self._seed = seed
+        self._decoder = decoder
+        self._squares = row_sums(code, power=2)
+
+    @cached_property
+    def known(self) -> _Known:
+        """What is known of the worst of all sets without decoding any."""
+        code, s = self.code, self.stragglers
+        if self.every or not 0 < s <= (code.tolerance or 0):
+            return _NOTHING_KNOWN
+        stated, least_norm = code.structure, isinstance(self._decoder, (NullSpace, LeastSquaresDecoder))
+        if least_norm and stated.hardest is not None and stated.amplification is not None and s == code.tolerance:
+            return _Known(stated.amplification, stated.amplification_bound, stated.hardest)
+        if isinstance(self._decoder, Alternatives) and stated.classes is not None:
+            return _Known(1.0, 1.0, np.arange(s))  # a class counts every task once, as it is
+        weights = exact_weights(code) if least_norm else None
+        if weights is None:
+            return _NOTHING_KNOWN
+        found = hardest(code, weights, s)
+        return _Known(found.amplification, found.bound, found.stragglers)
+
+    def seen(self) -> Iterator[_Seen]:
+        """Decode one set of arrivals after another, the hardest first."""
+        n, s = self.code.n_workers, self.stragglers
+        gone = self.known.stragglers
+        if len(gone) and len(gone) <= s:
+            others = np.setdiff1d(np.arange(n), gone)
+            yield self._decoded(np.union1d(gone, others[: s - len(gone)]))._replace(hardest=True)
+        yield self._decoded(gone[:0])
+        if self.code.replicas or not s:
+            return
+        if self.every:
+            yield from (self._decoded(np.array(chosen)) for chosen in combinations(range(n), s))
+            return
+        random, worst = stream("conditioning", self._seed), (0.0, gone)
+        for chosen in self._sampled(random):
+            one = self._decoded(chosen)
+            worst = max(worst, (one.factor, chosen), key=lambda pair: pair[0])
+            yield one
+        for _ in range(self.samples // 2):
+            chosen = worst[1].copy()
+            chosen[random.integers(s)] = random.choice(np.setdiff1d(np.arange(n), chosen))
+            one = self._decoded(chosen)
+            worst = max(worst, (one.factor, chosen), key=lambda pair: pair[0])
+            yield one
+
+    def _sampled(self, random: np.random.Generator) -> Iterator[IntArray]:
+        n, s = self.code.n_workers, self.stragglers
+        for begin in np.unique(np.linspace(0, n, min(n, self.samples), endpoint=False).astype(np.int64)):
+            yield (begin + np.arange(s)) % n
+        for _ in range(self.samples):
+            yield random.permutation(n)[:s]
+
+    def _decoded(self, stragglers: IntArray) -> _Seen:
+        code = self.code
+        decoding = self._decoder.decode(code.messages_without(stragglers))
+        noise = float((decoding.weights**2 @ self._squares[decoding.messages]).sum())
+        factor = math.sqrt(noise / (code.n_tasks * code.n_pieces))
+        weight = float(np.abs(decoding.weights).max(initial=0.0))
+        return _Seen(weight, factor, decoding.residual / code.n_tasks, hardest=False)
 
 
 def _rounding(dtype: str) -> float:
     return 2.0**-8 if dtype == "bfloat16" else float(np.finfo(dtype).eps) / 2
-
-
-def _sets(code: GradientCode, stragglers: int, samples: int, seed: int) -> Iterator[IntArray]:
-    n_workers = code.n_workers
-    yield np.arange(n_workers)
-    if not stragglers:
-        return
-    hardest = code.structure.hardest
-    if hardest is not None and 0 < len(hardest) <= stragglers:
-        others = np.setdiff1d(np.arange(n_workers), hardest)
-        yield others[stragglers - len(hardest) :]
-    for begin in np.unique(np.linspace(0, n_workers, min(n_workers, samples), endpoint=False).astype(np.int64)):
-        yield np.sort((begin + stragglers + np.arange(n_workers - stragglers)) % n_workers)
-    random = stream("conditioning", seed)
-    for _ in range(samples):
-        yield np.sort(random.permutation(n_workers)[stragglers:])

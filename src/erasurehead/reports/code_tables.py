@@ -29,7 +29,7 @@ _RESIDUALS = (
 
 COST_NOTES = (
     "Load: tasks of the busiest worker. Sent: by each worker. Rounding: worst factor from the rounding of messages to "
-    "the error of the gradient, over sampled stragglers."
+    "the error of the gradient (≥: the worst that a search found; ≤: a bound)."
 )
 RESIDUAL_NOTES = (
     "Share of the gradient that is lost: residual over tasks. 0 is the full gradient, 100 % is none at all. "
@@ -103,9 +103,11 @@ def check_analyses(analyses: Mapping[str, Analysis]) -> Mapping[str, Analysis]:
 def _costs(analysis: Analysis) -> list[str]:
     code, cost = analysis.code, analysis.cost
     tolerance = "none stated" if code.tolerance is None else str(code.tolerance)
+    found = analysis.conditioning
+    rounding = f"≥ {times(found.amplification)}" if found.bound is None else f"≤ {times(found.bound)}"
     return [
         str(code.n_workers), str(code.n_tasks), str(cost.load), f"{cost.storage:.3g}", f"{cost.upload:.3g}",
-        tolerance, times(analysis.conditioning.amplification), cost.decoder,
+        tolerance, times(found.amplification) if found.proven else rounding, cost.decoder,
     ]  # fmt: skip
 
 
