@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from erasurehead import codes
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding import LeastSquaresDecoder, SparseLeastSquares, make_decoder, residual_of
 from erasurehead.errors import InvalidArgument
@@ -142,3 +145,31 @@ def test_huge_codes_stay_sparse():
 def test_pieces_are_refused():
     with pytest.raises(InvalidArgument, match="one piece"):
         SparseLeastSquares(code_of(np.ones((2, 4)), n_pieces=2))
+
+
+HARD: dict[str, Callable[[], codes.GradientCode]] = {
+    "soft design": lambda: codes.soft_design(500, 20, 0.1),
+    "blocks": lambda: codes.stochastic_block(800, 6, 0.6, 0.003),
+    "bernoulli": lambda: codes.bernoulli(600, 12),
+    "few tasks": lambda: codes.regular(600, 6, n_tasks=400),
+    "regular": lambda: codes.regular(700, 4),
+    "margulis": lambda: codes.margulis(24),
+    "large soft design": lambda: codes.soft_design(1500, 30, 0.05),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("missing", [0, 1, 20])
+def test_the_residual_is_the_least_to_a_thousandth_however_ill_conditioned(name, missing):
+    code = HARD[name]()
+    decoder = SparseLeastSquares(code)
+    messages = code.messages_without(np.random.default_rng(missing).permutation(code.n_workers)[:missing])
+    found = decoder.solve(messages)
+    rows = code.encoding[messages].toarray()
+    values, vectors = np.linalg.eigh(rows @ rows.T)
+    kept = values > 1e-12 * values[-1]
+    weights = vectors[:, kept] @ ((vectors[:, kept].T @ rows.sum(axis=1)) / values[kept])
+    best = float(((rows.T @ weights - 1.0) ** 2).sum())
+    assert found.decoding.residual <= best * (1 + 1e-3) + 1e-12 * code.n_tasks
+    assert found.decoding.residual == pytest.approx(residual_of(code, messages, found.decoding.weights), rel=1e-9)
