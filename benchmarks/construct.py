@@ -27,7 +27,7 @@ AT_TEN_THOUSAND: dict[str, Callable[[], GradientCode]] = {
     "uncoded": lambda: codes.uncoded(N),
     "fractional_repetition": lambda: codes.fractional_repetition(N, load=3),
     "binary_repetition": lambda: codes.binary_repetition(N, stragglers=2),
-    "cyclic_repetition": lambda: codes.cyclic_repetition(N, stragglers=2),
+    "cyclic_repetition": lambda: codes.cyclic_repetition(N, stragglers=1),
     "cyclic_mds": lambda: codes.cyclic_mds(N, stragglers=3),
     "complex_cyclic_mds": lambda: codes.complex_cyclic_mds(N, stragglers=2),
     "exact_cyclic": lambda: codes.exact_cyclic(N, stragglers=2),

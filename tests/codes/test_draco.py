@@ -11,6 +11,7 @@ from erasurehead.codes import GradientCode, draco_cyclic, draco_repetition
 from erasurehead.codes.locating import MISSED
 from erasurehead.decoding import Checks, locate, make_decoder
 from erasurehead.errors import InvalidArgument
+from erasurehead.faults.byzantine.inspecting import inspect
 
 from .oracles import worst_residual
 
@@ -51,7 +52,7 @@ def test_syndromes_tell_any_two_sets_of_liars_apart() -> None:
 def test_no_more_liars_are_promised_than_float64_can_tell(n: int, most: int) -> None:
     """At the largest number that is not refused, neighbours that turn their messages round are named one and all."""
     code = draco_cyclic(n, most)
-    assert code.structure.located <= 1.0
+    assert code.structure.located <= 10.0
     if n > 300:
         return
     decoding = make_decoder(code).decode(range(code.n_messages))
@@ -88,3 +89,21 @@ def test_too_many_liars() -> None:
             build(4, 2)
         with pytest.raises(InvalidArgument, match="corrupted must be at least 1, but it is 0"):
             build(4, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "s"), [(9, 2), (15, 3), (31, 5), (50, 4), (100, 2)])
+def test_lies_as_large_as_is_stated_are_named_whatever_they_are_and_nobody_honest(n: int, s: int) -> None:
+    """Every other lie is random, turns the message round, or is all in one number of one of the two messages."""
+    code, random = draco_cyclic(n, s), np.random.default_rng(0)
+    for trial in range(9):
+        said = code.encoding @ random.standard_normal((n, 40))
+        honest = float(np.median(np.linalg.norm(said.reshape(n, -1), axis=1)))
+        liars = sorted({(3 * trial + place) % n for place in range(s)})
+        for worker in liars:
+            mine = code.messages_of(worker)
+            point = np.zeros((2, 40))
+            point[0, trial] = 1.0
+            lie = (random.standard_normal((2, 40)), -said[mine], point)[trial % 3]
+            said[mine] += lie * code.structure.located * honest / np.linalg.norm(lie)
+        assert inspect(code, range(code.n_messages), said, seed=trial).suspects.tolist() == liars

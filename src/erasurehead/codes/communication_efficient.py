@@ -45,7 +45,7 @@ def communication_efficient_cyclic(
         seed: seed of the Gaussian generator.
 
     Structure:
-        decoder: `"least_squares"`; amplification, hardest.
+        decoder: `"least_squares"`; amplification, amplification_bound, hardest.
 
     Guarantees: exact for any set of at most load - n_pieces stragglers; with a generator of your own, of fewer than
         its minimum distance.

@@ -31,7 +31,8 @@ def cyclic_repetition(
     """Worker i holds tasks i..i+s (around the circle); random coefficients make any n - s messages enough.
 
     The largest coefficient of one draw is heavy-tailed (12 workers, 3 stragglers: median 22, one in a hundred above
-    1,222), and rounding errors grow with it. So several draws are made, and the one with the smallest is kept.
+    1,222), and rounding errors grow with it. So several draws are made, and the one with the smallest is kept, or the
+    next one where float64 does not bear that.
 
     Arguments:
         n_workers: number of workers and of tasks.
@@ -43,11 +44,15 @@ def cyclic_repetition(
 
     Structure:
         largest_coefficient: largest coefficient in magnitude, when the first of each row is one;
-            amplification, hardest.
+            amplification, amplification_bound, hardest.
 
-    Guarantees: exact for any set of at most `stragglers` stragglers, at the least possible load for n tasks.
+    Guarantees: exact for any set of at most `stragglers` stragglers, at the least possible load for n tasks. Where
+        there are more than some millions of sets (`amplification_bound` is None), a search found none that float64
+        does not bear; there may be some, one set in as many millions.
     Choose it: where load does not divide the number of workers and `cyclic_mds` does not fit (n - s even, or too many
-        stragglers among too many workers for float64); needs float64 messages beyond about 20 workers.
+        stragglers among too many workers for float64); needs float64 messages beyond about 20 workers. The more sets of
+        stragglers there are, the worse is the worst: most codes of 1,000 workers bear 2, of 300 workers 4, of 100
+        workers 10.
     Raises:
         InvalidArgument: if the load exceeds the number of workers, or there are more stragglers than float64 allows.
 
@@ -142,7 +147,8 @@ def cyclic_mds(n_workers: int, stragglers: int | None = None, load: int | None =
         load: tasks per worker, stragglers + 1; give this or `stragglers`.
 
     Structure:
-        decoder: `"cyclic_mds"`; generator, roots, shift, largest_coefficient, amplification, hardest.
+        decoder: `"cyclic_mds"`; generator, roots, shift, largest_coefficient, amplification, amplification_bound,
+            hardest.
 
     Guarantees: exact for any set of at most `stragglers` stragglers, at the least possible load for n tasks; the
         coefficients are positive, palindromic, and the same on every machine.
@@ -198,7 +204,8 @@ def complex_cyclic_mds(n_workers: int, stragglers: int | None = None, load: int 
         load: tasks per worker, stragglers + 1; give this or `stragglers`.
 
     Structure:
-        decoder: `"least_squares"`; complex_part, roots, shift, largest_coefficient, amplification, hardest.
+        decoder: `"least_squares"`; complex_part, roots, shift, largest_coefficient, amplification,
+            amplification_bound, hardest.
 
     Guarantees: exact for any set of at most `stragglers` stragglers, at the least possible load for n tasks.
     Choose it: where n - stragglers is even and the coefficients must not be random. It sends twice as many bytes as
@@ -260,7 +267,7 @@ def exact_cyclic(n_workers: int, stragglers: int, seed: int = 0) -> GradientCode
         InvalidArgument: if there are more stragglers than workers.
 
     >>> exact_cyclic(6, 3).name, exact_cyclic(6, 2).name, exact_cyclic(100, 11).name
-    ('cyclic_mds', 'cyclic_repetition', 'cyclic_repetition')
+    ('cyclic_mds', 'cyclic_repetition', 'reed_solomon')
     """
     try:
         return one_message_cyclic(n_workers, stragglers, seed=seed)

@@ -16,7 +16,7 @@ from erasurehead.codes.locating import smallest_lie
 from erasurehead.codes.structure import Structure
 from erasurehead.errors import check_count, check_size, invalid
 
-_LARGEST = 1.0  # lengths of an honest message: a lie of opposite sign has two
+_LARGEST = 10.0  # lengths of an honest message
 
 _SOURCE = "Chen, Wang, Charles, Papailiopoulos (arXiv:1803.09877), DRACO"
 
@@ -78,16 +78,19 @@ def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
         corrupted: number of workers that may send arbitrary messages (s), at least 1.
 
     Structure:
-        decoder: `"syndrome"`; corrupted, parity (2 s, n), complex_part, shift, amplification, hardest; located: how
-        large the lies of s neighbours must be for float64 to identify them, relative to the norm of an honest message.
+        decoder: `"syndrome"`; corrupted, parity (2 s, n), complex_part, shift, amplification, amplification_bound,
+            hardest; located: how large the lies of s neighbours must be for float64 to name all of them with a
+            probability of at least 99%, relative to the norm of an honest message. Of smaller ones those are refused
+            that could matter.
 
     Guarantees: if at most `corrupted` workers lie and all answer, they are located, as far as their lies stand out
-        from rounding (`structure.located`, at most 1), and the rest decode exactly. With honest workers, exact for any
+        from rounding (`structure.located`, at most 10), and the rest decode exactly. With honest workers, exact for any
         set of at most `code.tolerance` stragglers: 2 s, or as many as float64 allows, at least s.
     Choose it: when messages may be wrong and 2 s + 1 does not divide the number of workers.
     Raises:
         InvalidArgument: if there are fewer than 2 s + 1 workers, or float64 cannot decode without s of them, or cannot
-            detect lies of the size of an honest message: s may be at most 7 for 50 workers, 4 for 100, 2 for 1,000.
+            name lies of ten times the size of an honest message: s may be at most 7 for 50 workers, 4 for 100, 2 for
+            1,000.
 
     >>> code = draco_cyclic(9, corrupted=2)
     >>> code.load, code.tolerance, code.structure.parity.shape

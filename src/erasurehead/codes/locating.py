@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,12 @@ from erasurehead._internal.arrays import Array, IntArray
 
 MISSED = 1e-11
 """Largest violation of the checks by honest messages in float64, relative to the largest message."""
+
+NUMBERS = 8
+"""Random projections of each message that are compared in place of it."""
+
+CHANCE = 0.01
+"""Largest probability, over the projections, that lies of the size of `smallest_lie` are not all proved."""
 
 
 def circle(n: int) -> NDArray[np.complex128]:
@@ -44,15 +51,21 @@ def distance(points: NDArray[np.complex128], worker: int, gone: Sequence[int], p
 def smallest_lie(n_workers: int, corrupted: int) -> float:
     """Return how large lies of neighbours must be to be proved in float64, relative to an honest message's norm.
 
-    Neighbours are the hardest to distinguish: their points are the closest.
+    Neighbours are the hardest to distinguish: their points are the closest. What is compared are random projections.
+    All of a lie may be shorter than it by chance, and one of an honest message longer, which counts as larger rounding;
+    with a probability of at least `1 - CHANCE` neither is by more than is allowed for here, whatever the lies are.
 
     Arguments:
         n_workers: number of workers around the circle, each with two real messages.
         corrupted: number of liars, which is half the number of checks.
 
-    >>> smallest_lie(9, 2) < 1e-8, smallest_lie(100, 7) > 1e4
+    >>> smallest_lie(9, 2) < 1e-7, smallest_lie(100, 7) > 1e4
     (True, True)
     """
+    normal = NormalDist()
+    # Projections are normal. Those of a lie are the shortest by chance if it is all in one of a worker's two messages.
+    shorter = normal.inv_cdf((1.0 + (CHANCE / 2 / corrupted) ** (1 / NUMBERS)) / 2)
+    longer = normal.inv_cdf(1.0 - CHANCE / 4 / (2 * n_workers * NUMBERS))
     # The hardest case for any of them: other liars and pretenders are the 2 liars - 1 workers nearest to it.
     nearest = distance(circle(n_workers), 0, range(1, corrupted), corrupted)
-    return MISSED * math.sqrt(2 * n_workers) / max(nearest, 1e-300)
+    return MISSED * math.sqrt(2 * n_workers) * longer / shorter / max(nearest, 1e-300)

@@ -27,7 +27,8 @@ def reed_solomon(n_workers: int, load: int, n_tasks: int | None = None) -> Gradi
         n_tasks: number of tasks (k), a divisor of n_workers * load; `n_workers` if not given.
 
     Structure:
-        decoder: `"least_squares"`; complex_part, shift, largest_coefficient, amplification, hardest.
+        decoder: `"least_squares"`; complex_part, shift, largest_coefficient, amplification, amplification_bound,
+            hardest.
 
     Guarantees: exact for any set of at most d - 1 stragglers, d = n_workers * load / n_tasks; the least possible load.
     Choose it: when every straggler set of that size must decode among many workers or with a large load, where cyclic

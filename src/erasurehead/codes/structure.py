@@ -94,8 +94,8 @@ class Structure:
         complex_part: 0 for the real, 1 for the imaginary row of a complex one, shape (n_messages,); the two are
             neighbours.
         corrupted: corrupted workers that can be located and outvoted.
-        located: how large the lies of `corrupted` neighbours must be for float64 to identify them, relative to the norm
-            of an honest message.
+        located: how large the lies of `corrupted` neighbours must be for float64 to name all of them with a probability
+            of at least 99% (over the seed of what is compared), relative to the norm of an honest message.
         parity: complex matrix of shape (checks, n_workers): `parity @ complex rows == 0`.
         largest_coefficient: largest coefficient in magnitude, if rows begin with one.
         second_eigenvalue: second eigenvalue of a graph, in magnitude; `lambda` of the expander bounds.

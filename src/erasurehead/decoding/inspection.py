@@ -12,10 +12,8 @@ from scipy import sparse
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead._internal.rng import stream
 from erasurehead.codes.base import GradientCode
+from erasurehead.codes.locating import NUMBERS as NUMBERS
 from erasurehead.errors import check_count, invalid
-
-NUMBERS = 8
-"""Numbers in a fingerprint."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from erasurehead.codes.hardest import hardest
 from erasurehead.decoding.alternatives import Alternatives
 from erasurehead.decoding.base import EXACT, Decoder
 from erasurehead.decoding.choice import make_decoder
+from erasurehead.decoding.design import UniformOverlap
 from erasurehead.decoding.least_squares import LeastSquaresDecoder
 from erasurehead.decoding.null_space import NullSpace
 from erasurehead.decoding.products import row_sums
@@ -228,11 +229,13 @@ class _Sets:
         self.code = code
         self.stragglers = stragglers
         self.samples = (200 if code.n_workers <= 100 else 50) if samples is None else check_count("samples", samples)
-        self.every = code.replicas or math.comb(code.n_workers, stragglers) <= self.samples
-        """Whether these are all sets there are; with replicas the weights are the same for every set."""
         self._seed = seed
         self._decoder = decoder
         self._squares = row_sums(code, power=2)
+        design = isinstance(decoder, UniformOverlap) and code.one_message_each
+        self._alike = code.replicas or (design and bool((self._squares == self._squares[0]).all()))
+        self.every = self._alike or math.comb(code.n_workers, stragglers) <= self.samples
+        """Whether these are all sets there are, or stand for all: of replicas and of designs all sets are alike."""
 
     @cached_property
     def known(self) -> _Known:
@@ -260,6 +263,9 @@ class _Sets:
             yield self._decoded(np.union1d(gone, others[: s - len(gone)]))._replace(hardest=True)
         yield self._decoded(gone[:0])
         if self.code.replicas or not s:
+            return
+        if self._alike:
+            yield self._decoded(np.arange(s))
             return
         if self.every:
             yield from (self._decoded(np.array(chosen)) for chosen in combinations(range(n), s))
