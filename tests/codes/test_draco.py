@@ -11,7 +11,7 @@ from erasurehead.codes import GradientCode, draco_cyclic, draco_repetition
 from erasurehead.codes.locating import MISSED
 from erasurehead.decoding import Checks, locate, make_decoder
 from erasurehead.errors import InvalidArgument
-from erasurehead.faults.byzantine.inspecting import inspect
+from erasurehead.faults.byzantine import inspect
 
 from .oracles import worst_residual
 

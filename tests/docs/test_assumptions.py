@@ -8,8 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from erasurehead import codes
-from erasurehead.schemes.aggregation import ByPresence
+from erasurehead import codes, schemes
 
 from .pages import DOCS
 
@@ -45,7 +44,7 @@ def test_amplifications_are_those_of_the_codes(said: str) -> None:
 def test_coverage_is_unbiased_for_pooled_counts_together_and_not_for_each() -> None:
     assert "estimates from 2 groups count tasks 0.7% to 3.5% too often" in TEXT
     code = codes.fractional_repetition(10, load=3)
-    presence = ByPresence(code, arrivals=3).presence
+    presence = schemes.erasurehead(10, load=3, wait_for=3, rescale="coverage").aggregation.presence
     counted: dict[int, list[np.ndarray]] = {}
     for first in combinations(range(10), 3):
         there = np.unique(code.groups[list(first)])
