@@ -59,7 +59,7 @@ def test_nothing_said_trains_a_small_table_in_this_process(table: Path) -> None:
         ({"delays": {"model": "exponential(mean=0.1)"}}, "processes", 2),
         ({"delays": {"model": "exponential(mean=0.1)"}, "run": {"engine": "virtual"}}, "virtual", 30),
         ({"delays": {"model": "none()"}}, "in_process", 1),
-        ({"faults": {"verify": True}, "scheme": "exact(load=3)"}, "processes", 3),
+        ({"faults": {"replacements": 1}, "scheme": "exact(load=3)"}, "processes", 3),
         ({"faults": {"death": "spread"}}, "processes", 2),
         ({"scheme": "uncoded"}, "in_process", 1),
         ({"scheme": "adaptive()"}, "in_process", 1),

@@ -254,7 +254,7 @@ class _Training:
                 elapsed = float(resume.state["elapsed"])
                 running = resume.state["engine"] is not None and self.engine.state() is not None
                 self._restore(resume, running)
-                if self.optimizer.step != len(resume.steps) or not math.isfinite(elapsed):
+                if self.optimizer.step < len(resume.steps) or not math.isfinite(elapsed):  # some rows may be lost
                     raise ValueError(f"step {self.optimizer.step} after {len(resume.steps)} steps in {elapsed} s")
         if not (running or self._over(steps)):  # a run that has ended needs no workers
             for watcher in () if self.engine.inside else self.watchers:
