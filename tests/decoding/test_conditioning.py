@@ -120,3 +120,10 @@ def test_bad_input():
         conditioning(code, samples=0)
     with pytest.raises(InvalidArgument, match="floating-point"):
         check_dtype(code, "int32")
+
+
+def test_groups_of_many_pieces_are_searched_and_another_code_is_named():
+    code = codes.communication_efficient_groups(64, load=32, n_pieces=16)
+    assert conditioning(code).amplification > 1e4
+    with pytest.raises(InvalidArgument, match=r"use float64 messages, or binary_repetition\(64, stragglers=16\)"):
+        check_dtype(code, "float32")

@@ -19,6 +19,7 @@ from erasurehead.codes.exact_weights import exact_weights
 from erasurehead.codes.hardest import hardest
 from erasurehead.decoding.alternatives import Alternatives
 from erasurehead.decoding.base import EXACT, Decoder
+from erasurehead.decoding.blocks import Blocks
 from erasurehead.decoding.choice import make_decoder
 from erasurehead.decoding.design import UniformOverlap
 from erasurehead.decoding.least_squares import LeastSquaresDecoder
@@ -31,6 +32,8 @@ BEARABLE = 1e-3
 
 MARGIN = 10.0
 """How many times as far from plain sums the worst set may be as the worst that a search found, for `check_dtype`."""
+
+_IN_BLOCKS = 256  # messages in small blocks for all of which together one decomposition is made
 
 
 @dataclass(frozen=True)
@@ -187,7 +190,7 @@ def stable_relative(code: GradientCode) -> str:
     """Return the call of a code with similar parameters that decodes without large weights."""
     n, tasks = code.n_workers, "" if code.n_tasks == code.n_workers else f", n_tasks={code.n_tasks}"
     stragglers = code.tolerance or 0
-    if code.n_pieces > 1:
+    if code.n_pieces > 1 and code.name != "communication_efficient_groups":
         return f"communication_efficient_groups({n}, load={code.load}, n_pieces={code.n_pieces}{tasks})"
     if stragglers and n % (stragglers + 1):
         return f"binary_repetition({n}, stragglers={stragglers}{tasks})"
@@ -248,7 +251,9 @@ class _Sets:
             return _Known(stated.amplification, stated.amplification_bound, stated.hardest)
         if isinstance(self._decoder, Alternatives) and stated.classes is not None:
             return _Known(1.0, 1.0, np.arange(s))  # a class counts every task once, as it is
-        weights = exact_weights(code) if least_norm else None
+        # Blocks that are solved one by one have the weights of least norm together, too.
+        blocks = isinstance(self._decoder, Blocks) and not self._decoder.decoders and code.n_messages <= _IN_BLOCKS
+        weights = exact_weights(code) if least_norm or blocks else None
         if weights is None:
             return _NOTHING_KNOWN
         found = hardest(code, weights, s)
