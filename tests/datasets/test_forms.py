@@ -50,7 +50,11 @@ def packed(kind: str) -> bytes:
         ("a.sav", b"$FL2@(#)", r"is an SPSS file, which is not read; export it as CSV"),
         ("a.dta", b"<stata_dta>", r"is a Stata file, which is not read; export it as CSV"),
         ("a.sas7bdat", b"x", r"a SAS file is not read here; export it as CSV"),
-        ("a.RData", gzip.compress(b"RDX3\n", mtime=0), "is a file of R, which is not read; write the table with write.csv"),
+        (
+            "a.RData",
+            gzip.compress(b"RDX3\n", mtime=0),
+            "is a file of R, which is not read; write the table with write.csv",
+        ),
         ("a.db", b"SQLite format 3", r"is an SQLite database, .*; export it as CSV"),
         ("a.orc", b"ORC", r"is an ORC file, which is not read; write it as Parquet"),
         ("a.mat", b"MATLAB 5.0", r"is a MATLAB file, .* numpy.save"),
