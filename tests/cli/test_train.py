@@ -18,6 +18,7 @@ def test_a_run_leaves_its_folder_and_says_where(typed: Typed, shop: Path) -> Non
     assert done.code == 0
     assert "erasurehead: 12 steps in" in done.out
     assert "records and model in runs/shop-erasurehead-1" in done.out
+    assert "; test rows: auc " in done.out
     assert "6 workers on a virtual clock" in done.err
     names = {path.name for path in Path("runs/shop-erasurehead-1").iterdir()}
     assert names == {

@@ -315,7 +315,8 @@ def _conclude(
     loss = [said] if (said := loss_text(done)) else []
     measured = [f"{name} {value:.5g}" for name, value in summary["metrics"].items() if value is not None]
     if loss or measured:
-        lines.append(", ".join([*loss, *measured]))
+        tested = [f"test rows: {', '.join(measured)}"] if measured else []
+        lines.append("; ".join([*loss, *tested]))
     reached: dict[str, object] = {}
     if goal is not None:
         seconds = done.time_to(*goal)
