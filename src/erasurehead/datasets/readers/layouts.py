@@ -21,7 +21,7 @@ from erasurehead.datasets.readers.table import MISSING, parse
 from erasurehead.errors import DataError, invalid
 
 _LETTERS, _LINES = 1 << 18, 20  # at least as much of a file is read to detect its layout, if there is as much
-_ROWS = 500  # rows by whose values it is detected
+_ROWS, _FIELDS = 500, 50_000  # rows by whose values it is detected, but five at least, and how many fields they have
 _MOST_TITLES = 20  # lines before the table
 _DECLARED = re.compile(r"sep=(.)\s*", re.IGNORECASE)
 """The first line with which spreadsheets declare the delimiter."""
@@ -292,8 +292,11 @@ class _Look:
             return names
         names = named([normalize("NFC", name) for name in first])
         names = tuple(unnamed(place) if not name and place in behind else name for place, name in enumerate(names))
+        earlier: set[str] = set()
         for place, name in enumerate(names):
-            if not name or name in names[:place]:
+            if name and name not in earlier:
+                earlier.add(name)
+            else:
                 said = f"has the same name {name!r} as an earlier one" if name else "has no name"
                 raise DataError(
                     f"{self.path}, line {line}: column {place + 1} {said}; name the columns yourself (--names), or, if "
@@ -315,7 +318,7 @@ class _Look:
 def _of_width(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
     """Return the first rows that have so many fields."""
     alike = ([text.strip() for text in row] for row in rows if len(row) == width)
-    return list(islice(alike, _ROWS))
+    return list(islice(alike, max(5, min(_ROWS, _FIELDS // max(1, width)))))
 
 
 def _holds_names(rows: _Rows) -> bool:
