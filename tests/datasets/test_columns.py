@@ -16,6 +16,7 @@ from erasurehead.datasets.preprocessing.column_uses import ColumnUse
 from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.datasets.readers.delimiters import check_delimiter
 from erasurehead.datasets.readers.layouts import look
+from erasurehead.datasets.readers.table import Table
 from erasurehead.datasets.sharded import ShardedDataset, shard
 from erasurehead.errors import DataError, InvalidArgument
 
@@ -53,6 +54,26 @@ def test_what_is_dropped_is_as_if_it_were_not_there(tmp_path: Path) -> None:
 def test_the_label_is_the_last_column_that_is_left(tmp_path: Path) -> None:
     data = datasets.read(write(tmp_path / "a.csv", rows()), categorical=True, drop=["price"])
     assert data.encoding.target.name == "size"
+
+
+def test_what_becomes_of_a_column_is_told_from_that_column_and_the_label_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise thousands of columns would take the square of the time."""
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,y\n" + "".join(f"{k / 7:.3f},{'uvw'[k % 3]},{k % 2}\n" for k in range(60)))
+    taken: list[int] = []
+    whole = Table.take
+    monkeypatch.setattr(Table, "take", lambda table, rows: taken.append(len(rows)) or whole(table, rows))
+    found = datasets.read(path, "y", one_hot=["b"])
+    before = len(taken)
+    path.write_text(
+        f"{','.join(f'{name}{k}' for k in range(9) for name in 'ab')},y\n"
+        + "".join(",".join([f"{k / 7:.3f},{'uvw'[k % 3]}"] * 9) + f",{k % 2}\n" for k in range(60))
+    )
+    wide = datasets.read(path, "y", one_hot=[f"b{k}" for k in range(9)])
+    assert (len(found.uses), len(wide.uses)) == (3, 19)
+    assert len(taken) == 2 * before
 
 
 @pytest.mark.parametrize(

@@ -120,8 +120,8 @@ def _copies_label(
     label = encoding.target.name
     if table is None or name not in table.columns or label not in table.columns:
         return ""
-    copy, held = LabelCopy(), table if rows is None else table.take(rows)
-    copy.add(held.column(name), held.column(label))
+    copy, held = LabelCopy(), (table.column(name), table.column(label))
+    copy.add(*(held if rows is None else (column.take(rows) for column in held)))
     return copy_warning(copy, name, label)
 
 
@@ -151,6 +151,7 @@ def _alone(encoding: TableEncoding, feature: OneHot, table: Table | None, rows: 
     """Return how many training rows have a value that no other row has, and how many have a value at all."""
     if table is None:
         return 0, 0
-    codes = encoding.feature_codes(feature, table.take(np.arange(table.n_rows) if rows is None else rows))
+    codes = encoding.feature_codes(feature, table)
+    codes = codes if rows is None else codes[rows]
     counts = np.bincount(codes[codes >= 0], minlength=1)
     return int(np.count_nonzero(counts == 1)), int(counts.sum())
