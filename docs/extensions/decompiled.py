@@ -10,9 +10,10 @@ import shlex
 import tempfile
 from pathlib import Path
 
+import coverage
 import jax
 
-from erasurehead.decompile import coverage, decompile
+from erasurehead.decompile import decompile
 from erasurehead.decompile.targets import find_function, read_examples
 
 PAGE = Path(__file__).resolve().parents[1] / "decompile.md"

@@ -14,9 +14,9 @@ from erasurehead.decompile.checking.compare import array_of, is_float, leaves, s
 from erasurehead.decompile.checking.report import Difference, Report
 from erasurehead.decompile.checking.rounding import FACTOR, Watched, distance, unit
 from erasurehead.decompile.checking.sampling import Sampler, around, extreme
-from erasurehead.decompile.coverage import primitives_of
 from erasurehead.decompile.errors import Unsupported
 from erasurehead.decompile.installed import jax_module
+from erasurehead.decompile.primitives import primitives_of
 from erasurehead.decompile.trace import trace
 
 MOST_ULPS = 4

@@ -1,18 +1,16 @@
-"""Which of JAX's primitives are written, per backend: read off the JAX that is installed.
-
-Run: python -m erasurehead.decompile.coverage
-"""
+"""Which of JAX's primitives the decompiler writes, per backend: read off the JAX that is installed."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from erasurehead.decompile import expand, lower
 from erasurehead.decompile.assemble import backend_of
 from erasurehead.decompile.installed import jax_module
+from erasurehead.decompile.primitives import primitives_of
 from erasurehead.decompile.refusals import known_reason
 
 BACKENDS = ("jax", "numpy")
@@ -45,15 +43,6 @@ def status(op: str, backend: str) -> str:
     if expand.expands(op, backend):
         return "expanded"
     return "gap"
-
-
-def primitives_of(jaxpr: Any) -> Iterator[str]:
-    """Yield the names of all primitives in a jaxpr and in those within it."""
-    jaxprs_in_params: Callable[[Any], Any] = importlib.import_module("jax.extend.core").jaxprs_in_params
-    for equation in jaxpr.eqns:
-        yield str(equation.primitive.name)
-        for inner in jaxprs_in_params(equation.params):
-            yield from primitives_of(getattr(inner, "jaxpr", inner))
 
 
 MODULES = (
@@ -140,12 +129,3 @@ def table(ops: Sequence[str]) -> str:
         fine = sum(not status(op, backend).startswith(("no", "gap")) for op in set(ops))
         lines += ["", f"{backend}: {fine} of {len(set(ops))} ({fine / len(set(ops)):.0%})."]
     return "\n".join(lines)
-
-
-def main() -> None:
-    """Print the table."""
-    print(table([*listed(), *explore()]))
-
-
-if __name__ == "__main__":
-    main()
