@@ -10,8 +10,8 @@ import shlex
 import tempfile
 from pathlib import Path
 
-import coverage
 import jax
+import primitive_table
 
 from erasurehead.decompile import decompile
 from erasurehead.decompile.targets import find_function, read_examples
@@ -50,13 +50,15 @@ def rows(text: str) -> list[str]:
 
 def with_table(text: str, ops: list[str]) -> str:
     """Return the page with the table of primitives."""
-    return _TABLE.sub(lambda match: f"{match[1]}{coverage.table(ops)}\n{match[2]}", text)
+    return _TABLE.sub(lambda match: f"{match[1]}{primitive_table.table(ops)}\n{match[2]}", text)
 
 
 def main() -> None:
     """Write the page anew."""
     text = with_sources(PAGE.read_text(encoding="utf-8"))
-    PAGE.write_text(with_table(text, [*coverage.listed(), *coverage.explore(), *rows(text)]), encoding="utf-8")
+    PAGE.write_text(
+        with_table(text, [*primitive_table.listed(), *primitive_table.explore(), *rows(text)]), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

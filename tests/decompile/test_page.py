@@ -36,7 +36,7 @@ def test_the_sources_are_those_that_the_commands_print(extension: ModuleType) ->
 
 def test_the_table_is_that_of_the_installed_jax(extension: ModuleType) -> None:
     rows = extension.rows(PAGE)
-    assert set(extension.coverage.listed()) <= set(rows), "run: python docs/extensions/decompiled.py"
+    assert set(extension.primitive_table.listed()) <= set(rows), "run: python docs/extensions/decompiled.py"
     assert extension.with_table(PAGE, rows) == PAGE
     assert "gap" not in PAGE.split("<!-- coverage -->")[1]
 
@@ -44,7 +44,7 @@ def test_the_table_is_that_of_the_installed_jax(extension: ModuleType) -> None:
 @pytest.mark.slow
 def test_what_public_functions_yield_is_in_the_table(extension: ModuleType) -> None:
     modules = ("jax.lax", "jax.lax.linalg", "jax.nn", "jax.numpy.linalg")  # the script explores all of them
-    assert set(extension.coverage.explore(modules)) <= set(extension.rows(PAGE)), (
+    assert set(extension.primitive_table.explore(modules)) <= set(extension.rows(PAGE)), (
         "run: python docs/extensions/decompiled.py"
     )
 
@@ -73,9 +73,9 @@ def test_every_row_is_tested(backend: str, extension: ModuleType) -> None:
     seen = met() | ELSEWHERE | UNREACHED
     untested = [
         op for op in extension.rows(PAGE)
-        if not extension.coverage.status(op, backend).startswith("no") and op not in seen
+        if not extension.primitive_table.status(op, backend).startswith("no") and op not in seen
     ]  # fmt: skip
     assert not untested
     for op in extension.rows(PAGE):
-        if extension.coverage.status(op, backend).startswith("no"):
+        if extension.primitive_table.status(op, backend).startswith("no"):
             assert known_reason(op, backend)

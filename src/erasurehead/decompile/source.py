@@ -30,6 +30,7 @@ class Source:
         examples: the arguments that it was decompiled for.
         report: report of the check against the original; None if it was not checked.
         classes: name -> class of the original that a named tuple of the text stands for; empty for one from a file.
+        from_file: whether it was read from a file, so that somebody may have edited it.
     """
 
     text: str
@@ -40,6 +41,7 @@ class Source:
     examples: tuple[Any, ...] = field(default=(), repr=False)
     report: Any = field(default=None, repr=False)
     classes: Mapping[str, type] = field(default_factory=lambda: dict[str, type](), repr=False)
+    from_file: bool = field(default=False, repr=False)
     _function: Callable[..., Any] | None = field(default=None, repr=False, init=False)
 
     def __str__(self) -> str:
@@ -127,7 +129,7 @@ class Source:
             alias.name.split(".")[0] for node in tree.body if isinstance(node, ast.Import) for alias in node.names
         } | {(node.module or "").split(".")[0] for node in tree.body if isinstance(node, ast.ImportFrom)}
         backend = "jax" if "jax" in imported else "numpy"
-        return cls(text, name or functions[-1], backend, constants, function, tuple(examples))
+        return cls(text, name or functions[-1], backend, constants, function, tuple(examples), from_file=True)
 
     def check(self, function: Callable[..., Any] | None = None, *examples: Any, **options: Any) -> Any:
         """Compare the source with the original function on the examples and on fresh inputs, and return the report.
@@ -135,7 +137,8 @@ class Source:
         Arguments:
             function: the original function; by default the one that it was decompiled from.
             examples: example arguments for it; by default those that it was decompiled for.
-            options: options of `erasurehead.decompile.checking.check`.
+            options: options of `erasurehead.decompile.checking.check`. Extreme draws are made unless the source is from
+                a file: who edits one may do so in order that it has numbers where the function has NaN.
         """
         from erasurehead.decompile.checking import check
 
@@ -144,4 +147,4 @@ class Source:
         if original is None:
             said = "A source from a file needs the function that it stands for: check(function, *examples)."
             raise InvalidArgument("function", "must be given for a source from a file", sentence=said)
-        return check(self, original, arguments, **options)
+        return check(self, original, arguments, extremes=options.pop("extremes", not self.from_file), **options)
