@@ -168,7 +168,7 @@ def test_a_run_that_has_converged_is_not_said_to_have_risen_because_its_estimate
     assert done.code == 0
     assert "ended because it has converged" in done.out
     run = RunFolder.open(tmp_path / "o").run
-    suspected = run.suspected_rise()
+    suspected = run.suspected_rise
     assert suspected is not None  # otherwise this shows nothing
     assert not suspected[1]
     assert run.rise is None

@@ -99,11 +99,11 @@ def test_lies_as_large_as_is_stated_are_named_whatever_they_are_and_nobody_hones
     for trial in range(9):
         said = code.encoding @ random.standard_normal((n, 40))
         honest = float(np.median(np.linalg.norm(said.reshape(n, -1), axis=1)))
-        liars = sorted({(3 * trial + place) % n for place in range(s)})
-        for worker in liars:
+        corrupt = sorted({(3 * trial + place) % n for place in range(s)})
+        for worker in corrupt:
             mine = code.messages_of(worker)
             point = np.zeros((2, 40))
             point[0, trial] = 1.0
             lie = (random.standard_normal((2, 40)), -said[mine], point)[trial % 3]
             said[mine] += lie * code.structure.located * honest / np.linalg.norm(lie)
-        assert inspect(code, range(code.n_messages), said, seed=trial).suspects.tolist() == liars
+        assert inspect(code, range(code.n_messages), said, seed=trial).suspects.tolist() == corrupt

@@ -109,7 +109,7 @@ def test_an_engine_without_ranks_says_how_to_start_them(tmp_path: Path) -> None:
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=PATIENCE, check=True, env=environment(tmp_path)
     )
-    assert "mpiexec -n 31 for 30" in done.stdout
+    assert "mpiexec -n 31, or under SLURM srun -n 31, for 30" in done.stdout
     assert not list(tmp_path.glob("sm_segment*"))
 
 

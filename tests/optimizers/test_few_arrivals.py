@@ -155,7 +155,7 @@ def test_a_first_order_that_all_answer_late_does_not_decide_for_ever(late: str, 
     assert early(run) > 10
     assert run.ended == "converged"
     for step in (0, 1, 2):
-        resume = Resumption(states[step], run.steps[: step + 1], run.arrivals)
+        resume = Resumption(states[step], run.steps[:step], run.arrivals)
         again = fit(one, cold_start(seed=1), late, evaluate_every=0, resume=resume)
         assert again.x.tobytes() == run.x.tobytes()
 

@@ -29,6 +29,7 @@ from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.jsonl import to_text
 from erasurehead.runs.names import check_writable, next_free
 from erasurehead.schemes.named import Scheme
+from erasurehead.schemes.text import parse_scheme
 
 REPORT_FILE = "drill.json"
 
@@ -133,7 +134,10 @@ class Drill:
                 "name another one, or leave it out to have a new one made",
             )  # fmt: skip
         check_writable(self.out, "The drill's folder")
-        experiment = Experiment.from_config(settings.config())
+        config = settings.config()
+        scheme = parse_scheme(settings.scheme, settings.workers)
+        self.schedule = _drawn(settings, scheme) if schedule is None else schedule
+        experiment = Experiment.from_config(config)
         self.scheme = experiment.scheme
         steps = _steps(experiment, settings.seconds)
         self._patience = _PATIENCE * max(1.0, float(_delays(experiment).max()))
@@ -143,7 +147,6 @@ class Drill:
         )
         self.config = experiment.config.model_copy(update={"run": run, "checkpoints": checkpoints})
         check_reachable(self.scheme, experiment.delays, self.config.delays, steps)
-        self.schedule = _drawn(settings, self.scheme) if schedule is None else schedule
         _check_workers(self.schedule, settings.workers)
 
     @property

@@ -129,7 +129,7 @@ class Recorder(Callback):
         """Bytes written to each file of rows; None if they could not be written."""
         return None if self._lost else {name: file.size for name, file in self._files.items()}
 
-    def rows(self) -> tuple[Sequence[StepRow], Sequence[ArrivalRow]]:
+    def kept_rows(self) -> tuple[Sequence[StepRow], Sequence[ArrivalRow]]:
         return self._steps, self._arrivals
 
     def on_setup(self, scheme: Scheme, steps: int) -> None:

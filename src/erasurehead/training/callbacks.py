@@ -23,7 +23,7 @@ class Callback:
 
     wait_every: float = 0.0
 
-    def rows(self) -> tuple[Sequence[StepRow], Sequence[ArrivalRow]] | None:
+    def kept_rows(self) -> tuple[Sequence[StepRow], Sequence[ArrivalRow]] | None:
         """Return the rows of the run, if this callback keeps them: those of `Run.steps` and `Run.arrivals`.
 
         They must include each row as soon as it was told, and those of an earlier part of the run that is resumed.

@@ -187,7 +187,7 @@ class _Training:
         self.engine = engine
         self.snapshots = snapshots
         self.stopping = stopping
-        kept = next((rows for callback in callbacks if (rows := callback.rows()) is not None), None)
+        kept = next((rows for callback in callbacks if (rows := callback.kept_rows()) is not None), None)
         self.history = history = _History()
         self.step_rows, self.arrival_rows = history.rows() if kept is None else kept
         self.watchers = [*([history] if kept is None else []), snapshots, *callbacks]
