@@ -31,7 +31,7 @@ class SVD(NamedTuple):
     right: Matrix
 
 
-class Solved(NamedTuple):
+class LeastNorm(NamedTuple):
     """The least-squares solution of least norm of one system."""
 
     solution: Matrix
@@ -79,7 +79,7 @@ def rank_of(matrix: Matrix) -> int:
     return int((values > max(matrix.shape) * _EPSILON * values.max(initial=0.0)).sum())
 
 
-def least_squares(matrix: Matrix, right: Matrix, cutoff: float | None = None) -> Solved:
+def least_squares(matrix: Matrix, right: Matrix, cutoff: float | None = None) -> LeastNorm:
     """Return the solution of least norm of `matrix @ solution = right`, or of what comes nearest to it.
 
     Arguments:
@@ -94,10 +94,10 @@ def least_squares(matrix: Matrix, right: Matrix, cutoff: float | None = None) ->
     least = _EPSILON * max(matrix.shape) if cutoff is None else cutoff
     try:
         solution, _, rank, values = np.linalg.lstsq(matrix, right, rcond=least)
-        return Solved(solution, int(rank), np.asarray(values, dtype=np.float64))
+        return LeastNorm(solution, int(rank), np.asarray(values, dtype=np.float64))
     except np.linalg.LinAlgError:
         found = svd(matrix)
-        return Solved(_inverted(found, least) @ right, _rank(found.values, least), found.values)
+        return LeastNorm(_inverted(found, least) @ right, _rank(found.values, least), found.values)
 
 
 def pseudo_inverse(matrix: Matrix, cutoff: float = 1e-15, symmetric: bool = False) -> Matrix:
