@@ -278,3 +278,20 @@ def test_a_code_that_needs_too_much_memory_is_refused_before_it_is_built(
     assert (done.code, done.out) == (2, "")
     assert " of 90,000 workers needs about " in done.err
     assert "and 2.0 GB may be taken (ERASUREHEAD_MEMORY); name fewer workers." in done.err
+
+
+@pytest.mark.parametrize(
+    "code", ["projective_plane(99991)", "affine_plane(99991)", "twin_primes(99989)", "margulis(100000)"]
+)
+def test_planes_and_grids_are_as_large_as_the_square_of_their_parameter(typed: Typed, code: str) -> None:
+    done = typed("codes", "show", code)
+    assert done.code != 0
+    assert " workers needs about " in done.sentence
+
+
+def test_a_parameter_of_a_code_is_not_taken_for_the_option_of_that_name(typed: Typed) -> None:
+    done = typed("codes", "compare", "cyclic_mds(6, stragglers=2)")
+    assert done.code == 2
+    assert done.sentence.startswith(
+        "erasurehead: CODE 'cyclic_mds(6, stragglers=2)': stragglers must leave an odd number"
+    )

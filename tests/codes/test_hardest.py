@@ -149,3 +149,10 @@ def test_large_codes_decode_without_their_own_hardest_set_or_are_refused(n, s):
         gone = np.asarray(code.structure.hardest)
         found = make_decoder(chosen).decode(chosen.messages_without(gone))
         assert found.exact, chosen
+
+
+def test_the_hardest_single_straggler_of_a_product_is_found():
+    code = codes.kronecker(codes.affine_plane(7), codes.cyclic_mds(4, stragglers=1))
+    assert code.tolerance >= 1
+    found = conditioning(code, 1)
+    assert found.amplification >= found.typical > 0.0

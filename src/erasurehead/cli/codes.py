@@ -188,7 +188,7 @@ def _built(text: str) -> GradientCode:
     """Return the code of a call; raise an error with an example of the family if only its name was given."""
     from erasurehead import codes
     from erasurehead.codes.text import parse_code
-    from erasurehead.errors import invalid
+    from erasurehead.errors import InvalidArgument, invalid
 
     if re.fullmatch(r"\s*\w+\s*", text):
         chosen = codes.family(text.strip())
@@ -196,7 +196,10 @@ def _built(text: str) -> GradientCode:
         raise invalid(
             "code", f"must be given with its parameters, as in '{example}'", text, f"they are {chosen.signature}"
         )
-    return parse_code(text)
+    try:
+        return parse_code(text)
+    except InvalidArgument as error:  # about a parameter of the text, even if there is an option of that name
+        raise error.inside("code", text) from None
 
 
 def _call(name: str, parameters: Sequence[str]) -> str:

@@ -246,7 +246,7 @@ class _Search:
         flat = self.table.reshape(nullity, -1)
         kept = self.table[:, others].transpose(1, 0, 2, 3).reshape(s, nullity, -1)
         basis, triangle = np.linalg.qr(kept)
-        wanted = -self.base[:, others].transpose(1, 2, 3, 0).reshape(s, (s - 1) * width, -1)
+        wanted = -self.base[:, others].transpose(1, 2, 3, 0).reshape(s, (s - 1) * width, len(self.base))
         mix = basis @ _solved(np.swapaxes(triangle, 1, 2), wanted)  # of the weights without the others
         free = np.broadcast_to(flat, (s, *flat.shape))
         for _ in range(2):  # doing it once leaves rounding errors in the span

@@ -330,8 +330,11 @@ def build(name: str, **parameters: object) -> GradientCode:
         if key not in known:
             said = f"{name} has no parameter {key!r}; it has {', '.join(known)}: {chosen.signature}."
             raise InvalidArgument(key, f"must be a parameter of {name}", sentence=said)
-    n_workers, load = real(parameters.get("n_workers", 1)), real(parameters.get("load", 0))
-    coefficients = n_workers * max(1.0, load, real(parameters.get("stragglers", 0)) + 1)  # 1 first: others may be NaN
+    # 1 first: others may be NaN. Planes and grids have the square of their parameter as workers.
+    side = max(1.0, *(real(parameters.get(key, 0)) for key in ("order", "side", "smaller")))
+    n_workers = max(1.0, real(parameters.get("n_workers", 1)), side**2 if side > 1.0 else 1.0)
+    load = max(1.0, real(parameters.get("load", 0)), real(parameters.get("order", 0)) + 1.0)
+    coefficients = n_workers * max(1.0, load, real(parameters.get("stragglers", 0)) + 1)
     if coefficients > _MANY:
         check_memory(f"{name} of {n_workers:,.0f} workers", _BYTES * coefficients, "name fewer workers")
     missing = [key for key, spec in known.items() if spec.default is spec.empty and key not in parameters]
