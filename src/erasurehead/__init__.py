@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from erasurehead import reports as reports
     from erasurehead import runs as runs
     from erasurehead import schemes as schemes
+    from erasurehead import sklearn as sklearn
     from erasurehead import testing as testing
     from erasurehead import training as training
     from erasurehead.faults.policy import FaultPolicy as FaultPolicy
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 _MODULES = (
     "codes", "consensus", "datasets", "decoding", "delays", "engines", "errors", "faults", "optimizers", "planning",
-    "problems", "reports", "runs", "schemes", "testing", "training",
+    "problems", "reports", "runs", "schemes", "sklearn", "testing", "training",
 )  # fmt: skip
 _HOMES = {
     "Comparison": "runs.comparison",

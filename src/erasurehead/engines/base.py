@@ -10,6 +10,7 @@ import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
@@ -284,7 +285,10 @@ def told(error: BaseException) -> str:
 
 
 class Engine(ABC):
-    """Where workers run. As a context manager, it ends all workers on exit, and frees their shared memory."""
+    """Where workers run. As a context manager, it ends all workers on exit, and frees their shared memory.
+
+    A copy of an engine, also through a pickle, is a new one with the same settings, and without workers.
+    """
 
     name: ClassVar[str]
 
@@ -302,6 +306,17 @@ class Engine(ABC):
 
     message_rounding: float = 0.0
     """The largest error of an element after transport, relative to the message's largest element; likewise."""
+
+    _settings: tuple[tuple[Any, ...], dict[str, Any]]  # what it was made with
+
+    def __new__(cls, *settings: Any, **named: Any) -> Self:
+        engine = super().__new__(cls)
+        engine._settings = settings, named
+        return engine
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        settings, named = self._settings
+        return partial(type(self), *settings, **named), ()
 
     def hosts(self) -> Mapping[str, int | None]:
         """Return the hosts where workers can run, each with the total number of workers it has room for; None for any.

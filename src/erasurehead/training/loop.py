@@ -81,7 +81,7 @@ def train(
         patience: end after this many steps without an improvement of the target's metric (by default the objective).
         max_seconds: end after this many seconds of training, in the middle of a step if need be.
         tolerance: end when the gradient is exact, and its norm, penalty included, is at most this fraction of the first
-            one's; None for never.
+            one's; None for never. Where the penalty is sharp, as l1 is, that is the norm of the shortest subgradient.
         wire: how messages cross, such as `engines.Cast("float32")`, or its text, as in a run file; None for as they
             are, in float64.
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from erasurehead._internal.arrays import Array, Tree, finite
+from erasurehead._internal.arrays import Array, Tree, finite, squared_norm
 from erasurehead.engines.base import BY_TASK, PRECISE, Order
 from erasurehead.errors import Diverged
 from erasurehead.optimizers.base import Optimizer
@@ -75,8 +75,8 @@ class StepRunner:
         optimizer = self._optimizer
         order, result = self._gather()
         gradient, loss = self._penalised(result, order)
-        plain = not (self._problem.stochastic or self._problem.regularizer.sharp)
-        exact = plain and not order.coefficients and result.exact
+        plain = not (self._problem.stochastic or order.coefficients)
+        exact = gradient if plain and result.exact else None
         if loss is not None and not math.isfinite(loss) and not optimizer.trying:  # gradients may be finite there
             raise Diverged(DIVERGED.format(step=order.step, what="objective is"))
         neglected = self._count(order, result)
@@ -112,15 +112,18 @@ class StepRunner:
             except PoolShrunk:
                 self._pool.settle()  # if that changes nothing, the next round raises, or continues without the rule
 
-    def _record(self, order: Order, row: StepRow, result: RoundResult, exact: bool) -> None:
+    def _record(self, order: Order, row: StepRow, result: RoundResult, exact: Array | None) -> None:
         model = self._optimizer.best
         for callback in self._callbacks:
             for arrival in result.rows:
                 callback.on_arrival(arrival)
             callback.on_step_end(row, model)
         whole = order.note.get(PRECISE, not self._optimizer.lossy)
-        if exact and row.gradient_norm is not None and whole:  # else it may be rounded to 0
-            self._stopping.converged(row.gradient_norm, order.points[0], self._optimizer.confirm)
+        if exact is not None and whole:  # else it may be rounded to 0
+            steepest = self._problem.regularizer.steepest(order.points[0], exact)
+            if steepest is not None:
+                norm = math.sqrt(squared_norm(steepest))
+                self._stopping.converged(norm, order.points[0], self._optimizer.confirm)
         arrivals = [*result.late_rows, *result.rows]
         self._rounds.learn(row, arrivals)
         self.orders.learn(order, arrivals)

@@ -165,7 +165,7 @@ class Stopping:
         larger than the present one is long only for that reason: the norm counts as that many times longer.
 
         Arguments:
-            norm: Euclidean norm of the gradient, penalty included.
+            norm: Euclidean norm of the gradient, penalty included; of the shortest subgradient where that is sharp.
             x: the model that it is of, shape (n_parameters,); None if that is taken into account already.
             confirm: returns whether the optimizer takes a short gradient for the end (`Optimizer.confirm`), which
                 decides unless a tolerance greater than the default was chosen.
