@@ -119,6 +119,19 @@ def test_an_exact_gradient_that_has_vanished_ends_a_run_and_an_estimate_does_not
     assert go(300, problem=sampled).ended == "steps"
 
 
+def test_with_l1_a_gradient_has_vanished_when_the_shortest_subgradient_has() -> None:
+    problem = problems.LogisticRegression(X, Y, penalty=problems.L1(0.05))
+    runs = {tolerance: go(problem=problem, tolerance=tolerance) for tolerance in (1e-2, 1e-6)}
+    first = np.linalg.norm(problem.regularizer.residual(problem.initial(), problem.gradient(problem.initial())))
+    for tolerance, run in runs.items():
+        assert run.ended == "converged"
+        left = np.linalg.norm(problem.regularizer.residual(run.x, problem.gradient(run.x)))
+        assert left <= 1.1 * tolerance * first
+        assert (run.x == 0.0).any()  # where the gradient itself has not vanished
+        assert np.linalg.norm(problem.gradient(run.x)) > 0.01
+    assert len(runs[1e-2].steps) < len(runs[1e-6].steps) < 2000
+
+
 def test_a_gradient_that_is_short_beside_that_of_a_huge_first_model_ends_no_run() -> None:
     far = beginning_at(1e12)
     states = States()

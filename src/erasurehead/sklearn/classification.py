@@ -72,7 +72,7 @@ class LogisticRegression(ClassifierMixin, LinearEstimator):
         *,
         C: float = 1.0,
         l1_ratio: float = 0.0,
-        tol: float = 1e-6,
+        tol: float = 1e-4,
         max_iter: int = 1000,
         fit_intercept: bool = True,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,

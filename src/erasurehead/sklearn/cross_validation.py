@@ -102,7 +102,7 @@ class LogisticRegressionCV(PenaltySearch, LogisticRegression):
         cv: Any = None,
         scoring: Any = None,
         l1_ratio: float = 0.0,
-        tol: float = 1e-6,
+        tol: float = 1e-4,
         max_iter: int = 1000,
         fit_intercept: bool = True,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,

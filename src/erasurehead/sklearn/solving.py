@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast, final
 
 import numpy as np
@@ -26,6 +27,8 @@ from erasurehead.schemes.text import parse_scheme
 from erasurehead.training.arguments import as_engine
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
+
+_parsed = lru_cache(maxsize=64)(parse_scheme)  # schemes learn nothing, and searches fit the same thousands of times
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class Solver:
         engine = InProcessEngine() if self.engine is None else as_engine(copy.deepcopy(self.engine))
         scheme, workers = self.scheme, 1 if self.engine is None and self.n_workers is None else self.n_workers
         if isinstance(scheme, str) and workers is not None:
-            scheme = parse_scheme(scheme, min(int(workers), problem.n_samples))
+            scheme = _parsed(scheme, min(int(workers), problem.n_samples))
         run = train(
             problem, scheme, QuasiNewton(first), engine, steps=int(self.max_iter), evaluate_every=0,
             tolerance=self._tolerance(problem, first),
