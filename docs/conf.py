@@ -38,6 +38,7 @@ python_use_unqualified_type_names = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
+autodoc_default_options = {"exclude-members": "set_fit_request, set_score_request"}  # scikit-learn writes them
 autodoc_type_aliases = {name: name for name in ("Array", "IntArray", "BoolArray", "SparseMatrix", "Event", "LateWork")}
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
