@@ -20,7 +20,7 @@ from erasurehead.engines.base import Engine
 from erasurehead.problems import linear as problems
 from erasurehead.schemes.named import Scheme
 from erasurehead.sklearn.base import LinearEstimator
-from erasurehead.sklearn.solving import Samples, Solution, check_number
+from erasurehead.sklearn.solving import FittedModel, SampleMatrix, check_number
 
 
 class LogisticRegression(ClassifierMixin, LinearEstimator):
@@ -113,7 +113,7 @@ class LogisticRegression(ClassifierMixin, LinearEstimator):
         n_classes = len(self.classes_)
         if n_classes < 2:
             raise ValueError(f"y must have samples of at least 2 classes, but there is 1 class: {self.classes_[0]!r}.")
-        samples = Samples(matrix, self._weighted(sample_weight, matrix, y, places), self.fit_intercept)
+        samples = SampleMatrix(matrix, self._weighted(sample_weight, matrix, y, places), self.fit_intercept)
         if n_classes == 2:
             build, labels = problems.LogisticRegression, np.where(places == 1, 1.0, -1.0)
         else:
@@ -140,7 +140,7 @@ class LogisticRegression(ClassifierMixin, LinearEstimator):
             factors = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         return factors[places] if weights is None else weights * factors[places]
 
-    def _take(self, found: Solution) -> None:
+    def _take(self, found: FittedModel) -> None:
         self.coef_, self.intercept_ = found.coef, found.intercept
         if len(found.coef) > 1:  # only their differences count
             self.intercept_ = found.intercept - found.intercept.mean()

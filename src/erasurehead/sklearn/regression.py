@@ -16,7 +16,7 @@ from erasurehead.engines.base import Engine
 from erasurehead.problems.linear import LeastSquares
 from erasurehead.schemes.named import Scheme
 from erasurehead.sklearn.base import LinearEstimator
-from erasurehead.sklearn.solving import Samples, check_number
+from erasurehead.sklearn.solving import SampleMatrix, check_number
 
 
 class LinearRegressor(RegressorMixin, LinearEstimator):
@@ -55,7 +55,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator):
         solver = self._solver
         matrix, y = self._checked(X, y, y_numeric=True, multi_output=True)
         y = y.astype(np.float64)
-        samples = Samples(matrix, self._weights(sample_weight, matrix), self.fit_intercept)
+        samples = SampleMatrix(matrix, self._weights(sample_weight, matrix), self.fit_intercept)
         l1, l2 = self._penalty(samples.total)
         mean = samples.mean(y)
         several = y.ndim == 2

@@ -93,7 +93,7 @@ class Solver:
 
 
 @dataclass(frozen=True)
-class Solution:
+class FittedModel:
     """What came of it.
 
     Attributes:
@@ -110,7 +110,7 @@ class Solution:
 
 
 @final
-class Samples:
+class SampleMatrix:
     """Samples x features in the form in which problems have them: with a column of ones, if there is an intercept.
 
     Columns of a dense matrix are then moved to a mean of 0, which changes nothing but the intercept; so columns far
@@ -160,7 +160,7 @@ class Samples:
         l1: float,
         l2: float,
         start: tuple[Array, Array] | None = None,
-    ) -> Solution:
+    ) -> FittedModel:
         """Return the coefficients and intercepts that minimise the mean loss plus a penalty, without the intercepts.
 
         It warns, as scikit-learn does, if that was not reached.
@@ -171,7 +171,7 @@ class Samples:
             labels: in the form that the problem wants.
             l1: factor of the sum of the coefficients' absolute values.
             l2: factor of the sum of their squares.
-            start: coefficients and intercepts to begin with, in the shapes of `Solution`; None for 0.
+            start: coefficients and intercepts to begin with, in the shapes of `FittedModel`; None for 0.
         """
         penalty: Penalty | None = ElasticNet(l1, l2) if l1 else None
         intercept = -1 if self.fit_intercept else None
@@ -185,7 +185,7 @@ class Samples:
         converged = run.ended == "converged" and not (run.final is not None and run.final.without_minimum)
         if not converged:
             warnings.warn(_not_converged(run, solver), ConvergenceWarning, stacklevel=4)
-        return Solution(coef, intercepts, run.steps_taken, converged)
+        return FittedModel(coef, intercepts, run.steps_taken, converged)
 
     def _parameters(self, coef: Array, intercepts: Array) -> Array:
         if not self.fit_intercept:
