@@ -366,3 +366,34 @@ def test_strays_are_named_in_frames_and_parquet_files_too(tmp_path: Path) -> Non
         ):
             datasets.read(source, categorical=True)
         assert datasets.read(source, one_hot=["kg"]).uses[0].becomes == "one-hot"
+
+
+@pytest.mark.parametrize(
+    ("content", "names", "delimiter"),
+    [
+        ("place, state\tkind\n" + "Town1, WA\tb\nTown2, WA\ta\n" * 9, ("place, state", "kind"), "\t"),
+        ("ham\tWell, yes, no 3\n" + "ham\tOh,no,no\nspam\tWell,yes,no 1\n" * 9, ("1", "2"), "\t"),
+        ("lat, lon;y\n" + "0, 1;0.5\n1, 1;0.7\n" * 9, ("lat, lon", "y"), ";"),
+        ("lat, lon|y\n" + "0, 1|0.5\n1, 1|0.7\n" * 9, ("lat, lon", "y"), "|"),
+        ("red|blue,5,x,1\n" + "green|red,5,x,1\nblue|red,6,y,2\n" * 9, ("1", "2", "3", "4"), ","),
+    ],
+)
+def test_a_file_that_two_delimiters_would_cut_alike_is_not_cut_within_its_texts(
+    tmp_path: Path, content: str, names: tuple[str, ...], delimiter: str
+) -> None:
+    for name in ("t.csv", "t.txt", "t.tsv"):
+        found = look(write(tmp_path, content, name))
+        assert (found.names, found.delimiter) == (names, delimiter)
+        assert "fields are taken to stand between" in found.notes[0]
+        assert "--delimiter" in found.notes[0]
+
+
+@pytest.mark.parametrize("content", ["1,5;2\n2,5;3\n" * 9, "a, b\n1, 2\n", "a\tb\n1,5\tx, y\n2,5\tz\n"])
+def test_one_delimiter_that_can_be_is_not_worth_a_note(tmp_path: Path, content: str) -> None:
+    assert not any("stand between" in note for note in look(write(tmp_path, content)).notes)
+
+
+def test_doubled_tabs_are_blanks_and_an_ending_speaks_for_single_ones(tmp_path: Path) -> None:
+    content = "14.1\t13.6\t\t1\n13.4\t13.5\t2\n14.7\t14.2\t\t1\n14.0\t13.2\t2\n"
+    assert (look(write(tmp_path, content, "seeds.txt")).delimiter, len(look(tmp_path / "seeds.txt").names)) == (" ", 3)
+    assert look(write(tmp_path, "a, b, c\td\n1\t2\t3\n", "t.tsv")).delimiter == "\t"

@@ -128,7 +128,7 @@ def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     with open_bytes(path) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as file:
         try:
             header = file.readline()
-            lines, delimiter = separated(chain([header], file), guess_delimiter(header, path))
+            lines, delimiter = separated(chain([header], file), guess_delimiter([header], path)[0])
             reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
             names: list[str] | None = None
             for fields in reader:

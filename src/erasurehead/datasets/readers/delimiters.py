@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from erasurehead.datasets.readers.files import suffix
@@ -12,7 +12,8 @@ from erasurehead.errors import invalid
 BLANKS = " "
 """The delimiter of files whose fields are separated by any number of spaces and tabs."""
 
-_GUESSED = (",", ";", "\t", "|")
+_NAMES = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas"}
+_SAMPLED = 20  # lines from which the delimiter is guessed
 _NAMED = {
     "comma": ",", "semicolon": ";", "tab": "\t", r"\t": "\t", "bar": "|", "pipe": "|", "blank": BLANKS,
     "blanks": BLANKS, "space": BLANKS, "spaces": BLANKS, "whitespace": BLANKS,
@@ -20,6 +21,7 @@ _NAMED = {
 _FIELD = re.compile(r'"(?:[^"]|"")*"|\S+')
 _QUOTED = re.compile(r'"[^"]*"')
 _DECIMAL = re.compile(r"(?<=\d),(?=\d)")
+_OF_TEXTS = re.compile(r"(?<=\d),(?=\d)|,(?=\s)")
 
 
 def check_delimiter(delimiter: str | None) -> str | None:
@@ -43,17 +45,33 @@ def check_delimiter(delimiter: str | None) -> str | None:
     return found
 
 
-def guess_delimiter(line: str, path: Path) -> str:
-    """Guess the delimiter of a line: comma, semicolon, tab or bar, whichever occurs most often outside quotes.
+def guess_delimiter(lines: Sequence[str], path: Path) -> tuple[str, str]:
+    """Guess the delimiter of lines, and return what to say if another would do as well.
 
-    It is blanks if the line has none of these, or only tabs behind columns that are aligned by spaces. Commas between
-    digits do not count where another one occurs: they are decimal commas.
+    Marks that are in all lines, outside quotes, and equally often, come before others; of several, a tab, which texts
+    hardly hold, and then the one that occurs most often in the first line. Where there is another mark, commas between
+    digits or before a blank do not count: they are decimal commas, or those of texts. It is blanks if there is no mark,
+    or only tabs, either behind columns that are aligned by spaces, or more of them in some lines, of as many fields.
     """
-    bare = _QUOTED.sub("", line)
-    others = any(bare.count(mark) for mark in _GUESSED[1:])
-    found = max(_GUESSED, key=(_DECIMAL.sub("", bare) if others else bare).count)
-    aligned = found == "\t" and suffix(path) != ".tsv" and "  " in line.strip()
-    return BLANKS if (not bare.count(found) or aligned) and len(line.split()) > 1 else found
+    bare = [_QUOTED.sub("_", line).strip(" \r\n") for line in lines if line.strip()][:_SAMPLED] or [""]
+    alike = [mark for mark in _NAMES if len({line.count(mark) for line in bare}) == 1 and mark in bare[0]]
+    marks = [mark for mark in alike or _NAMES if mark in bare[0]]
+    named = suffix(path) == ".tsv"
+    if not marks:
+        return (BLANKS if len(bare[0].split()) > 1 else ","), ""
+    text = (_OF_TEXTS if alike else _DECIMAL).sub("", bare[0]) if len(marks) > 1 else bare[0]
+    found = max(marks, key=lambda mark: (mark == "\t" and (named or bool(alike)), text.count(mark)))
+    if found == "\t" and not named:
+        aligned = all("  " in line for line in bare)
+        if aligned or (not alike and len({len(line.split()) for line in bare}) == 1):
+            return BLANKS, ""
+    other = next((mark for mark in alike if mark != found and mark in _DECIMAL.sub("", bare[0])), None)
+    if other is None:
+        return found, ""
+    return found, (
+        f"fields are taken to stand between {_NAMES[found]}, though all lines have as many {_NAMES[other]}, too "
+        f"(--delimiter {_NAMES[other].removesuffix('s')} takes these)"
+    )
 
 
 def separated(lines: Iterable[str], delimiter: str, quoted: bool = True) -> tuple[Iterable[str], str]:

@@ -168,6 +168,8 @@ class _Look:
             start, declared = 1, declared or found[1]
         start, comment = self._behind_comments(start, declared)
         rows = self._behind_titles(self._rows(start, declared), declared)
+        if not declared and (said := guess_delimiter(self.lines[rows.start :], self.path)[1]):
+            self.notes.append(said)
         first, below = [text.strip() for text in rows.fields[0]], rows.fields[1:]
         commented = self._names_in(comment, rows.layout, len(first)) if comment else []
         if commented:
@@ -214,8 +216,7 @@ class _Look:
 
     def _rows(self, start: int, delimiter: str | None) -> _Rows:
         """Return the rows from a line on, with the quotes with which they can be read."""
-        first = next((line for line in self.lines[start:] if line.strip()), "")
-        mark = guess_delimiter(first, self.path) if delimiter is None else delimiter
+        mark = guess_delimiter(self.lines[start:], self.path)[0] if delimiter is None else delimiter
         made: list[_Rows] = []
         for quotes in ("doubled", "backslash") if self.dialect.quotes is None else (self.dialect.quotes,):
             for blanks_behind in (False, True):
