@@ -25,6 +25,7 @@ Cell = Callable[[int], object]
 SMALL: Cell = lambda row: f"{RNG.uniform(0.05, 0.2):.5f}"  # noqa: E731
 LARGE: Cell = lambda row: f"{RNG.uniform(500, 5000):.1f}"  # noqa: E731
 COUNT: Cell = lambda row: RNG.integers(0, 10)  # noqa: E731
+PERCENT: Cell = lambda row: RNG.integers(0, 100)  # noqa: E731
 COLOUR: Cell = lambda row: ["red", "blue", "green"][row % 3]  # noqa: E731
 KIND: Cell = lambda row: "ab"[row % 2]  # noqa: E731
 PLACE: Cell = lambda row: f"Place {row}"  # noqa: E731
@@ -58,6 +59,11 @@ def lines(*cells: Cell, n: int = N) -> list[list[str]]:
         ("150,4,setosa,versicolor,virginica", (SMALL, LARGE, SMALL, SMALL, COUNT)),
         ("colour,kind", (COLOUR, KIND)),
         ("red,blue", (TRUTH, TRUTH)),
+        ("country,2000,2010,2013", (PLACE, LARGE, LARGE, LARGE)),
+        ("401.2,402.3,403.9,405.1,407,409,411,413.5,415", (SMALL,) * 9),
+        ("10,20,30,40,50,60,70,80,90", (PERCENT,) * 9),
+        ("1,2,3,4,y", (COUNT,) * 5),
+        ("2015,2016,2017,2018", (lambda row: RNG.integers(1900, 2200),) * 4),
         ("a,b,y", (SMALL, SMALL, COUNT)),
         ("name,0,age,size", (PLACE, COUNT, LARGE, COUNT)),
         ("type,cap,odour", (KIND, COLOUR, COLOUR)),
@@ -88,6 +94,12 @@ def test_a_header_is_told_by_what_only_it_has(header: str, cells: tuple[Cell, ..
         (",red,3", (COUNT, COLOUR, COUNT)),
         ("1999,Place 99", (lambda row: 1950 + row, PLACE)),
         ("1,10,100", (lambda row: row + 2, lambda row: 10 * row + 20, lambda row: row + 101)),  # rising, as in a series
+        ("10,20,30,40", (PERCENT,) * 4),
+        ("2,3,4", (COUNT,) * 3),
+        ("2001,2002,2004", (PERCENT,) * 3),
+        ("2001,2004", (PERCENT,) * 2),
+        ("7000.2,8888.1,9999.5", (SMALL, COUNT, SMALL)),
+        ("2001,2002,2004,a", (PERCENT, PERCENT, PERCENT, KIND)),
         ("1,2,3", (lambda row: row + 2, lambda row: row + 3, lambda row: row + 4)),
     ],
 )

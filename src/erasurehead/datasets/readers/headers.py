@@ -14,6 +14,7 @@ from erasurehead.datasets.readers.table import MISSING
 
 _YEARS = (1800, 2200)
 _FEW = 3  # rows and columns from which regularity of the first line is no chance
+_MANY = 8  # columns beyond which numbers that rise, or are evenly spaced, are no chance whatever is below
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,9 @@ def _unlike(
     whole = bool((values == np.trunc(values)).all())
     years = whole and bool(((values >= _YEARS[0]) & (values <= _YEARS[1])).all())
     years_below = [float(np.mean((known >= _YEARS[0]) & (known <= _YEARS[1]))) for known in numbers]
+    alone, even = len(first) == count, count < 2 or _even(np.abs(steps))
+    if alone and count <= _MANY and not (even and (count >= _FEW or values[0] == 0)):
+        return ""  # numbers alone that follow no rule, or too few to tell, may be any row
     if years and bool((steps > 0).all() or (steps < 0).all()):
         if count > 1 and max(years_below) < 0.5:
             return "it has years above other numbers"
@@ -137,10 +141,12 @@ def _unlike(
     ranges = [float(known.max() - known.min()) for known in numbers]
     distances = [max(float(known.min() - value), float(value - known.max()))
                  for value, known in zip(values.tolist(), numbers, strict=True)]  # fmt: skip
-    far = [distance > width for distance, width in zip(distances, ranges, strict=True)]
-    if count > 1 and len(rows) >= _FEW and all(far) and min(ranges) > 0:
+    if count < 2 or len(rows) < _FEW:
+        return ""
+    if min(ranges) > 0 and all(distance > width for distance, width in zip(distances, ranges, strict=True)):
         return "its numbers are far from those below"
-    if count >= _FEW and len(rows) >= _FEW and _even(steps):
+    numbering = counts or (count > _FEW and (years or values[0] == 1) and steps.tolist() == [1.0] * (count - 1))
+    if count >= _FEW and even and (numbering or count > _MANY or min(distances) > 0):
         below: list[Array] = [np.diff([number(row[place]) for place in places]) for row in rows]
         rise = [bool((own > 0).all()) and (count == _FEW or _even(own)) for own in below]  # three may be so by chance
         if not any(rise):
