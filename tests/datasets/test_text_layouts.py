@@ -397,3 +397,24 @@ def test_doubled_tabs_are_blanks_and_an_ending_speaks_for_single_ones(tmp_path: 
     content = "14.1\t13.6\t\t1\n13.4\t13.5\t2\n14.7\t14.2\t\t1\n14.0\t13.2\t2\n"
     assert (look(write(tmp_path, content, "seeds.txt")).delimiter, len(look(tmp_path / "seeds.txt").names)) == (" ", 3)
     assert look(write(tmp_path, "a, b, c\td\n1\t2\t3\n", "t.tsv")).delimiter == "\t"
+
+
+@pytest.mark.parametrize("sign", ["#", "# ", "##  "])
+def test_only_a_comment_of_nothing_but_names_is_a_header(tmp_path: Path, sign: str) -> None:
+    rows = "".join(f"{row}.5,{row % 7},{row % 3}.25,red\n" for row in range(9))
+    for comments, names in (
+        (["id,a,y,kind"], ("id", "a", "y", "kind")),
+        (["id,a,y,kind", "units C, bar, kg, none"], ("id", "a", "y", "kind")),
+        (["made by x, in Rome, on paper, twice", "id,a,y,kind", "2024-05-01, 3, 4, ok"], ("id", "a", "y", "kind")),
+        ([",a,y,kind"], ("Unnamed: 0", "a", "y", "kind")),
+        (["2024-05-01, run 7, ok, x"], ("1", "2", "3", "4")),
+        (["-0.5,1,1.25,blue"], ("1", "2", "3", "4")),
+        (["a,b,c,red"], ("a", "b", "c", "red")),
+    ):
+        path = write(tmp_path, "".join(f"{sign}{line}\n" for line in comments) + rows)
+        found = look(path)
+        assert (found.names, found.skip) == (names, len(comments))
+        assert any("comment before the table (--header no" in note for note in found.notes) == (names[1] != "2")
+        assert look(path, Dialect(header=False)).names == ("1", "2", "3", "4")
+    texts = write(tmp_path, f"{sign}red,big\n" + "red,small\n" + "red,big\nblue,big\nblue,small\n" * 9)
+    assert (look(texts).header, look(texts).skip) == (False, 1)  # a row that was commented out

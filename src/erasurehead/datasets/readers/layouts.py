@@ -25,6 +25,8 @@ _ROWS, _FIELDS = 500, 50_000  # rows by whose values it is detected, but five at
 _MOST_TITLES = 20  # lines before the table
 _DECLARED = re.compile(r"sep=(.)\s*", re.IGNORECASE)
 """The first line with which spreadsheets declare the delimiter."""
+_NAME = re.compile(r"(?!units?\b)\D*[^\W\d]", re.IGNORECASE)
+"""How a column's name in a comment begins: with a letter before any digit, and not as a line of units does."""
 _ESCAPED = re.compile(r'\\(["\\])')
 _BLANKS_BEHIND = re.compile(r'"[ \t]+(?=[,;|\t\r\n])')
 _AUTO = Dialect()
@@ -171,7 +173,7 @@ class _Look:
         if not declared and (said := guess_delimiter(self.lines[rows.start :], self.path)[1]):
             self.notes.append(said)
         first, below = [text.strip() for text in rows.fields[0]], rows.fields[1:]
-        commented = self._names_in(comment, rows.layout, len(first)) if comment else []
+        commented = self._names_in(comment, rows) if comment else []
         if commented:
             first, below = commented, rows.fields
         below = _of_width(below, rows.width or len(first))
@@ -197,22 +199,24 @@ class _Look:
         rows = self._rows(place, delimiter)
         if len(comments) == 1 and self._cells(comments[-1], rows.layout) == len(rows.fields[0]) > 1 and not rows.even:
             return start, ""
-        names = self._names_in(comments[-1], rows.layout, len(rows.fields[0]))
-        if names and _holds_names(rows):
-            names = []
-        passed = len(comments) - bool(names)
+        none = self.dialect.header is False or _holds_names(rows)
+        found = [] if none else [line for line in comments if self._names_in(line, rows)]
+        passed = len(comments) - bool(found)
         if passed:
             self.notes.append(f"{passed} line{'s' * (passed > 1)} of comments before the table left out")
-        return place, comments[-1] if names else ""
+        return place, found[-1] if found else ""
 
     def _cells(self, line: str, layout: Layout) -> int:
         return len(_parse([line], layout, True)[0][0])
 
-    def _names_in(self, comment: str, layout: Layout, width: int) -> list[str]:
-        """Return the names in a comment, if they are as many as there are columns."""
-        text = comment[1:] if comment[1:2].isspace() else comment
-        found = [name.strip() for name in _parse([text], layout, True)[0][0]]
-        return found if len(found) == width > 1 else []
+    def _names_in(self, comment: str, rows: _Rows) -> list[str]:
+        """Return the names in a comment, if they are as many as there are columns and nothing but names."""
+        found = [name.strip() for name in _parse([comment.lstrip("#")], rows.layout, True)[0][0]]
+        width = len(rows.fields[0])
+        below = _of_width(rows.fields, width)
+        if not len(found) == width > 1 or not all(map(_NAME.match, found[not found[0] :])):
+            return []
+        return found if verdict(found, below).header else []
 
     def _rows(self, start: int, delimiter: str | None) -> _Rows:
         """Return the rows from a line on, with the quotes with which they can be read."""
@@ -255,7 +259,9 @@ class _Look:
         if self.dialect.header is not None:
             return Verdict(self.dialect.header, "", True)
         if commented:
-            self.notes.append("the columns' names are those of the comment before the table")
+            self.notes.append(
+                "the columns' names are those of the comment before the table (--header no leaves it out)"
+            )
             return Verdict(True, "", True)
         if self._quoted_alone(line, len(first)):
             found = Verdict(True, "only its fields are quoted")
