@@ -226,3 +226,29 @@ def test_numbers_in_quotes_and_a_single_column_are_no_exception(tmp_path: Path) 
     assert look(write(tmp_path, '"3","0.1"\n' + body(COUNT, SMALL))).header  # as writers of numbers quote names alone
     assert look(write(tmp_path, "x\n" + body(SMALL))).names == ("x",)
     assert look(write(tmp_path, "0.11\n" + body(SMALL))).names == ("1",)
+
+
+def test_a_header_above_new_rows_is_no_row_of_a_model_without_one(tmp_path: Path) -> None:
+    def encoding(*cells: Cell) -> Any:
+        path = write(tmp_path, body(*cells), "model.csv")
+        return datasets.read(path, header=False, categorical=True, test_fraction=None).encoding
+
+    said = r"line 1: '{}' looks like a header, but the model was trained on a file without one; leave that line out"
+    words, mixed = encoding(COLOUR, KIND, TRUTH), encoding(COLOUR, SMALL, KIND)
+    for model, header, rows in (
+        (words, "colour,kind", "red,a\nblue,b\n"),
+        (words, "colour,kind,yes", "red,a,True\n"),
+        (mixed, "colour,size", "red,0.1\n"),
+        (encoding(SMALL, SMALL, SMALL), "0,1", "0.1,0.1\n0.15,0.2\n0.3,0.5\n"),
+    ):
+        new = write(tmp_path, f"{header}\n{rows}", "new.csv")
+        with pytest.raises(DataError, match=said.format(header.replace(",", ", "))):
+            model.apply(new, labels=False)
+    for model, rows in (
+        (words, "red,c\nblue,d\n"),
+        (words, "green,b\n"),
+        (words, "pink,c\n"),
+        (mixed, "red,\npink,3\n"),
+    ):
+        new = write(tmp_path, rows, "new.csv")
+        assert model.apply(new, labels=False).X.shape[0] == rows.count("\n")

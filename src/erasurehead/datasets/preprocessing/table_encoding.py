@@ -37,12 +37,12 @@ from erasurehead.datasets.preprocessing.vocabulary import (
     vocabulary_from_json,
     vocabulary_of_column,
 )
-from erasurehead.datasets.readers.csv import Kind, read_csv
+from erasurehead.datasets.readers.csv import Kind, csv_blocks, read_csv
 from erasurehead.datasets.readers.dialects import Dialect, check_dialect
 from erasurehead.datasets.readers.forms import form
 from erasurehead.datasets.readers.frames import is_frame, read_frame
 from erasurehead.datasets.readers.layouts import Layout, look, n_fields
-from erasurehead.datasets.readers.table import EXACT, Column, Table, table_of_rows
+from erasurehead.datasets.readers.table import EXACT, Column, Table, as_texts, table_of_rows
 from erasurehead.errors import DataError, counted
 
 _AUTO = Dialect()
@@ -204,7 +204,33 @@ class TableEncoding(Encoding, kind="table"):
                 f"{path}, line 1: {counted('field', width)} instead of {len(self.columns)}; the model was trained on "
                 f"the columns {', '.join(self.columns[:30])}."
             )
-        return look(path, replace(dialect, names=names), alike)
+        layout = look(path, replace(dialect, names=names), alike)
+        if not self.header and look(path, replace(dialect, header=None, names=names), alike).header:
+            self._refuse_header(path, layout)
+        return layout
+
+    def _refuse_header(self, path: Path, layout: Layout) -> None:
+        """Raise if the first line of a file of data has nothing in it that the model knows.
+
+        Raises:
+            DataError: that names the line.
+        """
+        block = next(csv_blocks(path, layout, lambda name: "text"), None)
+        if block is None:
+            return
+        first = {name: as_texts(block.column(name).take(np.arange(1))) for name in layout.names}
+        codes = dict(self.vocabularies)
+        if self.target.classes is not None:
+            codes[self.target.name] = self.target.classes
+        known = [name for name in codes if name in first and codes[name].codes(first[name])[0] >= 0]
+        numbers = [name for name in self._wanted(True) if name in first and name not in codes]
+        words = [name for name in numbers if first[name].used() and np.isnan(first[name].numbers()[0])]
+        if not known and (words or block.n_rows > 1):
+            line = ", ".join(text for column in first.values() for text in column.used())
+            raise DataError(
+                f"{block.place(0)}: {line[:200]!r} looks like a header, but the model was trained on a file without "
+                "one; leave that line out, or put another row before it if it is one."
+            )
 
     def encode(self, table: Table, parts: Sequence[IntArray | None] = (None,)) -> list[Encoded]:
         """Return the design matrices of parts of a table, without labels.
