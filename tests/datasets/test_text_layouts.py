@@ -248,6 +248,22 @@ def test_points_in_a_file_of_decimal_commas_are_not_guessed_at(tmp_path: Path) -
         datasets.read(path)
 
 
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_points_that_may_stand_between_thousands_are_asked_about(tmp_path: Path, delimiter: str) -> None:
+    def rows(values: list[str]) -> Path:
+        lines = [f"{row}|{value}|{row % 2}" for row, value in enumerate(values * 4)]
+        return write(tmp_path, "\n".join(["a|pop|y", *lines, ""]).replace("|", delimiter))
+
+    for values in (["97", "776", "873", "1.067", "12.164"], ["-970", "-1.067.000"]):
+        with pytest.raises(DataError, match=r"column 'pop': the point in '-?1[.\d]+' may stand before decimals or "):
+            datasets.read(rows(values))
+    assert dense(read_everywhere(rows(["776", "1.067"]), decimal=".", standardize=False).X_train)[1, 1] == 1.067
+    for values in (["776", "1.067", "1.5"], ["1776", "1.067"], ["97", "1.067"], ["24.011", "16.963"], ["776", "0.123"]):
+        model = read_everywhere(rows(values), standardize=False)
+        assert dense(model.X_train)[1, 1] == float(values[1])
+    assert dense(model.encoding.apply(rows(["776", "1.067"])).X)[1, 1] == 1.067  # as in the file of the model
+
+
 def stray(texts: dict[int, str], n: int = 200) -> str:
     rng = np.random.default_rng(3)
     values = [f"{value:.4f}" for value in rng.normal(size=n)]

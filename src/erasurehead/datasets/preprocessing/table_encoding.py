@@ -186,7 +186,7 @@ class TableEncoding(Encoding, kind="table"):
     def _layout(self, path: Path) -> Layout:
         """Return how a file is laid out, of which the header is known, and the decimal mark if nothing contradicts."""
         dialect = replace(self.dialect, header=self.header, names=())
-        alike = "," if dialect.decimal == "," else ""
+        alike = dialect.decimal or "."
         if self.header and not self.dialect.names:
             layout = look(path, dialect, alike)
             known = {*self.columns, self.target.name, *self.target.aliases}

@@ -52,6 +52,17 @@ def decimal_mark(columns: Sequence[Sequence[str]]) -> tuple[str, str]:
     return next(iter(found.items())) if len(found) == 1 else ("", "")
 
 
+def grouped_points(column: Sequence[str]) -> str:
+    """Return a number of a column whose points may stand between thousands; empty if they can only be decimal points.
+
+    They may if all numbers with points have three digits behind each, and numbers without go beyond 99, but not 999.
+    """
+    pointed = [text for text in column if "." in text]
+    whole = [abs(number(text)) for text in column if "." not in text]
+    alike = bool(pointed and whole) and all(map(_THOUSANDS.fullmatch, pointed))
+    return pointed[0] if alike and 100 <= max(whole) < 1000 else ""
+
+
 def with_points(fields: Sequence[str]) -> Sequence[str] | None:
     """Return fields with points for decimal commas, all at once; None if one has a point, so that each must be seen."""
     joined = "\n".join(fields)

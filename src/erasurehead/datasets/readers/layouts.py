@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
-from erasurehead.datasets.readers.decimals import columns_of, decimal_mark
+from erasurehead.datasets.readers.decimals import columns_of, decimal_mark, grouped_points
 from erasurehead.datasets.readers.delimiters import guess_delimiter, separated
 from erasurehead.datasets.readers.dialects import Decimal, Dialect, Quotes
 from erasurehead.datasets.readers.files import text_lines
@@ -59,7 +59,7 @@ class Layout:
     notes: tuple[str, ...] = field(default=(), compare=False)
 
 
-def look(path: Path, dialect: Dialect = _AUTO, alike: str = "") -> Layout:
+def look(path: Path, dialect: Dialect = _AUTO, alike: Decimal | None = None) -> Layout:
     """Detect the layout of a text table from its beginning.
 
     - Before the table there may be a line such as `sep=;`, comments that begin with `#`, and titles: lines of fewer
@@ -72,7 +72,7 @@ def look(path: Path, dialect: Dialect = _AUTO, alike: str = "") -> Layout:
     Arguments:
         path: of the file.
         dialect: what need not be detected.
-        alike: the decimal mark where the file has no evidence of one; empty for a point.
+        alike: the decimal mark of the file that a model was trained on, where this one has no evidence of one.
 
     Raises:
         DataError: if the file is empty, or a column has no name or the same as another.
@@ -164,7 +164,7 @@ class _Look:
         self.path, self.dialect, self.lines, self.whole = path, dialect, lines, whole
         self.notes: list[str] = []
 
-    def layout(self, alike: str) -> Layout:
+    def layout(self, alike: Decimal | None) -> Layout:
         start, declared = 0, self.dialect.delimiter
         if (found := _DECLARED.fullmatch(self.lines[0])) and len(self.lines) > 1:
             start, declared = 1, declared or found[1]
@@ -182,9 +182,12 @@ class _Look:
         below = _of_width(below, len(first))
         data = below if found.header else [first, *below]
         names = self._names(first, data, found, rows.ends[0])
+        decimal = self._decimal(data, alike)
+        if decimal == "." and self.dialect.decimal is None and alike is None and rows.layout.delimiter in ";\t":
+            self._refuse_grouped(names, data)
         skip = rows.ends[0] if found.header and not commented else rows.start
         return Layout(
-            names, found.header, rows.layout.delimiter, skip, self._decimal(data, alike), rows.layout.quotes,
+            names, found.header, rows.layout.delimiter, skip, decimal, rows.layout.quotes,
             rows.layout.blanks_behind, self.dialect.missing, tuple(self.notes),
         )  # fmt: skip
 
@@ -311,8 +314,17 @@ class _Look:
                 )
         return names
 
-    def _decimal(self, rows: list[list[str]], alike: str) -> Decimal:
-        if self.dialect.decimal is not None and not alike:
+    def _refuse_grouped(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        for name, column in zip(names, columns_of(rows), strict=False):  # without rows there are no columns
+            if text := grouped_points(column):
+                raise DataError(
+                    f"{self.path}, column {name!r}: the point in {text!r} may stand before decimals or between "
+                    "thousands, as other numbers of the column are whole and below 1000; write the numbers without "
+                    "points between thousands, or say that points stand before decimals (--decimal .)."
+                )
+
+    def _decimal(self, rows: list[list[str]], alike: Decimal | None) -> Decimal:
+        if self.dialect.decimal is not None and alike != ",":
             return self.dialect.decimal
         mark, seen = decimal_mark(columns_of(rows))
         if mark == "," or (not mark and alike == ","):
