@@ -434,3 +434,19 @@ def test_only_a_comment_of_nothing_but_names_is_a_header(tmp_path: Path, sign: s
         assert look(path, Dialect(header=False)).names == ("1", "2", "3", "4")
     texts = write(tmp_path, f"{sign}red,big\n" + "red,small\n" + "red,big\nblue,big\nblue,small\n" * 9)
     assert (look(texts).header, look(texts).skip) == (False, 1)  # a row that was commented out
+
+
+def test_none_is_a_class_and_a_category_where_only_the_empty_field_is_missing(tmp_path: Path) -> None:
+    kinds = ["NA,None", "EU,Apnea", "NA,Apnea", "EU,None"]
+    rows = "".join(f"{'' if row < 2 else row},{kinds[row % 4]}\n" for row in range(20))
+    path = write(tmp_path, "hours,region,disorder\n" + rows)
+    with pytest.raises(DataError, match=r"is missing \(texts such as None and NA count as .* --missing '' makes"):
+        datasets.read(path, one_hot=["region"])
+    data = read_everywhere(path, one_hot=["region"], missing=[""])
+    assert [use.missing for use in data.uses] == [2, 0, 0]
+    assert (data.encoding.column_names[1:3], data.n_train) == (("region=EU", "region=NA"), 20)
+    marked = write(tmp_path, ("hours,region,disorder\n" + rows).replace("\n,", "\n-,"), "marked.csv")
+    again = read_everywhere(marked, one_hot=["region"], missing=["", "-"])
+    np.testing.assert_array_equal(dense(again.X_train), dense(data.X_train))
+    with pytest.raises(DataError, match="'-' is not a number"):
+        datasets.read(marked, one_hot=["region"], missing=[""])

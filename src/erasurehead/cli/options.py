@@ -83,6 +83,8 @@ def value_of(option: str, given: Any) -> Any:
 def _value(key: Key, given: Any) -> Any:
     if key.kind not in _READ:
         return given
+    if key.path == "data.missing" and not given.partition(",")[0].strip():
+        return ["", *_names(given)]  # only here does an empty name mean something
     return given.strip() if given.strip() in key.values else _READ[key.kind](given)
 
 

@@ -38,8 +38,8 @@ _SECTIONS = frozenset(key.section for key in keys() if key.options)
 _OTHER_SECTIONS = frozenset({"consensus", "run"})
 """Sections with keys that occur only in run files of other commands, where options have the names of the keys."""
 
-_MAY_BE_EMPTY = frozenset({"address"})
-"""Options whose own check has a better message for an empty text."""
+_MAY_BE_EMPTY = frozenset({"address", "missing"})
+"""Options whose own check has a better message for an empty text, or in which it means the empty field."""
 
 _SPELLED: Mapping[str, str] = {key.path: key.option for key in keys() if key.options}
 

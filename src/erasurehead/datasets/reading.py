@@ -115,7 +115,8 @@ def read(
         decimal: CSV: what stands before decimals, `.` or `,`; None to detect it.
         quotes: CSV: how a quote within a quoted field is written, `doubled` or `backslash`; `none` if quotes are
             letters like any others; None to detect which of the first two it is.
-        missing: CSV: texts or numbers that stand for a missing value, beside those above.
+        missing: CSV: texts or numbers that stand for a missing value, beside those above; if the empty text is among
+            them, no others do (`[""]`: only the empty field).
 
     Raises:
         DataError: if the file cannot be used; the message names the line and the column.

@@ -223,9 +223,9 @@ class TableEncoding(Encoding, kind="table"):
         if self.target.classes is not None:
             codes[self.target.name] = self.target.classes
         known = [name for name in codes if name in first and codes[name].codes(first[name])[0] >= 0]
-        numbers = [name for name in self._wanted(True) if name in first and name not in codes]
-        words = [name for name in numbers if first[name].used() and np.isnan(first[name].numbers()[0])]
-        if not known and (words or block.n_rows > 1):
+        wanted = [name for name in self._wanted(True) if name in first]
+        words = [name for name in wanted if name not in codes and np.isnan(first[name].numbers()[0])]
+        if all(first[name].used() for name in wanted) and not known and (words or block.n_rows > 1):
             line = ", ".join(text for column in first.values() for text in column.used())
             raise DataError(
                 f"{block.place(0)}: {line[:200]!r} looks like a header, but the model was trained on a file without "

@@ -25,6 +25,7 @@ MOST_CLASSES = 20
 
 
 _FILL = "; leave that row out, or fill it in"
+_MARKS = " (texts such as None and NA count as missing; in a CSV file, --missing '' makes values of them)"
 _OTHER = "; or name another column to predict (--label)"
 
 
@@ -234,7 +235,7 @@ def check_all_there(column: Column, name: str, place: Callable[[int], str]) -> N
         DataError: that says where.
     """
     said, other = (f"the label {name!r}", _OTHER) if name else ("the label", "")
-    _refuse(column.missing(), lambda row: f"{place(row)}: {said} is missing{_FILL}{other}.")
+    _refuse(column.missing(), lambda row: f"{place(row)}: {said} is missing{_MARKS}{_FILL}{other}.")
 
 
 def _guess(column: Column, classes: Vocabulary) -> Task:

@@ -20,7 +20,6 @@ from erasurehead.datasets.readers.layouts import Layout, csv_reader
 from erasurehead.datasets.readers.mixed_columns import Tally
 from erasurehead.datasets.readers.table import (
     EXACT,
-    MISSING,
     TRUTHS,
     Column,
     Numbers,
@@ -95,7 +94,7 @@ class _NumberBuilder(Builder):
     def __init__(self, layout: Layout, hint: str, missing: str = _EMPTY) -> None:
         self._parts: list[Array] = []
         self._commas = layout.decimal == ","
-        self._none = frozenset((*MISSING, *layout.missing))
+        self._none = layout.absent
         self._codes = [value for value in map(parse, layout.missing) if np.isfinite(value)]
         self._hint = hint
         self._missing = missing
@@ -168,8 +167,7 @@ class _PointCoder(TextCoder):
 
 class _TextBuilder(Builder):
     def __init__(self, layout: Layout) -> None:
-        missing = (*MISSING, *layout.missing)
-        self._coder = _PointCoder(missing) if layout.decimal == "," else TextCoder(missing)
+        self._coder = (_PointCoder if layout.decimal == "," else TextCoder)(layout.absent)
         self._parts: list[NDArray[np.int32]] = []
 
     def add(self, fields: Sequence[str]) -> None:
@@ -184,7 +182,7 @@ class _AutoBuilder(Builder):
 
     def __init__(self, layout: Layout, label: bool) -> None:
         self._layout = layout
-        self._none = frozenset((*MISSING, *layout.missing))
+        self._none = layout.absent
         self._label = label
         self._missing = 0
         self._builder: Builder | None = None

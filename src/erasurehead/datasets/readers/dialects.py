@@ -28,7 +28,7 @@ class Dialect:
         names: names of all columns, in place of those in the file.
         decimal: what stands before decimals.
         quotes: how quotes within quoted fields are written.
-        missing: texts that stand for a missing value, beside those that always do.
+        missing: texts that stand for a missing value, beside the usual ones; alone if the empty text is one of them.
     """
 
     delimiter: str | None = None

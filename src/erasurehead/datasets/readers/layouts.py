@@ -44,7 +44,7 @@ class Layout:
         decimal: what stands before decimals.
         quotes: how quotes within quoted fields are written.
         blanks_behind: whether there may be blanks between a closing quote and the delimiter.
-        missing: further texts that stand for a missing value.
+        missing: texts that stand for a missing value; see `absent`.
         notes: what was decided that a user may want otherwise.
     """
 
@@ -57,6 +57,11 @@ class Layout:
     blanks_behind: bool = False
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def absent(self) -> frozenset[str]:
+        """All texts that stand for a missing value: the usual ones, too, unless the empty text was named."""
+        return frozenset(self.missing if "" in self.missing else (*MISSING, *self.missing))
 
 
 def look(path: Path, dialect: Dialect = _AUTO, alike: Decimal | None = None) -> Layout:

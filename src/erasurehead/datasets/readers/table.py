@@ -357,7 +357,7 @@ class TextCoder(dict[str, int]):
     but new texts.
     """
 
-    def __init__(self, missing: Sequence[str] = MISSING) -> None:
+    def __init__(self, missing: Collection[str] = MISSING) -> None:
         super().__init__()
         self._codes: dict[str, int] = {}
         self._missing = frozenset(missing)

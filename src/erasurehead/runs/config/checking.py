@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _Root = TypeVar("_Root", bound=BaseModel)
 
-_MAY_BE_EMPTY = frozenset({"run.address"})
-"""Keys whose own check has a better message for an empty text."""
+_MAY_BE_EMPTY = frozenset({"run.address", "data.missing"})
+"""Keys whose own check has a better message for an empty text, or in which it means the empty field."""
 
 _RULES: Mapping[str, str] = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),

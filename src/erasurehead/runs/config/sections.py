@@ -113,7 +113,8 @@ class DataSection(_Section):
     )
     missing: Texts = _key(
         (),
-        "For a CSV file: texts or numbers that stand for a missing value, beside an empty field, NA, ? and the like.",
+        "For a CSV file: texts or numbers that stand for a missing value, beside an empty field, NA, None, ? and the "
+        "like; if the first is empty, in place of these ('': only an empty field).",
         option="--missing",
         metavar="A,B,...",
         examples=[["-999", "unknown"]],
