@@ -73,7 +73,7 @@ FORMATS: list[tuple[str, bytes, str]] = [
     ("t.zip", _archive(), "is a ZIP archive, which is not read; unpack it"),
     ("t.json", b'[{"a": 1}]\n', "JSON is not read here; write the table as CSV"),
     ("t.html", b"<table></table>\n", "HTML is not read here"),
-    ("t.dat7", b"a,b\n1,2\n", "its ending '.dat7' says not what it is"),
+    ("t.dat7", b"hello\nworld\n", "its ending '.dat7' says not what it is"),
     ("t.xz", b"\xfd7zXZ\x00", "is compressed with xz"),
     ("t.pkl", b"\x80\x04K\x01.", "is a Python pickle"),
     ("t.csv", "a,b\n1,2\n".encode("utf-16"), "it is in UTF-16: save it as UTF-8"),

@@ -58,6 +58,13 @@ def packed(kind: str) -> bytes:
         ("a.db", b"SQLite format 3", r"is an SQLite database, .*; export it as CSV"),
         ("a.orc", b"ORC", r"is an ORC file, which is not read; write it as Parquet"),
         ("a.mat", b"MATLAB 5.0", r"is a MATLAB file, .* numpy.save"),
+        ("a.csv", b'[{"a": 1, "y": 2}]', r"is JSON, which is not read; write the table as CSV or Parquet"),
+        ("a.txt", b'{"a": 1}', r"is JSON, which is not read"),
+        ("a.csv", b"% made by x\n@RELATION w\n@attribute a real\n@data\n1\n", r"is ARFF, .*; export it as CSV"),
+        ("a.csv", b"version https://git-lfs.github.com/spec/v1\nsize 12\n", r"Git LFS, .* \(git lfs pull\)"),
+        ("a.npy", b"a,y\n1,2\n", r"is a text and not a file of NumPy; if it is a table, end its name in .csv"),
+        ("a.npz", b"a,y\n1,2\n", r"is a text and not a file of NumPy"),
+        ("a.md", b"# Title\nSome words\n", r"its ending '.md' says not what it is, and its first lines are neither"),
         ("a.csv", b"\n<!DOCTYPE HTML><html>", r"holds a page of the web \(HTML\) and no table, .*; fetch it again"),
         (
             "a.csv",
@@ -77,3 +84,11 @@ def test_what_cannot_be_read_is_named_with_its_remedy(tmp_path: Path, name: str,
 def test_a_file_that_is_only_compressed_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"a,y\n" + b"1,0\n2,1\n" * 9))
     assert datasets.read(tmp_path / "a.csv.gz", test_fraction=None).n_train == 18
+
+
+@pytest.mark.parametrize("name", ["adult.test", "t.dat", "t.csv.bak", "t.all-data", "t", "t.2024"])
+@pytest.mark.parametrize("delimiter", [",", "\t", " "])
+def test_a_text_of_fields_is_a_table_whatever_its_name(tmp_path: Path, name: str, delimiter: str) -> None:
+    rows = [[f"{row}.5", str(row % 7), str(row % 2)] for row in range(20)]
+    (tmp_path / name).write_text("".join(delimiter.join(row) + "\n" for row in rows))
+    assert datasets.read(tmp_path / name, test_fraction=None).n_train == 20

@@ -450,3 +450,19 @@ def test_none_is_a_class_and_a_category_where_only_the_empty_field_is_missing(tm
     np.testing.assert_array_equal(dense(again.X_train), dense(data.X_train))
     with pytest.raises(DataError, match="'-' is not a number"):
         datasets.read(marked, one_hot=["region"], missing=[""])
+
+
+@pytest.mark.parametrize("title", ["|1x3 Cross validator", "Run 7", "made by x"])
+def test_a_line_of_one_field_above_rows_without_names_is_a_title(tmp_path: Path, title: str) -> None:
+    data = same(write(tmp_path, f"{title}\n" + text(header="")))
+    assert f"1 line before the table left out as a title: {title!r}" in data.notes
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_rows_at_the_end_with_nothing_in_any_field_are_left_out(tmp_path: Path, delimiter: str) -> None:
+    blank = (2 * delimiter + "\n") * 3
+    data = same(write(tmp_path, text(delimiter) + blank))
+    assert "3 rows at the end of t.csv left out, as nothing is in any field" in data.notes
+    within = text(delimiter) + blank + text(delimiter, header="")
+    with pytest.raises(DataError, match="line 42: the label 'y' is missing"):
+        datasets.read(write(tmp_path, within, "within.csv"))

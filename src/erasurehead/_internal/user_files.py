@@ -126,7 +126,7 @@ def other_encoding(text: bytes) -> str:
     """Return what to do about a text that is not in UTF-8, as the end of a sentence."""
     if text[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "; it is in UTF-16: save it as UTF-8, or convert it (iconv -f UTF-16 -t UTF-8)"
-    return "; save it as UTF-8, or convert it (iconv -f ISO-8859-1 -t UTF-8, if it is in Latin-1)"
+    return "; save it as UTF-8, or convert it (iconv -f WINDOWS-1252 -t UTF-8, if it is in Latin-1 or from Windows)"
 
 
 def _mode(place: Path) -> int:

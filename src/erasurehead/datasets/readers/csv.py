@@ -31,7 +31,7 @@ from erasurehead.datasets.readers.table import (
     parse,
     truths,
 )
-from erasurehead.errors import DataError
+from erasurehead.errors import DataError, counted
 
 Kind: TypeAlias = Literal["number", "text", "auto", "label"]
 """How a column is read; `auto` and `label` become `number` or `text`, by all values that are not missing."""
@@ -296,9 +296,12 @@ def count_rows(path: Path, layout: Layout) -> int:
 
 
 def _end_notes(lines: Lines, path: Path) -> tuple[str, ...]:
-    if not lines.last or lines.last.endswith(("\n", "\r")):
-        return ()
-    return (f"the last line of {path.name} ends without a newline: check that the file is complete",)
+    notes: list[str] = []
+    if lines.n_empty:
+        notes.append(f"{counted('row', lines.n_empty)} at the end of {path.name} left out, as nothing is in any field")
+    if lines.last and not lines.last.endswith(("\n", "\r")):
+        notes.append(f"the last line of {path.name} ends without a newline: check that the file is complete")
+    return tuple(notes)
 
 
 def _builders(layout: Layout, kind: Callable[[str], Kind | None], hint: str) -> dict[str, Builder]:
@@ -338,18 +341,23 @@ def _among_numbers(path: Path, layout: Layout, name: str, model: bool) -> str:
 
 
 def _rows(lines: Lines, layout: Layout, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of the line on which each row of data ends, and its fields; blank lines are skipped."""
+    """Yield the number of the line on which each row of data ends, and its fields; blank lines are skipped.
+
+    So are rows at the end with nothing in any of several fields, as spreadsheets export them.
+    """
     for _ in islice(lines, layout.skip):
         pass
     if csv.field_size_limit() < _LONGEST:
         csv.field_size_limit(_LONGEST)  # Python has one limit for all readers; its default refuses texts of some pages
     reader = csv_reader(lines, layout)
     width = len(layout.names)
+    empty: list[tuple[int, list[str]]] = []
     while True:
         first = layout.skip + reader.line_num + 1
         try:
             row = next(reader)
         except StopIteration:
+            lines.n_empty = len(empty)
             return
         except csv.Error as error:
             raise _unreadable(path, layout, first, layout.skip + reader.line_num, error) from None
@@ -358,6 +366,12 @@ def _rows(lines: Lines, layout: Layout, path: Path) -> Iterator[tuple[int, list[
                 continue
             while len(row) > width and not row[-1].strip():
                 row.pop()  # a delimiter at the end of the line
+        if len(row) > 1 and not row[0].strip() and not any(map(str.strip, row)):
+            empty.append((layout.skip + reader.line_num, row))
+            continue
+        if empty:
+            yield from empty
+            empty = []
         yield layout.skip + reader.line_num, row
 
 

@@ -33,6 +33,7 @@ class Lines(Iterator[str]):
     Attributes:
         count: number of lines read so far.
         last: the last one, with its newline if it has one.
+        n_empty: how many rows at the end of a table had nothing in any field, when all have been read.
     """
 
     def __init__(self, stream: BinaryIO, path: Path) -> None:
@@ -40,6 +41,7 @@ class Lines(Iterator[str]):
         self._path = path
         self.count = 0
         self.last = ""
+        self.n_empty = 0
 
     def __next__(self) -> str:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -90,6 +91,15 @@ _TEXTS: dict[str, tuple[str, str]] = {
 }
 """Suffixes of files that cannot be read, what they are, and what to do."""
 _PAGE = (b"<!doctype html", b"<html")
+_CONTENTS: tuple[tuple[bytes, tuple[str, str]], ...] = (
+    (rb"\s*(\{\s*\"|\[\s*[\[{])", ("JSON", _PANDAS)),
+    (rb"\s*<\?xml", ("XML", _EXPORT)),
+    (rb"([ \t\r\n]|%[^\n]*\n)*@relation\b", ("ARFF", _EXPORT)),
+    (rb"version https://git-lfs", ("a pointer to a file in Git LFS", "fetch the file itself (git lfs pull)")),
+)
+"""How texts begin that are no tables, whatever their names say, what they are, and what to do."""
+_FIELDS = re.compile(rb"[,;\t|]|^[ \t]*[-+.\d]\S*[ \t]+[-+.\d]", re.MULTILINE)
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
 def form(path: Path, delimited: bool = False) -> Form:
@@ -122,11 +132,15 @@ def form(path: Path, delimited: bool = False) -> Form:
             raise DataError(f"{path} is {what}, which is not read; {remedy}.")
     if ending in (".parquet", ".pq"):
         return "parquet"  # and damaged, as the reader will report
-    if ending == ".npy":
-        return "npy"
-    if ending == ".npz":
-        return "npz"
-    if ending in _TEXTS:
+    if ending in (".npy", ".npz"):
+        if not _CONTROL.search(first):
+            raise DataError(f"{path} is a text and not a file of NumPy; if it is a table, end its name in .csv.")
+        return "npy" if ending == ".npy" else "npz"
+    if ending not in _TEXTS:
+        for begins, (what, remedy) in _CONTENTS:
+            if re.match(begins, first, re.IGNORECASE):
+                raise DataError(f"{path} is {what}, which is not read; {remedy}.")
+    else:
         what, remedy = _TEXTS[ending]
         raise DataError(f"{path}: {what} is not read here; {remedy}.")
     return "csv" if delimited and ending not in _SVMLIGHT else _text_form(path, first, ending)
@@ -147,12 +161,13 @@ def _text_form(path: Path, first: bytes, ending: str) -> Form:
                         f"file that ends in {READ}.")  # fmt: skip
     if looks_like_svmlight(path):
         return "svmlight"
-    if ending in _EITHER or (not ending and any(mark in first.split(b"\n", 1)[0] for mark in b",;\t|")):
+    lines = b"\n".join(first.split(b"\n", 2)[:2])  # the first may be a title
+    if ending in _EITHER or (not _CONTROL.search(first) and _FIELDS.search(lines)):
         return "csv"
     said = f"its ending {ending!r} says" if ending else "its name says"
     raise DataError(
-        f"{path}: {said} not what it is, and its first line is not of the form label index:value; end its name in "
-        f"{READ}."
+        f"{path}: {said} not what it is, and its first lines are neither fields of a table nor of the form label "
+        f"index:value; end its name in {READ}."
     )
 
 

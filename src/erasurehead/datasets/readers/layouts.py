@@ -253,7 +253,8 @@ class _Look:
                 continue
             before = _parse([line for line in self.lines[start:place] if line.strip()], tried.layout, True)[0]
             titles = [row for row in before if any(text.strip() for text in row)]
-            alone = self.dialect.header is not None and all(sum(map(bool, row)) == 1 for row in titles)
+            single = all(sum(map(bool, row)) == 1 for row in titles)
+            alone = single and (tried.width > 2 or self.dialect.header is not None)
             if titles and (alone or _holds_names(tried)) and all(_few(row, tried.width) for row in titles):
                 shown = " ".join(text.strip() for text in titles[0] if text.strip())
                 self.notes.append(
