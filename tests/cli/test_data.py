@@ -80,9 +80,7 @@ def test_a_text_table_is_read_as_the_user_says_and_so_are_new_files(typed: Typed
     options = ("--names", "share,size,kind", "--missing", "un")
     shown = typed("data", "bare.csv", *options)
     assert "logistic, 48 x 3 for training" in shown.out
-    assert "numbers have decimal commas, such as '-3,5' (--decimal . reads them as texts)" in " ".join(
-        shown.out.split()
-    )
+    assert "numbers have decimal commas, such as '-3,5' (--decimal . if they are none)" in " ".join(shown.out.split())
     training = ("--engine", "virtual", "-w", 2, "--steps", 40, "--out", "run", "-q")
     assert typed("train", "--data", "bare.csv", *options, *training).code == 0
     assert typed("shard", "bare.csv", *options, "--tasks", 2, "--out", "shards").code == 0

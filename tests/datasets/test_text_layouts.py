@@ -17,6 +17,7 @@ from erasurehead import datasets
 from erasurehead.datasets.readers import csv as csvfile
 from erasurehead.datasets.readers.dialects import Dialect
 from erasurehead.datasets.readers.layouts import look
+from erasurehead.datasets.sharded import shard
 from erasurehead.errors import DataError, InvalidArgument
 
 from .everywhere import read_everywhere, write
@@ -63,6 +64,7 @@ def same(path: Path, **arguments: Any) -> datasets.Dataset:
             "Report, second quarter\n" + text(";"),
             "1 line before the table left out as a title: 'Report, second quarter'",
         ),
+        ("Report:,,\nMade,2024-01-01,\n" + text(), "2 lines before the table left out as titles: 'Report:'"),
         ("Report 2021,,\n,,\n" + text(), "1 line before the table left out as a title: 'Report 2021'"),
         ("Report\nof all\n\n" + text("\t"), "2 lines before the table left out as titles: 'Report'"),
         ('"a" , "b" , "y"\n' + text(header="", quote='"'), ""),
@@ -466,3 +468,17 @@ def test_rows_at_the_end_with_nothing_in_any_field_are_left_out(tmp_path: Path, 
     within = text(delimiter) + blank + text(delimiter, header="")
     with pytest.raises(DataError, match="line 42: the label 'y' is missing"):
         datasets.read(write(tmp_path, within, "within.csv"))
+
+
+def test_a_message_names_what_would_help_with_that_column(tmp_path: Path) -> None:
+    prices = "".join(f'{row},"2,{100 + row},166"\n' for row in range(30))
+    path = write(tmp_path, "area,price\n" + prices)
+    for read in (datasets.read, lambda path: shard(path, 2, tmp_path / "shards")):
+        with pytest.raises(DataError, match="column 'price': '2,100,166' is not a number") as found:
+            read(path)
+        assert "one_hot" not in str(found.value)
+    with pytest.raises(DataError, match=r"line 1, column '1': 'a' .* columns' names, if it does \(--header yes"):
+        datasets.read(write(tmp_path, text(), "headed.csv"), header=False)
+    quoted = write(tmp_path, text(";", quote='"', header=""), "quoted.csv")
+    with pytest.raises(DataError, match=r"line 1: a quote ends within a field, if ',' stands .*name another delimiter"):
+        datasets.read(quoted, delimiter=",")

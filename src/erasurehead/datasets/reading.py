@@ -208,7 +208,7 @@ def _made(
     tallies = tallies_of(table.columns, columns)
     for name, tally in tallies.items():
         tally.add(table, name)
-    said_of_kinds = list(settled(tallies, raw.text))
+    said_of_kinds = list(settled(tallies, raw.text, label))
     labels = fit_target(table.column(label), label, task, table.place)
     y, _ = labels.apply(table.column(label), table.place)
     train, test = split_rows(table.n_rows, test_fraction, seed)

@@ -177,6 +177,11 @@ class _Look:
         rows = self._behind_titles(self._rows(start, declared), declared)
         if not declared and (said := guess_delimiter(self.lines[rows.start :], self.path)[1]):
             self.notes.append(said)
+        if rows.fields == [[""]]:
+            raise DataError(
+                f"{self.path}, line {start + 1}: a quote ends within a field, if {rows.layout.delimiter!r} stands "
+                "between fields; name another delimiter (--delimiter), or say that quotes are letters (--quotes none)."
+            )
         first, below = [text.strip() for text in rows.fields[0]], rows.fields[1:]
         commented = self._names_in(comment, rows) if comment else []
         if commented:
@@ -247,15 +252,16 @@ class _Look:
         filled = [place for place in range(start, len(self.lines)) if self.lines[place].strip()]
         for place in filled[1 : _MOST_TITLES + 1]:
             tried = self._rows(place, delimiter)
-            if not tried.even or tried.width < 2 or len(tried.fields) < 2 or _is_title(tried.fields, tried.width):
+            width = tried.width
+            if not tried.even or width < 2 or len(tried.fields) < 2 or _is_title(tried.fields, width, width - 1):
                 continue
             if not any(text.strip() for text in tried.fields[0]):
                 continue
             before = _parse([line for line in self.lines[start:place] if line.strip()], tried.layout, True)[0]
             titles = [row for row in before if any(text.strip() for text in row)]
             single = all(sum(map(bool, row)) == 1 for row in titles)
-            alone = single and (tried.width > 2 or self.dialect.header is not None)
-            if titles and (alone or _holds_names(tried)) and all(_few(row, tried.width) for row in titles):
+            alone = single and (width > 2 or self.dialect.header is not None)
+            if titles and (alone or _holds_names(tried)) and all(_few(row, width) for row in titles):
                 shown = " ".join(text.strip() for text in titles[0] if text.strip())
                 self.notes.append(
                     f"{len(titles)} line{'s' * (len(titles) > 1)} before the table left out as "
@@ -335,7 +341,7 @@ class _Look:
         mark, seen = decimal_mark(columns_of(rows))
         if mark == "," or (not mark and alike == ","):
             if seen:
-                self.notes.append(f"numbers have decimal commas, such as {seen!r} (--decimal . reads them as texts)")
+                self.notes.append(f"numbers have decimal commas, such as {seen!r} (--decimal . if they are none)")
             return ","
         return "."
 
@@ -353,13 +359,12 @@ def _holds_names(rows: _Rows) -> bool:
     return verdict(first, _of_width(below, len(first))).header
 
 
-def _is_title(rows: Sequence[Sequence[str]], width: int) -> bool:
-    """Return whether the first row is a title above a header, as spreadsheets export it: nothing behind its first."""
-    first = rows[0]
-    if width < 2 or not first[0].strip() or any(text.strip() for text in first[1:]):
+def _is_title(rows: Sequence[Sequence[str]], width: int, most: int = 1) -> bool:
+    """Return whether the first row is a title above a header, as spreadsheets export it: most fields are empty."""
+    if width < 2 or not rows[0][0].strip() or sum(bool(text.strip()) for text in rows[0]) > most:
         return False
-    header = next((row for row in rows[1:] if sum(bool(text.strip()) for text in row) > 1), None)
-    return header is not None and _all_texts(header) and len(header) == width
+    full = (row for row in rows[1:_MOST_TITLES] if len(row) == width and all(text.strip() for text in row))
+    return _all_texts(next(full, [""]))
 
 
 def _all_texts(row: Sequence[str]) -> bool:

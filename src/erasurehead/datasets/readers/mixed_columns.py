@@ -84,28 +84,31 @@ class Tally:
         """Whether there are both numbers and other texts."""
         return bool(self._n_numbers and self._n_texts + self._n_written)
 
-    def refusal(self, name: str, csv: bool, model: bool = False) -> str:
+    def refusal(self, name: str, csv: bool, model: bool = False, label: bool = False) -> str:
         """Return what to say of a column of numbers with strays, as a sentence.
 
         Arguments:
             name: of the column.
             csv: whether it is one of a CSV file.
             model: whether a model says how columns are read, and not the user.
+            label: whether it is to be predicted.
         """
         (first, where), *others = list(self._texts.items())[:_MOST_SHOWN]
-        categories = "" if model else "name the column in one_hot (--one-hot) if its values are categories"
+        categories = "" if model or label else "name the column in one_hot (--one-hot) if its values are categories"
         if self._n_written:
             commas = if_decimal(self._written) if csv and not model else ""
             said = not_a_number(self._written, "")
             return f"{where()}, column {name!r}: {said}{commas}{categories and f'; {categories}'}."
         likewise = ", ".join(f"{text!r} ({_line(place)})" for text, place in others)
         tokens = shlex.quote(",".join(list(self._texts)[:_MOST_SHOWN]))
-        missing = f"name what stands for a missing value (--missing {tokens}), " if csv and not model else ""
+        missing = f"name what stands for a missing value (--missing {tokens}), " if csv and not (model or label) else ""
+        if missing and self._n_texts == 1 and _line(where) == "line 1":
+            missing = "say that the line holds the columns' names, if it does (--header yes), "
         whole = self._n_numbers + self._n_texts
         return (
             f"{where()}, column {name!r}: {first!r} is not a number{f', nor is {likewise}' if likewise else ''}, but "
             f"{self._n_numbers:,} of the column's {whole:,} values are; correct it, {missing}or "
-            f"{categories or 'leave the field empty if the value is missing'}."
+            f"{categories or ('leave that row out' if label else 'leave the field empty if the value is missing')}."
         )
 
     def note(self, name: str) -> str:
@@ -116,19 +119,20 @@ class Tally:
         )
 
 
-def settled(tallies: Mapping[str, Tally], csv: bool) -> Iterator[str]:
+def settled(tallies: Mapping[str, Tally], csv: bool, label: str) -> Iterator[str]:
     """Yield what a user should know about columns whose kind their values have decided.
 
     Arguments:
         tallies: of the values of each column.
         csv: whether they are those of a CSV file.
+        label: name of the column to predict.
 
     Raises:
         DataError: if a column is one of numbers but for a few texts.
     """
     for name, tally in tallies.items():
         if tally.strays:
-            raise DataError(tally.refusal(name, csv))
+            raise DataError(tally.refusal(name, csv, label=name == label))
         if tally.mixed:
             yield tally.note(name)
 

@@ -334,7 +334,7 @@ class TableSource(Source):
                 tally.add(block, name)
             fit.add(block, training)
             n_rows += block.n_rows
-        notes += settled(tallies, not self._parquet)
+        notes += settled(tallies, not self._parquet, self._label)
         return fit, n_rows, notes
 
     def pieces(self, encoding: Encoding, places: Places) -> Iterator[Piece]:
