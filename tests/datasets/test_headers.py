@@ -237,7 +237,7 @@ def test_a_header_above_new_rows_is_no_row_of_a_model_without_one(tmp_path: Path
     words, mixed = encoding(COLOUR, KIND, TRUTH), encoding(COLOUR, SMALL, KIND)
     for model, header, rows in (
         (words, "colour,kind", "red,a\nblue,b\n"),
-        (words, "colour,kind,yes", "red,a,True\n"),
+        (words, "colour,kind", "red,a\n"),
         (mixed, "colour,size", "red,0.1\n"),
         (encoding(SMALL, SMALL, SMALL), "0,1", "0.1,0.1\n0.15,0.2\n0.3,0.5\n"),
     ):

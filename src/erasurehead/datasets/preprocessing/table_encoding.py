@@ -215,21 +215,18 @@ class TableEncoding(Encoding, kind="table"):
         Raises:
             DataError: that names the line.
         """
-        block = next(csv_blocks(path, layout, lambda name: "text"), None)
+        wanted = self._wanted(False)
+        block = next(csv_blocks(path, layout, lambda name: "text" if name in wanted else None), None)
         if block is None:
             return
-        first = {name: as_texts(block.column(name).take(np.arange(1))) for name in layout.names}
-        codes = dict(self.vocabularies)
-        if self.target.classes is not None:
-            codes[self.target.name] = self.target.classes
-        known = [name for name in codes if name in first and codes[name].codes(first[name])[0] >= 0]
-        wanted = [name for name in self._wanted(True) if name in first]
-        words = [name for name in wanted if name not in codes and np.isnan(first[name].numbers()[0])]
-        if all(first[name].used() for name in wanted) and not known and (words or block.n_rows > 1):
-            line = ", ".join(text for column in first.values() for text in column.used())
+        first = {name: as_texts(column.take(np.arange(1))) for name, column in block.columns.items()}
+        known = any(codes.codes(first[name])[0] >= 0 for name, codes in self.vocabularies.items())
+        words = any(np.isnan(first[name].numbers()[0]) for name in first.keys() - self.vocabularies.keys())
+        line = [text for column in first.values() for text in column.used()]
+        if len(line) == len(first) and not known and (words or block.n_rows > 1):
             raise DataError(
-                f"{block.place(0)}: {line[:200]!r} looks like a header, but the model was trained on a file without "
-                "one; leave that line out, or put another row before it if it is one."
+                f"{block.place(0)}: {', '.join(line)[:200]!r} looks like a header, but the model was trained on a file "
+                "without one; leave that line out, or put another row before it if it is one."
             )
 
     def encode(self, table: Table, parts: Sequence[IntArray | None] = (None,)) -> list[Encoded]:

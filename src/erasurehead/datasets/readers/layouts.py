@@ -210,7 +210,8 @@ class _Look:
         if place == len(self.lines) or not comments:
             return start, ""
         rows = self._rows(place, delimiter)
-        if len(comments) == 1 and self._cells(comments[-1], rows.layout) == len(rows.fields[0]) > 1 and not rows.even:
+        cells = len(_parse(comments, rows.layout, True)[0][0])
+        if len(comments) == 1 and cells == len(rows.fields[0]) > 1 and not rows.even:
             return start, ""
         none = self.dialect.header is False or _holds_names(rows)
         found = [] if none else [line for line in comments if self._names_in(line, rows)]
@@ -219,17 +220,12 @@ class _Look:
             self.notes.append(f"{passed} line{'s' * (passed > 1)} of comments before the table left out")
         return place, found[-1] if found else ""
 
-    def _cells(self, line: str, layout: Layout) -> int:
-        return len(_parse([line], layout, True)[0][0])
-
     def _names_in(self, comment: str, rows: _Rows) -> list[str]:
         """Return the names in a comment, if they are as many as there are columns and nothing but names."""
         found = [name.strip() for name in _parse([comment.lstrip("#")], rows.layout, True)[0][0]]
-        width = len(rows.fields[0])
-        below = _of_width(rows.fields, width)
-        if not len(found) == width > 1 or not all(map(_NAME.match, found[not found[0] :])):
-            return []
-        return found if verdict(found, below).header else []
+        below = _of_width(rows.fields, len(rows.fields[0]))
+        alike = len(found) == len(rows.fields[0]) > 1 and all(map(_NAME.match, found[not found[0] :]))
+        return found if alike and verdict(found, below).header else []
 
     def _rows(self, start: int, delimiter: str | None) -> _Rows:
         """Return the rows from a line on, with the quotes with which they can be read."""
@@ -275,7 +271,7 @@ class _Look:
             return Verdict(self.dialect.header, "", True)
         if commented:
             self.notes.append(
-                "the columns' names are those of the comment before the table (--header no leaves it out)"
+                "the columns' names are those of the comment before the table (--header no skips it)"
             )
             return Verdict(True, "", True)
         if self._quoted_alone(line, len(first)):
