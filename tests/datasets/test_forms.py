@@ -62,8 +62,8 @@ def packed(kind: str) -> bytes:
         ("a.txt", b'{"a": 1}', r"is JSON, which is not read"),
         ("a.csv", b"% made by x\n@RELATION w\n@attribute a real\n@data\n1\n", r"is ARFF, .*; export it as CSV"),
         ("a.csv", b"version https://git-lfs.github.com/spec/v1\nsize 12\n", r"Git LFS, .* \(git lfs pull\)"),
-        ("a.npy", b"a,y\n1,2\n", r"is a text and not a file of NumPy; if it is a table, end its name in .csv"),
-        ("a.npz", b"a,y\n1,2\n", r"is a text and not a file of NumPy"),
+        ("a.npy", b"a,y\n1,2\n", r"is not a matrix of .*, but a text; if it is a table, end its name in .csv"),
+        ("a.npz", b"a,y\n1,2\n", r"is not a matrix of numbers saved by scipy or numpy, but a text"),
         ("a.md", b"# Title\nSome words\n", r"its ending '.md' says not what it is, and its first lines are neither"),
         ("a.csv", b"\n<!DOCTYPE HTML><html>", r"holds a page of the web \(HTML\) and no table, .*; fetch it again"),
         (

@@ -134,7 +134,10 @@ def form(path: Path, delimited: bool = False) -> Form:
         return "parquet"  # and damaged, as the reader will report
     if ending in (".npy", ".npz"):
         if not _CONTROL.search(first):
-            raise DataError(f"{path} is a text and not a file of NumPy; if it is a table, end its name in .csv.")
+            raise DataError(
+                f"{path} is not a matrix of numbers saved by scipy or numpy, but a text; if it is a table, end its "
+                "name in .csv."
+            )
         return "npy" if ending == ".npy" else "npz"
     if ending not in _TEXTS:
         for begins, (what, remedy) in _CONTENTS:

@@ -270,9 +270,7 @@ class _Look:
         if self.dialect.header is not None:
             return Verdict(self.dialect.header, "", True)
         if commented:
-            self.notes.append(
-                "the columns' names are those of the comment before the table (--header no skips it)"
-            )
+            self.notes.append("the columns' names are those of the comment before the table (--header no skips it)")
             return Verdict(True, "", True)
         if self._quoted_alone(line, len(first)):
             found = Verdict(True, "only its fields are quoted")
