@@ -447,6 +447,14 @@ def test_none_is_a_class_and_a_category_where_only_the_empty_field_is_missing(tm
     data = read_everywhere(path, one_hot=["region"], missing=[""])
     assert [use.missing for use in data.uses] == [2, 0, 0]
     assert (data.encoding.column_names[1:3], data.n_train) == (("region=EU", "region=NA"), 20)
+    pa = pytest.importorskip("pyarrow")
+    frame = pytest.importorskip("pandas").DataFrame(
+        {"hours": [3.0, 4.0], "region": ["NA", ""], "disorder": ["None", "Apnea"]}
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    for source in (frame, tmp_path / "t.parquet", frame.to_dict("records"), pa.Table.from_pandas(frame)):
+        new = data.encoding.apply(source)
+        assert (new.report.missing, new.y.tolist()) == ({"region": 1}, [1.0, -1.0])
     marked = write(tmp_path, ("hours,region,disorder\n" + rows).replace("\n,", "\n-,"), "marked.csv")
     again = read_everywhere(marked, one_hot=["region"], missing=["", "-"])
     np.testing.assert_array_equal(dense(again.X_train), dense(data.X_train))

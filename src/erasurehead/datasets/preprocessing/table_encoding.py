@@ -42,7 +42,7 @@ from erasurehead.datasets.readers.dialects import Dialect, check_dialect
 from erasurehead.datasets.readers.forms import form
 from erasurehead.datasets.readers.frames import is_frame, read_frame
 from erasurehead.datasets.readers.layouts import Layout, look, n_fields
-from erasurehead.datasets.readers.table import EXACT, Column, Table, as_texts, table_of_rows
+from erasurehead.datasets.readers.table import EXACT, Column, Table, absent, as_texts, table_of_rows
 from erasurehead.errors import DataError, counted
 
 _AUTO = Dialect()
@@ -152,9 +152,11 @@ class TableEncoding(Encoding, kind="table"):
         if isinstance(source, str | os.PathLike):
             return self._read(readable(source), labels)
         if is_frame(source):
-            return read_frame(source, self._wanted(labels), self._exact)
+            return read_frame(source, self._wanted(labels), self._exact, absent(self.dialect.missing))
         if isinstance(source, Sequence):
-            return table_of_rows(source, wanted=self._wanted(labels), exact=self._exact)
+            return table_of_rows(
+                source, wanted=self._wanted(labels), exact=self._exact, missing=absent(self.dialect.missing)
+            )
         raise DataError("This encoding reads tables: give a file, a frame or rows with named columns, not a matrix.")
 
     @property
@@ -180,7 +182,7 @@ class TableEncoding(Encoding, kind="table"):
         if found == "parquet":
             from erasurehead.datasets.readers.parquet import read_parquet
 
-            return read_parquet(path, wanted, self._exact)
+            return read_parquet(path, wanted, self._exact, absent(self.dialect.missing))
         return read_csv(path, self._layout(path), wanted.get)
 
     def _layout(self, path: Path) -> Layout:

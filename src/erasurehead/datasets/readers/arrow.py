@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
-from erasurehead.datasets.readers.table import Column, Numbers, Texts, Unreadable, as_texts, column_of, numbers_of
+from erasurehead.datasets.readers.table import (
+    MISSING,
+    Column,
+    Numbers,
+    Texts,
+    Unreadable,
+    as_texts,
+    column_of,
+    numbers_of,
+)
 
 
-def arrow_column(array: Any, name: str, source: str, exact: bool = False) -> Column:
+def arrow_column(array: Any, name: str, source: str, exact: bool = False, missing: Collection[str] = MISSING) -> Column:
     """Return the column of an array.
 
     Integers and floating-point numbers, decimals, truth values, texts and days can be read, and dictionaries of them,
@@ -21,6 +31,7 @@ def arrow_column(array: Any, name: str, source: str, exact: bool = False) -> Col
         name: name of the column, for messages.
         source: what it comes from, for messages.
         exact: as for `column_of`.
+        missing: as for `column_of`.
 
     Raises:
         Unreadable: if its values have another type.
@@ -28,7 +39,7 @@ def arrow_column(array: Any, name: str, source: str, exact: bool = False) -> Col
     types: Any = importlib.import_module("pyarrow").types
     kind = array.type
     if types.is_dictionary(kind):
-        known = as_texts(arrow_column(array.dictionary, name, source, exact=True))
+        known = as_texts(arrow_column(array.dictionary, name, source, True, missing))
         places = array.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
         return Texts(np.append(known.codes, np.int32(-1))[places], known.values)
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
@@ -40,7 +51,7 @@ def arrow_column(array: Any, name: str, source: str, exact: bool = False) -> Col
     texts = any(getattr(types, f"is_{one}", _never)(kind) for one in ("string", "large_string", "string_view"))
     if not (texts or types.is_decimal(kind) or types.is_date(kind)):
         raise Unreadable(str(kind))
-    return column_of(array.to_pylist(), name, source, exact)
+    return column_of(array.to_pylist(), name, source, exact, missing)
 
 
 def is_category(kind: Any) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 from erasurehead.datasets.readers.arrow import arrow_column, is_category
 from erasurehead.datasets.readers.layouts import Layout
 from erasurehead.datasets.readers.table import (
+    MISSING,
     Column,
     Table,
     Texts,
@@ -59,7 +60,12 @@ def frame_name(frame: Frame) -> str:
     return f"the {kind.__module__.partition('.')[0]} {kind.__name__}"
 
 
-def read_frame(frame: Frame, wanted: Collection[str] | None = None, exact: Collection[str] = ()) -> Table:
+def read_frame(
+    frame: Frame,
+    wanted: Collection[str] | None = None,
+    exact: Collection[str] = (),
+    missing: Collection[str] = MISSING,
+) -> Table:
     """Read some columns of a frame.
 
     Numbers become columns of numbers; truth values, texts, days and categories columns of texts. What the frame marks
@@ -69,6 +75,7 @@ def read_frame(frame: Frame, wanted: Collection[str] | None = None, exact: Colle
         frame: a frame of any library.
         wanted: names of the columns to read; None for all.
         exact: those whose values must be told apart however large they are: see `column_of`.
+        missing: texts that stand for a missing value.
 
     Raises:
         DataError: if it has no rows, a column holds something else, or a number is infinite.
@@ -78,9 +85,9 @@ def read_frame(frame: Frame, wanted: Collection[str] | None = None, exact: Colle
     some = [name for name in names if wanted is None or name in wanted]
     series = _series(frame, some)
     if series is None:
-        columns, categories, n_rows = _read_arrow(frame, some, exact, source)
+        columns, categories, n_rows = _read_arrow(frame, some, exact, source, missing)
     else:
-        columns, categories = _read_lists(series, exact, source)
+        columns, categories = _read_lists(series, exact, source, missing)
         n_rows = len(cast("Any", frame))
     if not n_rows:
         raise DataError(f"{source} has no rows.")
@@ -114,16 +121,18 @@ def _series(frame: Any, wanted: list[str]) -> dict[str, Any] | None:
     return series if all(hasattr(one, "to_list") for one in series.values()) else None
 
 
-def _read_lists(series: dict[str, Any], exact: Collection[str], source: str) -> tuple[dict[str, Column], set[str]]:
+def _read_lists(
+    series: dict[str, Any], exact: Collection[str], source: str, missing: Collection[str]
+) -> tuple[dict[str, Column], set[str]]:
     categories = {name for name, one in series.items() if _is_category(one)}
 
     def column(name: str) -> Column:
         one, held = series[name], series[name].dtype
         if name in categories:
-            return _category(one, name, source)
+            return _category(one, name, source, missing)
         if type(held).__module__.startswith("numpy") and held.kind in "biuf":
             return numbers_of(one.to_numpy(), exact=name in exact)
-        return column_of(one.to_list(), name, source, name in exact)
+        return column_of(one.to_list(), name, source, name in exact, missing)
 
     return read_columns(series, source, column), categories
 
@@ -132,22 +141,23 @@ def _is_category(series: Any) -> bool:
     return str(series.dtype).lower().startswith(("categor", "enum", "dictionary"))
 
 
-def _category(series: Any, name: str, source: str) -> Column:
+def _category(series: Any, name: str, source: str, missing: Collection[str]) -> Column:
     codes = getattr(getattr(series, "cat", None), "codes", None)
     if codes is None:
-        return as_texts(column_of(series.to_list(), name, source, exact=True))
+        return as_texts(column_of(series.to_list(), name, source, True, missing))
     # The values of pandas' categories would be rounded where one is missing.
-    known = as_texts(column_of(series.cat.categories.to_list(), name, source, exact=True))
+    known = as_texts(column_of(series.cat.categories.to_list(), name, source, True, missing))
     return Texts(np.append(known.codes, np.int32(-1))[codes.to_numpy()], known.values)
 
 
 def _read_arrow(
-    frame: Any, wanted: list[str], exact: Collection[str], source: str
+    frame: Any, wanted: list[str], exact: Collection[str], source: str, missing: Collection[str]
 ) -> tuple[dict[str, Column], set[str], int]:
     table = _arrow(frame, wanted)
 
     def column(name: str) -> Column:
-        return joined([arrow_column(one, name, source, name in exact) for one in table.column(name).chunks])
+        chunks = table.column(name).chunks
+        return joined([arrow_column(one, name, source, name in exact, missing) for one in chunks])
 
     return (
         read_columns(wanted, source, column),

@@ -17,7 +17,7 @@ from erasurehead.datasets.readers.dialects import Decimal, Dialect, Quotes
 from erasurehead.datasets.readers.files import text_lines
 from erasurehead.datasets.readers.headers import Verdict, verdict
 from erasurehead.datasets.readers.index_columns import named, unnamed
-from erasurehead.datasets.readers.table import MISSING, parse
+from erasurehead.datasets.readers.table import MISSING, absent, parse
 from erasurehead.errors import DataError, invalid
 
 _LETTERS, _LINES = 1 << 18, 20  # at least as much of a file is read to detect its layout, if there is as much
@@ -61,7 +61,7 @@ class Layout:
     @property
     def absent(self) -> frozenset[str]:
         """All texts that stand for a missing value: the usual ones, too, unless the empty text was named."""
-        return frozenset(self.missing if "" in self.missing else (*MISSING, *self.missing))
+        return absent(self.missing)
 
 
 def look(path: Path, dialect: Dialect = _AUTO, alike: Decimal | None = None) -> Layout:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Collection, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from erasurehead.datasets.readers.arrow import arrow_column, is_category
-from erasurehead.datasets.readers.table import Column, Table, check_finite, checked_names, joined, read_columns
+from erasurehead.datasets.readers.table import MISSING, Table, check_finite, checked_names, joined, read_columns
 from erasurehead.errors import DataError, MissingExtra
 
 
@@ -23,7 +22,9 @@ def parquet_columns(path: Path) -> tuple[str, ...]:
     return checked_names(_names(_open(path)), str(path))
 
 
-def read_parquet(path: Path, wanted: Collection[str], exact: Collection[str] = ()) -> Table:
+def read_parquet(
+    path: Path, wanted: Collection[str], exact: Collection[str] = (), missing: Collection[str] = MISSING
+) -> Table:
     """Read some columns of a Parquet file; columns that it does not have are left out.
 
     Numbers become columns of numbers, truth values and everything else columns of texts; null and NaN are missing.
@@ -33,13 +34,14 @@ def read_parquet(path: Path, wanted: Collection[str], exact: Collection[str] = (
         path: the file.
         wanted: names of the columns to read.
         exact: those whose values must be told apart however large they are: see `column_of`.
+        missing: texts that stand for a missing value.
 
     Raises:
         MissingExtra: if pyarrow is not installed.
         DataError: if the file is not a Parquet file or has no rows, a column is neither of numbers nor of texts, or a
             number is infinite.
     """
-    blocks = list(parquet_blocks(path, wanted, exact=exact))
+    blocks = list(parquet_blocks(path, wanted, exact=exact, missing=missing))
     n_rows = sum(block.n_rows for block in blocks)
     if not n_rows:
         raise DataError(f"{path} has no rows of data.")
@@ -50,7 +52,11 @@ def read_parquet(path: Path, wanted: Collection[str], exact: Collection[str] = (
 
 
 def parquet_blocks(
-    path: Path, wanted: Collection[str], rows: int = 1 << 16, exact: Collection[str] = ()
+    path: Path,
+    wanted: Collection[str],
+    rows: int = 1 << 16,
+    exact: Collection[str] = (),
+    missing: Collection[str] = MISSING,
 ) -> Iterator[Table]:
     """Yield some columns of a Parquet file as tables of at most `rows` rows each, read row group by row group.
 
@@ -63,7 +69,11 @@ def parquet_blocks(
     before = 0
     try:
         for batch in file.iter_batches(rows, columns=names):
-            columns = read_columns(names, str(path), partial(_column, batch, path, exact))
+            columns = read_columns(
+                names,
+                str(path),
+                lambda name, batch=batch: arrow_column(batch.column(name), name, str(path), name in exact, missing),
+            )
             for name in names:
                 check_finite(
                     columns[name],
@@ -78,10 +88,6 @@ def parquet_blocks(
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path} is damaged after row {before} ({error}).") from None
-
-
-def _column(batch: Any, path: Path, exact: Collection[str], name: str) -> Column:
-    return arrow_column(batch.column(name), name, str(path), name in exact)
 
 
 def parquet_rows(path: Path) -> int:

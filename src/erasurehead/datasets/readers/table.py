@@ -41,6 +41,11 @@ class Unreadable(Exception):
     """Raised for a column whose type, as named by the argument, is neither of numbers nor of texts."""
 
 
+def absent(missing: Collection[str]) -> frozenset[str]:
+    """Return all texts that stand for a missing value, if a user names some: no others if the empty one is named."""
+    return frozenset(missing if "" in missing else (*MISSING, *missing))
+
+
 def read_columns(names: Iterable[str], source: str, read: Callable[[str], Column]) -> dict[str, Column]:
     """Read columns one by one.
 
@@ -244,7 +249,7 @@ class Table:
 
 def table_of_rows(
     rows: Sequence[Mapping[str, object]], source: str = "the given rows", wanted: Collection[str] | None = None,
-    exact: Collection[str] = (),
+    exact: Collection[str] = (), missing: Collection[str] = MISSING,
 ) -> Table:  # fmt: skip
     """Return a table of rows that are mappings from column name to a number, a text, or None for a missing value.
 
@@ -253,6 +258,7 @@ def table_of_rows(
         source: what they come from, for messages.
         wanted: names of the columns to read; None for all.
         exact: those whose values must be told apart however large they are: see `column_of`.
+        missing: texts that stand for a missing value.
 
     >>> table_of_rows([{"age": 4, "town": "Ely"}, {"age": None, "town": "Rye"}]).numbers("age")
     array([ 4., nan])
@@ -260,12 +266,14 @@ def table_of_rows(
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = read_columns(
         [name for name in names if wanted is None or name in wanted], source,
-        lambda name: column_of([row.get(name) for row in rows], name, source, name in exact),
+        lambda name: column_of([row.get(name) for row in rows], name, source, name in exact, missing),
     )  # fmt: skip
     return Table(source, columns, len(rows), lambda row: f"{source}, row {row}", there=tuple(names))
 
 
-def column_of(values: Sequence[object], name: str, source: str, exact: bool = False) -> Column:
+def column_of(
+    values: Sequence[object], name: str, source: str, exact: bool = False, missing: Collection[str] = MISSING
+) -> Column:
     """Return the column of numbers or texts that holds the given values; None, NaN and missing marks are missing.
 
     It is one of texts if a value is a text or a day, or all are truth values.
@@ -275,6 +283,7 @@ def column_of(values: Sequence[object], name: str, source: str, exact: bool = Fa
         name: name of the column, for messages.
         source: what it comes from, for messages.
         exact: whether values are told apart however large they are: then whole numbers and decimals become texts.
+        missing: texts that stand for a missing value.
 
     Raises:
         DataError: if a number is infinite; the error names the column.
@@ -288,11 +297,11 @@ def column_of(values: Sequence[object], name: str, source: str, exact: bool = Fa
     kinds = {_kind(one) for one in types}
     if "other" in kinds:
         raise Unreadable(next(one.__name__ for one in types if _kind(one) == "other"))
-    if "text" in kinds and all(value.strip() in MISSING for value in values if isinstance(value, str)):
+    if "text" in kinds and all(value.strip() in missing for value in values if isinstance(value, str)):
         kinds.discard("text")
     kinds.discard("none")
     if kinds & {"text", "day"} or kinds == {"truth"} or (exact and kinds and "real" not in kinds):
-        coder = TextCoder()
+        coder = TextCoder(missing)
         codes = np.fromiter((coder[_text(value)] for value in values), np.int32, len(values))
         return Texts(codes, coder.texts())
     return _numbers(values, name, source)
