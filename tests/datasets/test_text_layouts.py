@@ -406,7 +406,9 @@ def test_a_file_that_two_delimiters_would_cut_alike_is_not_cut_within_its_texts(
         assert "--delimiter" in found.notes[0]
 
 
-@pytest.mark.parametrize("content", ["1,5;2\n2,5;3\n" * 9, "a, b\n1, 2\n", "a\tb\n1,5\tx, y\n2,5\tz\n"])
+@pytest.mark.parametrize(
+    "content", ["1,5;2\n2,5;3\n" * 9, "a, b\n1, 2\n", "a\tb\n1,5\tx, y\n2,5\tz\n", '"a, b",1;8\n' * 9]
+)
 def test_one_delimiter_that_can_be_is_not_worth_a_note(tmp_path: Path, content: str) -> None:
     assert not any("stand between" in note for note in look(write(tmp_path, content)).notes)
 

@@ -20,8 +20,9 @@ _NAMED = {
 }  # fmt: skip
 _FIELD = re.compile(r'"(?:[^"]|"")*"|\S+')
 _QUOTED = re.compile(r'"[^"]*"')
-_DECIMAL = re.compile(r"(?<=\d),(?=\d)")
-_OF_TEXTS = re.compile(r"(?<=\d),(?=\d)|,(?=\s)")
+_AT_QUOTES = re.compile(r'(?<=")[,;\t|]|[,;\t|](?= *")')
+_DECIMAL = re.compile(r"(?<=\d),(?=\d+(?![\d.]))")
+_OF_TEXTS = re.compile(rf"{_DECIMAL.pattern}|,(?=\s)")
 
 
 def check_delimiter(delimiter: str | None) -> str | None:
@@ -48,13 +49,15 @@ def check_delimiter(delimiter: str | None) -> str | None:
 def guess_delimiter(lines: Sequence[str], path: Path) -> tuple[str, str]:
     """Guess the delimiter of lines, and return what to say if another would do as well.
 
-    Marks that are in all lines, outside quotes, and equally often, come before others; of several, a tab, which texts
-    hardly hold, and then the one that occurs most often in the first line. Where there is another mark, commas between
-    digits or before a blank do not count: they are decimal commas, or those of texts. It is blanks if there is no mark,
-    or only tabs, either behind columns that are aligned by spaces, or more of them in some lines, of as many fields.
+    Marks that are in all lines, outside quotes, and equally often, come before others; of several, those at quotes, a
+    tab, which texts hardly hold, and then the one that occurs most often in the first line. Where there is another
+    mark, commas before decimals or a blank do not count: they are decimal commas, or those of texts. It is blanks if
+    there is no mark, or only tabs, either behind columns that are aligned by spaces, or more of them in some lines, of
+    as many fields.
     """
-    bare = [_QUOTED.sub("_", line).strip(" \r\n") for line in lines if line.strip()][:_SAMPLED] or [""]
+    bare = [_QUOTED.sub('""', line).strip(" \r\n") for line in lines if line.strip()][:_SAMPLED] or [""]
     alike = [mark for mark in _NAMES if len({line.count(mark) for line in bare}) == 1 and mark in bare[0]]
+    alike = [mark for mark in alike if mark in _AT_QUOTES.findall(bare[0])] or alike
     marks = [mark for mark in alike or _NAMES if mark in bare[0]]
     named = suffix(path) == ".tsv"
     if not marks:
