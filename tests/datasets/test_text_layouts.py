@@ -492,3 +492,5 @@ def test_a_message_names_what_would_help_with_that_column(tmp_path: Path) -> Non
     quoted = write(tmp_path, text(";", quote='"', header=""), "quoted.csv")
     with pytest.raises(DataError, match=r"line 1: a quote ends within a field, if ',' stands .*name another delimiter"):
         datasets.read(quoted, delimiter=",")
+    with pytest.raises(DataError, match="has one column only, 'a,b,y'; there must be a target"):
+        datasets.read(write(tmp_path, text(), "cut.csv"), delimiter="tab")

@@ -120,7 +120,8 @@ def choose_columns(names: Sequence[str], target: str | None, columns: Columns, s
     if len(read) < 2:
         left = f" when {', '.join(sorted(out))} are left out" if out else ""
         held = "one column only" if read else "no columns"
-        raise DataError(f"{source} has {held}{left}; there must be a target and at least one other.")
+        said = f", {read[0]!r}" if read else ""
+        raise DataError(f"{source} has {held}{left}{said}; there must be a target and at least one other.")
     return Choice(tuple(names), label, columns, read, tuple(name for name in names if name in out))
 
 
