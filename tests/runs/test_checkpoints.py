@@ -268,7 +268,12 @@ def put(*path: Any) -> Any:
         (put("checkpoint", "records", {"rows": [9, "0" * 64]}), "no line ends at byte 9"),
         (put("checkpoint", "records", {"rows": [16, "0" * 64]}), "rows is damaged: its first 16 bytes are not those"),
         (put("checkpoint", "records", {"rows": [16, "0" * 63]}), "no checksum"),
-        (put("checkpoint", "records", {"rows": 16}), "cannot unpack"),
+        (put("checkpoint", "records", {"rows": 16}), "(an entry is not what it should be)"),
+        (put("checkpoint", "records", True), "(an entry is not what it should be)"),
+        (
+            put("checkpoint", "files", {"tensors-0000000.safetensors": {"tensors": {"0": ["float64"]}}}),
+            "(an entry is not what it should be)",
+        ),
         (put("checkpoint", "state", {"x": {"$tensor": 99}}), "there is no tensor 99"),
         (put("checkpoint", "state", {"x": {"$tensor": [1]}}), "holds no state"),
         (put("checkpoint", "state", {"x": {"$float": "__import__"}}), "holds no state"),

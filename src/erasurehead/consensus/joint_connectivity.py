@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, final
 
+from erasurehead._internal.storage.sealed import Unfit
+
 
 @final
 class JointConnectivity:
@@ -91,4 +93,4 @@ class JointConnectivity:
         for _ in roots:  # whatever leads to no root within so many links goes round in a circle
             roots = [self._parents[peer] for peer in roots]
         if any(self._parents[root] != root or root < 0 for root in roots):
-            raise ValueError("links that lead to no root")
+            raise Unfit("links that lead to no root")

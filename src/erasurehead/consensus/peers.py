@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.consensus.algorithms import Algorithm, Memory
 from erasurehead.consensus.contract import Message, MixedStep, Peer, Port
 from erasurehead.consensus.mixing import Mixing, mixed
@@ -229,7 +230,7 @@ class LocalPeer(Peer):
         fresh["vector"] = self.algorithm.vector(self.memory)
         memory = {name: np.asarray(vector) for name, vector in state["memory"].items()}
         if not (_alike(attributes, fresh) and _alike(memory, dict(self.memory))):
-            raise ValueError(f"the state of peer {self.peer} is that of another kind of peer")
+            raise Unfit(f"the state of peer {self.peer} is that of another kind of peer")
         for name, value in attributes.items():
             setattr(self, name, value)
         self.memory = memory

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.consensus.callback import ConsensusCallback
 from erasurehead.consensus.plans import ConsensusPlan
 from erasurehead.consensus.result import ConsensusRun
@@ -66,7 +67,7 @@ class PeerRecorder(ConsensusCallback):
                 self.state, sizes = checkpoint.state["training"], checkpoint.records
                 clock: Any = checkpoint.state["training"]["clock"]
                 if clock["total"] // len(clock["peers"]) != checkpoint.step:
-                    raise ValueError(f"it is not of step {checkpoint.step}")
+                    raise Unfit(f"it is not of step {checkpoint.step}")
             self.store.tidy()
             folder.rows_may_change(ROWS_OF_PEERS)
             self._files = {

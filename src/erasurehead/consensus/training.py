@@ -11,6 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]  # ships none
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.consensus.contract import MixedStep
 from erasurehead.consensus.engine_run import EngineRun
 from erasurehead.consensus.graphs import Graph
@@ -182,6 +183,6 @@ class _VirtualRun:
         self.clock.restore(state["clock"])
         self.evaluations = int(state["looks"])
         if self.evaluations < 0:  # it would go on for ever
-            raise ValueError("a count is negative")
+            raise Unfit("a count is negative")
         self.records.restore(state)
         self.gradients.assign(self.records.ownership.shares)

@@ -12,6 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.consensus.contract import Message, MixedStep, Peer, Port
 from erasurehead.consensus.drawn_delays import DrawnDelays
 from erasurehead.consensus.faults import Crash, PeerFault, partitioned
@@ -368,9 +369,9 @@ class VirtualClock:
         counts = (self.total, self.messages, self._n_events, *self._steps, *self._work_number)
         times = (self.time, *(when for when, *_ in self._heap))
         if {len(self._steps), len(self._work_number), len(self._working)} != {len(self.peers)}:
-            raise ValueError(f"it is not of {len(self.peers)} peers")
+            raise Unfit(f"it is not of {len(self.peers)} peers")
         if min(counts) < 0 or not all(map(math.isfinite, times)):  # it would go on for ever
-            raise ValueError("a count is negative, or a time is none")
+            raise Unfit("a count is negative, or a time is none")
 
 
 def _payload_to_plain(kind: int, payload: Any) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from erasurehead._internal.arrays import Array, Tree
 from erasurehead._internal.state_json import going_on
+from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import Engine
 from erasurehead.engines.wired_engine import WiredEngine
@@ -255,7 +256,7 @@ class _Training:
                 running = resume.state["engine"] is not None and self.engine.state() is not None
                 self._restore(resume, running)
                 if self.optimizer.step < len(resume.steps) or not math.isfinite(elapsed):  # some rows may be lost
-                    raise ValueError(f"step {self.optimizer.step} after {len(resume.steps)} steps in {elapsed} s")
+                    raise Unfit(f"step {self.optimizer.step} after {len(resume.steps)} steps in {elapsed} s")
         if not (running or self._over(steps)):  # a run that has ended needs no workers
             for watcher in () if self.engine.inside else self.watchers:
                 watcher.on_starting(len(self.pool.assignment.worker_ids))

@@ -74,6 +74,15 @@ def test_a_folder_that_is_there_keeps_its_mode_and_a_file_hands_its_own_on(tmp_p
     assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o751
 
 
+@pytest.mark.parametrize("access", ACCESS)
+def test_parents_that_are_made_are_as_closed_as_the_folder(tmp_path: Path, access: Access) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there").chmod(0o751)
+    with umask(0):
+        Folder.made(tmp_path / "there" / "runs" / "of" / "today", access).close()
+    assert modes(tmp_path / "there") == ({0o751, FOLDER_MODES[access]}, set())
+
+
 def test_new_files_stay_those_of_a_shared_folders_group(tmp_path: Path) -> None:
     tmp_path.chmod(0o2770)
     with Folder.made(tmp_path / "run", "group") as folder:

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from erasurehead import schemes
+from erasurehead._internal.arrays import Array
 from erasurehead._internal.late_work import rounds_kept
 from erasurehead.decoding import make_decoder
-from erasurehead.delays import Exponential
+from erasurehead.delays import Delays, Exponential
 from erasurehead.delays.fixed import Fixed
 from erasurehead.engines import Arrived, VirtualEngine
 from erasurehead.errors import InvalidArgument
@@ -74,6 +75,30 @@ def test_a_rule_that_work_which_is_dropped_in_time_can_meet_is_not_refused() -> 
     for late in ("drop(2)", "carry"):
         with pytest.raises(InvalidArgument, match=r"workers \[0, 2\] never answer \(step 2\)"):
             parts.check_reachable(scheme, delays, build_config({"delays": {"late": late}}).delays, 4)
+
+
+class Counted(Delays):
+    """Nobody is late; how many steps were asked for is counted."""
+
+    steps = 0
+
+    def rows(
+        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
+    ) -> Array:
+        self.steps += count
+        return np.zeros((count, n_workers))
+
+    def __str__(self) -> str:
+        return "counted"
+
+
+@pytest.mark.parametrize("steps", [10**9, 10**22, 10**290])
+def test_a_run_of_ever_so_many_steps_is_examined_as_fast_as_a_long_one(steps: int) -> None:
+    for n_workers in (4, 10_000):
+        delays = Counted()
+        scheme = schemes.uncoded(n_workers)
+        parts.check_reachable(scheme, delays, build_config({}).delays, steps)
+        assert 0 < delays.steps <= min(100_000, (1 << 24) // n_workers)
 
 
 def test_plans_and_simulations_take_the_steps_of_training() -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from erasurehead._internal import user_files
 from erasurehead.errors import InvalidArgument
+from erasurehead.runs import Experiment
 from erasurehead.runs.config import read_tables, to_toml
 
 keys = st.text("abcdefghijklmnopqrstuvwxyz_", min_size=1, max_size=8)
@@ -46,6 +50,21 @@ def test_a_file_that_is_no_toml_is_named_with_the_place(tmp_path: Path, content:
     with pytest.raises(InvalidArgument, match=said) as caught:
         read_tables(path)
     assert str(path) in str(caught.value)
+
+
+def test_a_pipe_as_a_run_file_is_waited_for_and_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ERASUREHEAD_PIPE_SECONDS", "0.05")
+    pipe = tmp_path / "pipe.toml"
+    os.mkfifo(pipe)
+    before = len(user_files._kept)
+    with pytest.raises(InvalidArgument, match=r"Nobody writes to the pipe '.*': it was waited for 0.05 seconds"):
+        Experiment.from_file(pipe)
+    assert len(user_files._kept) == before + 1
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(pipe.write_text, "[run]\nsteps = 0\n")
+        with pytest.raises(InvalidArgument, match=r"run\.steps must be at least 1"):
+            Experiment.from_file(pipe)
+    assert len(user_files._kept) == before + 2
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

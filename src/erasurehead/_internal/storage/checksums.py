@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, cast
 
 from erasurehead._internal.storage.folders import Folder
 from erasurehead._internal.storage.names import is_name
-from erasurehead._internal.storage.sealed import NOT_SEALED, sealed, unsealed, why
+from erasurehead._internal.storage.sealed import NOT_SEALED, Unfit, sealed, unsealed, why
 from erasurehead.errors import DataError, check_count
 
 CHECKSUMS = "checksums.json"
@@ -49,7 +49,7 @@ class Sum:
         """Return the sum that `as_plain` wrote; raises `ValueError` and the like for anything else."""
         size, digest = entry
         if not isinstance(digest, str) or len(digest) != _SHA256:
-            raise ValueError("no checksum")
+            raise Unfit("no checksum")
         return cls(check_count("bytes", size, at_least=0), digest)
 
     def as_plain(self) -> list[int | str]:
@@ -115,7 +115,7 @@ def read_checksums(folder: Folder) -> Sums:
         body = unsealed(folder.read(CHECKSUMS), FORMAT, VERSION, KEY, path)
         sums = {str(name): tuple(map(Sum.from_plain, entries)) for name, entries in body.items()}
         if not all(map(is_name, sums)):
-            raise ValueError("it names what is no file of the folder")
+            raise Unfit("it names what is no file of the folder")
         return sums
     except DataError:
         raise

@@ -75,12 +75,15 @@ class Folder:
     def made(cls, path: str | os.PathLike[str], access: Access = "private") -> Self:
         """Open a folder, and create it with its parents if it does not exist. An existing one keeps its mode.
 
-        Parents are as open as the umask says, but nobody else can write to them, and put something in its place.
+        Parents that are created have the same mode: their names of runs, too, may say what others are not to know.
         """
         place = _possible(path)
-        missing = [above for above in place.parents if not above.exists()]
-        for above in reversed(missing):
-            above.mkdir(FOLDER_MODES["all"], exist_ok=True)
+        for above in reversed([above for above in place.parents if not above.exists()]):
+            cls._one_made(above, access).close()
+        return cls._one_made(place, access)
+
+    @classmethod
+    def _one_made(cls, place: Path, access: Access) -> Self:
         made = _make(str(place), access)
         folder = cls.open(place, access)
         if made:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Generator
 from typing import Any, NoReturn
 
-from erasurehead._internal.documents import from_json
+from erasurehead._internal.documents import BeyondLimits, from_json
 from erasurehead.errors import DataError, ErasureHeadError
 
 
@@ -34,7 +34,7 @@ def unsealed(data: bytes, kind: str, version: int, key: str, path: object) -> An
     """
     document: Any = from_json(data, parse_constant=_no_number)
     if document["format"] != kind:
-        raise ValueError(f"its format is {document['format']!r}")
+        raise Unfit(f"its format is {document['format']!r}")
     if document["version"] != version:
         raise DataError(
             f"{path} has version {document['version']!r} of the format, of which this version of erasurehead"
@@ -42,8 +42,12 @@ def unsealed(data: bytes, kind: str, version: int, key: str, path: object) -> An
         )
     body = document[key]
     if _digest(_text(body)) != document["sha256"]:
-        raise ValueError("its checksum is not that of what it holds")
+        raise Unfit("its checksum is not that of what it holds")
     return body
+
+
+class Unfit(ValueError):
+    """Content that is not what it should be, as a clause for people."""
 
 
 NOT_SEALED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -69,8 +73,12 @@ def unusable(said: str) -> Generator[None]:
 
 
 def why(error: Exception) -> str:
-    """Return an error of `NOT_SEALED` as a clause."""
-    return f"there is no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
+    """Return an error of `NOT_SEALED` as a clause; one that only Python's own words tell of, in general ones."""
+    if isinstance(error, KeyError):
+        return f"there is no {error}"
+    if isinstance(error, ErasureHeadError | Unfit | BeyondLimits | json.JSONDecodeError | UnicodeError):
+        return str(error).removesuffix(".")
+    return "an entry is not what it should be"
 
 
 def _text(body: Any) -> str:
@@ -82,4 +90,4 @@ def _digest(text: str) -> str:
 
 
 def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
+    raise Unfit(f"{text} is no number")

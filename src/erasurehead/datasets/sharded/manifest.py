@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from erasurehead._internal.storage import Folder, is_name
-from erasurehead._internal.storage.sealed import NOT_SEALED, sealed, unsealed, why
+from erasurehead._internal.storage.sealed import NOT_SEALED, Unfit, sealed, unsealed, why
 from erasurehead.datasets.encoded import TASKS, Task
 from erasurehead.errors import DataError, check_count
 
@@ -162,12 +162,12 @@ def _manifest(data: Mapping[str, Any]) -> Manifest:
     )
     least = {"logistic": 2, "softmax": 2}.get(made.task, 0)
     if made.task not in TASKS or made.form not in _FORMS or made.columns < 1 or not made.tasks or made.classes < least:
-        raise ValueError("its values contradict each other")
+        raise Unfit("its values contradict each other")
     return made
 
 
 def _file(data: Mapping[str, Any]) -> StoredFile:
     if not is_name(name := data["name"]):  # a manifest must not refer to files outside its folder
-        raise ValueError(f"{name!r} is not the name of a file in the folder")
+        raise Unfit(f"{name!r} is not the name of a file in the folder")
     size, rows = (check_count(key, data[key], at_least=0) for key in ("bytes", "rows"))
     return StoredFile(name, size, str(data["sha256"]), rows)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from erasurehead._internal.storage import Folder, is_name
 from erasurehead._internal.storage.checksums import Sum
-from erasurehead._internal.storage.sealed import NOT_SEALED, sealed, unsealed, why
+from erasurehead._internal.storage.sealed import NOT_SEALED, Unfit, sealed, unsealed, why
 from erasurehead._internal.tensor_files import DTYPES, TensorFile
 from erasurehead.errors import DataError, check_count
 from erasurehead.runs.names import TENSORS_NAME
@@ -98,7 +98,7 @@ def _manifest(body: Mapping[str, Any], path: Path) -> Manifest:
         state=body["state"],
     )
     if manifest.name != path.name:
-        raise ValueError(f"it is that of step {manifest.step}")
+        raise Unfit(f"it is that of step {manifest.step}")
     return manifest
 
 
@@ -109,17 +109,17 @@ def _tensor_file(entry: Mapping[str, Any]) -> TensorFile:
 
 def _tensor(dtype: str, shape: list[int]) -> tuple[str, tuple[int, ...]]:
     if dtype not in DTYPES:
-        raise ValueError(f"a tensor of {dtype!r}")
+        raise Unfit(f"a tensor of {dtype!r}")
     return dtype, tuple(check_count("shape", length, at_least=0) for length in shape)
 
 
 def _row_file(name: str) -> str:
     if not is_name(name):
-        raise ValueError(f"{name!r} is not the name of a rows file")
+        raise Unfit(f"{name!r} is not the name of a rows file")
     return name
 
 
 def _file_name(name: str) -> str:
     if not TENSORS_NAME.fullmatch(name):
-        raise ValueError(f"no checkpoint has a file {name!r}")
+        raise Unfit(f"no checkpoint has a file {name!r}")
     return name

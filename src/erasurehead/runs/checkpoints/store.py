@@ -15,6 +15,7 @@ from erasurehead._internal.arrays import Tree
 from erasurehead._internal.atomic_files import unwritable
 from erasurehead._internal.storage import Access, Folder
 from erasurehead._internal.storage.checksums import Running, Shorter, Sum
+from erasurehead._internal.storage.sealed import NOT_SEALED, why
 from erasurehead._internal.tensor_files import load_tensors
 from erasurehead.errors import DataError, check_count
 from erasurehead.runs.checkpoints.manifests import Manifest, read_manifest
@@ -221,8 +222,8 @@ class CheckpointStore:
             arrays |= load_tensors(folder, name, file)
         try:
             state = trees.decode(manifest.state, arrays)
-        except (RecursionError, TypeError, ValueError) as error:
-            raise DataError(f"{self.folder / manifest.name} holds no state ({error}).") from None
+        except NOT_SEALED as error:
+            raise DataError(f"{self.folder / manifest.name} holds no state ({why(error)}).") from None
         if not isinstance(state, dict):
             raise DataError(f"{self.folder / manifest.name} holds no state.")
         return cast("dict[str, Any]", state), arrays, rows

@@ -45,6 +45,8 @@ _CURVATURE = {loss.name: loss.curvature for loss in (LogisticLoss, SquaredLoss, 
 """The largest second derivative of each loss with respect to a margin."""
 _BLOCK = 4096  # number of steps whose delays are examined at once, fewer if there are many workers
 _HELD = 1 << 22  # number of delays examined at once, unless a single step has more
+_AHEAD = 100_000  # most steps whose delays are examined before a run begins; later ones are seen when they come
+_DRAWN = 1 << 24  # most delays that are drawn for that, unless a single step has more
 _OF_WORKER: Mapping[str, float] = {"processes": 8e6, "virtual": 3e4}
 """The least memory of a worker by the engine, in bytes: a bare interpreter, or a row in tables."""
 
@@ -393,6 +395,8 @@ def check_workers(run: RunSection) -> None:
 def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps: int) -> None:
     """Raise if, according to the delay model, too few workers ever answer in some step to meet the wait rule.
 
+    Of a long run the first steps are examined: a wait rule that cannot be met later ends the run when it comes to that.
+
     Raises:
         InvalidArgument: if so; the error names the first such step and its workers.
     """
@@ -405,8 +409,9 @@ def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps
         raise error.inside("delays.model", str(model)) from None
     free = np.zeros(code.n_workers)
     block = min(_BLOCK, max(1, _HELD // code.n_workers))
-    for first in range(0, steps, block):
-        count = min(block, steps - first)
+    ahead = min(steps, _AHEAD, max(1, _DRAWN // code.n_workers))
+    for first in range(0, ahead, block):
+        count = min(block, ahead - first)
         silent = np.isinf(check_rows(model, model.rows(first, count, code.n_workers), first, count, code.n_workers))
         silent, free = who_is_silent(silent, first, free, rounds_kept(section.late))
         _, place = np.unique(np.packbits(silent, axis=1), axis=0, return_index=True)

@@ -59,6 +59,8 @@ def located(error: InvalidArgument, key: str, path: str | os.PathLike[str]) -> I
         key: the key that it is about, such as `"run.steps"`.
         path: of the run file.
     """
+    if not Path(path).expanduser().is_file():  # a pipe has been read, and nobody may write to it again
+        return error
     try:
         text = read_text(path, "run file")
         tables = from_toml(text)
