@@ -16,6 +16,7 @@ import pytest
 
 from erasurehead.consensus import ConsensusCallback, ConsensusRun, Crash, PeerRow, Policy, train
 from erasurehead.consensus.experiment import ConsensusExperiment
+from erasurehead.consensus.rows import MeanRow
 from erasurehead.engines import ProcessEngine, VirtualEngine
 from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument
 from erasurehead.problems import LogisticRegression
@@ -121,8 +122,8 @@ class TestOwn:
             above = {"run": {"engine": engine, "out": str(out)}}
             done = ConsensusExperiment.from_file(tmp_path / "run.toml", above).run()
             opened = RunFolder.open(out)
-            assert 60 <= len(opened.lines("peers.jsonl")) == done.steps < 64
-            assert len(opened.lines("means.jsonl")) == len(done.means)
+            assert 60 <= len(opened.rows("peers.jsonl", PeerRow)) == done.steps < 64
+            assert len(opened.rows("means.jsonl", MeanRow)) == len(done.means)
             assert opened.summary["engine"] == engine
             assert (opened.x == done.x).all()
             assert TrainedModel.load(out).evaluate(tmp_path / "rows.csv").metrics["accuracy"] > 0.9

@@ -60,10 +60,10 @@ def test_a_run_leaves_rows_and_a_model_that_predicts(rows: Path, tmp_path: Path)
     out = tmp_path / "run"
     done = ConsensusExperiment.from_tables(tables(rows, out)).run()
     opened = RunFolder.open(out)
-    kept = [PeerRow(**row) for row in opened.lines("peers.jsonl")]
+    kept = opened.rows("peers.jsonl", PeerRow)
     assert len(kept) == done.steps
     assert 100 <= done.steps < 105
-    assert [MeanRow(**row).time for row in opened.lines("means.jsonl")] == [row.time for row in done.means]
+    assert [row.time for row in opened.rows("means.jsonl", MeanRow)] == [row.time for row in done.means]
     assert opened.summary["status"] == "finished"
     assert opened.summary["messages"] == done.messages
     assert (opened.x == done.x).all()
@@ -133,7 +133,7 @@ def test_a_run_whose_rows_were_changed_says_so_and_goes_on_to_the_bit(
     opened = RunFolder.open(cut)
     assert opened.summary["changed_by_others"] == [watching.told[0].text]
     assert str(cut / name) in watching.told[0].text
-    opened.lines(name)  # every line can be read
+    opened.rows(name, PeerRow if name == "peers.jsonl" else MeanRow)  # every line can be read
     again = ConsensusExperiment.resume(cut).run()
     assert again.x.tobytes() == run_to_the_end(rows, tmp_path / "whole").x.tobytes()
 
@@ -149,7 +149,7 @@ def test_a_run_that_was_cut_off_goes_on_to_the_bit(rows: Path, tmp_path: Path, p
     done = ConsensusExperiment.resume(cut).run()
     assert not done.stopped
     assert (RunFolder.open(cut).x == RunFolder.open(whole).x).all()
-    assert RunFolder.open(cut).lines("peers.jsonl") == RunFolder.open(whole).lines("peers.jsonl")
+    assert RunFolder.open(cut).rows("peers.jsonl", PeerRow) == RunFolder.open(whole).rows("peers.jsonl", PeerRow)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_faults_come_from_a_schedule(rows: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     done = run_to_the_end(rows, out, consensus={"faults": str(schedule), "orphans": "taken over"})
     assert done.present == [1, 2, 3, 4]
-    changes = [ViewChangeRow(**row) for row in RunFolder.open(out).lines("view_changes.jsonl")]
+    changes = RunFolder.open(out).rows("view_changes.jsonl", ViewChangeRow)
     assert [row.gone for row in changes] == [[0], [0, 2], [0]]
     assert changes[0].shares == "taken over"
     write_schedule(FaultSchedule((Fault("coordinator", 5.0),)), schedule)

@@ -118,8 +118,8 @@ def run(
         screen.say(f"The run's folder is {experiment.out}.{_way_on(experiment)}")
         raise
     if experiment.resuming and experiment.out is not None:
-        for row in RunFolder.open(experiment.out).lines(PEERS):  # what it did before is told, too
-            slowest.on_step(PeerRow(**row))
+        for row in RunFolder.open(experiment.out).rows(PEERS, PeerRow):  # what it did before is told, too
+            slowest.on_step(row)
     full = _full(screen, experiment, done) if against and resume is None else None
     hurried = done.status == "interrupted" and done.stopped != stopped_by(KeyboardInterrupt())  # drawn when resumed
     drawn = _draw(screen, experiment, done, full) if pictures and not hurried else []
@@ -216,8 +216,8 @@ def _draw(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun, f
         return []
     opened = RunFolder.open(experiment.out)
     title = f"{experiment.data.name}, {done.policy}, {done.graph}"
-    rows = [PeerRow(**row) for row in opened.lines(PEERS)]
-    runs = {done.policy: [MeanRow(**row) for row in opened.lines(MEANS)]}
+    rows = opened.rows(PEERS, PeerRow)
+    runs = {done.policy: opened.rows(MEANS, MeanRow)}
     seconds = {done.policy: done.seconds_per_step}
     if full is not None:
         runs[full.policy], seconds[full.policy] = full.means, full.seconds_per_step

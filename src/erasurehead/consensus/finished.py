@@ -96,7 +96,7 @@ def _problem(tables: Mapping[str, Any]) -> str | None:
     problem, peers = tables.get("problem", {}), tables.get("consensus", {})
     if (loss := problem.get("loss")) is None:
         return None
-    said = [loss, f"l2 {problem.get('l2'):g}"]
+    said = [loss, f"l2 {problem.get('l2', 0.0):g}"]
     if l1 := problem.get("l1"):
         said.append(f"l1 {l1:g}")
     if problem.get("penalize_intercept", tables.get("data", {}).get("source") in NAMES):
@@ -110,10 +110,10 @@ def _problem(tables: Mapping[str, Any]) -> str | None:
 
 
 def _of_peers(opened: RunFolder) -> FinishedRun:
-    summary, evaluations = opened.summary, [MeanRow(**row) for row in opened.lines(MEANS)]
+    summary, evaluations = opened.summary, opened.rows(MEANS, MeanRow)
     metrics: dict[str, Curve] = {LOSS: tuple((row.time, row.objective) for row in evaluations)}
     for metric in evaluations[-1].metrics if evaluations else ():
-        metrics[metric] = tuple((row.time, row.metrics[metric]) for row in evaluations)
+        metrics[metric] = tuple((row.time, row.metrics[metric]) for row in evaluations if metric in row.metrics)
     peers = int(summary.get("peers", 0))
     return FinishedRun(
         f"{summary.get('policy')} on {summary.get('graph')}", True, peers, summary.get("engine") == "virtual",
@@ -130,7 +130,7 @@ def _with_coordinator(opened: RunFolder) -> FinishedRun:
         losses.append((run.seconds, run.final.objective))
     metrics: dict[str, Curve] = {LOSS: tuple(losses)}
     for metric in run.evaluations[-1].metrics if run.evaluations else ():
-        metrics[metric] = tuple((item.time, item.metrics[metric]) for item in run.evaluations)
+        metrics[metric] = tuple((item.time, item.metrics[metric]) for item in run.evaluations if metric in item.metrics)
     workers = tables.get("run", {}).get("workers") or len({row.worker for row in run.arrivals})
     return FinishedRun(
         run.scheme, False, int(workers), run.engine == "virtual", float(run.steps_taken), run.seconds,

@@ -14,6 +14,9 @@ from erasurehead._internal.arrays import Array, real_numbers
 from erasurehead.delays.written import written
 from erasurehead.errors import counted, invalid, real
 
+MOST_SECONDS = 1e15
+"""The longest delay that is read, or that a model is given, unless it is inf: sums and squares of such are finite."""
+
 
 class Delays(ABC):
     """How slow workers are. The same seed gives the same delays to every scheme, on every engine.

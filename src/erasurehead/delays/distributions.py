@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, cast, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.delays.base import Delays
+from erasurehead.delays.base import MOST_SECONDS, Delays
 from erasurehead.delays.draws import Kind, draw
 from erasurehead.delays.written import written
 from erasurehead.errors import check_count, invalid, real
@@ -24,6 +24,8 @@ def check_seconds(argument: str, value: float, zero: bool = False) -> None:
     """Raise unless a value is a finite number greater than 0 (or, with `zero`, at least 0)."""
     if not (math.isfinite(real(value)) and (value > 0.0 or (zero and value == 0.0))):
         raise invalid(argument, f"must be finite and {'at least' if zero else 'greater than'} 0", value)
+    if value > MOST_SECONDS:
+        raise invalid(argument, f"must be at most {MOST_SECONDS:g}, so that times can be added up", value)
 
 
 def grow(values: Array, work: float | Array, scale_with_load: bool) -> Array:

@@ -113,6 +113,7 @@ class Uncertain(Delays):
         return str(self.model)
 
 
+@np.errstate(divide="ignore", over="ignore", invalid="ignore")  # the search looks far beyond what is likely
 def fit(
     seconds: Array | Sequence[float],
     censored: BoolArray | Sequence[bool] | None = None,
@@ -302,10 +303,9 @@ class _Loss:
         if np.abs(vector).max() > 300.0:
             return math.inf
         theta, location = self.decode(vector)
-        with np.errstate(over="ignore"):
-            total = self.chosen.log_density(self.known, theta, location).sum()
-            if len(self.waited):
-                total += self.chosen.log_survival(self.waited, theta, location).sum()
+        total = self.chosen.log_density(self.known, theta, location).sum()
+        if len(self.waited):
+            total += self.chosen.log_survival(self.waited, theta, location).sum()
         return -float(total) if np.isfinite(total) else math.inf
 
 

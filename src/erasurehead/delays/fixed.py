@@ -14,7 +14,7 @@ from erasurehead._internal.arrays import Array, real_numbers
 from erasurehead._internal.resources import check_memory
 from erasurehead._internal.storage.checksums import check_beside
 from erasurehead._internal.user_files import readable
-from erasurehead.delays.base import Delays, room
+from erasurehead.delays.base import MOST_SECONDS, Delays, room
 from erasurehead.delays.script import Script
 from erasurehead.delays.written import written
 from erasurehead.errors import DataError, counted, invalid
@@ -63,6 +63,8 @@ class Fixed(Delays):
             for worker, value in enumerate(row):
                 if not value >= 0.0:
                     raise invalid(f"table[{step}][{worker}]", "must be at least 0", value)
+                if MOST_SECONDS < value < math.inf:
+                    raise invalid(f"table[{step}][{worker}]", f"must be inf, or at most {MOST_SECONDS:g}", value)
         object.__setattr__(self, "table", rows)
 
     def rows(

@@ -8,7 +8,8 @@ from typing import Self
 import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray, real_numbers
-from erasurehead.errors import DataError, invalid
+from erasurehead.delays.base import MOST_SECONDS
+from erasurehead.errors import DataError, counted, invalid
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,8 @@ class Trace:
     def __post_init__(self) -> None:
         if not len(self.seconds):
             raise DataError(f"{self.source} holds no samples.")
+        if (longest := float(self.seconds.max())) > MOST_SECONDS:
+            raise DataError(f"{self.source} has a delay of {longest:g} s: delays must be at most {MOST_SECONDS:g} s.")
 
     @classmethod
     def from_table(cls, table: Array, source: str = "the table", load: float = 1.0) -> Self:
@@ -121,6 +124,13 @@ class Trace:
         complete = np.bincount(self.step, minlength=self.n_steps) >= self.n_workers
         if not complete.all():
             said.append(f"{self.source}: {np.count_nonzero(~complete)} of {self.n_steps} steps lack some workers.")
+        repeats = len(self.step) - len(np.unique(self.step * self.n_workers + self.worker))
+        if repeats:
+            said.append(
+                f"{self.source}: {counted('line', repeats)} {'repeats' if repeats == 1 else 'repeat'} the worker and "
+                "the step of another: samples that are counted twice make intervals too narrow, and plans and runs "
+                "take one line for each worker and step."
+            )
         if np.ptp(self.seconds) == 0.0:
             said.append(f"{self.source}: all samples are {self.seconds[0]:g} s.")
         for what, index in (("workers", self.worker), ("steps", self.step)):

@@ -21,6 +21,7 @@ from erasurehead._internal.digits import in_groups
 from erasurehead._internal.storage import Folder
 from erasurehead._internal.user_files import BROKEN, beginning, check_text, open_bytes, other_encoding, readable
 from erasurehead.datasets.readers.delimiters import guess_delimiter, separated
+from erasurehead.delays.base import MOST_SECONDS
 from erasurehead.delays.run_traces import read_arrivals
 from erasurehead.delays.trace import Trace
 from erasurehead.errors import DataError, MissingExtra, counted, invalid
@@ -203,7 +204,7 @@ def _collect(
                 (
                     _worker(path, number, theirs["worker"], row),
                     _number(path, number, theirs["step"], row, at_least=0.0, whole=True),
-                    scale * _number(path, number, theirs["seconds"], row, at_least=0.0),
+                    _seconds(path, number, theirs["seconds"], row, scale),
                     _number(path, number, theirs["load"], row, at_least=0.0) if theirs["load"] in row else 1.0,
                     _flag(path, number, theirs["censored"], row) if theirs["censored"] in row else False,
                 )
@@ -304,6 +305,14 @@ def _number(
             else ""
         )
         raise DataError(f"{path}, line {line}: {column} must be a finite number{bound}, but it is {value}{remedy}.")
+    return value
+
+
+def _seconds(path: Path, line: int, column: str, row: Mapping[str, Any], scale: float) -> float:
+    value = scale * _number(path, line, column, row, at_least=0.0)
+    if value > MOST_SECONDS:
+        said = f"must be at most {MOST_SECONDS:g} s, but it is {row[column]!r}"
+        raise DataError(f"{path}, line {line}: {column} {said}.")
     return value
 
 

@@ -89,4 +89,6 @@ def seconds_text(seconds: float) -> str:
     """
     if not math.isfinite(seconds):
         return "–"
+    if seconds >= 1e9:
+        return f"{seconds:.3g} s"
     return f"{seconds:.1f} s" if seconds >= 10 else f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"

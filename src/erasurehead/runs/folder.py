@@ -7,7 +7,7 @@ import os
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, cast
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from erasurehead._internal.atomic_files import unwritable
 from erasurehead._internal.documents import from_json, from_toml
 from erasurehead._internal.storage import Access, Folder
 from erasurehead._internal.storage.checksums import CHECKSUMS, Running, Sum, check_data, read_checksums, write_checksums
-from erasurehead.errors import DataError, shown
+from erasurehead.errors import DataError
 from erasurehead.runs.jsonl import LinesOnDisk, lines_in, to_text
 from erasurehead.runs.names import (
     ARRIVALS,
@@ -30,14 +30,67 @@ from erasurehead.runs.names import (
     make_folder,
     no_run_folder,
 )
-from erasurehead.runs.rows import row_maker
+from erasurehead.runs.typed import of_type, row_maker
 from erasurehead.training.rows import ArrivalRow, StepRow
 
 if TYPE_CHECKING:
     from erasurehead.datasets.preprocessing.encoding import Encoding
-    from erasurehead.training.result import FinalModel, Run, Status
+    from erasurehead.training.result import Run, Status
 
-_Row = TypeVar("_Row", StepRow, ArrivalRow)
+_Row = TypeVar("_Row")
+
+
+class _Data(TypedDict, total=False):
+    name: str
+    train_rows: int
+    fingerprint: str
+
+
+class _Summary(TypedDict, total=False):
+    """What is used of `summary.json`."""
+
+    status: str
+    reason: str
+    scheme: str
+    engine: str
+    start_seconds: float | None
+    data: _Data
+    final: dict[str, Any] | None
+    neglected: list[dict[str, Any]]
+    steps: int
+    resumed: list[int]
+    changed_by_others: list[str]
+    policy: str
+    graph: str
+    peers: int
+    seconds: float
+    seconds_per_step: float
+    deaths: int
+    workers_at_end: int | None
+
+
+class _Section(TypedDict, total=False):
+    source: str
+    loss: str
+    l2: float
+    l1: float
+    penalize_intercept: bool
+    model: str
+    hidden: int
+    late: str
+    initial: str
+    engine: str
+    workers: int
+
+
+class _Tables(TypedDict, total=False):
+    """What is used of `config.toml` without building the run again."""
+
+    data: _Section
+    problem: _Section
+    consensus: _Section
+    delays: _Section
+    run: _Section
 
 
 @dataclass(frozen=True)
@@ -124,11 +177,9 @@ class RunFolder:
         text = self._text(SUMMARY)
         try:
             found: Any = {} if text is None else from_json(text)
-            if not isinstance(found, dict):
-                raise ValueError(f"it must be an object with keys, but it is {shown(found)}")
-            return cast("dict[str, Any]", found)
         except ValueError as error:
             raise DataError(f"{self.path / SUMMARY} cannot be read: {error}.") from None
+        return cast("dict[str, Any]", of_type(_Summary, found, self.path / SUMMARY))
 
     @property
     def tables(self) -> dict[str, Any]:
@@ -139,9 +190,10 @@ class RunFolder:
         """
         text = self._text(CONFIG, check=False)
         try:
-            return {} if text is None else from_toml(text)
+            found = {} if text is None else from_toml(text)
         except ValueError as error:
             raise DataError(f"{self.path / CONFIG} cannot be read: {error}.") from None
+        return cast("dict[str, Any]", of_type(_Tables, found, self.path / CONFIG))
 
     def has(self, name: str) -> bool:
         """Return whether a file with this name exists."""
@@ -196,15 +248,11 @@ class RunFolder:
         Raises:
             DataError: if a file is damaged; a truncated last line does not count.
         """
-        from erasurehead.training.result import Evaluation, Run
+        from erasurehead.training.result import Evaluation, FinalModel, Run
         from erasurehead.training.task_counts import Neglected
 
-        summary = self.summary
+        summary, path = self.summary, self.path / SUMMARY
         steps, arrivals = self.step_rows(), self.arrival_rows()
-        evaluations = [
-            Evaluation(int(row["step"]), float(row["time"]), _numbers(row["metrics"]))
-            for row in self._lines(EVALUATIONS)
-        ]
         status: Status = summary.get("status", "running")
         return Run(
             scheme=str(summary.get("scheme", self.path.name)),
@@ -213,11 +261,11 @@ class RunFolder:
             steps=steps,
             arrivals=arrivals,
             start_seconds=float(summary.get("start_seconds") or 0.0),
-            evaluations=evaluations,
+            evaluations=self.rows(EVALUATIONS, Evaluation),
             status=status,
             stopped="" if status == "finished" else str(summary.get("reason") or "cut off, or still going on"),
-            final=_final(summary.get("final")),
-            neglected=[Neglected(**row) for row in summary.get("neglected", ())],
+            final=None if (final := summary.get("final")) is None else of_type(FinalModel, final, path),
+            neglected=[of_type(Neglected, row, path) for row in summary.get("neglected", ())],
         )
 
     def step_rows(self) -> list[StepRow]:
@@ -226,7 +274,7 @@ class RunFolder:
         Raises:
             DataError: if a line is damaged; a truncated last line does not count.
         """
-        return self._rows(STEPS, StepRow)
+        return self.rows(STEPS, StepRow)
 
     def arrival_rows(self) -> list[ArrivalRow]:
         """Return the rows of the messages.
@@ -234,7 +282,7 @@ class RunFolder:
         Raises:
             DataError: if a line is damaged; a truncated last line does not count.
         """
-        return self._rows(ARRIVALS, ArrivalRow)
+        return self.rows(ARRIVALS, ArrivalRow)
 
     def stored_lines(self, name: str, size: int) -> LinesOnDisk:
         """Return the lines in the first bytes of a file of rows, to be read when they are asked for.
@@ -347,13 +395,18 @@ class RunFolder:
         except UnicodeDecodeError as error:
             raise DataError(f"{self.path / name} is not a text in UTF-8 (byte {error.start}).") from None
 
-    def lines(self, name: str) -> list[dict[str, Any]]:
-        """Return the lines of a file of rows as plain data; empty if there is no such file.
+    def rows(self, name: str, kind: type[_Row]) -> list[_Row]:
+        """Return the rows of a file; empty if there is no such file.
+
+        Arguments:
+            name: of the file.
+            kind: of the rows, a dataclass.
 
         Raises:
-            DataError: if a line is damaged; a truncated last line does not count.
+            DataError: if a line is damaged, or no such row; a truncated last line does not count.
         """
-        return self._lines(name)
+        make = row_maker(kind, self.path / name)
+        return [make(number, row) for number, row in enumerate(self._lines(name), start=1)]
 
     def _lines(self, name: str) -> list[dict[str, Any]]:
         data = self._data(name, check=False)
@@ -362,26 +415,3 @@ class RunFolder:
         lines = lines_in(data, self.path / name)  # which reports where the damage is, if it is visible there
         self._check(name, data)
         return lines
-
-    def _rows(self, name: str, kind: type[_Row]) -> list[_Row]:
-        make = row_maker(kind, self.path / name)
-        return [make(number, row) for number, row in enumerate(self._lines(name), start=1)]
-
-
-def _final(row: Mapping[str, Any] | None) -> FinalModel | None:
-    from erasurehead.training.result import FinalModel
-
-    if row is None:
-        return None
-    numbers = dict(row)
-    scales, before = numbers.pop("column_scales"), numbers.pop("before_rise", None)
-    return FinalModel(
-        column_scales=None if scales is None else (scales[0], scales[1]),
-        before_rise=None if before is None else (int(before[0]), float(before[1])),
-        without_minimum=bool(numbers.pop("without_minimum", False)),
-        **_numbers(numbers),
-    )
-
-
-def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
-    return {name: float("nan") if value is None else float(value) for name, value in metrics.items()}

@@ -133,6 +133,9 @@ class TrainedModel:
             )
         if damage := run.damage(CONFIG):
             raise DataError(damage)
+        classes = encoding.target.classes
+        if classes is not None and len(classes.labels()) < 2:
+            raise DataError(f"The encoding in {str(folder)!r} has fewer than two classes, so it is none of a model.")
         model = _model(run.tables, x, encoding)
         if model.n_features != encoding.n_columns:
             raise DataError(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar, cast, overload
+from typing import Generic, Protocol, TypeVar, cast, overload
 
-from erasurehead.errors import DataError
 from erasurehead.runs.jsonl import object_in
+from erasurehead.runs.typed import row_maker
 from erasurehead.training.rows import ArrivalRow, StepRow
 
 _Row = TypeVar("_Row", StepRow, ArrivalRow)
@@ -29,23 +28,6 @@ class _Stored(Protocol):
     def read(self, first: int, last: int) -> Iterator[bytes]:
         """Yield the lines from the number `first` to before `last`."""
         ...
-
-
-def row_maker(kind: type[_Row], path: Path) -> Callable[[int, Mapping[str, Any]], _Row]:
-    """Return a function that makes a row of the data of a line, given the number of the line.
-
-    It raises `DataError` where a field is missing. Keys of later versions are ignored.
-    """
-    names = {field.name for field in fields(kind)}
-    needed = [field.name for field in fields(kind) if field.default is field.default_factory is MISSING]
-
-    def make(number: int, row: Mapping[str, Any]) -> _Row:
-        missing = next((key for key in needed if key not in row), None)
-        if missing is not None:
-            raise DataError(f"{path}, line {number}: without {missing!r} it is not a run's record.")
-        return kind.from_dict({key: row[key] for key in names & row.keys()})
-
-    return make
 
 
 class RowsInFolder(Sequence[_Row], Generic[_Row]):

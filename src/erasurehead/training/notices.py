@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict
 
 NoticeKind: TypeAlias = Literal[
     "died", "ended", "joined", "suspected", "cleared", "lied", "failed", "refused", "held",
@@ -60,6 +60,13 @@ About the records:
 """
 
 
+class _Used(TypedDict, total=False):
+    """The facts of notices that are used after they were read from a file."""
+
+    workers: list[int]
+    messages: list[int]
+
+
 @dataclass(frozen=True)
 class Notice:
     """An event of a run that a person should know of. Programs read `kind` and `data`; `text` may be reworded.
@@ -77,7 +84,7 @@ class Notice:
     kind: NoticeKind
     worker: int | None = None
     step: int | None = None
-    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    data: Annotated[Mapping[str, Any], _Used] = field(default_factory=dict[str, Any])
     text: str = ""
     time: float | None = None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
@@ -130,7 +129,9 @@ class StepRow:
     @property
     def failures(self) -> int:
         """Number of failures without a death: exceptions and refused messages; suspicions do not count."""
-        return len(self.noticed("failed")) + sum(len(notice.data["messages"]) for notice in self.noticed("refused"))
+        return len(self.noticed("failed")) + sum(
+            len(notice.data.get("messages", ())) for notice in self.noticed("refused")
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as plain data, ready for JSON."""
@@ -138,16 +139,6 @@ class StepRow:
             "notices": [vars(notice) for notice in self.notices],
             "events": [vars(event) for event in self.events],
         }
-
-    @classmethod
-    def from_dict(cls, row: Mapping[str, Any]) -> Self:
-        """Return the row that `as_dict` returned as plain data."""
-        fields: dict[str, Any] = {
-            **row,
-            "notices": [Notice(**notice) for notice in row.get("notices", ())],
-            "events": [WorkerEvent(**event) for event in row.get("events", ())],
-        }
-        return cls(**fields)
 
 
 @dataclass(frozen=True)
@@ -232,8 +223,3 @@ class ArrivalRow:
     def as_dict(self) -> dict[str, Any]:
         """Return the row as plain data, ready for JSON."""
         return asdict(self)
-
-    @classmethod
-    def from_dict(cls, row: Mapping[str, Any]) -> Self:
-        """Return the row that `as_dict` returned as plain data."""
-        return cls(**row)
