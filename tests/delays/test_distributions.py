@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -78,3 +80,12 @@ def test_delays_follow_the_law_they_name(model: Delays, work: float, law: stats.
 def test_work_may_differ_by_worker() -> None:
     model = MODELS[2]
     assert np.allclose(model.row(0, 3, work=np.array([1.0, 2.0, 3.0])), model.row(0, 3) * [1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("model", ["weibull(1, 0.001)", "pareto(1, 0.001)", "lognormal(1, 1000)"])
+def test_a_draw_beyond_all_numbers_is_no_answer_and_no_warning(model: str) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*has an infinite mean")
+        drawn = delays.parse(model).rows(0, 200, 4)
+    assert np.isinf(drawn).any()
+    assert (drawn >= 0.0).all()

@@ -215,6 +215,15 @@ def test_too_little_to_fit_is_said(seconds: list[float], censored: list[bool] | 
         fit(seconds, censored)
 
 
+@pytest.mark.parametrize("slow", [1.0 + 2.3e-16, 1.0 + 1e-12, 1000.0])
+def test_two_delays_and_nothing_between_are_fitted_or_ruled_out_in_words(slow: float) -> None:
+    table = np.ones((25, 4))
+    table[::2, ::2] = slow
+    fits = fit_trace(Trace.from_table(table))
+    assert all(np.isfinite(item.aic) for item in fits)
+    assert all("delays" in reason or "likelihood" in reason for reason in fits.ruled_out.values())
+
+
 def test_a_family_that_is_named_twice_is_fitted_once() -> None:
     trace = Trace.from_table(np.array([[1.0, 2.0], [3.0, 4.0]]))
     assert [item.family for item in delays.fit_trace(trace, ["pareto", "pareto"])] == ["pareto"]

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from erasurehead import delays
 from erasurehead.delays import Trace, read_trace, write_trace
@@ -227,3 +229,35 @@ def test_a_delimiter_at_the_end_of_a_line_is_no_other_number(tmp_path: Path) -> 
     file = tmp_path / "theirs.csv"
     file.write_text("worker,step,seconds\n" + "".join(f"{n % 3},{n // 3},{n},{n * ','}\n" for n in range(9)))
     assert delays.read_trace(file).seconds.tolist() == list(range(9))
+
+
+def test_lines_that_repeat_a_worker_and_a_step_are_counted(tmp_path: Path) -> None:
+    rows = [f"{worker},{step},{1.0 + worker + step}\n" for step in range(3) for worker in range(2)]
+    (tmp_path / "twice.csv").write_text("worker,step,seconds\n" + "".join(rows + rows[1:]))
+    with pytest.warns(UserWarning, match=r"twice.csv: 5 lines repeat the worker and the step of another"):
+        read_trace(tmp_path / "twice.csv")
+
+
+@pytest.mark.parametrize(("unit", "seconds"), [("s", "1.1e15"), ("s", "1e308"), ("ms", "1.1e18"), ("ns", "1e300")])
+def test_a_delay_that_cannot_be_added_up_is_refused_with_its_line(tmp_path: Path, unit: str, seconds: str) -> None:
+    (tmp_path / "t.csv").write_text(f"worker,step,seconds\n0,0,1\n1,0,{seconds}\n")
+    with pytest.raises(DataError, match=rf"t.csv, line 3: seconds must be at most 1e\+15 s, but it is '{seconds}'"):
+        read_trace(tmp_path / "t.csv", unit=unit)
+    with pytest.raises(DataError, match=r"the table has a delay of 1e\+16 s"):
+        Trace.from_table(np.array([[1.0, 1e16]]))
+    for model in ("exponential(mean=1e16)", "weibull(scale=1e16, shape=1)", "lognormal(1, 1, shift=1e16)"):
+        with pytest.raises(InvalidArgument, match=r"must be at most 1e\+15, so that times can be added up"):
+            delays.parse(model)
+
+
+@settings(max_examples=20)
+@given(shortest=st.floats(-320, 15), seed=st.integers(0, 9))
+def test_delays_of_any_magnitude_are_shown_fitted_and_drawn_without_warnings(shortest: float, seed: int) -> None:
+    table = np.power(10.0, np.random.default_rng(seed).uniform(shortest, 15.0, (12, 3)))
+    trace = Trace.from_table(table)
+    assert ((trace.seconds == 0.0) | (trace.seconds >= 1e-15)).all()
+    trace.remarks()
+    delays.summarize(trace)
+    fitted = delays.fit_trace(trace)[0]
+    assert np.isfinite(list(fitted.parameters.values())).all()
+    assert (fitted.model.rows(0, 20, 3) >= 0.0).all()

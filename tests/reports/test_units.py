@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from erasurehead.reports.units import NOTHING, byte_unit, plain_unit, time_unit
+from erasurehead.reports.units import NOTHING, byte_unit, plain_unit, seconds_text, time_unit
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,10 @@ def test_numbers_beyond_counting_are_written_with_an_exponent() -> None:
     assert time_unit([2e-20, 4e-20]).write(2e-20) == "2.00e-14"
     assert time_unit([100.0, 1e-9]).write(1e-9) == "1.00e-09"
     assert time_unit([100.0, 1e-9]).write(0.0) == "0.0000"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(1e308, "1e+308 s"), (4.8e9, "4.8e+09 s"), (999_999_999.0, "999999999.0 s")]
+)
+def test_a_time_beyond_all_lifetimes_is_no_row_of_digits(seconds: float, said: str) -> None:
+    assert seconds_text(seconds) == said

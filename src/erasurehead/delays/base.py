@@ -17,6 +17,9 @@ from erasurehead.errors import counted, invalid, real
 MOST_SECONDS = 1e15
 """The longest delay that is read, or that a model is given, unless it is inf: sums and squares of such are finite."""
 
+LEAST_SECONDS = 1e-15
+"""Shorter delays that were measured are rounding errors, and taken for 0: ratios of times are finite."""
+
 
 class Delays(ABC):
     """How slow workers are. The same seed gives the same delays to every scheme, on every engine.

@@ -21,11 +21,16 @@ if TYPE_CHECKING:
 
 
 def check_seconds(argument: str, value: float, zero: bool = False) -> None:
+    """Raise unless a value is greater than 0 (or, with `zero`, at least 0), and a time that can be added up."""
+    check_positive(argument, value, zero)
+    if value > MOST_SECONDS:
+        raise invalid(argument, f"must be at most {MOST_SECONDS:g}, so that times can be added up", value)
+
+
+def check_positive(argument: str, value: float, zero: bool = False) -> None:
     """Raise unless a value is a finite number greater than 0 (or, with `zero`, at least 0)."""
     if not (math.isfinite(real(value)) and (value > 0.0 or (zero and value == 0.0))):
         raise invalid(argument, f"must be finite and {'at least' if zero else 'greater than'} 0", value)
-    if value > MOST_SECONDS:
-        raise invalid(argument, f"must be at most {MOST_SECONDS:g}, so that times can be added up", value)
 
 
 def grow(values: Array, work: float | Array, scale_with_load: bool) -> Array:
@@ -60,7 +65,8 @@ class Drawn(Delays):
         self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
     ) -> Array:
         values = draw(self.kind, self.seed, first, count, n_workers, unit, out=out, factor=self.factor)
-        self.transform(values)
+        with np.errstate(over="ignore"):  # beyond all numbers, a delay is inf: no answer
+            self.transform(values)
         return grow(values, work, self.scale_with_load)
 
     def __str__(self) -> str:
@@ -163,7 +169,7 @@ class Weibull(Drawn):
 
     def __post_init__(self) -> None:
         check_seconds("scale", self.scale)
-        check_seconds("shape", self.shape)
+        check_positive("shape", self.shape)
         check_seconds("shift", self.shift, zero=True)
         check_count("seed", self.seed, at_least=0)
 
@@ -198,7 +204,7 @@ class Pareto(Drawn):
 
     def __post_init__(self) -> None:
         check_seconds("minimum", self.minimum)
-        check_seconds("exponent", self.exponent)
+        check_positive("exponent", self.exponent)
         check_count("seed", self.seed, at_least=0)
         if self.exponent <= 1.0:
             warnings.warn(f"{self} has an infinite mean; averages of its delays do not settle.", stacklevel=3)
@@ -236,7 +242,7 @@ class LogNormal(Drawn):
 
     def __post_init__(self) -> None:
         check_seconds("median", self.median)
-        check_seconds("sigma", self.sigma)
+        check_positive("sigma", self.sigma)
         check_seconds("shift", self.shift, zero=True)
         check_count("seed", self.seed, at_least=0)
 

@@ -337,7 +337,10 @@ def _intervals(
     chosen: Family, vector: Array, loss: _Loss, decode: _Decode, at_edge: bool, at_risk: int
 ) -> dict[str, tuple[float, float]]:
     free = len(chosen.parameters) if at_edge or not decode.searched else len(vector)
-    covariance = pseudo_inverse(_curvature(partial(_with_rest, loss, vector[free:]), vector[:free]))
+    curvature = _curvature(partial(_with_rest, loss, vector[free:]), vector[:free])
+    if not np.isfinite(curvature).all():
+        raise _RuledOut(chosen.name, "the delays are so much alike that its parameters are not settled")
+    covariance = pseudo_inverse(curvature)
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     low, high = vector.copy(), vector.copy()
     low[:free] -= _Z95 * errors

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray, real_numbers
-from erasurehead.delays.base import MOST_SECONDS
+from erasurehead.delays.base import LEAST_SECONDS, MOST_SECONDS
 from erasurehead.errors import DataError, counted, invalid
 
 
@@ -19,7 +19,8 @@ class Trace:
     Arguments:
         step: step of each sample, counted from 0, shape (samples,).
         worker: worker of each sample, 0..n_workers-1, shape (samples,).
-        seconds: its delay, at least 0 and finite, shape (samples,). For a censored sample, when waiting stopped.
+        seconds: its delay, from 0 to 1e15, shape (samples,). For a censored sample, when waiting stopped. Less than
+            1e-15 is taken for 0.
         load: number of tasks that the worker computed, greater than 0, shape (samples,).
         censored: whether the worker is known only to be slower than `seconds`, shape (samples,).
         names: name of each worker in the source, shape (n_workers,).
@@ -39,6 +40,9 @@ class Trace:
             raise DataError(f"{self.source} holds no samples.")
         if (longest := float(self.seconds.max())) > MOST_SECONDS:
             raise DataError(f"{self.source} has a delay of {longest:g} s: delays must be at most {MOST_SECONDS:g} s.")
+        tiny = (self.seconds > 0.0) & (self.seconds < LEAST_SECONDS)
+        if tiny.any():
+            object.__setattr__(self, "seconds", np.where(tiny, 0.0, self.seconds))
 
     @classmethod
     def from_table(cls, table: Array, source: str = "the table", load: float = 1.0) -> Self:

@@ -176,6 +176,6 @@ def rounds_to_settle(plan: Plan) -> float | None:
         difference = best.scores[:n] * best.steps - rival.scores[:n] * rival.steps
         wanted = max(abs(float(difference.mean())), _MATTERS * best.seconds_to_target)
         error = mean_error(difference, plan.delays, plan.late)
-        if math.isfinite(error) and wanted > 0.0:  # 5% of the shortest times that there are is none
+        if math.isfinite(error):
             most = max(most, GUESS, rounds * (1.96 * error / wanted) ** 2)
     return most if most > rounds else None
