@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -177,3 +179,49 @@ def test_every_command_that_takes_long_is_ended_in_a_sentence(
     assert process.returncode == 130, said
     assert f"topped by {number.name}" in out + said
     assert "Traceback" not in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", SIGNALS)
+def test_signals_that_come_while_an_ended_command_says_so_and_exits_change_nothing(number: signal.Signals) -> None:
+    again = f"""
+import atexit, typer
+atexit.register(signal.raise_signal, {number!r})
+echo = typer.echo
+def echoed(*words, **more):
+    for _ in range(2):
+        signal.raise_signal({number!r})
+        echo(*words, **more)
+typer.echo = echoed
+"""
+    words = ("compare", "--data", "shop.csv", *SMALL, "-s", "uncoded", "-s", "exact(load=2)", "--no-figures")
+    code = f"import sys; exec({HELD + AT_A_STEP + again!r}); from erasurehead.cli import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, words), "--out", "out"], stderr=subprocess.PIPE, text=True
+    )
+    while not Path("held-0").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=PATIENCE)[1]
+    assert process.returncode == 130, said
+    assert said.count("erasurehead: Stopped by SIGTERM.") == 2
+    assert "Traceback" not in said
+    assert "Exception ignored" not in said
+
+
+@pytest.mark.slow
+def test_a_signal_after_a_finished_command_changes_nothing_and_one_long_after_it_ends_the_process() -> None:
+    def ended(before: str) -> subprocess.CompletedProcess[str]:
+        code = f"import atexit, signal; {before}; from erasurehead.cli import main; main()"
+        words = [sys.executable, "-c", code, "data", "shop.csv", "--label", "bought", "--categorical"]
+        return subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
+
+    done = ended("atexit.register(signal.raise_signal, signal.SIGINT)")
+    assert (done.returncode, "Exception ignored" in done.stderr, "Traceback" in done.stderr) == (0, False, False)
+    stuck = ended(
+        "import time; monotonic = time.monotonic; "
+        "late = lambda: (setattr(time, 'monotonic', lambda: monotonic() + 60), signal.raise_signal(signal.SIGTERM)); "
+        "import threading; threading._register_atexit(late)"
+    )
+    assert stuck.returncode == 130

@@ -7,8 +7,12 @@ belongs together, it is put off until that is done (`uninterrupted`), or the wor
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from types import FrameType
@@ -17,6 +21,12 @@ from typing import Any
 _TERMINATING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 """Signals with which batch systems end jobs. SIGUSR1 can be requested some time before the end, and launchers pass it
 on; SIGHUP comes when a terminal is closed."""
+
+_EXIT_TIMEOUT = 10.0
+"""Seconds after the end of its command in which a process must have ended; a signal then ends it at once."""
+
+_exits = False  # whether the process ends when its `terminable` block is done
+_exit_deadline = 0.0
 
 
 class Terminated(KeyboardInterrupt):
@@ -45,21 +55,58 @@ def terminable() -> Generator[None]:
     """Make SIGTERM, SIGUSR1 and SIGHUP raise `Terminated` within the block, like Ctrl-C, and not end the process.
 
     So everything that was started is ended properly. A handler that the program has set itself is kept, as is a signal
-    that is ignored (under `nohup`, SIGHUP is), and so is everything outside the main thread.
+    that is ignored (under `nohup`, SIGHUP is), and so is everything outside the main thread. Afterwards these signals
+    are handled as before, or ignored after `exit_afterwards`.
     """
     free = [number for number in _TERMINATING if signal.getsignal(number) == signal.SIG_DFL]
     if threading.current_thread() is not threading.main_thread():
         free = []
+    interrupting = [signal.SIGINT] if signal.getsignal(signal.SIGINT) is signal.default_int_handler else []
     _set(dict.fromkeys(free, _terminate))
     try:
         yield
     finally:
-        _set(dict.fromkeys(free, signal.SIG_DFL))
+        if free and _exits:
+            _ignore_until_exit([*interrupting, *free])
+        else:
+            _set(dict.fromkeys(free, signal.SIG_DFL))
+
+
+def exit_afterwards() -> None:
+    """Let the process end with the exit code of its command, as it is about to when a `terminable` block is done.
+
+    Then nothing is left that signals could end, and they are ignored, unless the process takes too long to end.
+    """
+    global _exits
+    if not _exits:
+        _exits = True
+        # Handlers of Python are removed while the interpreter ends, which takes no time once exit functions have run.
+        atexit.register(lambda: _set({number: signal.SIG_IGN for number in _ours(_ignore)}))
+
+
+def _ignore_until_exit(numbers: list[signal.Signals]) -> None:
+    global _exit_deadline
+    ignored = False
+    while not ignored:
+        with contextlib.suppress(KeyboardInterrupt):  # one more, meanwhile
+            _exit_deadline = time.monotonic() + _EXIT_TIMEOUT
+            _set(dict.fromkeys(numbers, _ignore))
+            ignored = True
+
+
+def _ignore(number: int, frame: FrameType | None) -> None:
+    if time.monotonic() > _exit_deadline:
+        os._exit(128 + signal.SIGINT)
+
+
+def _ours(*handlers: object) -> list[signal.Signals]:
+    """Return which of these signals have one of these handlers."""
+    return [number for number in (signal.SIGINT, *_TERMINATING) if signal.getsignal(number) in handlers]
 
 
 def end_at_once() -> None:
     """Make these signals end the process at once again, when nothing needs to be cleaned up."""
-    _set({number: signal.SIG_DFL for number in _TERMINATING if signal.getsignal(number) is _terminate})
+    _set(dict.fromkeys(_ours(_terminate), signal.SIG_DFL))
 
 
 @contextmanager
