@@ -64,9 +64,32 @@ class Strike(ConsensusCallback):
         self.notices.append(notice)
 
 
+class Hang(ConsensusCallback):
+    """Stops peers' processes once the peers are at work, and asks the run to end some time later."""
+
+    FOR = 1.0
+
+    def __init__(self, engine: ProcessEngine, peers: list[int]) -> None:
+        self.engine, self.peers, self.notices = engine, peers, list[Notice]()
+        self.struck, self.asked = 0.0, np.inf
+
+    def on_step(self, row: PeerRow) -> None:
+        if not self.struck and row.step >= 3:
+            self.struck, self.asked = row.end, self.engine.now() + self.FOR
+            for peer in self.peers:
+                self.engine.pause(peer)
+
+    def on_notice(self, notice: Notice) -> None:
+        self.notices.append(notice)
+
+    def stop(self) -> str:
+        return "enough" if self.engine.now() > self.asked else ""
+
+
 def few(problem: LogisticRegression, **more: Any) -> ConsensusRun:
-    given: dict[str, Any] = {"peers": 4, "steps": 30, "rate": 0.5, "batch": 8, "delays": "exponential(mean=0.005)"}
-    return train(problem, "path()", "full()", until=PATIENCE, **given | more)
+    given: dict[str, Any] = {"peers": 4, "steps": 30, "rate": 0.5, "batch": 8, "policy": "full()",
+                             "delays": "exponential(mean=0.005)"}  # fmt: skip
+    return train(problem, "path()", until=PATIENCE, **given | more)
 
 
 @pytest.mark.processes
@@ -99,6 +122,35 @@ class TestOwn:
             done = few(problem, engine=engine, steps=5_000, faults=faults, callbacks=[Strike(engine, 3)])
         assert done.status == "failed"
         assert done.stopped == "every peer is gone"
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("hung", [[1], [0, 1, 2, 3]])
+    def test_peers_that_hang_are_left_out_soon_after_the_run_was_asked_to_end(
+        self, problem: LogisticRegression, hung: list[int]
+    ) -> None:
+        with ProcessEngine() as engine:
+            hang = Hang(engine, hung)
+            done = few(problem, engine=engine, steps=100_000, evaluate_every=2, policy="local()", callbacks=[hang],
+                       stop=hang.stop)  # fmt: skip
+            assert engine.now() - hang.asked < PROMPT / 4
+        assert (done.status, done.stopped) == ("interrupted", "enough")
+        left = [peer for peer in range(4) if peer not in hung]
+        assert done.present == (left or list(range(4)))
+        assert [notice.worker for notice in hang.notices] == hung
+        assert all("killed, as it had sent no report for" in notice.text for notice in hang.notices)
+        assert (done.x != 0.0).all()
+        if left:  # what they did while the other one hung is not lost
+            assert done.seconds > hang.struck + 0.9 * hang.FOR
+
+    def test_a_run_that_is_asked_to_end_while_peers_start_has_its_first_model(
+        self, problem: LogisticRegression
+    ) -> None:
+        initial = np.arange(float(problem.n_parameters))
+        done = train(problem, "path()", "full()", engine="processes", stop=lambda: "enough", initial=initial, peers=4,
+                     steps=9, rate=0.5)  # fmt: skip
+        assert (done.status, done.stopped, done.steps, done.present) == ("interrupted", "enough", 0, [0, 1, 2, 3])
+        assert (done.x == initial).all()
+        assert len(done.means) == 1
 
     def test_a_target_and_a_sentence_end_it(self, problem: LogisticRegression) -> None:
         with ProcessEngine() as engine:

@@ -44,6 +44,7 @@ PATIENCE = 120.0
 
 _POLL_INTERVAL = 0.25  # seconds after which scheduled actions are checked if no event arrives
 _SHUTDOWN_TIMEOUT = 10.0  # seconds that peers have for their last report
+_STOP_TIMEOUT = 1.0  # seconds that a peer has for a report, at least, once the run has been asked to end
 _DETECTION_TIMEOUT = 4.0  # seconds that neighbours have to report a death, before it is recorded without them
 
 _incarnations = itertools.count(1)
@@ -122,23 +123,25 @@ class EngineRun:
         self._rows: list[tuple[float, int, int, PeerRow]] = []
         self._schedule: list[tuple[float, int, Callable[[], None]]] = []
         self._rejoining = set[int]()
+        self._asked_to_stop: float | None = None  # when, by the engine's clock
+        self._longest_silence = 0.0  # seconds between two reports of a peer
         self._began = 0.0
         self._scheduled = 0
 
     def run(self) -> ConsensusRun:
         """Start the peers, train, and return the run."""
         try:
-            self._start()
-            while self.end is None:
-                self._poll()
-                self._advance()
-            self._shut_down(self.end)
+            if self._start():
+                while self.end is None:
+                    self._poll()
+                    self._advance()
+                self._shut_down(self.end)
         finally:
             self._close()
         run = self.records.run
         run.models = np.array([self._models[peer] for peer in range(self.n_peers)])
         run.present = sorted(self.living) or list(range(self.n_peers))
-        run.steps, run.seconds = self.total, float(self.end)
+        run.steps, run.seconds = self.total, float(self.end or 0.0)
         totals = [(status.messages, status.vectors, status.gradient_seconds) for status in self.living.values()]
         run.messages, run.vectors, run.gradient_seconds = map(sum, zip(self._totals_of_dead, *totals, strict=True))
         run.shares = self.records.ownership.shares
@@ -146,7 +149,8 @@ class EngineRun:
 
     # Start
 
-    def _start(self) -> None:
+    def _start(self) -> bool:
+        """Start all peers; return whether training has begun: the run may have been asked to end before."""
         plan, engine = self.plan, self.engine
         self.records.begin()
         self.records.evaluate(np.array([plan.x] * self.n_peers), 0, 0.0)
@@ -154,7 +158,9 @@ class EngineRun:
             engine.assign(peer, PeerProgram(plan, peer, self.channels))
         deadline, missing = engine.now() + PATIENCE, set(range(self.n_peers))
         while missing:
-            event = engine.next_event(deadline)
+            if self._is_asked_to_stop():
+                return False
+            event = engine.next_event(min(deadline, engine.now() + _POLL_INTERVAL))
             if isinstance(event, Joined):
                 self._submit(PREPARE, {}, event.worker)
             elif isinstance(event, Arrived):
@@ -162,7 +168,7 @@ class EngineRun:
                 missing.discard(event.worker)
             elif isinstance(event, Died | Failed):
                 raise EngineError(f"peer {event.worker} could not be started: {event.reason}.")
-            elif event is None:
+            elif event is None and engine.now() >= deadline:
                 raise EngineError(f"{len(missing)} of {self.n_peers} peers had not started within {PATIENCE:.0f} s.")
         self._began = engine.now()
         self.living = {peer: _PeerStatus(0.0, self._began, plan.x) for peer in range(self.n_peers)}
@@ -177,6 +183,7 @@ class EngineRun:
                 if fault.until is not None:
                     self._at(fault.until, self._set_partition, ())
         self._submit(BEGIN, {})
+        return True
 
     def _submit(self, kind: str, more: dict[str, Any], peer: int | None = None) -> None:
         """Submit an order to one peer, or to all."""
@@ -215,10 +222,31 @@ class EngineRun:
         now = self._now()
         while self._schedule and self._schedule[0][0] <= now:
             heapq.heappop(self._schedule)[2]()
+        self._is_asked_to_stop()
+        self._kill_silent_peers()
+
+    def _kill_silent_peers(self) -> None:
+        """Kill the peers that have sent no report for too long, which is soon when the run has been asked to end."""
+        now, asked = self.engine.now(), self._asked_to_stop
         for peer, status in list(self.living.items()):
-            if engine.now() - status.last_report > PATIENCE and not status.finished:
-                injection(engine).kill(peer)
-                status.last_report = engine.now()
+            silence = now - max(status.last_report, asked or 0.0)
+            if silence > (PATIENCE if asked is None else self._stop_timeout()) and not status.finished:
+                injection(self.engine).kill(peer)
+                self._on_death(peer, f"killed, as it had sent no report for {now - status.last_report:.1f} s", False)
+
+    def _is_asked_to_stop(self) -> bool:
+        """Return whether the run has been asked to end early, and record that."""
+        if self._asked_to_stop is None and (reason := self.options.stop()):
+            self._asked_to_stop = self.engine.now()
+            self.records.run.status, self.records.run.stopped = "interrupted", reason
+        return self._asked_to_stop is not None
+
+    def _stop_timeout(self) -> float:
+        """Return how long a peer has for a report once the run has been asked to end, in seconds.
+
+        A peer does not report while it computes a gradient, so that reports may be far apart.
+        """
+        return min(_SHUTDOWN_TIMEOUT, max(_STOP_TIMEOUT, 2.0 * self._longest_silence))
 
     def _now(self) -> float:
         return self.engine.now() - self._began
@@ -234,7 +262,9 @@ class EngineRun:
         status = self.living.get(event.worker)
         if status is None:
             return
-        status.last_report, status.until, status.finished = self.engine.now(), report.until, report.last
+        now = self.engine.now()
+        self._longest_silence = max(self._longest_silence, now - status.last_report)
+        status.last_report, status.until, status.finished = now, report.until, report.last
         status.model = report.model
         status.models.append((report.until, report.model))
         status.messages, status.vectors = report.messages, report.vectors
@@ -250,12 +280,17 @@ class EngineRun:
 
     def _advance(self) -> None:
         """Record and evaluate up to the moment that all reports have reached; end the run if it is over."""
+        if not self.living and self._asked_to_stop is not None:  # none has reported since
+            self.end = self.intervals * REPORT_INTERVAL
+            return
         if not self.living and not self._rejoin_pending():
             self.records.run.status, self.records.run.stopped = "failed", "every peer is gone"
             self._record_steps(math.inf)
             self.end = self._now() if self.end is None else self.end
             return
         complete = min((status.until for status in self.living.values()), default=self._now())
+        if self._asked_to_stop is not None:  # it may have waited for a peer that is gone now
+            self.intervals = max(self.intervals, int(complete / REPORT_INTERVAL) - 1)
         while self.end is None and (moment := (self.intervals + 1) * REPORT_INTERVAL) <= complete:
             self._record_steps(min(moment, self.options.end))
             if self.end is None and moment >= self.options.end:
@@ -263,8 +298,7 @@ class EngineRun:
             if self.end is None:
                 self.intervals += 1
                 self._evaluate_at(moment)
-            if self.end is None and (reason := self.options.stop()):
-                self.records.run.status, self.records.run.stopped = "interrupted", reason
+            if self.end is None and self._is_asked_to_stop():
                 self.end = moment
 
     def _rejoin_pending(self) -> bool:
@@ -384,9 +418,12 @@ class EngineRun:
     def _shut_down(self, end: float) -> None:
         """End all peers, and evaluate the models that they had at the end of the run."""
         self._broadcast("end", end)
-        deadline = self.engine.now() + _SHUTDOWN_TIMEOUT
-        while any(not status.finished for status in self.living.values()) and self.engine.now() < deadline:
-            event = self.engine.next_event(min(deadline, self.engine.now() + _POLL_INTERVAL))
+        begin = self.engine.now()
+        while any(not status.finished for status in self.living.values()):
+            waited = self.engine.now() - begin
+            if waited > _SHUTDOWN_TIMEOUT or (waited > self._stop_timeout() and self._is_asked_to_stop()):
+                break
+            event = self.engine.next_event(self.engine.now() + _POLL_INTERVAL)
             if isinstance(event, Arrived):
                 self._on_report(event)
             elif isinstance(event, Died):
