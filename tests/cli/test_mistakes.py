@@ -49,13 +49,19 @@ def test_records_are_not_said_to_be_in_a_folder_that_is_not_there(shop: Path) ->
 
 
 @pytest.mark.processes
-def test_too_few_files_are_one_sentence(shop: Path) -> None:
+@pytest.mark.parametrize(("command", "these"), [("train", "workers"), ("consensus", "peers")])
+def test_too_few_files_are_one_sentence(shop: Path, command: str, these: str) -> None:
     limited = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60)); "
-    arguments = ["train", "--data", shop, "--categorical", "--workers", 30, "--out", "run", "--quiet"]
+    arguments = [command, "--data", shop, "--categorical", f"--{these}", 20, "--out", "run", "--quiet"]
+    arguments += ["--engine", "processes"]
     command = [sys.executable, "-c", f"{limited}from erasurehead.cli import main; main()", *map(str, arguments)]
     done = subprocess.run(command, cwd=shop.parent, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 1
-    assert "use up the 60 files that a process may have open; raise the limit (ulimit -n)" in done.stderr
+    assert (
+        f"{these} use up the 60 files that a process may have open; raise the limit (ulimit -n), or use fewer {these}"
+        in done.stderr
+    )
+    assert not (shop.parent / "run").exists()
     assert len(done.stderr.splitlines()) == 1, done.stderr  # and nothing of the server that forks workers
 
 

@@ -19,6 +19,7 @@ from erasurehead.consensus.recorder import PeerRecorder
 from erasurehead.consensus.rows import MeanRow, PeerRow, ViewChangeRow
 from erasurehead.datasets import load_images
 from erasurehead.drills.schedule import Fault, FaultSchedule, write_schedule
+from erasurehead.engines import NoRoom
 from erasurehead.errors import DataError, InvalidArgument, MissingExtra, RecordsError
 from erasurehead.runs.experiment import Experiment
 from erasurehead.runs.first_models import initial_model
@@ -85,15 +86,28 @@ def run_to_the_end(rows: Path, out: Path, **more: dict[str, Any]) -> ConsensusRu
 
 
 class _Refuses(ConsensusCallback):
-    """Objects to a run before it begins."""
+    """Objects to a run before its first step: before it begins, or when its first model has been evaluated."""
+
+    def __init__(self, evaluated: bool) -> None:
+        self.evaluated = evaluated
 
     def on_begin(self, plan: ConsensusPlan, steps: int) -> None:
-        raise InvalidArgument("this", "must not be", 1)
+        if not self.evaluated:
+            raise InvalidArgument("this", "must not be", 1)
+
+    def on_mean(self, row: MeanRow) -> None:
+        raise NoRoom("worker 3 cannot be started in /sys/worker; use fewer workers (--workers).")
 
 
-def test_a_run_that_ends_by_an_error_before_its_first_step_leaves_nothing_behind(rows: Path, tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgument, match="this must not be"):
-        ConsensusExperiment.from_tables(tables(rows, tmp_path / "deep" / "run")).run([_Refuses()])
+@pytest.mark.parametrize("evaluated", [False, True])
+def test_a_run_that_ends_by_an_error_before_its_first_step_leaves_nothing_behind(
+    rows: Path, tmp_path: Path, evaluated: bool
+) -> None:
+    said = (
+        r"^peer 3 cannot be started in /sys/worker; use fewer peers \(--peers\)\.$" if evaluated else "this must not be"
+    )
+    with pytest.raises(NoRoom if evaluated else InvalidArgument, match=said):
+        ConsensusExperiment.from_tables(tables(rows, tmp_path / "deep" / "run")).run([_Refuses(evaluated)])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -394,12 +408,15 @@ def test_a_resumed_run_has_the_summary_of_a_whole_one(
     """It said how it had begun for the second time, and where its data were once they had been found again."""
     monkeypatch.chdir(rows.parent)
     words = ("consensus", "--data", rows.name, "--peers", 4, "--graph", "ring()", "--no-pictures", "--json", "--quiet")
-    whole = typed(*words, "--steps", 30, "--out", tmp_path / "run", "--no-against-full").json
+    whole = typed(*words, "--steps", 30, "--out", tmp_path / "run").json
     before = RunFolder.open(tmp_path / "run").summary
     typed(*words, "--steps", 12, "--out", tmp_path / "run", "--overwrite", "--no-against-full")
-    resumed = typed("consensus", "--resume", tmp_path / "run", "--steps", 30, "--no-pictures", "--json").json
+    again = typed("consensus", "--resume", tmp_path / "run", "--steps", 30, "--no-pictures", "--json")
+    resumed = again.json
     after = RunFolder.open(tmp_path / "run").summary
     assert resumed == whole
+    assert resumed["against_full"]["seconds"] < resumed["against_full"]["seconds_full"]
+    assert "full waiting on the same delays, to compare" in again.err
     assert after == before
     assert after["data"]["source"] == str(rows)
     assert after["first_objective"] == pytest.approx(np.log(2.0))

@@ -102,7 +102,7 @@ class _Group(TyperGroup):
         except ErasureHeadError as error:
             raise _exit(str(error), FAILED) from None
         except MemoryError as error:
-            hint = "use fewer workers, rows or columns, or a machine with more memory"
+            hint = "use fewer workers or peers, rows or columns, or a machine with more memory"
             raise _exit(f"There is not enough memory for this ({error or 'none is left'}); {hint}.", FAILED) from None
         except KeyboardInterrupt as error:
             said = stopped_by(error)

@@ -92,12 +92,12 @@ def run(
 ) -> None:
     """Train without a coordinator, and record the run in a folder."""
     from erasurehead.consensus.experiment import ConsensusExperiment
-    from erasurehead.consensus.rows import PeerRow
+    from erasurehead.consensus.rows import MeanRow, PeerRow
     from erasurehead.consensus.slowest_peer import SlowestPeer
     from erasurehead.errors import invalid
     from erasurehead.runs.config.toml import read_tables
     from erasurehead.runs.folder import RunFolder
-    from erasurehead.runs.names import PEERS
+    from erasurehead.runs.names import MEANS, PEERS
     from erasurehead.training.signals import stopped_by
 
     screen, tables, spelled = Screen(output), options.tables(), options.spelled()
@@ -118,9 +118,11 @@ def run(
         screen.say(f"The run's folder is {experiment.out}.{_way_on(experiment)}")
         raise
     if experiment.resuming and experiment.out is not None:
-        for row in RunFolder.open(experiment.out).rows(PEERS, PeerRow):  # what it did before is told, too
+        opened = RunFolder.open(experiment.out)  # what it did before is told, too
+        for row in opened.rows(PEERS, PeerRow):
             slowest.on_step(row)
-    full = _full(screen, experiment, done) if against and resume is None else None
+        done.means = opened.rows(MEANS, MeanRow)
+    full = _full(screen, experiment, done) if against else None
     hurried = done.status == "interrupted" and done.stopped != stopped_by(KeyboardInterrupt())  # drawn when resumed
     drawn = _draw(screen, experiment, done, full) if pictures and not hurried else []
     _conclude(screen, experiment, done, full, drawn, slowest)
@@ -191,6 +193,7 @@ def _full(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun) -
     """Run full waiting with the same delays and steps; return None if it was the policy, or the run ended early."""
     from dataclasses import replace
 
+    from erasurehead.consensus.experiment import peers_as_workers
     from erasurehead.consensus.policies import Full
     from erasurehead.consensus.training import run_plan
     from erasurehead.consensus.training_options import TrainingOptions
@@ -200,7 +203,8 @@ def _full(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun) -
     screen.say("full waiting on the same delays, to compare ...")
     run = experiment.config.run
     conduct = TrainingOptions(steps=run.steps, evaluate_every=run.evaluate_every, records=False)
-    return run_plan(replace(experiment.plan, policy=Full()), conduct, run.engine)
+    with peers_as_workers():
+        return run_plan(replace(experiment.plan, policy=Full()), conduct, run.engine)
 
 
 def _draw(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun, full: ConsensusRun | None) -> list[str]:

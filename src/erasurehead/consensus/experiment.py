@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from erasurehead.consensus.training_options import TrainingOptions
 from erasurehead.datasets.base import Dataset
 from erasurehead.datasets.sharded import is_sharded
 from erasurehead.drills.schedule import read_schedule
+from erasurehead.engines.base import NoRoom
 from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, NoFile, counted, invalid
 from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.config import parts
@@ -46,6 +48,9 @@ _DEFAULT_ROWS = 10_000
 
 _CHANGEABLE = {"steps", "out", "overwrite", "model_of"}
 """Settings of `[run]` that may change when a run is resumed."""
+
+_WORKERS = re.compile(r"(?<![^\s(])(--)?worker(s?)(?![^\s),.;:])")
+"""The word for them in sentences, and the option; neither in the name of a file nor in that of a group."""
 
 _OF_PEER = 5e3  # bytes of a peer, at least: its state, its links and its samples
 _CHECKED_EARLY = 1_000
@@ -244,7 +249,7 @@ class ConsensusExperiment:
         try:
             folder.write(CONFIG, to_toml(tables))
             recorded = replace(options, callbacks=[recorder, *callbacks], resume=recorder.state, records=False)
-            with going_on(self.resuming):
+            with going_on(self.resuming), peers_as_workers():
                 run = run_plan(self.plan, recorded, section.engine)
         except BaseException as error:
             interrupted = isinstance(error, KeyboardInterrupt)
@@ -252,12 +257,21 @@ class ConsensusExperiment:
                 recorder.end(
                     None, "interrupted" if interrupted else "failed", stopped_by(error) if interrupted else str(error)
                 )
-            if isinstance(error, ErasureHeadError) and not self.resuming and not recorder.has_rows:
+            if isinstance(error, ErasureHeadError) and not self.resuming and not recorder.has_steps:
                 remove_run(self.out, made)
             raise
         with uninterrupted():
             recorder.end(run, run.status, run.stopped)
         return run
+
+
+@contextlib.contextmanager
+def peers_as_workers() -> Generator[None]:
+    """Let what engines say, which call peers workers, speak of peers, and of the option for their number."""
+    try:
+        yield
+    except NoRoom as error:
+        raise NoRoom(_WORKERS.sub(r"\1peer\2", str(error))) from None
 
 
 def _check_settings(config: ConsensusConfig) -> None:

@@ -85,9 +85,9 @@ class PeerRecorder(ConsensusCallback):
         self._step = 0
 
     @property
-    def has_rows(self) -> bool:
-        """Whether there is any row of the run in its folder."""
-        return any(file.size for file in self._files.values())
+    def has_steps(self) -> bool:
+        """Whether any peer has taken a step in this run."""
+        return len(self._files[PEERS]) > 0
 
     def on_begin(self, plan: ConsensusPlan, steps: int) -> None:
         self.folder.write_summary({"status": "running", **self._summary, "versions": versions()})

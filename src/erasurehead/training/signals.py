@@ -81,7 +81,7 @@ def exit_afterwards() -> None:
     if not _exits:
         _exits = True
         # Handlers of Python are removed while the interpreter ends, which takes no time once exit functions have run.
-        atexit.register(lambda: _set({number: signal.SIG_IGN for number in _ours(_ignore)}))
+        atexit.register(lambda: _set(dict.fromkeys(_ours(_ignore), signal.SIG_IGN)))
 
 
 def _ignore_until_exit(numbers: list[signal.Signals]) -> None:
