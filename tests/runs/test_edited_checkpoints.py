@@ -98,7 +98,7 @@ def gone_on(base: str, change: Callable[[Any], Any]) -> tuple[int, str]:
     body = json.loads(newest.read_text())[KEY]
     change(body)
     newest.write_bytes(seal.sealed(FORMAT, VERSION, KEY, body))
-    more: Sequence[object] = ("--no-pictures",) if words[0] == "consensus" else ()
+    more: Sequence[object] = ("--no-pictures", "--no-against-full") if words[0] == "consensus" else ()
     with in_time():
         done = typed(words[0], "--resume", "run", "-q", "--steps", 7, *more)
     assert "Traceback" not in done.err
@@ -128,6 +128,26 @@ ENDLESS: list[tuple[str, str, Any]] = [
     ("dynamic()", "training.clock.steps", [-(10**12)] * 4),
     ("dynamic()", "training.clock.heap", [[{"$float": "nan"}, 2, 1, 0, 1]]),
     ("dynamic()", "training.joint.2", [1, 2, 0, 0]),
+    ("dynamic()", "training.orphaned", [0, "gradient", 2]),
+    ("dynamic()", "training.orphaned", ["0"]),
+    ("dynamic()", "training.orphaned", [1]),
+    ("dynamic()", "training.orphaned", [0, 1, 2, 3, 4]),
+    ("dynamic()", "training.orphaned", {}),
+    ("dynamic()", "training.shares", [[0, 1], [2], [3], [4]]),
+    ("dynamic()", "training.shares", ["x"]),
+    ("dynamic()", "training.joint.0", "x"),
+    ("dynamic()", "training.joint.1", "x"),
+    ("dynamic()", "training.joint.5", [["x", 1, 1]]),
+    ("dynamic()", "training.first_objective", "0.5"),
+    ("dynamic()", "training.clock.gone", [4]),
+    ("dynamic()", "training.clock.gone", ["x"]),
+    ("dynamic()", "training.clock.known_gone", [-1]),
+    ("dynamic()", "training.clock.sides", [[0, "x"], [1]]),
+    ("dynamic()", "training.clock.known_sides", [["x"]]),
+    ("dynamic()", "training.clock.views", [[1, ["x"], []]]),
+    ("dynamic()", "training.clock.pending", [7]),
+    ("dynamic()", "training.clock.unsettled", [-1]),
+    ("dynamic()", "training.clock.models", [[0, "x"]]),
     ("full()", "training.clock.peers.0.attributes", {}),
     ("full()", "training.clock.peers.0.attributes.rejoining", []),
     ("adaptive(), preempt", "optimizer.step", -(10**12)),

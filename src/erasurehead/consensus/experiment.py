@@ -260,7 +260,7 @@ class ConsensusExperiment:
             if isinstance(error, ErasureHeadError) and not self.resuming and not recorder.has_steps:
                 remove_run(self.out, made)
             raise
-        with uninterrupted():
+        with uninterrupted(), going_on(self.resuming):
             recorder.end(run, run.status, run.stopped)
         return run
 

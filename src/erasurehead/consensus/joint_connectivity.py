@@ -86,7 +86,9 @@ class JointConnectivity:
 
     def restore(self, state: Sequence[Any]) -> None:
         """Continue from what `state` returned."""
-        self.since, self._steps, parents, self._n_components, self._present, windows = state
+        since, steps, parents, components, present, windows = state
+        self.since, self._steps = float(since), int(steps)
+        self._n_components, self._present = int(components), int(present)
         self._parents = [int(parent) for parent in parents]
         self.windows = [(float(begin), float(end), float(steps)) for begin, end, steps in windows]
         roots = range(self._n_peers)

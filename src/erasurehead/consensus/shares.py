@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, final
 
@@ -269,6 +269,18 @@ def taken_over(shares: Shares, gone_peer: int, successors: Sequence[int]) -> Sha
     return tuple(updated)
 
 
+def peers_in(saved: Iterable[Any], n_peers: int) -> frozenset[int]:
+    """Return the peers in a saved list.
+
+    Raises:
+        ValueError: if something in it is none of so many peers.
+    """
+    found = frozenset(int(peer) for peer in saved)
+    if not found <= frozenset(range(n_peers)):
+        raise ValueError(f"{sorted(found)} are not all peers, 0 to {n_peers - 1}")
+    return found
+
+
 class SampleOwnership:
     """Which peer holds which samples now. It depends only on which peers are gone, and not on the order of changes.
 
@@ -325,7 +337,5 @@ class SampleOwnership:
         return {"orphaned": sorted(self.gone), "shares": [] if self.shares is self._initial else list(self.shares)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state` returned."""
-        self.gone = frozenset(state["orphaned"])
-        if len(state["shares"]):
-            self.shares = tuple(np.asarray(share, dtype=np.int64) for share in state["shares"])
+        """Continue from what `state` returned; the shares follow from who is gone."""
+        self.update(peers_in(state["orphaned"], self._graph.n_peers))

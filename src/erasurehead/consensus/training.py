@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, final
@@ -11,6 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]  # ships none
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.state_json import encode
 from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.consensus.contract import MixedStep
 from erasurehead.consensus.engine_run import EngineRun
@@ -186,3 +188,15 @@ class _VirtualRun:
             raise Unfit("a count is negative")
         self.records.restore(state)
         self.gradients.assign(self.records.ownership.shares)
+        # What has been read as something else, or was left out, would be noticed only when it is saved again, or never.
+        if _comparable(self._state()) != _comparable(state) or state["orphaned"] != state["clock"]["known_gone"]:
+            raise Unfit("parts of it are of another kind, or contradict each other")
+
+
+def _comparable(state: Mapping[str, Any]) -> Any:
+    """Return a state as plain data that are equal where states are, whether or not they have been saved."""
+
+    def digest(array: Any) -> int:
+        return zlib.crc32(array.tobytes(), zlib.crc32(f"{array.dtype} {array.shape}".encode()))
+
+    return encode(state, digest)

@@ -16,7 +16,7 @@ from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.consensus.contract import Message, MixedStep, Peer, Port
 from erasurehead.consensus.drawn_delays import DrawnDelays
 from erasurehead.consensus.faults import Crash, PeerFault, partitioned
-from erasurehead.consensus.shares import LocalGradients
+from erasurehead.consensus.shares import LocalGradients, peers_in
 from erasurehead.delays.base import Delays
 from erasurehead.errors import EngineError
 
@@ -342,27 +342,32 @@ class VirtualClock:
         """Continue from what `state` returned, instead of beginning."""
         self.time, self.total = float(state["time"]), int(state["total"])
         self.messages, self.vectors, self._n_events = int(state["messages"]), int(state["vectors"]), int(state["count"])
-        self.gone, self._known_gone = set(state["gone"]), frozenset(state["known_gone"])
-        self.sides = tuple(frozenset(side) for side in state["sides"])
-        self._known_sides = tuple(frozenset(side) for side in state["known_sides"])
+        n_peers = len(self.peers)
+        self.gone, self._known_gone = set(peers_in(state["gone"], n_peers)), peers_in(state["known_gone"], n_peers)
+        self.sides = tuple(peers_in(side, n_peers) for side in state["sides"])
+        self._known_sides = tuple(peers_in(side, n_peers) for side in state["known_sides"])
         self._views = [
-            (int(count), frozenset(gone), tuple(frozenset(side) for side in sides))
+            (int(count), peers_in(gone, n_peers), tuple(peers_in(side, n_peers) for side in sides))
             for count, gone, sides in state["views"]
         ]
         self._heap = [
-            (float(when), int(kind), int(count), int(peer), _payload_from_plain(int(kind), payload))
+            (float(when), int(kind), int(count), int(peer), _payload_from_plain(int(kind), payload, n_peers))
             for when, kind, count, peer, payload in state["heap"]
         ]
+        peers_in((peer for _, _, _, peer, _ in self._heap if peer != -1), n_peers)
         self._work_number, self._steps = [int(w) for w in state["work"]], [int(s) for s in state["steps"]]
         self._working = bytearray(int(w) for w in state["working"])
         self._models, self._computed = [None] * len(self.peers), [None] * len(self.peers)
-        for peer, model in state["models"]:
-            self._models[peer] = model
-        for peer, gradient in state["computed"]:
-            self._computed[peer] = gradient
-        self._pending = [int(peer) for peer in state["pending"]]
-        self._unsettled = [int(peer) for peer in state["unsettled"]]
-        self._is_unsettled = bytearray(peer in self._unsettled for peer in range(len(self.peers)))
+        shape = (self.gradients.problem.n_parameters,)
+        for name, vectors in (("models", self._models), ("computed", self._computed)):
+            peers_in((peer for peer, _ in state[name]), n_peers)
+            for peer, vector in state[name]:
+                if np.shape(vector) != shape:
+                    raise ValueError(f"a vector of peer {peer} has the shape {np.shape(vector)}")
+                vectors[peer] = vector
+        self._pending, self._unsettled = list(map(int, state["pending"])), list(map(int, state["unsettled"]))
+        peers_in([*self._pending, *self._unsettled], n_peers)
+        self._is_unsettled = bytearray(peer in self._unsettled for peer in range(n_peers))
         for peer, port, saved in zip(self.peers, self._ports, state["peers"], strict=True):
             peer.restore(saved, port)
         self.expect_messages()
@@ -382,9 +387,9 @@ def _payload_to_plain(kind: int, payload: Any) -> Any:
     return payload if kind == _WORK else [sorted(side) for side in payload]
 
 
-def _payload_from_plain(kind: int, payload: Any) -> Any:
+def _payload_from_plain(kind: int, payload: Any, n_peers: int) -> Any:
     if kind == _MESSAGE:
         return int(payload[0]), Message.restored(payload[1])
     if kind == _FAULT:
-        return (str(payload[0]), *(frozenset(side) for side in payload[1:]))
-    return int(payload) if kind == _WORK else tuple(frozenset(side) for side in payload)
+        return (str(payload[0]), *(peers_in(side, n_peers) for side in payload[1:]))
+    return int(payload) if kind == _WORK else tuple(peers_in(side, n_peers) for side in payload)
