@@ -210,8 +210,9 @@ class ConsensusExperiment:
         """Train, and record the run in its folder.
 
         Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP end the run cleanly: on the virtual clock at the next evaluation of the mean
-        model, with a checkpoint, and with real peers within about a quarter of a second. A second signal ends it at
-        once, without a model; then it can be resumed from an earlier checkpoint, if there is one.
+        model, with a checkpoint, and with real peers within about a quarter of a second; peers that hang are left out
+        of it after a second or, where gradients take long, up to ten. A second signal ends it at once, without a model;
+        then it can be resumed from an earlier checkpoint, if there is one.
 
         Returns:
             The run; `stopped` says why it ended early.

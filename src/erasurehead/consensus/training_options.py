@@ -26,8 +26,8 @@ class TrainingOptions:
         callbacks: called during the run.
         resume: the state of an earlier run with the same arguments, which continues bit for bit; virtual clock only.
         keep_state: whether the result has the final state of the run; virtual clock only.
-        stop: called after each evaluation of the mean model, and with real peers eight times a second; if it returns a
-            reason, and not "", the run ends.
+        stop: called after each evaluation of the mean model, and with real peers several times a second; if it returns
+            a reason, and not "", the run ends.
     """
 
     steps: int
