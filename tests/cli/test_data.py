@@ -57,7 +57,7 @@ def test_it_says_what_becomes_of_each_column_and_warns_of_those_that_are_nearly_
     warned = typed("train", "--data", "named.csv", "--categorical", "--engine", "virtual", "-w", 4, "--steps", 2, "-q")
     assert "leave the column out (--drop id)" in warned.err
     drop = ("--drop", "id,full name", "--engine", "virtual", "-w", 4, "--steps", 2, "--out", "run", "-q")
-    assert typed("train", "--data", "named.csv", "--categorical", *drop).err == ""
+    assert "leave" not in typed("train", "--data", "named.csv", "--categorical", *drop).err
     assert typed("predict", "run", "shop.csv").code == 0
 
 
@@ -128,3 +128,28 @@ def test_what_cannot_be_read_is_said(typed: Typed, shop: Path) -> None:
     done = typed("data", shop)
     assert done.code == 2
     assert "column 'town'" in done.sentence
+
+
+def test_options_that_take_lists_add_up_however_they_are_given(typed: Typed, tmp_path: Path) -> None:
+    rows = "".join(f"{row},{row % 5},{row % 3 - 9},{'un' if row % 7 else row},{row % 2}\n" for row in range(40))
+    (tmp_path / "five.csv").write_text(f"id,city,far,size,y\n{rows}")
+    one = ("--drop", "id,city", "--missing", "un,-9", "--one-hot", "far,size")
+    several = ("--drop", "id", "--missing", "un", "--one-hot", "far", "--drop", "city", "--missing=-9", "--one-hot=size")
+    assert typed("data", "five.csv", *several, "--json").json == typed("data", "five.csv", *one, "--json").json
+    for number, options in enumerate((one, several)):
+        typed("shard", "five.csv", "--tasks", 4, "--out", f"shards{number}", *options, "-q")
+        typed("train", "--data", "five.csv", "--engine", "virtual", "--steps", 2, "--out", f"run{number}", *options)
+    assert Path("shards0/encoding.json").read_text() == Path("shards1/encoding.json").read_text()
+    assert 'drop = ["id", "city"]' in Path("run1/config.toml").read_text()
+    assert "--drop must name columns of five.csv, got 'none'" in typed(
+        "data", "five.csv", "--drop", "id", "--drop", "none"
+    ).sentence
+    drawn = ("drill", "--seconds", 1, "--seed", 7, "--kinds", "kill", "--kinds", "storm")
+    assert "--kinds must be among kill, stop" in (said := typed(*drawn).sentence) and "'kill,storm'" in said
+
+
+def test_columns_whose_names_have_ends_of_lines_can_be_named(typed: Typed, tmp_path: Path) -> None:
+    (tmp_path / "odd.csv").write_text('"a\nb",c,y\n' + "".join(f"{row},{row % 3},{row % 2}\n" for row in range(20)))
+    (facts,) = typed("data", "odd.csv", "--drop", '"a\nb"', "--json").json["data"]
+    assert [use["becomes"] for use in facts["table"]] == ["left out", "number", "label"]
+    assert "--drop must name columns of odd.csv, got 'a'" in typed("data", "odd.csv", "--drop", "a\nb").err

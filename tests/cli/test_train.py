@@ -69,9 +69,15 @@ def test_few_rows_are_counted_as_people_do(typed: Typed) -> None:
     assert "few: 3 x 3 for training, 1 row for testing" in done.err
 
 
-def test_quiet_is_quiet(typed: Typed, shop: Path) -> None:
+def test_quiet_is_quiet_but_for_warnings_which_json_lists_too(typed: Typed, shop: Path) -> None:
     done = typed("train", "--data", shop, *SMALL, "--quiet", "--json")
-    assert done.err == ""
+    (warning,) = done.json["warnings"]
+    assert warning.startswith("training has not converged: after ")
+    assert done.err == f"{warning}\n"
+    assert typed("predict", done.json["folder"], shop, "--json").json["warnings"] == []
+    Path("other.csv").write_text(shop.read_text().replace("Ely", "Rome", 1))
+    other = typed("predict", done.json["folder"], "other.csv", "--json", "-q")
+    assert other.json["warnings"] == ["town: 1 of 240 rows have a value that training never saw"]
 
 
 def test_the_folders_own_file_makes_the_same_run_again(typed: Typed, shop: Path) -> None:

@@ -204,7 +204,7 @@ def test_every_option_sets_its_key() -> None:
     for field, path in KEYS.items():
         key = next(key for key in keys() if key.path == path)
         value = key.values[-1] if key.values else examples[key.type]
-        config = RunOptions(**{field: value}).config(None)
+        config = RunOptions(**{field: [value] if key.kind == "texts" else value}).config(None)
         found = getattr(getattr(config, key.section), key.name)
         assert found in (value, (value,), ("geometric(0.1", "0.99)")), path
 

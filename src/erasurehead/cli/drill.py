@@ -68,7 +68,7 @@ class FaultOptions:
         int, typer.Option("--seed", metavar="N", help="Seed of the fault schedule.", rich_help_panel=_FAULTS)
     ] = 0
     kinds: Annotated[
-        str | None,
+        list[str] | None,
         option(
             "--kinds",
             panel=_FAULTS,
@@ -129,7 +129,7 @@ class SubjectOptions:
     ] = "covertype"
     label: Annotated[str | None, shared("data.target", panel=_RUN)] = None
     categorical: Annotated[bool, shared("data.categorical", panel=_RUN, off=False)] = False
-    drop: Annotated[str | None, shared("data.drop", panel=_RUN)] = None
+    drop: Annotated[list[str] | None, shared("data.drop", panel=_RUN)] = None
     delays: Annotated[
         str, shared("delays.model", text="Delays that are injected into both runs.", panel=_RUN, default=True)
     ] = "exponential(mean=0.5, seed=0)"
@@ -270,7 +270,7 @@ def _settings(faults: FaultOptions, subject: SubjectOptions) -> Settings:
         data=subject.data,
         label=subject.label,
         categorical=subject.categorical,
-        drop=() if subject.drop is None else tuple(value_of("drop", subject.drop)),
+        drop=tuple(value_of("drop", subject.drop or ())),
         delays=subject.delays,
         records=subject.records,
         suspected=subject.on_suspected,
@@ -286,12 +286,13 @@ def _show(found: Findings, screen: Screen) -> None:
     screen.result(found.as_dict(), fault_table(found), cost_table(found), said)
 
 
-def _kinds(text: str | None) -> tuple[Kind, ...]:
+def _kinds(given: list[str] | None) -> tuple[Kind, ...]:
     from erasurehead.drills.schedule import KINDS
     from erasurehead.errors import invalid
 
-    if text is None:
+    if not given:
         return KINDS
+    text = ",".join(given)
     names = [name.strip().replace("-", "_") for name in text.split(",") if name.strip()]
     chosen: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind in names)
     unknown = [name for name in names if name not in KINDS]

@@ -51,7 +51,7 @@ def warn(screen: Screen, experiment: Experiment, done: Run) -> None:
         ends_by_itself = experiment.config.optimizer.name == "quasi_newton"
         if ends_by_itself or not converged(final):
             limit = "--max-seconds" if done.ended == "max_seconds" else "--steps"
-            screen.say(not_converged(final, done.steps_taken, limit))
+            screen.warn(not_converged(final, done.steps_taken, limit))
 
 
 def _why_risen(experiment: Experiment, done: Run) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar
@@ -81,11 +82,11 @@ def value_of(option: str, given: Any) -> Any:
 
 
 def _value(key: Key, given: Any) -> Any:
-    if key.kind not in _READ:
-        return given
-    if key.path == "data.missing" and not given.partition(",")[0].strip():
+    if key.path == "data.missing" and any(not text.partition(",")[0].strip() for text in given):
         return ["", *_names(given)]  # only here does an empty name mean something
-    return given.strip() if given.strip() in key.values else _READ[key.kind](given)
+    if key.kind == "texts":  # one text for each time that the option was given
+        return next((text.strip() for text in given if text.strip() in key.values), _names(given))
+    return _number(given) if key.kind == "number or text" and given.strip() not in key.values else given
 
 
 def _number(text: str) -> str | float:
@@ -95,14 +96,16 @@ def _number(text: str) -> str | float:
         return text
 
 
-def _names(text: str) -> str | list[str]:
-    """Split names at commas; a name that contains a comma must be quoted."""
-    read = [name for line in csv.reader([text], skipinitialspace=True) for name in line]
+def _names(texts: Sequence[str]) -> list[str]:
+    """Split names at commas and ends of lines; a name that contains one must be quoted."""
+    lines = csv.reader(io.StringIO("\n".join(texts), newline=""), skipinitialspace=True)
+    read = [name for line in lines for name in line]
     return [name.strip() for name in read if name.strip()]
 
 
-_READ: Mapping[str, Callable[[str], Any]] = {"texts": _names, "number or text": _number}
-"""Functions that convert texts of options to values of a run file, by the kind of the key."""
+def _type(key: Key) -> Any:
+    """Return the type of an option; those that take lists can be given several times, and add up."""
+    return list[str] if key.kind == "texts" else key.type
 
 
 @dataclass(frozen=True)
@@ -166,7 +169,7 @@ def options_of(file: type[BaseModel]) -> Callable[[type[Options]], type[Options]
     def fill(group: type[Options]) -> type[Options]:
         group.known = _with_options(file)
         group.__annotations__ = {
-            name: Annotated[key.type | None, _typer_option(key)] for name, key in group.known.items()
+            name: Annotated[_type(key) | None, _typer_option(key)] for name, key in group.known.items()
         }
         for name in group.known:
             setattr(group, name, None)

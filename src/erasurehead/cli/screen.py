@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -73,6 +73,7 @@ class Screen:
     def __init__(self, options: OutputOptions) -> None:
         self._options = options
         self._aside = Terminal(stderr=True)
+        self._warned: list[str] = []
 
     def say(self, text: str) -> None:
         """Print an explanation on stderr, unless --quiet is given."""
@@ -84,20 +85,21 @@ class Screen:
         self.say(f"reading {source} ...")
 
     def warn(self, text: str) -> None:
-        """Print a warning on stderr, also with --quiet."""
+        """Print a warning on stderr, also with --quiet; with --json, the result lists it, too."""
+        self._warned.append(text)
         self._aside.print(visible(text, keep=""), style=_WARNING, soft_wrap=True)
 
-    def result(self, data: Any, *shown: RenderableType) -> None:
+    def result(self, data: Mapping[str, Any], *shown: RenderableType) -> None:
         """Print the result on stdout.
 
         Arguments:
-            data: the result as plain data, printed with --json.
+            data: the result as plain data, printed with --json, with all warnings so far.
             *shown: the result as texts and tables, printed without --json.
         """
         if self._options.as_json:
             from erasurehead.runs.jsonl import to_text
 
-            self._write([to_text(data)])
+            self._write([to_text({**data, "warnings": self._warned})])
             return
         with results():
             console = _Results(width=None if sys.stdout.isatty() else _WIDE)

@@ -46,14 +46,14 @@ class EncodingOptions:
     """Options on how the rows of the file are encoded as numbers."""
 
     label: Annotated[str | None, shared("data.target")] = None
-    drop: Annotated[str | None, shared("data.drop")] = None
+    drop: Annotated[list[str] | None, shared("data.drop")] = None
     delimiter: Annotated[str | None, shared("data.delimiter")] = None
     header: Annotated[str | None, shared("data.header")] = None
-    names: Annotated[str | None, shared("data.names")] = None
+    names: Annotated[list[str] | None, shared("data.names")] = None
     decimal: Annotated[str | None, shared("data.decimal")] = None
     quotes: Annotated[str | None, shared("data.quotes")] = None
-    missing: Annotated[str | None, shared("data.missing")] = None
-    one_hot: Annotated[str | None, shared("data.one_hot")] = None
+    missing: Annotated[list[str] | None, shared("data.missing")] = None
+    one_hot: Annotated[list[str] | None, shared("data.one_hot")] = None
     categorical: Annotated[bool, shared("data.categorical", off=False)] = False
     interactions: Annotated[
         list[str] | None,
@@ -78,16 +78,16 @@ class EncodingOptions:
 
         return {
             "target": self.label,
-            "drop": () if self.drop is None else value_of("drop", self.drop),
+            "drop": value_of("drop", self.drop or ()),
             "delimiter": self.delimiter,
             "header": self.header,
-            "names": () if self.names is None else value_of("names", self.names),
+            "names": value_of("names", self.names or ()),
             "decimal": self.decimal,
             "quotes": self.quotes,
-            "missing": () if self.missing is None else value_of("missing", self.missing),
-            "one_hot": () if self.one_hot is None else value_of("one_hot", self.one_hot),
+            "missing": value_of("missing", self.missing or ()),
+            "one_hot": value_of("one_hot", self.one_hot or ()),
             "categorical": self.categorical,
-            "interactions": [value_of("one_hot", names) for names in self.interactions or ()],
+            "interactions": [value_of("one_hot", [names]) for names in self.interactions or ()],
             "standardize": self.standardize,
             "constant": self.constant,
             "task": self.loss,

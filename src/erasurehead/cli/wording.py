@@ -173,12 +173,13 @@ def _as_typed(error: InvalidArgument, parameter: Any, ctx: Any) -> InvalidArgume
     """Return an error that shows the typed text if its value was converted from that text, or is a part of it."""
     from erasurehead.errors import UNSAID
 
-    given = ctx.params.get(parameter.name)
+    held = ctx.params.get(parameter.name)
+    given = ",".join(cast("list[str]", held)) if isinstance(held, list | tuple) else held
     if error.within or error.value is UNSAID or not isinstance(given, str) or not _typed(parameter, ctx):
         return error
     if str(error.value) == given:
         return error
-    meant = value_of(parameter.name, given)
+    meant = value_of(parameter.name, held)
     if _plain(error.value) == _plain(meant):
         return error.but(value=given)
     return error.but(typed=repr(given)) if isinstance(error.value, str) and error.value in given else error
