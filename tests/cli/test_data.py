@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -134,18 +135,30 @@ def test_options_that_take_lists_add_up_however_they_are_given(typed: Typed, tmp
     rows = "".join(f"{row},{row % 5},{row % 3 - 9},{'un' if row % 7 else row},{row % 2}\n" for row in range(40))
     (tmp_path / "five.csv").write_text(f"id,city,far,size,y\n{rows}")
     one = ("--drop", "id,city", "--missing", "un,-9", "--one-hot", "far,size")
-    several = ("--drop", "id", "--missing", "un", "--one-hot", "far", "--drop", "city", "--missing=-9", "--one-hot=size")
+    several = (
+        "--drop",
+        "id",
+        "--missing",
+        "un",
+        "--one-hot",
+        "far",
+        "--drop",
+        "city",
+        "--missing=-9",
+        "--one-hot=size",
+    )
     assert typed("data", "five.csv", *several, "--json").json == typed("data", "five.csv", *one, "--json").json
     for number, options in enumerate((one, several)):
         typed("shard", "five.csv", "--tasks", 4, "--out", f"shards{number}", *options, "-q")
         typed("train", "--data", "five.csv", "--engine", "virtual", "--steps", 2, "--out", f"run{number}", *options)
     assert Path("shards0/encoding.json").read_text() == Path("shards1/encoding.json").read_text()
     assert 'drop = ["id", "city"]' in Path("run1/config.toml").read_text()
-    assert "--drop must name columns of five.csv, got 'none'" in typed(
-        "data", "five.csv", "--drop", "id", "--drop", "none"
-    ).sentence
+    assert (
+        "--drop must name columns of five.csv, got 'none'"
+        in typed("data", "five.csv", "--drop", "id", "--drop", "none").sentence
+    )
     drawn = ("drill", "--seconds", 1, "--seed", 7, "--kinds", "kill", "--kinds", "storm")
-    assert "--kinds must be among kill, stop" in (said := typed(*drawn).sentence) and "'kill,storm'" in said
+    assert re.search(r"--kinds must be among kill, stop, .*, got 'kill,storm'", typed(*drawn).sentence)
 
 
 def test_columns_whose_names_have_ends_of_lines_can_be_named(typed: Typed, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from erasurehead.engines import VirtualEngine
 from erasurehead.errors import Diverged, InvalidArgument
 from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression
 from erasurehead.problems.base import remaining
+from erasurehead.training.final_model import lowest
 from erasurehead.training.loop import train
 from erasurehead.training.result import FinalModel, Run
 from erasurehead.training.rows import StepRow
@@ -42,6 +43,20 @@ def test_the_objective_is_that_of_the_problem() -> None:
     assert run.final.gradient_norm == pytest.approx(np.linalg.norm(gradient), rel=1e-9)
     assert run.final.share == 1.0
     assert run.final.column_scales == pytest.approx((1.0, 1.0))
+
+
+def test_the_final_model_is_the_same_in_whatever_order_the_rows_are_added_up() -> None:
+    """Close to the optimum the objectives of two models differ less than by the order of their sums."""
+    rng = np.random.default_rng(0)
+    orders = [np.arange(len(X)), *(rng.permutation(len(X)) for _ in range(9))]
+    problems = [LogisticRegression(X[order], Y[order], l2=1 / len(X), intercept=-1) for order in orders]
+    first = PROBLEM.initial()
+    best = train(PROBLEM, schemes.uncoded(2), optimizers.QuasiNewton(first), VirtualEngine(), 500).x
+    for size in (1e-10, 1e-9):
+        models = [best, best + size * rng.normal(size=len(best))]
+        assert {int(lowest(problem, first, models)[0] is models[0]) for problem in problems} == {1}
+    worse = best + 1e-3 * rng.normal(size=len(best))
+    assert all(lowest(problem, first, [worse, best])[0] is best for problem in problems)
 
 
 def test_it_costs_no_time_of_the_run() -> None:

@@ -14,6 +14,9 @@ from erasurehead.problems.base import Problem
 from erasurehead.training.evaluation import Snapshots
 from erasurehead.training.result import FinalModel, Rise, Run
 
+_ROUNDING = 1e-12
+"""Share by which objectives may differ only because their terms were added up in another order, as those of shards."""
+
 _SOON = 10
 """Number of steps before which a model that got worse may still get better."""
 
@@ -26,7 +29,7 @@ def lowest(
     Arguments:
         problem: what is minimised.
         first: the model that training began with.
-        models: at least one; if several are equally low, the first is returned.
+        models: at least one; if several are equally low, but for rounding, the first is returned.
         lost: samples that are left out.
 
     Returns:
@@ -37,7 +40,7 @@ def lowest(
         values = [found.loss + problem.penalty(x) for found, x in zip(ends, models, strict=True)]
     best = 0
     for index, value in enumerate(values):
-        if value < values[best]:
+        if value < values[best] - _ROUNDING * abs(values[best]):
             best = index
     x, end = models[best], ends[best]
     if not end.n_samples:
