@@ -57,6 +57,7 @@ def table(rng: np.random.Generator, n: int = N) -> dict[str, Any]:
         "group": pa.array(holes(towns)).dictionary_encode(),
         "numbered": pa.array(holes(ids)).dictionary_encode(),
         "day": pa.array(holes([datetime.date(2020, 1, 1 + value % 3) for value in ids]), pa.date32()),
+        "typed": pa.array(holes([f"{value % 7:02}" for value in ids]), pa.string()),
         "y": pa.array([bool(flag) for flag in rng.permutation(np.arange(n) % 2 == 0)]),
     }
 
@@ -134,6 +135,37 @@ def test_the_order_of_the_rows_does_not_change_what_a_column_means(seed: int) ->
             ]
             assert read[0].encoding.to_json() == read[1].encoding.to_json()
             np.testing.assert_array_equal(matrix(read[0].X_train)[order], matrix(read[1].X_train))
+
+
+@pytest.mark.parametrize("last", ["7", "north", None])
+def test_texts_that_all_are_numbers_are_numbers_whatever_the_type_of_their_column(
+    last: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv, "_CHUNK_FIELDS", 15)
+    monkeypatch.setattr(table_sources, "BLOCK_ROWS", 5)
+    columns = {
+        "x": pa.array([*[None, *(f"{row % 3}" for row in range(N - 2))], last]), "a": pa.array(np.arange(N) ** 0.5),
+        "y": pa.array([f"{row * 10}" for row in range(N)]),
+    }  # fmt: skip
+    made, numbers = every_format(columns, tmp_path), last != "north"
+    said = "is of a type of texts, but holds numbers only, which count as such in every format"
+    told = [f"column 'x' {said}; if they are categories, name it in one_hot (--one-hot x)"] if numbers else []
+    told.append(f"the label 'y' {said}")
+    read = {name: datasets.read(source, categorical=True) for name, source in made.items()}
+    for name, data in read.items():
+        assert data.task == "least_squares"
+        assert data.encoding.to_json() == read["csv"].encoding.to_json()
+        assert [use.becomes for use in data.uses] == ["number" if numbers else "one-hot", "number", "label"]
+        assert [note for note in data.notes if "type of texts" in note] == ([] if name == "csv" else told)
+        if not numbers:
+            with pytest.raises(DataError, match=rf"{'line' if name == 'csv' else 'row'} .*'north' is not a number"):
+                datasets.read(made[name])
+    for name in ("csv", "parquet"):
+        held = shard(made[name], 2, tmp_path / name, categorical=True)
+        assert held.encoding.to_json() == read["csv"].encoding.to_json()
+        assert list(held.manifest.notes)[: len(read[name].notes)] == list(read[name].notes)
+    named = [datasets.read(source, one_hot="all") for source in made.values()]
+    assert {data.encoding.to_json() for data in named} == {named[0].encoding.to_json()}
 
 
 def unreadable() -> dict[str, Any]:

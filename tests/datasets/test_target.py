@@ -42,6 +42,12 @@ def test_the_task_is_told_from_the_labels(values: list[object], task: str, label
     assert found.dtype == (np.int64 if task == "softmax" else np.float64)
 
 
+def test_of_many_classes_a_note_lists_some_and_the_meaning_all() -> None:
+    target = fit_target(column_of([f"c{place:03}" for place in range(150)], "y", "t"), "y", None, str)
+    assert target.note(None).endswith(", 17 is c017, 18 is c018, ..., 149 is c149")
+    assert target.meaning().count(" is ") == 150
+
+
 def test_the_task_may_be_named() -> None:
     assert _fit([0, 1], "softmax")[1].tolist() == [0, 1]
     assert _fit([0, 1], "least_squares")[1].tolist() == [0.0, 1.0]

@@ -25,6 +25,7 @@ from erasurehead.datasets.preprocessing.columns import (
     csv_kinds,
     features,
     tallies_of,
+    typed_notes,
 )
 from erasurehead.datasets.preprocessing.table_encoding import as_read, fit_table
 from erasurehead.datasets.preprocessing.target import Target, check_task, fit_target
@@ -35,7 +36,7 @@ from erasurehead.datasets.readers.forms import form
 from erasurehead.datasets.readers.frames import Frame, frame_layout, frame_name, is_frame, read_frame
 from erasurehead.datasets.readers.layouts import Layout, look
 from erasurehead.datasets.readers.mixed_columns import settled
-from erasurehead.datasets.readers.table import Numbers, Table
+from erasurehead.datasets.readers.table import Numbers, Table, with_numbers
 from erasurehead.errors import DataError, invalid
 
 if TYPE_CHECKING:
@@ -80,10 +81,11 @@ def read(
     - A DataFrame of pandas or polars, or a table of pyarrow; where pyarrow is installed, a frame of any other library
       that hands out Arrow data or supports the dataframe interchange protocol. An index is not a column.
 
-    A column means the same in every format. One of truth values (`true`, `False`) alone is one of numbers, 1 for true,
-    unless it is named in `one_hot`. Whole numbers and decimals of a column that is named there are told apart however
-    large they are. Columns of categorical type (in frames, and Arrow's dictionaries in Parquet files) are one-hot
-    encoded without being named. Of other types (times, lists, binary data) none can be read.
+    A column means the same in every format. Texts that all are numbers are numbers, whatever the type of their column
+    (with a note), unless it is categorical, or named in `one_hot`. A column of truth values (`true`, `False`) alone is
+    one of numbers, 1 for true, unless it is named in `one_hot`. Whole numbers and decimals of a column that is named
+    there are told apart however large they are. Columns of categorical type (in frames, and Arrow's dictionaries in
+    Parquet files) are one-hot encoded without being named. Of other types (times, lists, binary data) none can be read.
 
     The first bytes of a file take precedence over its suffix: gzip, Parquet and NumPy files are recognised by them. A
     pipe, or `-` for standard input, is read to its end first. Anything else is refused, with advice in the message.
@@ -187,7 +189,7 @@ def _of_file(path: Path, target: str | os.PathLike[str] | None, columns: Columns
     layout = _parquet_layout(path) if parquet else look(path, dialect)
     choice = choose_columns(layout.names, None if target is None else os.fspath(target), columns, path.name)
     if parquet:
-        table = _parquet_table(path, choice.read, choice.columns.exact(choice.read))
+        table = _parquet_table(path, choice.read, choice.exact)
     else:
         table = read_csv(path, layout, csv_kinds(choice), HINT)
     return _Raw(path.name.split(".")[0], str(path), layout, choice, table, not parquet)
@@ -196,19 +198,20 @@ def _of_file(path: Path, target: str | os.PathLike[str] | None, columns: Columns
 def _of_frame(frame: Frame, target: str | os.PathLike[str] | None, columns: Columns) -> _Raw:
     layout, source = frame_layout(frame), frame_name(frame)
     choice = choose_columns(layout.names, None if target is None else str(target), columns, source)
-    table = read_frame(frame, choice.read, choice.columns.exact(choice.read))
+    table = read_frame(frame, choice.read, choice.exact)
     return _Raw("frame", source.removeprefix("the "), layout, choice, table)
 
 
 def _made(
     raw: _Raw, dialect: Dialect, task: Task | None, constant: bool, test_fraction: float | None, seed: int
 ) -> Dataset:
-    table, layout, label, columns = raw.table, raw.layout, raw.choice.label, raw.choice.columns
+    layout, label, columns = raw.layout, raw.choice.label, raw.choice.columns
+    table, typed = (raw.table, ()) if raw.text else with_numbers(raw.table, raw.choice.exact)
     numeric, one_hot = features(table, label, columns)
     tallies = tallies_of(table.columns, columns)
     for name, tally in tallies.items():
         tally.add(table, name)
-    said_of_kinds = list(settled(tallies, raw.text, label))
+    said_of_kinds = [*settled(tallies, raw.text, label), *typed_notes(typed, label)]
     labels = fit_target(table.column(label), label, task, table.place)
     y, _ = labels.apply(table.column(label), table.place)
     train, test = split_rows(table.n_rows, test_fraction, seed)

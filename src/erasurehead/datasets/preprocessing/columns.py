@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -50,10 +51,6 @@ class Columns:
         """Return whether a column is one-hot encoded whatever it holds."""
         return self.one_hot == "all" or name in self.one_hot
 
-    def exact(self, names: Sequence[str]) -> Sequence[str]:
-        """Return which of a table's columns are categories by name, so that their values must not be rounded."""
-        return names if self.one_hot == "all" else self.one_hot
-
     @property
     def combined(self) -> frozenset[str]:
         """Columns that are part of some combination."""
@@ -81,6 +78,11 @@ class Choice:
     columns: Columns
     read: tuple[str, ...]
     left_out: tuple[str, ...]
+
+    @property
+    def exact(self) -> tuple[str, ...]:
+        """The columns that are categories because they are named, so that their values must not be rounded."""
+        return tuple(name for name in self.read if name != self.label and self.columns.is_named(name))
 
     def notes(self, drop: Sequence[str]) -> tuple[str, ...]:
         """Return notes about columns that are left out without being asked for."""
@@ -220,11 +222,26 @@ def features(table: Table, label: str, columns: Columns) -> tuple[list[str], lis
     return numeric, [*one_hot, *(tuple(group) for group in columns.interactions)]
 
 
+def typed_notes(names: Iterable[str], label: str) -> list[str]:
+    """Return notes about columns of numbers that a Parquet file or a frame holds as texts.
+
+    Arguments:
+        names: the columns.
+        label: the column of the labels.
+    """
+    said = "is of a type of texts, but holds numbers only, which count as such in every format"
+    return [
+        f"the label {name!r} {said}" if name == label else
+        f"column {name!r} {said}; if they are categories, name it in one_hot (--one-hot {shlex.quote(name)})"
+        for name in names
+    ]  # fmt: skip
+
+
 def _is_empty(column: Column) -> bool:
     return bool(column.missing().all())
 
 
 def _refuse_text(table: Table, name: str, column: Texts) -> None:
-    row = int(np.argmax(column.codes >= 0))
+    row = int(np.argmax((column.codes >= 0) & np.isnan(column.numbers())))
     said = not_a_number(f"{column.values[column.codes[row]]}", HINT)
     raise DataError(f"{table.place(row)}, column {name!r}: {said}.")

@@ -23,7 +23,6 @@ from erasurehead.errors import DataError, invalid
 MOST_CLASSES = 20
 """Integers with more distinct values than this count as quantities unless the task is given."""
 
-
 _FILL = "; leave that row out, or fill it in"
 _MARKS = " (texts such as None and NA count as missing; in a CSV file, --missing '' makes values of them)"
 _OTHER = "; or name another column to predict (--label)"
@@ -54,14 +53,21 @@ class Target:
         """Number of classes; 0 for least squares."""
         return 0 if self.classes is None else self.classes.size
 
-    def meaning(self) -> str:
-        """Return the meaning of the labels, for people."""
+    def meaning(self, most: int | None = None) -> str:
+        """Return the meaning of the labels, for people.
+
+        Arguments:
+            most: number of classes that are listed; None for all.
+        """
         if self.classes is None:
             return f"{self.name or 'target'} in units of {self.unit:g}" if self.unit != 1 else self.name or "target"
         names = self.classes.labels()
         if self.task == "logistic":
             return f"-1 is {names[0]}, +1 is {names[1]}"
-        return ", ".join(f"{code} is {name}" for code, name in enumerate(names))
+        said = [f"{code} is {name}" for code, name in enumerate(names)]
+        if most is not None and len(said) > most:
+            said[most - 1 : -1] = ["..."]
+        return ", ".join(said)
 
     def note(self, task: Task | None) -> str:
         """Return what the labels mean and, where their task was guessed, how to have a quantity in place of classes.
@@ -69,9 +75,9 @@ class Target:
         Arguments:
             task: the task that was asked for; None if it was chosen from the labels.
         """
-        said = f"label{self._said()}: {self.task}, {self.meaning()}"
-        if task is not None or not isinstance(self.classes, NumberVocabulary):
-            return said
+        said = f"label{self._said()}: {self.task}, {self.meaning(MOST_CLASSES)}"
+        if task is not None or not isinstance(self.classes, NumberVocabulary) or self.classes.size > MOST_CLASSES:
+            return said  # more classes than that are so by their type
         if self.classes.size == 2 and np.diff(self.classes.values)[0] in (1.0, 2.0):
             return said  # 0 and 1, 1 and 2, -1 and 1
         return (

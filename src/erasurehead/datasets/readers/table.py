@@ -143,6 +143,43 @@ def are_numbers(column: Column) -> bool:
     return isinstance(column, Numbers) or TRUTHS.keys() >= set(column.used())
 
 
+def with_numbers(table: Table, texts: Collection[str] = ()) -> tuple[Table, tuple[str, ...]]:
+    """Return a table in which columns of texts that all are numbers are columns of numbers, as in a CSV file.
+
+    Arguments:
+        table: from a source in which columns have types.
+        texts: names of columns that stay as they are, besides those that the source declares as categorical.
+
+    Returns:
+        The table, and the names of these columns.
+
+    Raises:
+        DataError: if one of the numbers is infinite.
+    """
+    kept = {*texts, *table.categories}
+    found: dict[str, Column] = {
+        name: numbers
+        for name, column in table.columns.items()
+        if isinstance(column, Texts) and name not in kept and (numbers := _numbers_in(column)) is not None
+    }
+    for name, column in found.items():
+        check_finite(column, lambda row, name=name: f"{table.place(row)}, column {name!r}")
+    return replace(table, columns={**table.columns, **found}) if found else table, tuple(found)
+
+
+def _numbers_in(column: Texts) -> Numbers | None:
+    known, rounded = np.full(len(column.values) + 1, np.nan), False
+    there = np.bincount(column.codes[column.codes >= 0], minlength=len(column.values))
+    for code, text in enumerate(column.values):
+        if not there[code]:
+            continue
+        known[code] = value = parse(text)
+        if math.isnan(value):
+            return None
+        rounded |= abs(value) >= EXACT and is_rounded(text, value)
+    return Numbers(known[column.codes], rounded)
+
+
 def truths(values: Array) -> Texts:
     """Return the column of truth values: 1 for true, 0 for false, NaN where one is missing."""
     return Texts(np.where(np.isnan(values), -1, values).astype(np.int32), ("False", "True"))

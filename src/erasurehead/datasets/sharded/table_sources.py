@@ -19,6 +19,7 @@ from erasurehead.datasets.preprocessing.columns import (
     csv_kinds,
     features,
     tallies_of,
+    typed_notes,
 )
 from erasurehead.datasets.preprocessing.design import Feature, Numeric, OneHot, joint_keys
 from erasurehead.datasets.preprocessing.encoding import Encoding
@@ -32,7 +33,7 @@ from erasurehead.datasets.readers.dialects import Dialect
 from erasurehead.datasets.readers.forms import form
 from erasurehead.datasets.readers.layouts import Layout, look
 from erasurehead.datasets.readers.mixed_columns import settled
-from erasurehead.datasets.readers.table import Column, Numbers, Table, Texts, are_numbers
+from erasurehead.datasets.readers.table import Column, Numbers, Table, Texts, are_numbers, with_numbers
 from erasurehead.datasets.sharded.sources import BLOCK_ROWS, CHANGED, EMPTY, Fitted, Piece, Places, Source, Split
 from erasurehead.errors import DataError
 
@@ -280,7 +281,10 @@ class TableSource(Source):
         self._label = self._choice.label
         kind = csv_kinds(self._choice)
         self._kinds: dict[str, Kind] = {name: how for name in self._layout.names if (how := kind(name)) is not None}
+        if self._parquet:  # the values decide what columns of texts hold, and others have a type
+            self._kinds = {name: "auto" if how == "number" else how for name, how in self._kinds.items()}
         self._begun: set[str] = set()
+        self._typed: dict[str, None] = {}  # columns of numbers whose type is that of texts
 
     def _look(self) -> Layout:
         if not self._parquet:
@@ -335,7 +339,8 @@ class TableSource(Source):
             fit.add(block, training)
             n_rows += block.n_rows
         notes += settled(tallies, not self._parquet, self._label)
-        return fit, n_rows, notes
+        typed = [name for name in self._layout.names if name in self._typed and self._kinds.get(name) != "text"]
+        return fit, n_rows, [*notes, *typed_notes(typed, self._label)]
 
     def pieces(self, encoding: Encoding, places: Places) -> Iterator[Piece]:
         assert isinstance(encoding, TableEncoding)
@@ -357,7 +362,12 @@ class TableSource(Source):
         from erasurehead.datasets.readers.parquet import parquet_blocks
 
         rows = max(1, min(BLOCK_ROWS, (1 << 22) // len(self._layout.names)))
-        return parquet_blocks(self.path, self._choice.read, rows, self._choice.columns.exact(self._choice.read))
+        return map(self._with_numbers, parquet_blocks(self.path, self._choice.read, rows, self._choice.exact))
+
+    def _with_numbers(self, block: Table) -> Table:
+        block, found = with_numbers(block, [name for name, kind in self._kinds.items() if kind == "text"])
+        self._typed |= dict.fromkeys(found)
+        return block
 
     def _settle(self, block: Table) -> None:
         """Raise if a column of texts began with numbers in earlier blocks; later blocks of one that did not are texts.
