@@ -138,7 +138,6 @@ def test_more_than_two_classes_are_softmax(tmp_path: Path, values: tuple[str, ..
         ("x,y\n1,2\n3\n", r"line 3: 1 fields instead of 2"),
         ("x,z,y\n,1,0\n,2,1\n,3,0\n,4,1\n", r"no row has a value in column 'x'; leave the column out"),
         ("y\n1\n0\n", "has one column only"),
-        ("x,y\n" + "1,0\n" * 9 + "1,1\n", "The training rows hold 1 of the 2 classes; take a smaller test_fraction"),
     ],
 )
 def test_files_that_cannot_be_used_say_where(tmp_path: Path, text: str, said: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from erasurehead._internal.partition import split_samples
-from erasurehead.datasets.base import Dataset
+from erasurehead.datasets.base import Dataset, split_rows
+from erasurehead.datasets.readers import csv
 from erasurehead.datasets.reading import read
 from erasurehead.datasets.sharded import ShardFolder, shard
 
@@ -235,3 +237,33 @@ def test_the_same_file_gives_the_same_fingerprint_and_another_one_another(tmp_pa
     assert shard(path, 3, tmp_path / "b").manifest.fingerprint == first
     assert shard(path, 4, tmp_path / "c").manifest.fingerprint != first
     assert shard(path, 3, tmp_path / "d", seed=1).manifest.fingerprint != first
+
+
+@given(st.integers(0, 10_000), st.sampled_from(["csv", "svm"]))
+@settings(max_examples=12, deadline=None)
+def test_of_every_class_a_row_is_for_training_in_shards_and_in_the_whole_file(seed: int, ending: str) -> None:
+    rng = np.random.default_rng(seed)
+    labels = np.r_[rng.integers(0, 2, 30), np.arange(1, 1 + rng.integers(1, 5)), rng.integers(5, 9, 3)]
+    labels = rng.permutation(labels)
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as small:
+        small.setattr(csv, "_CHUNK_FIELDS", 15)
+        lines = [
+            f"{row % 5},c{label}" if ending == "csv" else f"{label} 1:{row % 5}" for row, label in enumerate(labels)
+        ]
+        path = Path(folder) / f"rare.{ending}"
+        path.write_text("\n".join([*(["x,y"] if ending == "csv" else []), *lines]) + "\n")
+        whole = read(path, seed=seed)
+        held = shard(path, 3, Path(folder) / "shards", seed=seed)
+        train, test = split_rows(len(labels), 0.2, seed)
+        lost = sorted({*labels.tolist()} - {*labels[train].tolist()})
+        expected = [*train, *sorted(int(np.argmax(labels == label)) for label in lost)]
+        codes = np.unique(labels, return_inverse=True)[1]
+        y = (codes if whole.task == "softmax" else 2.0 * codes - 1)[expected]
+        np.testing.assert_array_equal(whole.y_train, y)
+        assert whole.n_test == len(test) - len(lost)
+        assert held.encoding.to_json() == whole.encoding.to_json()
+        np.testing.assert_array_equal(np.concatenate([held.task(task).y for task in range(3)]), y)
+        said = [note for note in whole.notes if "would be for testing" in note]
+        assert len(said) == (len(lost) > 0)
+        assert [note for note in held.manifest.notes if "would be for testing" in note] == said
+        assert all(repr(f"{'c' * (ending == 'csv')}{label}") in said[0] for label in lost[:5])

@@ -47,7 +47,10 @@ def refused(folder: Path, path: Path, error: type[Exception], said: str, tasks: 
         (HOMES + "1,Ely,\n", r"line 42: the label 'sold' is missing"),
         (HOMES.replace("3,Rye", "inf,Rye", 1), r"line 5, column 'size': 'inf' is not a finite number"),
         (HOMES.replace(",1\n", ",0\n"), "the label 'sold' is '0', as in every row"),
-        ("size,sold\n" + "1,0\n" * 39 + "1,1\n", "The training rows hold 1 of the 2 classes"),
+        (
+            "size,sold\n" + "".join(f"{row % 7},c{row}\n" for row in range(40)),
+            "has 40 different values, almost one a row",
+        ),
         ("size,town,sold\n" + ",Ely,0\n,Rye,1\n" * 20, "no row has a value in column 'size'"),
         ("size,town,sold\n" + "1,,0\n2,,1\n" * 20, "no row has a value in column 'town'"),
         ("size,sold\n" + "1e200,0\n-1e200,1\n" * 20, "too large to square"),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.datasets.encoded import Labels, Task
@@ -152,3 +153,24 @@ def split_rows(n_rows: int, test_fraction: float | None, seed: int = 0) -> tuple
     n_test = int(np.ceil(test_fraction * n_rows))
     drawn = np.random.RandomState(seed).permutation(n_rows)  # the generator that scikit-learn uses
     return drawn[n_test:], drawn[:n_test]
+
+
+def with_every_class(
+    train: IntArray, test: IntArray, classes: NDArray[Any] | None
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the training rows and the test rows, after the first row of each class that only test rows have is moved.
+
+    Arguments:
+        train: the training rows.
+        test: the test rows.
+        classes: the class of each row, shape (n_rows,); None if labels are no classes.
+
+    Returns:
+        The training rows, to which rows were added at the end; the test rows; and the rows that were moved, ascending.
+    """
+    absent = np.zeros(0) if classes is None else np.setdiff1d(classes[test], classes[train])
+    if classes is None or not len(absent):
+        return train, test, np.arange(0)
+    values, first = np.unique(classes, return_index=True)
+    moved = np.sort(first[np.searchsorted(values, absent)])
+    return np.concatenate([train, moved]), test[~np.isin(test, moved)], moved

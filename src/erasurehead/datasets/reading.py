@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, IntArray
 from erasurehead._internal.user_files import readable
-from erasurehead.datasets.base import Dataset, check_split, split_rows
+from erasurehead.datasets.base import Dataset, check_split, split_rows, with_every_class
 from erasurehead.datasets.encoded import Labels, Task
 from erasurehead.datasets.matrices import split_last_column, with_constant
 from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding
@@ -109,7 +109,8 @@ def read(
         task: `logistic`, `least_squares`, `softmax`, or None to choose it from the labels (see `fit_target`).
         constant: whether to add a last column of ones.
         test_fraction: fraction of the rows set aside for testing, in (0, 1); None or 0 for none.
-        seed: seed of the random split, which is that of scikit-learn's `train_test_split(random_state=seed)`.
+        seed: seed of the random split, which is that of scikit-learn's `train_test_split(random_state=seed)`; but if a
+            class has no training row there, its first row is made one, with a note.
         delimiter: CSV: one character, or `comma`, `semicolon`, `tab`, `bar` or `blanks` (any number of spaces and
             tabs); None to detect it.
         header: CSV: whether the first line holds the columns' names; None to detect it.
@@ -214,15 +215,14 @@ def _made(
     said_of_kinds = [*settled(tallies, raw.text, label), *typed_notes(typed, label)]
     labels = fit_target(table.column(label), label, task, table.place)
     y, _ = labels.apply(table.column(label), table.place)
-    train, test = split_rows(table.n_rows, test_fraction, seed)
-    _check_classes(y[train], labels, raw.source)
+    train, test, moved = _split(y, labels, test_fraction, seed, raw.source)
     encoding = fit_table(
         table, labels, layout, numeric=numeric, one_hot=one_hot, rows=train, standardize=columns.standardize,
         constant=constant, dialect=as_read(dialect, layout),
     )  # fmt: skip
     trained, tested = encoding.encode(table, [train, test])
     _check_varies(trained.X, raw.source)
-    notes = [*table.notes, *said_of_kinds, *raw.choice.notes(columns.drop), labels.note(task)]
+    notes = [*table.notes, *said_of_kinds, *raw.choice.notes(columns.drop), labels.note(task), *moved]
     notes += [f"training rows: {said}" for said in trained.report.sentences()]
     notes += [f"test rows: {said}" for said in tested.report.sentences()]
     return Dataset(
@@ -243,9 +243,17 @@ def _parquet_table(path: Path, wanted: Sequence[str], exact: Sequence[str]) -> T
     return read_parquet(path, wanted, exact)
 
 
-def _check_classes(y: Labels, target: Target, path: Path | str) -> None:
-    if target.classes is not None and len(np.unique(y)) < target.classes.size:
-        raise DataError(f"{path}: {target.too_few(len(np.unique(y)), len(y))}")
+def _split(
+    y: Labels, target: Target, test_fraction: float | None, seed: int, path: Path | str
+) -> tuple[IntArray, IntArray, tuple[str, ...]]:
+    """Return the training rows, with all classes, the test rows, and notes."""
+    classes = None if target.classes is None else y
+    train, test, moved = with_every_class(*split_rows(len(y), test_fraction, seed), classes)
+    codes = y[moved] > 0 if target.task == "logistic" else y[moved]
+    try:
+        return train, test, target.moved_note(codes.astype(np.int64), len(train))
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
 
 
 def _check_varies(X: Matrix, path: Path | str) -> None:
@@ -271,11 +279,10 @@ def _read_arrays(
     matrix, raw, last = _separate(arrays, path, target)
     labels = fit_target(Numbers(raw), "", task, arrays.place)
     y, _ = labels.apply(Numbers(raw), arrays.place)
-    train, test = split_rows(len(y), test_fraction, seed)
-    _check_classes(y[train], labels, path)
+    train, test, moved = _split(y, labels, test_fraction, seed, path)
     _check_varies(matrix[train], path)
     encoding = ArrayEncoding(int(matrix.shape[1]), labels, constant, arrays.base, last)
-    notes = [labels.note(task)]
+    notes = [labels.note(task), *moved]
     if last:
         notes.append("the labels are the last column of the matrix")
     if arrays.y is not None:

@@ -12,6 +12,7 @@ from erasurehead._internal.arrays import IntArray
 from erasurehead.datasets.encoded import TASKS, Labels, Task
 from erasurehead.datasets.preprocessing.facts import Facts
 from erasurehead.datasets.preprocessing.vocabulary import (
+    Codes,
     NumberVocabulary,
     Vocabulary,
     vocabulary_from_json,
@@ -22,6 +23,8 @@ from erasurehead.errors import DataError, invalid
 
 MOST_CLASSES = 20
 """Integers with more distinct values than this count as quantities unless the task is given."""
+_MOST_SAID = 5
+"""Number of classes that are named where something is to be said of some."""
 
 _FILL = "; leave that row out, or fill it in"
 _MARKS = " (texts such as None and NA count as missing; in a CSV file, --missing '' makes values of them)"
@@ -112,21 +115,30 @@ class Target:
         classes = codes[kept].astype(np.int64)
         return (classes if self.task == "softmax" else np.where(classes == 1, 1.0, -1.0)), kept
 
-    def too_few(self, seen: int, n_rows: int) -> DataError:
-        """Return the error for training rows that have too few of the classes.
+    def moved_note(self, moved: Codes | IntArray, n_train: int) -> tuple[str, ...]:
+        """Return a note about classes of which the random split had no row for training, so that one was moved.
 
         Arguments:
-            seen: number of classes that they have.
-            n_rows: number of training rows.
+            moved: the codes of these classes.
+            n_train: number of training rows, with those that were moved.
+
+        Raises:
+            DataError: if the labels are not classes but identifiers.
         """
-        if self.n_classes > max(MOST_CLASSES, n_rows // 2):
-            return DataError(
+        if self.classes is None or not len(moved):
+            return ()
+        if self.n_classes > max(MOST_CLASSES, (n_train - len(moved)) // 2):
+            raise DataError(
                 f"The label{self._said()} has {self.n_classes:,} different values, almost one a row, as identifiers "
                 f"do; name the column to predict{self._option()}."
             )
-        return DataError(
-            f"The training rows hold {seen} of the {self.n_classes} classes; take a smaller test_fraction"
-            " (--test-fraction), another seed, or more rows."
+        names = self.classes.labels()
+        shown = ", ".join(repr(names[code]) for code in map(int, moved[:_MOST_SAID]))
+        more = f" and {len(moved) - _MOST_SAID} more" if len(moved) > _MOST_SAID else ""
+        one = len(moved) == 1
+        return (
+            f"the label{self._said()}: all rows of class{'' if one else 'es'} {shown}{more} would be for testing; "
+            f"{'its first one is' if one else 'the first one of each is'} for training",
         )
 
     def _option(self) -> str:

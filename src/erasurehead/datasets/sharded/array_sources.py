@@ -20,7 +20,7 @@ from erasurehead.datasets.readers.forms import form
 from erasurehead.datasets.readers.svmlight import matrix, svmlight_blocks
 from erasurehead.datasets.readers.table import Numbers
 from erasurehead.datasets.sharded.sources import CHANGED, EMPTY, Fitted, Piece, Places, Source, Split
-from erasurehead.datasets.sharded.table_sources import LabelValues
+from erasurehead.datasets.sharded.table_sources import LabelValues, moved_note
 from erasurehead.errors import DataError, invalid
 
 if TYPE_CHECKING:
@@ -62,8 +62,9 @@ class ArraySource(Source):
         shape = self._shape()
         target = labels.target()
         encoding = ArrayEncoding(shape.n_features, target, constant, shape.base, shape.labels_last)
-        notes = (target.note(task), *shape.notes)
-        return Fitted(encoding, split.places(n_rows), shape.entries / n_rows + constant, self._dense(), notes)
+        places = split.places(n_rows, labels.classes(target))
+        notes = (target.note(task), *moved_note(labels, target, places, self.path), *shape.notes)
+        return Fitted(encoding, places, shape.entries / n_rows + constant, self._dense(), notes)
 
     def pieces(self, encoding: Encoding, places: Places) -> Iterator[Piece]:
         assert isinstance(encoding, ArrayEncoding)

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import IntArray
-from erasurehead.datasets.base import check_split, split_rows
+from erasurehead.datasets.base import check_split, split_rows, with_every_class
 from erasurehead.datasets.encoded import EncodingReport, Labels, Task
 from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.errors import DataError
@@ -33,20 +34,22 @@ class Places:
         n_rows: number of rows of the file.
         n_train: number of training rows.
         destination: destination of each row, shape (n_rows,); None if the rows stay as they are.
+        moved: the rows that are for training as their classes had no other there.
     """
 
-    def __init__(self, n_rows: int, n_train: int, destination: IntArray | None) -> None:
+    def __init__(self, n_rows: int, n_train: int, destination: IntArray | None, moved: IntArray | None = None) -> None:
         self.n_rows = n_rows
         self.n_train = n_train
+        self.moved = np.arange(0) if moved is None else moved
         self._destination = destination
 
     @classmethod
-    def of_split(cls, train: IntArray, test: IntArray) -> Places:
-        """Return the places for the rows that `split_rows` names."""
+    def of_split(cls, train: IntArray, test: IntArray, moved: IntArray) -> Places:
+        """Return the places for the rows that `with_every_class` names."""
         destination = np.empty(len(train) + len(test), dtype=np.int64)
         destination[train] = np.arange(len(train))
         destination[test] = np.arange(len(train), len(destination))
-        return cls(len(destination), len(train), destination)
+        return cls(len(destination), len(train), destination, moved)
 
     def of(self, rows: IntArray, path: Path) -> IntArray:
         """Return the places of some rows of the file.
@@ -74,11 +77,16 @@ class Split:
     def __post_init__(self) -> None:
         check_split(self.test_fraction, self.seed)
 
-    def places(self, n_rows: int) -> Places:
-        """Return where each of this many rows goes."""
+    def places(self, n_rows: int, classes: NDArray[np.int32] | None = None) -> Places:
+        """Return where each of this many rows goes.
+
+        Arguments:
+            n_rows: number of rows.
+            classes: the class of each row, shape (n_rows,); None if they are not known, or labels are no classes.
+        """
         if not self.test_fraction:
             return Places(n_rows, n_rows, None)
-        return Places.of_split(*split_rows(n_rows, self.test_fraction, self.seed))
+        return Places.of_split(*with_every_class(*split_rows(n_rows, self.test_fraction, self.seed), classes))
 
 
 @dataclass(frozen=True, eq=False)

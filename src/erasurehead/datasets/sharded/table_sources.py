@@ -50,6 +50,7 @@ class LabelValues:
         self._name = name
         self._task: Task | None = task
         self._values = Distinct()
+        self._codes: list[Codes] = []
         self._first: Callable[[int], str] | None = None
 
     def add(self, column: Column, place: Callable[[int], str]) -> None:
@@ -60,8 +61,10 @@ class LabelValues:
         """
         check_all_there(column, self._name, place)
         self._first = self._first or place
-        if not (isinstance(column, Numbers) and self._enough()):
-            self._values.codes(column)
+        if isinstance(column, Numbers) and self._enough():
+            self._codes.clear()  # they are quantities
+        else:
+            self._codes.append(self._values.codes(column))
 
     def _enough(self) -> bool:
         # Quantities may have as many values as there are rows; the first ones suffice to tell that.
@@ -73,6 +76,28 @@ class LabelValues:
         assert first is not None
         column = self._values.column() or Texts(np.zeros(0, dtype=np.int32), ())
         return fit_target(column, self._name, self._task, lambda _: first(0))
+
+    def classes(self, target: Target) -> Codes | None:
+        """Return the code of each row's class, shape (n_rows,); None if labels are no classes."""
+        column = self._values.column()
+        if target.classes is None or column is None:
+            return None
+        return target.classes.codes(column)[np.concatenate(self._codes)]
+
+
+def moved_note(labels: LabelValues, target: Target, places: Places, path: Path) -> tuple[str, ...]:
+    """Return a note about rows that are for training as their classes had no other there.
+
+    Raises:
+        DataError: if the labels are not classes but identifiers.
+    """
+    classes = labels.classes(target)
+    if classes is None:
+        return ()
+    try:
+        return target.moved_note(classes[places.moved], places.n_train)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
 
 
 _HALF = 32  # bits of a code within a pair
@@ -159,7 +184,8 @@ class TableFit:
         self._dialect = dialect
         self._columns = columns = choice.columns
         self._path = path
-        self._labels = LabelValues(label, task)
+        self.labels = LabelValues(label, task)
+        """What is known of the labels."""
         self._texts: set[str] = set()
         self._first: dict[str, type[Column]] = {}  # the kind of the first values of other columns
         self._copies = {name: LabelCopy() for name in choice.read if name != label}
@@ -179,7 +205,7 @@ class TableFit:
         Raises:
             DataError: if a label is missing, or a column holds texts but was not declared to hold categories.
         """
-        self._labels.add(block.column(self._label), block.place)
+        self.labels.add(block.column(self._label), block.place)
         features(block, self._label, self._columns)  # refuses texts, and says where they are
         rows = None if training is None else np.flatnonzero(training)
         labels = block.column(self._label) if rows is None else block.column(self._label).take(rows)
@@ -218,16 +244,16 @@ class TableFit:
         copied = {name: copy_warning(copy, name, self._label) for name, copy in self._copies.items()}
         return [said for name, copy in copied.items() if (said := copy or self._rounded.get(name, ""))]
 
-    def encoding(self, constant: bool) -> TableEncoding:
+    def encoding(self, target: Target, constant: bool) -> TableEncoding:
         """Return the encoding.
 
         Arguments:
+            target: how labels become numbers.
             constant: whether to add a column of ones.
 
         Raises:
             DataError: if a column has no value in any training row, or the labels cannot be used.
         """
-        target = self._labels.target()
         source = str(self._path)
         numeric, groups = features(self._kinds(source), self._label, self._columns)
         columns = {
@@ -310,18 +336,24 @@ class TableSource(Source):
         while True:
             try:
                 fit, n_rows, notes = self._fit(places, task)
-                break
             except Mixed as mixed:  # they were fitted as numbers so far
                 self._kinds |= dict.fromkeys(mixed.names, "text")
+                continue
+            if not n_rows:
+                raise DataError(EMPTY.format(path=self.path))
+            target = fit.labels.target()
+            final = split.places(n_rows, fit.labels.classes(target))
+            if places is None or final.n_train == places.n_train:
+                break
+            places = final
         self._kinds |= dict.fromkeys(self._begun, "number")
-        if not n_rows:
-            raise DataError(EMPTY.format(path=self.path))
-        encoding = fit.encoding(constant)
+        said = moved_note(fit.labels, target, final, self.path)
+        encoding = fit.encoding(target, constant)
         notes += self._choice.notes(self._choice.columns.drop)
-        notes.append(encoding.target.note(task))
+        notes += [encoding.target.note(task), *said]
         notes += fit.warnings()
         dense = all(isinstance(feature, Numeric) for feature in encoding.features)
-        return Fitted(encoding, places or split.places(n_rows), len(encoding.features) + constant, dense, tuple(notes))
+        return Fitted(encoding, final, len(encoding.features) + constant, dense, tuple(notes))
 
     def _fit(self, places: Places | None, task: Task | None) -> tuple[TableFit, int, list[str]]:
         """Read the whole file; return what its encoding needs, the number of rows, and notes."""
