@@ -118,6 +118,12 @@ def test_what_cannot_be_gone_on_from_is_a_sentence(typed: Typed, shop: Path) -> 
     Path("empty").mkdir()
     for arguments, said in (
         (("--resume", "run"), "run.steps must be more than the 12 steps after which the run in 'run' finished"),
+        (("--resume", "run"), "before it had converged; to go on: erasurehead train --resume run --steps 24."),
+        (("--resume", "run", "--steps", 20, "--max-seconds", 1e-3), "--max-seconds must be more than the "),
+        (
+            ("--resume", "run", "--steps", 20, "--max-seconds", 1e-3),
+            "the limit is one on the whole run, with",
+        ),
         (("--resume", "bare", "--steps", 20), "The run in 'bare' is finished, and its last checkpoint is gone"),
         (("--resume", "empty"), "'empty' is not a run folder: there is no steps.jsonl in it"),
         (("--resume", "nowhere"), "'nowhere' is not a run folder: it does not exist"),

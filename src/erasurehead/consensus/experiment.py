@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -186,8 +187,8 @@ class ConsensusExperiment:
         steps, summary = experiment.config.run.steps, {} if opened.damage(SUMMARY) else opened.summary
         done = int(summary.get("steps") or 0) // experiment.plan.graph.n_peers
         if steps < done or (steps == done and summary.get("status") == "finished"):
-            raise invalid("run.steps", f"must be more than the {done} steps that each peer has taken", steps,
-                          "there is nothing left to do")  # fmt: skip
+            way_on = f"to go on: erasurehead consensus --resume {shlex.quote(str(folder))} --steps {2 * done}"
+            raise invalid("run.steps", f"must be more than the {done} steps that each peer has taken", steps, way_on)
         _, facts = CheckpointStore(opened.path).newest()
         now = experiment.facts()
         with going_on():

@@ -203,7 +203,8 @@ class Experiment:
         config = settled(config)
         run = _run(config, config.run, chosen_optimizer(config, chosen_scheme(config)))
         config = config.model_copy(update={"run": run})
-        check_unfinished(opened, config.run.steps)
+        other = "max_seconds" in dict((changes or {}).get("run", {}))
+        check_unfinished(opened, config.run.steps, config.run.max_seconds if other else None)
         if not has_steps(opened.path):  # it ended before its first step
             return replace(cls.from_config(config), out=opened.path)
         if not has_checkpoints(opened.path):

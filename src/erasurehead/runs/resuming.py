@@ -111,23 +111,39 @@ def can_be_resumed(path: Path) -> bool:
     return whole and bool(folder.tables)
 
 
-def check_unfinished(folder: RunFolder, steps: int) -> None:
-    """Raise if there is nothing left to do in a run of this total number of steps.
+def check_unfinished(folder: RunFolder, steps: int, seconds: float | None = None) -> None:
+    """Raise if there is nothing left to do in a run of this total number of steps and seconds.
+
+    Arguments:
+        folder: of the run.
+        steps: most steps.
+        seconds: most seconds of training, if another limit is set than that of before; None if not.
 
     Raises:
-        InvalidArgument: if it has finished that many steps or more, or its checkpoints were removed when it finished.
+        InvalidArgument: if it has finished that many steps or more, has taken that long, or its checkpoints were
+            removed when it finished.
     """
     try:
         summary = folder.summary
     except DataError:  # the summary is not needed, and will be written again
         return
+    taken = float(summary.get("seconds") or 0.0)
+    if seconds is not None and seconds <= taken:
+        raise invalid(
+            "run.max_seconds", f"must be more than the {taken:.3g} s that the run in {str(folder.path)!r} has taken",
+            seconds, "the limit is one on the whole run, with the seconds before it was resumed",
+        )  # fmt: skip
     if summary.get("status") != "finished":
         return
     done = int(summary.get("steps", 0))
     if steps <= done:
+        at_limit = "nothing is left to do" if summary.get("ended") != "steps" else (
+            "it ended at that limit, before it had converged; to go on: erasurehead train --resume "
+            f"{shlex.quote(str(folder.path))} --steps {2 * done}"
+        )  # fmt: skip
         raise invalid(
             "run.steps", f"must be more than the {done} steps after which the run in {str(folder.path)!r} finished",
-            steps, "there is nothing left to do",
+            steps, at_limit,
         )  # fmt: skip
     if not has_checkpoints(folder.path):
         raise InvalidArgument(

@@ -289,7 +289,8 @@ class RunSection(_Section):
     )
     max_seconds: float | None = _key(
         None,
-        "End after this many seconds of training, in the middle of a step if need be.",
+        "End after this many seconds of training, in the middle of a step if need be; those of before a run was "
+        "resumed count.",
         option="--max-seconds",
         metavar="SECONDS",
         gt=0,
