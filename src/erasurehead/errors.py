@@ -175,12 +175,14 @@ def invalid(argument: str, rule: str, value: object, instead: str = "") -> Inval
 
 
 def shown(value: Any) -> str:
-    """Return a value as errors show it: NumPy scalars as plain numbers, long values shortened.
+    """Return a value as errors show it: NumPy scalars as plain numbers, long values shortened, tables by their shape.
 
     >>> len(shown("x" * 400)), shown("x" * 400)[-8:]
     (300, "xxxx...'")
     """
     text = repr(value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value)
+    if hasattr(value, "columns") and hasattr(value, "shape"):
+        return f"a {type(value).__name__} of shape {value.shape}"
     if len(text) <= _LONGEST:
         return text
     return f"{text[: _LONGEST - 4]}...{text[-1]}"

@@ -380,8 +380,12 @@ def test_odd_frames_are_read_or_refused_in_a_sentence() -> None:
     assert datasets.read(wide, drop=[1], interactions=[[0, 2]]).n_columns == 5  # pyright: ignore[reportArgumentType]
     names = pd.MultiIndex.from_tuples([("u", "a"), ("u", "y")])
     assert datasets.read(pd.DataFrame(values, columns=names), "('u', 'y')").n_columns == 2
-    with pytest.raises(DataError, match="two columns with the name 'a'"):
+    with pytest.raises(DataError, match="two columns with the name 'a'; rename one of them"):
         datasets.read(pd.DataFrame(np.c_[values, values], columns=["a", "y", "a", "b"]))
+    for kind in (float, object):
+        endless = pd.DataFrame({"a": np.r_[np.inf, values[1:, 0]].astype(kind), "y": values[:, 1]})
+        with pytest.raises(DataError, match="row 0, column 'a': inf is not a finite number; replace it, or make the"):
+            datasets.read(endless)
     objects = pd.DataFrame({"x": pd.Series([1, "a", 2.5, True] * 10, dtype=object), "y": values[:, 1]})
     assert datasets.read(objects, "y", categorical=True).encoding.column_names[:4] == ("x=1", "x=2.5", "x=True", "x=a")
     sparse = pd.DataFrame({"x": pd.arrays.SparseArray(values[:, 1] * values[:, 0]), "y": values[:, 1]})

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from erasurehead import datasets
+from erasurehead.errors import DataError
 from erasurehead.problems.models import LinearModel
 from erasurehead.runs.predictor import TrainedModel
 
@@ -61,3 +62,19 @@ def test_a_model_prints_in_a_line(tmp_path: Path) -> None:
     assert repr(model) == f"TrainedModel(logistic of 'y', {read.n_columns} coefficients)"
     assert repr(read.encoding) == f"TableEncoding(4 columns of a table -> {read.n_columns} of a matrix, label 'y')"
     assert len(repr(read)) < 200
+
+
+def test_rows_that_are_none_are_a_sentence(tmp_path: Path) -> None:
+    read = data(tmp_path / "a.csv", "a b")
+    model = TrainedModel(LinearModel.named(read.task, np.zeros(read.n_columns)), read.encoding)
+    for rows, said in (
+        ([], "the list of rows is empty; there must be at least one row, such as"),
+        (
+            [{"size": 1, "town": "Ely", "year": 2}, 2],
+            "row 1: each row must be a mapping from .*, but this is 2",
+        ),
+        ([[1, 2]], r"row 0: each row must be a mapping from column names to values, .* this is \[1, 2\]"),
+        ([{1: 2}], "the list of rows has no column '.*'; its columns are 1"),
+    ):
+        with pytest.raises(DataError, match=said):
+            model.predict(rows)

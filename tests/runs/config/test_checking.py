@@ -26,6 +26,10 @@ def test_an_empty_file_has_the_settings_of_the_published_runs() -> None:
     ("tables", "said"),
     [
         ({"run": {"step": 3}}, r"There is no key 'step' in \[run\]; did you mean 'steps'\? .*engine, workers, steps"),
+        ({"data": {"label": "y"}}, r"no key 'label' in \[data\]; did you mean 'target' in \[data\]\? The keys"),
+        ({"data": {"task": "softmax"}}, r"no key 'task' in \[data\]; did you mean 'loss' in \[problem\]\? The keys of"),
+        ({"run": {"l2": 0.1}}, r"There is no key 'l2' in \[run\]; did you mean 'l2' in \[problem\]\? The keys of"),
+        ({"data": {"header": "maybe"}}, r"data\.header must be 'yes' or 'no', but it is 'maybe'"),
         ({"run": {"colour": 3}}, r"There is no key 'colour' in \[run\]; the keys of \[run\] are engine"),
         ({"schemes": "exact"}, r"no key 'schemes' in the run file; did you mean 'scheme'\? .*scheme, data, problem"),
         ({"run": 3}, "run must be a section of keys, but it is 3"),
@@ -53,6 +57,15 @@ def test_what_is_wrong_is_said_with_the_key(tables: dict[str, Any], said: str) -
     with pytest.raises(InvalidArgument, match=said) as caught:
         build_config(tables)
     assert "\n" not in str(caught.value)
+
+
+def test_a_frame_as_a_source_is_not_printed_as_a_whole() -> None:
+    frame = pytest.importorskip("pandas").DataFrame({"a": range(40), "y": range(40)})
+    with pytest.raises(
+        InvalidArgument,
+        match=r"^data\.source must be a text, but it is a DataFrame of shape \(40, 2\); write the frame to a file, or",
+    ):
+        build_config({"data": {"source": frame}})
 
 
 def test_what_came_from_an_option_is_said_with_the_option() -> None:

@@ -26,6 +26,8 @@ MISSING = (
 )  # fmt: skip
 """Representations of missing values in text files, as written by R, spreadsheets, databases, pandas, Python and C."""
 
+_FINITE = "replace it, or make the value missing (NaN, null)"
+
 TRUTHS: Mapping[str, float] = {
     spelling: value
     for value, word in ((0.0, "False"), (1.0, "True"))
@@ -218,7 +220,7 @@ def checked_names(names: Sequence[str], source: str) -> tuple[str, ...]:
     """
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None or not names:
-        said = "no columns" if twice is None else f"two columns with the name {twice!r}"
+        said = "no columns" if twice is None else f"two columns with the name {twice!r}; rename one of them"
         raise DataError(f"{source} has {said}.")
     return tuple(names)
 
@@ -285,7 +287,7 @@ class Table:
 
 
 def table_of_rows(
-    rows: Sequence[Mapping[str, object]], source: str = "the given rows", wanted: Collection[str] | None = None,
+    rows: Sequence[Mapping[str, object]], source: str = "the list of rows", wanted: Collection[str] | None = None,
     exact: Collection[str] = (), missing: Collection[str] = MISSING,
 ) -> Table:  # fmt: skip
     """Return a table of rows that are mappings from column name to a number, a text, or None for a missing value.
@@ -297,15 +299,26 @@ def table_of_rows(
         exact: those whose values must be told apart however large they are: see `column_of`.
         missing: texts that stand for a missing value.
 
+    Raises:
+        DataError: if there are no rows, or one is no mapping; or as for `column_of`.
+
     >>> table_of_rows([{"age": 4, "town": "Ely"}, {"age": None, "town": "Rye"}]).numbers("age")
     array([ 4., nan])
     """
+    if not rows:
+        raise DataError(f"{source} is empty; there must be at least one row, such as {{'age': 4, 'town': 'Ely'}}.")
+    for place, row in enumerate(cast("Sequence[object]", rows)):
+        if not isinstance(row, Mapping):
+            raise DataError(
+                f"{source}, row {place}: each row must be a mapping from column names to values, such as {{'age': 4, "
+                f"'town': 'Ely'}}, but this is {shown(row)}."
+            )
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = read_columns(
         [name for name in names if wanted is None or name in wanted], source,
         lambda name: column_of([row.get(name) for row in rows], name, source, name in exact, missing),
     )  # fmt: skip
-    return Table(source, columns, len(rows), lambda row: f"{source}, row {row}", there=tuple(names))
+    return Table(source, columns, len(rows), lambda row: f"{source}, row {row}", there=tuple(map(str, names)))
 
 
 def column_of(
@@ -347,7 +360,9 @@ def column_of(
 def _numbers(values: Sequence[object], name: str, source: str) -> Numbers:
     numbers = np.array([_number(value) for value in values], dtype=np.float64)
     for row in np.flatnonzero(np.isinf(numbers)).tolist():
-        raise DataError(f"{source}, row {row}, column {name!r}: {shown(values[row])} is not a finite number.")
+        raise DataError(
+            f"{source}, row {row}, column {name!r}: {shown(values[row])} is not a finite number; {_FINITE}."
+        )
     large = np.flatnonzero(np.abs(numbers) >= EXACT).tolist()
     return Numbers(numbers, any(values[row] != int(numbers[row]) for row in large))
 
@@ -390,7 +405,7 @@ def check_finite(column: Column, place: Callable[[int], str]) -> None:
     """
     if isinstance(column, Numbers) and bool(np.isinf(column.values).any()):
         row = int(np.argmax(np.isinf(column.values)))
-        raise DataError(f"{place(row)}: {column.values[row]} is not a finite number; write a missing value as null.")
+        raise DataError(f"{place(row)}: {column.values[row]} is not a finite number; {_FINITE}.")
 
 
 class TextCoder(dict[str, int]):

@@ -23,6 +23,9 @@ _Root = TypeVar("_Root", bound=BaseModel)
 _MAY_BE_EMPTY = frozenset({"run.address", "data.missing"})
 """Keys whose own check has a better message for an empty text, or in which it means the empty field."""
 
+_ELSEWHERE: Mapping[str, str] = {"label": "target", "task": "loss"}
+"""Keys that stand for what the command line or Python call so."""
+
 _RULES: Mapping[str, str] = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
@@ -144,7 +147,10 @@ def _sentence(root: type[BaseModel], errors: list[ErrorDetails], options: Mappin
     if unknown is not None:
         return _unknown_key(root, [str(part) for part in unknown["loc"]])
     key = _key(root, errors[0])
-    rules = [_rule(error) for error in errors if _key(root, error) == key]
+    about = [error for error in errors if _key(root, error) == key]
+    if isinstance(errors[0]["input"], str) and len(about) > 1:  # whoever wrote a text needs no other types
+        about = [error for error in about if error["type"] != "bool_type"]
+    rules = [_rule(error) for error in about]
     first, *others = dict.fromkeys(rules)
     return InvalidArgument(
         key,
@@ -174,9 +180,18 @@ def _unknown_key(root: type[BaseModel], place: list[str]) -> UnknownKey:
     where = f"[{'.'.join(sections)}]" if sections else "the run file"
     keys = list(model.model_fields)
     nearest = difflib.get_close_matches(key, keys, n=1)
+    wanted = _ELSEWHERE.get(key, key)
+    found = [name for name, field in root.model_fields.items() if _is_section(field.annotation, wanted)]
     guess = f"; did you mean {nearest[0]!r}? The" if nearest else "; the"
+    if not nearest and found:
+        guess = f"; did you mean {wanted!r} in [{found[0]}]? The"
     said = f"There is no key {key!r} in {where}{guess} keys of {where} are {', '.join(keys)}"
     return UnknownKey(".".join(place), said)
+
+
+def _is_section(annotation: Any, key: str) -> bool:
+    """Return whether an annotation is that of a section with some key."""
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel) and key in annotation.model_fields
 
 
 def _model(root: type[BaseModel], sections: list[str]) -> type[BaseModel]:
@@ -200,7 +215,11 @@ def _key(root: type[BaseModel], error: ErrorDetails) -> str:
 
 
 def _instead(error: ErrorDetails) -> str:
-    """Return what would work where a single text was given in place of a list: a list of one."""
+    """Return what would work where a frame was given in place of a file, or a text in place of a list."""
+    from erasurehead.datasets.readers.frames import is_frame  # which takes a while to import
+
+    if is_frame(error["input"]):
+        return "write the frame to a file, or train on what erasurehead.datasets.read makes of it"
     listed = error["type"] == "tuple_type" and error["loc"][-1] == "tuple[str, ...]" and isinstance(error["input"], str)
     return f"write {json.dumps([error['input']], ensure_ascii=False)}" if listed else ""
 
