@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
+import pytest
 import typer
 
 from erasurehead.cli.app import build
@@ -33,6 +34,17 @@ def test_every_help_has_an_example_that_can_be_typed(typed: Typed) -> None:
         assert done.code == 0
         assert f"erasurehead {name}" in done.out
         assert "--json" in done.out
+
+
+def test_no_option_is_cut_off_on_80_columns(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for name in (*COMMANDS, "consensus", "decompile", "codes show", "delays fit"):
+        shown = typed(*name.split(), "--help").out
+        assert "…" not in shown
+        assert max(map(len, shown.splitlines())) <= 80
+    train = typed("train", "--help").out
+    for option in ("--checkpoint-seconds ", "--keep-checkpoints ", "--no-keep-checkpoints "):
+        assert f"│ {option}" in train
 
 
 def helps(command: Any, name: str = "erasurehead") -> Iterator[tuple[str, str]]:

@@ -165,4 +165,16 @@ def test_columns_whose_names_have_ends_of_lines_can_be_named(typed: Typed, tmp_p
     (tmp_path / "odd.csv").write_text('"a\nb",c,y\n' + "".join(f"{row},{row % 3},{row % 2}\n" for row in range(20)))
     (facts,) = typed("data", "odd.csv", "--drop", '"a\nb"', "--json").json["data"]
     assert [use["becomes"] for use in facts["table"]] == ["left out", "number", "label"]
+    shown = typed("data", "odd.csv").out
+    assert re.search(r"^a\\nb +number ", shown, re.MULTILINE)
     assert "--drop must name columns of odd.csv, got 'a'" in typed("data", "odd.csv", "--drop", "a\nb").err
+
+
+def test_long_names_do_not_make_the_table_wide(typed: Typed, tmp_path: Path) -> None:
+    (tmp_path / "long.csv").write_text(
+        f"{'n' * 120},\tc\t\x1b[31m,y\n" + "".join(f"{row},{row % 3},{row % 2}\n" for row in range(20))
+    )
+    _, _, *table = typed("data", "long.csv").out.splitlines()
+    assert max(map(len, table)) <= 80
+    assert sum("n" * 40 in line for line in table) == 3
+    assert any(r"\x1b[31m" in line for line in table)

@@ -69,6 +69,13 @@ def test_few_rows_are_counted_as_people_do(typed: Typed) -> None:
     assert "few: 3 x 3 for training, 1 row for testing" in done.err
 
 
+def test_balanced_classes_are_said_apart_from_the_penalty(typed: Typed, shop: Path) -> None:
+    given = ("--categorical", "--engine", "virtual", "--steps", 2, "--class-weight", "balanced", "--l1", 0.01)
+    done = typed("train", "--data", shop, *given)
+    assert ", l1 0.01 on all but the intercept, classes balanced, quasi_newton; " in done.err
+    assert "starting" not in done.err
+
+
 def test_quiet_is_quiet_but_for_warnings_which_json_lists_too(typed: Typed, shop: Path) -> None:
     done = typed("train", "--data", shop, *SMALL, "--quiet", "--json")
     (warning,) = done.json["warnings"]

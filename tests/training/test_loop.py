@@ -236,15 +236,18 @@ def test_one_bad_worker_is_not_taken_for_a_diverged_model(wait_for: int) -> None
     assert all(0 not in row.used and len(row.used) == wait_for for row in run.steps)
 
 
-@pytest.mark.parametrize(("start", "rate", "what"), [(1e300, 1e10, "6 messages are all"), (100.0, 1e308, "model that")])
-def test_a_model_that_diverges_is_said_so(start: float, rate: float, what: str) -> None:
+@pytest.mark.parametrize(
+    ("start", "rate", "workers", "what"),
+    [(1e300, 1e10, 6, "6 messages are all"), (1e300, 1e10, 1, "only message is"), (100.0, 1e308, 6, "model that")],
+)
+def test_a_model_that_diverges_is_said_so(start: float, rate: float, workers: int, what: str) -> None:
     witness = _Silent()
     optimizer = GradientDescent(np.full(6, start), rate)
     with (
         pytest.raises(Diverged, match=f"{what}.* not finite.*smaller step size"),
         np.errstate(over="ignore", invalid="ignore"),
     ):
-        train(PROBLEM, schemes.uncoded(6), optimizer, VirtualEngine(), 50, [witness])
+        train(PROBLEM, schemes.uncoded(workers), optimizer, VirtualEngine(), 50, [witness])
     assert witness.run is not None
     assert "not finite" in witness.run.stopped
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from erasurehead._internal.plain_text import visible
 from erasurehead.cli.options import OutputOptions, shared
 from erasurehead.cli.screen import Screen
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
     from erasurehead.datasets.preprocessing.column_uses import ColumnUse
     from erasurehead.runs.config import DataSection
+
+_WIDEST = 40  # letters of a column's name in one line of a table, which fits on 80 columns
 
 _WAYS = """
 Public files are looked for at --path; else in the folder that the environment
@@ -133,14 +136,14 @@ def _table(uses: tuple[ColumnUse, ...]) -> Table:
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1), pad_edge=False)
-    table.add_column("Column", overflow="fold")
+    table.add_column("Column", overflow="fold", max_width=_WIDEST)
     table.add_column("Becomes")
     table.add_column("Missing", justify="right")
     table.add_column("Nearly unique")
     for use in uses:
         becomes = f"one-hot, {use.width:,} level{'s' * (use.width != 1)}" if use.becomes == "one-hot" else use.becomes
         missing = "" if use.missing is None else f"{use.missing:,}"
-        table.add_row(Text(use.name), becomes, missing, "yes" if use.nearly_unique else "")
+        table.add_row(Text(visible(use.name, keep="")), becomes, missing, "yes" if use.nearly_unique else "")
     return table
 
 

@@ -225,8 +225,10 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
         screen.warn(warning)
     if experiment.initial is not None:
         screen.say(f"begins with the model of {config.run.initial}: {experiment.initial}")
+    l1 = f", l1 {config.problem.l1:.4g}" if config.problem.l1 else ""
+    balanced = ", classes balanced" if config.problem.class_weight else ""
     screen.say(
-        f"{config.problem.loss} with l2 {config.problem.l2:.4g}{_further(experiment)}{_intercept(experiment)}, "
+        f"{config.problem.loss} with l2 {config.problem.l2:.4g}{l1}{_intercept(experiment)}{balanced}, "
         f"{_optimizer(experiment)}; {_where(experiment)}"
     )
     if crowded := _crowded(experiment):
@@ -275,12 +277,6 @@ def _crowded(experiment: Experiment) -> str:
 def _optimizer(experiment: Experiment) -> str:
     section = experiment.config.optimizer
     return f"{section.name}" if section.rate is None else f"{section.name} at rate {section.rate}"
-
-
-def _further(experiment: Experiment) -> str:
-    """Return settings of the problem in addition to l2, as text."""
-    section = experiment.config.problem
-    return (f", l1 {section.l1:.4g}" if section.l1 else "") + (", classes balanced" if section.class_weight else "")
 
 
 def _intercept(experiment: Experiment) -> str:

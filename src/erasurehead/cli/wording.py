@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -68,6 +69,12 @@ class Command(TyperCommand):
                 ) from None
             raise
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help, with a line for each form of a switch: two in a line would not fit on 80 columns."""
+        shown = copy(self)
+        shown.params = [form for parameter in self.params for form in _forms(parameter)]
+        super(Command, shown).format_help(ctx, formatter)
+
     def invoke(self, ctx: Any) -> Any:
         from erasurehead.errors import InvalidArgument
 
@@ -76,6 +83,16 @@ class Command(TyperCommand):
             return super().invoke(ctx)
         except InvalidArgument as error:
             raise in_users_words(error, ctx) from None
+
+
+def _forms(parameter: Any) -> list[Any]:
+    """Return a parameter as the help shows it: a switch that can be turned off as two."""
+    if not parameter.secondary_opts:
+        return [parameter]
+    on, off = copy(parameter), copy(parameter)
+    on.secondary_opts = off.secondary_opts = []
+    off.opts, off.help, off.show_default = parameter.secondary_opts, "The opposite.", False
+    return [on, off]
 
 
 def _rule(message: str) -> str:

@@ -258,7 +258,7 @@ class _Training:
                 if self.optimizer.step < len(resume.steps) or not math.isfinite(elapsed):  # some rows may be lost
                     raise Unfit(f"step {self.optimizer.step} after {len(resume.steps)} steps in {elapsed} s")
         if not (running or self._over(steps)):  # a run that has ended needs no workers
-            for watcher in () if self.engine.inside else self.watchers:
+            for watcher in () if self.engine.inside or self.engine.virtual else self.watchers:
                 watcher.on_starting(len(self.pool.assignment.worker_ids))
             self.start_seconds += self.pool.start()
         for watcher in self.watchers:

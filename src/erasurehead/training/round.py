@@ -282,7 +282,8 @@ class RoundRunner:
         """Find a way to go on although the rule cannot be met, or raise."""
         view = current.view
         if current.refused and not view.arrived and {*current.refused.values()} == {NOT_FINITE}:
-            what = f"{len(current.refused)} messages are all"  # all that came was bad: no worker's fault
+            one = len(current.refused) == 1  # all that came was bad: no worker's fault
+            what = "only message is" if one else f"{len(current.refused)} messages are all"
             raise Diverged(DIVERGED.format(step=current.order.step, what=what))
         erased = {*current.failed, *self._monitor.accused(current)}
         erased |= {current.assignment.workers_of_rows[message] for message in current.refused}
