@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +97,15 @@ def test_many_classes_are_predicted_by_name(typed: Typed, shop: Path) -> None:
     shares = np.array(done.json["probabilities"])
     assert shares.shape == (240, 3)
     assert [done.json["classes"][index] for index in shares.argmax(axis=1)] == done.json["predictions"]
+
+
+def test_a_pipe_is_called_as_it_was_and_not_by_where_its_content_is_kept(typed: Typed, trained: str) -> None:
+    os.mkfifo("rows.csv")
+    writer = threading.Thread(target=Path("rows.csv").write_text, args=("q,b\n1,2\n",))
+    writer.start()
+    done = typed("predict", trained, "rows.csv")
+    writer.join()
+    assert done.sentence.startswith("erasurehead: rows.csv, line 1: there must be a header with the columns' names")
 
 
 def test_python_predicts_rows_in_memory(typed: Typed, trained: str) -> None:

@@ -71,6 +71,13 @@ def readable(path: str | os.PathLike[str]) -> Path:
     return place
 
 
+def as_named(text: str) -> str:
+    """Return a text in which the content of pipes is called as the pipes are, and not by temporary files."""
+    for folder in _kept:
+        text = text.replace(f"{folder.name}{os.sep}", "")
+    return text
+
+
 def _refuse_address(path: str) -> None:
     """Raise if a path is an address of the network, or of a store of objects: only files are read.
 

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from erasurehead._internal.plain_text import visible
+from erasurehead._internal.user_files import as_named
 from erasurehead.cli import (
     codes,
     compare,
@@ -153,7 +154,7 @@ def _unwritten(error: OSError) -> typer.Exit:
 
 
 def _exit(sentence: str, code: int) -> typer.Exit:
-    typer.echo(f"erasurehead: {visible(sentence)}", err=True)
+    typer.echo(f"erasurehead: {visible(as_named(sentence))}", err=True)
     return typer.Exit(code)
 
 

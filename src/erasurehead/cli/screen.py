@@ -12,6 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from erasurehead._internal.plain_text import visible
+from erasurehead._internal.user_files import as_named
 from erasurehead.cli.options import OutputOptions
 from erasurehead.cli.streams import results
 
@@ -35,7 +36,7 @@ class Terminal(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render into segments, whose texts are all visible; those of rich itself that steer the terminal are none."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+            yield segment if segment.control else Segment(visible(as_named(segment.text)), segment.style)
 
 
 class _Results(Terminal):
