@@ -45,7 +45,7 @@ def test_nan_is_missing_as_null_is(tmp_path: Path) -> None:
 def test_numbers_that_are_not_finite_are_named(tmp_path: Path) -> None:
     path = _write(tmp_path / "a.parquet", {"a": [1.0] * 5 + [float("inf")]}, row_group_size=2)
     with pytest.raises(
-        DataError, match=r"a\.parquet, column 'a', row 5: inf is not a finite number; write a missing value"
+        DataError, match=r"a\.parquet, column 'a', row 5: inf is not a finite number; replace it, or make"
     ):
         read_parquet(path, ["a"])
 
