@@ -129,22 +129,19 @@ def check_unfinished(folder: RunFolder, steps: int, seconds: float | None = None
         return
     taken = float(summary.get("seconds") or 0.0)
     if seconds is not None and seconds <= taken:
-        raise invalid(
-            "run.max_seconds", f"must be more than the {taken:.3g} s that the run in {str(folder.path)!r} has taken",
-            seconds, "the limit is one on the whole run, with the seconds before it was resumed",
-        )  # fmt: skip
+        rule = f"must be more than the {taken:.3g} s that the run in {str(folder.path)!r} has taken"
+        instead = "the limit is one on the whole run, with the seconds before it was resumed"
+        raise invalid("run.max_seconds", rule, seconds, instead)
     if summary.get("status") != "finished":
         return
     done = int(summary.get("steps", 0))
     if steps <= done:
-        at_limit = "nothing is left to do" if summary.get("ended") != "steps" else (
-            "it ended at that limit, before it had converged; to go on: erasurehead train --resume "
-            f"{shlex.quote(str(folder.path))} --steps {2 * done}"
-        )  # fmt: skip
-        raise invalid(
-            "run.steps", f"must be more than the {done} steps after which the run in {str(folder.path)!r} finished",
-            steps, at_limit,
-        )  # fmt: skip
+        instead = "nothing is left to do"
+        if summary.get("ended") == "steps":
+            way_on = f"erasurehead train --resume {shlex.quote(str(folder.path))} --steps {2 * done}"
+            instead = f"it ended at that limit, before it had converged; to go on: {way_on}"
+        rule = f"must be more than the {done} steps after which the run in {str(folder.path)!r} finished"
+        raise invalid("run.steps", rule, steps, instead)
     if not has_checkpoints(folder.path):
         raise InvalidArgument(
             "resume", "must have a checkpoint to go on from", str(folder.path),

@@ -222,7 +222,7 @@ def features(table: Table, label: str, columns: Columns) -> tuple[list[str], lis
     return numeric, [*one_hot, *(tuple(group) for group in columns.interactions)]
 
 
-def typed_notes(names: Iterable[str], label: str) -> list[str]:
+def typed_notes(names: Sequence[str], label: str) -> list[str]:
     """Return notes about columns of numbers that a Parquet file or a frame holds as texts.
 
     Arguments:
@@ -230,11 +230,9 @@ def typed_notes(names: Iterable[str], label: str) -> list[str]:
         label: the column of the labels.
     """
     said = "is of a type of texts, but holds numbers only, which count as such in every format"
-    return [
-        f"the label {name!r} {said}" if name == label else
-        f"column {name!r} {said}; if they are categories, name it in one_hot (--one-hot {shlex.quote(name)})"
-        for name in names
-    ]  # fmt: skip
+    remedy = "if they are categories, name it in one_hot (--one-hot {})"
+    columns = [f"column {name!r} {said}; {remedy.format(shlex.quote(name))}" for name in names if name != label]
+    return [*columns, *(f"the label {name!r} {said}" for name in names if name == label)]
 
 
 def _is_empty(column: Column) -> bool:
