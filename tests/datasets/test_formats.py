@@ -150,7 +150,7 @@ def test_texts_that_all_are_numbers_are_numbers_whatever_the_type_of_their_colum
     made, numbers = every_format(columns, tmp_path), last != "north"
     said = "is of a type of texts, but holds numbers only, which count as such in every format"
     told = [f"column 'x' {said}; if they are categories, name it in one_hot (--one-hot x)"] if numbers else []
-    told.append(f"the label 'y' {said}")
+    told.append(f"the label 'y' {said}; if they name classes, train with softmax (task, --loss softmax)")
     read = {name: datasets.read(source, categorical=True) for name, source in made.items()}
     for name, data in read.items():
         assert data.task == "least_squares"

@@ -212,7 +212,7 @@ def _made(
     tallies = tallies_of(table.columns, columns)
     for name, tally in tallies.items():
         tally.add(table, name)
-    said_of_kinds = [*settled(tallies, raw.text, label), *typed_notes(typed, label)]
+    said_of_kinds = [*settled(tallies, raw.text, label)]
     labels = fit_target(table.column(label), label, task, table.place)
     y, _ = labels.apply(table.column(label), table.place)
     train, test, moved = _split(y, labels, test_fraction, seed, raw.source)
@@ -222,7 +222,14 @@ def _made(
     )  # fmt: skip
     trained, tested = encoding.encode(table, [train, test])
     _check_varies(trained.X, raw.source)
-    notes = [*table.notes, *said_of_kinds, *raw.choice.notes(columns.drop), labels.note(task), *moved]
+    notes = [
+        *table.notes,
+        *said_of_kinds,
+        *typed_notes(typed, labels),
+        *raw.choice.notes(columns.drop),
+        labels.note(task),
+        *moved,
+    ]
     notes += [f"training rows: {said}" for said in trained.report.sentences()]
     notes += [f"test rows: {said}" for said in tested.report.sentences()]
     return Dataset(

@@ -10,6 +10,7 @@ from unicodedata import normalize
 
 import numpy as np
 
+from erasurehead.datasets.preprocessing.target import Target
 from erasurehead.datasets.readers.csv import Kind
 from erasurehead.datasets.readers.index_columns import index_columns, nameless_behind
 from erasurehead.datasets.readers.mixed_columns import Tally
@@ -222,17 +223,18 @@ def features(table: Table, label: str, columns: Columns) -> tuple[list[str], lis
     return numeric, [*one_hot, *(tuple(group) for group in columns.interactions)]
 
 
-def typed_notes(names: Sequence[str], label: str) -> list[str]:
+def typed_notes(names: Sequence[str], target: Target) -> list[str]:
     """Return notes about columns of numbers that a Parquet file or a frame holds as texts.
 
     Arguments:
         names: the columns.
-        label: the column of the labels.
+        target: how labels become numbers.
     """
     said = "is of a type of texts, but holds numbers only, which count as such in every format"
     remedy = "if they are categories, name it in one_hot (--one-hot {})"
-    columns = [f"column {name!r} {said}; {remedy.format(shlex.quote(name))}" for name in names if name != label]
-    return [*columns, *(f"the label {name!r} {said}" for name in names if name == label)]
+    columns = [f"column {name!r} {said}; {remedy.format(shlex.quote(name))}" for name in names if name != target.name]
+    classes = "; if they name classes, train with softmax (task, --loss softmax)" if target.classes is None else ""
+    return [*columns, *(f"the label {name!r} {said}{classes}" for name in names if name == target.name)]
 
 
 def _is_empty(column: Column) -> bool:

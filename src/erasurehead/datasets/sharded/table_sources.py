@@ -349,7 +349,8 @@ class TableSource(Source):
         self._kinds |= dict.fromkeys(self._begun, "number")
         said = moved_note(fit.labels, target, final, self.path)
         encoding = fit.encoding(target, constant)
-        notes += self._choice.notes(self._choice.columns.drop)
+        typed = [name for name in self._layout.names if name in self._typed and self._kinds.get(name) != "text"]
+        notes += [*typed_notes(typed, target), *self._choice.notes(self._choice.columns.drop)]
         notes += [encoding.target.note(task), *said]
         notes += fit.warnings()
         dense = all(isinstance(feature, Numeric) for feature in encoding.features)
@@ -371,8 +372,7 @@ class TableSource(Source):
             fit.add(block, training)
             n_rows += block.n_rows
         notes += settled(tallies, not self._parquet, self._label)
-        typed = [name for name in self._layout.names if name in self._typed and self._kinds.get(name) != "text"]
-        return fit, n_rows, [*notes, *typed_notes(typed, self._label)]
+        return fit, n_rows, notes
 
     def pieces(self, encoding: Encoding, places: Places) -> Iterator[Piece]:
         assert isinstance(encoding, TableEncoding)
