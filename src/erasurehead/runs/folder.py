@@ -43,7 +43,7 @@ _Row = TypeVar("_Row")
 class _Data(TypedDict, total=False):
     name: str
     train_rows: int
-    fingerprint: str
+    fingerprint: str | None
 
 
 class _Summary(TypedDict, total=False):
