@@ -257,7 +257,8 @@ def _conclude(
         f"{seconds_text(done.seconds)} of the "
         f"clock, {seconds_text(done.seconds_per_step)} a step",
         f"mean model: objective {last.objective:.5g}{measured}; distance from consensus {last.distance:.3g}",
-        f"{done.messages / max(1, done.steps):.1f} messages a step, {done.vectors / max(1, done.steps):.1f} with models",
+        f"{done.messages / max(1, done.steps):.1f} messages a step, "
+        f"{done.vectors / max(1, done.steps):.1f} with models",
     ]
     if slowest.peer is not None:
         own, rounds = slowest.rounds
