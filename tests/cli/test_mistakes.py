@@ -58,7 +58,7 @@ def test_too_few_files_are_one_sentence(shop: Path, command: str, these: str) ->
     done = subprocess.run(command, cwd=shop.parent, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 1
     assert (
-        f"{these} use up the 60 files that a process may have open; raise the limit (ulimit -n), or use fewer {these}"
+        f"workers use up the 60 files that a process may have open; raise the limit (ulimit -n), or use fewer {these}"
         in done.stderr
     )
     assert not (shop.parent / "run").exists()

@@ -186,21 +186,21 @@ def test_every_command_that_takes_long_is_ended_in_a_sentence(
 def test_signals_that_come_while_an_ended_command_says_so_and_exits_change_nothing(number: signal.Signals) -> None:
     again = f"""
 import atexit, typer
-atexit.register(signal.raise_signal, {number!r})
+atexit.register(signal.raise_signal, {int(number)})
 echo = typer.echo
 def echoed(*words, **more):
     for _ in range(2):
-        signal.raise_signal({number!r})
+        signal.raise_signal({int(number)})
         echo(*words, **more)
 typer.echo = echoed
 """
-    words = ("compare", "--data", "shop.csv", *SMALL, "-s", "uncoded", "-s", "exact(load=2)", "--no-figures")
-    code = f"import sys; exec({HELD + AT_A_STEP + again!r}); from erasurehead.cli import main; main()"
+    words = ("plan", "--delays", "exponential(mean=0.5)", "--workers", 6)
+    code = f"import sys; exec({HELD + at_a_word('trying') + again!r}); from erasurehead.cli import main; main()"
     process = subprocess.Popen(
         [sys.executable, "-c", code, *map(str, words), "--out", "out"], stderr=subprocess.PIPE, text=True
     )
     while not Path("held-0").exists():
-        assert process.poll() is None
+        assert process.poll() is None, process.communicate()[1]
         time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
     said = process.communicate(timeout=PATIENCE)[1]

@@ -194,5 +194,5 @@ def test_the_limit_of_a_user_is_named() -> None:
 
 
 def test_memory_is_named_where_it_is_what_is_missing() -> None:
-    assert "no memory for another process" in limits.why_no_process(errno.ENOMEM)
-    assert "pids.max" in limits.why_no_process(errno.EAGAIN)
+    assert "no memory for another process" in limits.why_no_process(errno.ENOMEM, "use fewer")
+    assert "pids.max" in limits.why_no_process(errno.EAGAIN, "use fewer")

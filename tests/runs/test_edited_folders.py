@@ -16,13 +16,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from erasurehead._internal.storage import Folder
-from erasurehead._internal.storage.checksums import Sum, read_checksums, write_checksums
 from erasurehead.errors import InvalidArgument
 from erasurehead.runs.config import to_toml
 
 from ..bounded import in_time
 from ..cli.shop import write_shop
+from ..sealing import seal
 from ..typed import typed
 from .test_edited_checkpoints import edit
 
@@ -71,13 +70,7 @@ def edited(base: str, file: str, change: Callable[[Any], Any]) -> None:
         document = json.loads(path.read_text())
         change(document)
         path.write_text(json.dumps(document))
-    seal(file)
-
-
-def seal(file: str) -> None:
-    with Folder.open("run") as folder:
-        sums = read_checksums(folder)
-        write_checksums(folder, {**sums, file: (Sum.of(Path("run", file).read_bytes()),)})
+    seal(Path("run"), file)
 
 
 COMMANDS: dict[str, tuple[object, ...]] = {
@@ -160,7 +153,7 @@ def test_a_date_among_the_settings_of_a_run_is_refused() -> None:
     path = Path("run", "config.toml")
     day = datetime.datetime(1979, 5, 27, tzinfo=datetime.UTC)
     path.write_text(path.read_text().replace('model = "exponential(mean=0.5, seed=0)"', f"model = {day.isoformat()}"))
-    seal(path.name)
+    seal(Path("run"), path.name)
     assert "delays.model must be a text, but it is datetime.datetime(1979" in refused("train", "compare")
 
 

@@ -249,7 +249,7 @@ def _conclude(
     from erasurehead.errors import counted
     from erasurehead.reports.units import seconds_text
 
-    summary = done.summary()
+    summary, steps = done.summary(), max(1, done.steps)
     last = done.means[-1]
     measured = "".join(f", {name} {value:.4g}" for name, value in last.metrics.items())
     lines = [
@@ -257,8 +257,7 @@ def _conclude(
         f"{seconds_text(done.seconds)} of the "
         f"clock, {seconds_text(done.seconds_per_step)} a step",
         f"mean model: objective {last.objective:.5g}{measured}; distance from consensus {last.distance:.3g}",
-        f"{done.messages / max(1, done.steps):.1f} messages a step, "
-        f"{done.vectors / max(1, done.steps):.1f} with models",
+        f"{done.messages / steps:.1f} messages a step, {done.vectors / steps:.1f} with models",
     ]
     if slowest.peer is not None:
         own, rounds = slowest.rounds

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shlex
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,9 +48,6 @@ _DEFAULT_ROWS = 10_000
 
 _CHANGEABLE = {"steps", "out", "overwrite", "model_of"}
 """Settings of `[run]` that may change when a run is resumed."""
-
-_WORKERS = re.compile(r"(?<![^\s(])(--)?worker(s?)(?![^\s),.;:])")
-"""The word for them in sentences, and the option; neither in the name of a file nor in that of a group."""
 
 _OF_PEER = 5e3  # bytes of a peer, at least: its state, its links and its samples
 _CHECKED_EARLY = 1_000
@@ -269,11 +265,11 @@ class ConsensusExperiment:
 
 @contextlib.contextmanager
 def peers_as_workers() -> Generator[None]:
-    """Let what engines say, which call peers workers, speak of peers, and of the option for their number."""
+    """Add to an error of an engine, which calls peers workers, where their number is set."""
     try:
         yield
     except NoRoom as error:
-        raise NoRoom(_WORKERS.sub(r"\1peer\2", str(error))) from None
+        raise NoRoom(f"{error} Each peer is a worker; their number is consensus.peers (--peers).") from None
 
 
 def _check_settings(config: ConsensusConfig) -> None:

@@ -106,7 +106,11 @@ def _engine(name: str) -> Engine:
     if name not in ENGINES:
         hint = "a message between actors of Ray is a call, at more than twenty times the cost between processes"
         raise invalid("engine", f"must be one of {', '.join(ENGINES)}", name, hint if name == "ray" else "")
-    return engines.MPIEngine() if name == "mpi" else engines.ProcessEngine()
+    if name == "mpi":
+        return engines.MPIEngine()
+    engine = engines.ProcessEngine()
+    engine.fewer = "use fewer peers"
+    return engine
 
 
 @final

@@ -87,9 +87,13 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
         late: what a worker does when a newer order is out while its injected delay still runs: `"preempt"` drops
             the old work, `"carry"` finishes the delay first, `"drop(3)"` does so unless the work is more than
             three rounds old.
+
+    Attributes:
+        fewer: the advice in errors where there is no room for all workers.
     """
 
     name: ClassVar[str] = "processes"
+    fewer: str = "use fewer workers (--workers)"
 
     def __init__(self, delays: Delays | str | None = None, late: LateWork = "preempt") -> None:
         if os.name != "posix":
@@ -126,15 +130,15 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
     def _why_not(self, error: OSError | NoRoom) -> str:
         cause = error.__cause__ if isinstance(error, NoRoom) else error
         if isinstance(error, OSError) and error.errno in STARTING:
-            return f"{why_no_process(error.errno)}."
+            return f"{why_no_process(error.errno, self.fewer)}."
         if isinstance(error, ConnectionError):
-            return f"{reached() or error.strerror}."
+            return f"{reached(self.fewer) or error.strerror}."
         if not isinstance(cause, OSError) or cause.errno != errno.EMFILE:
             return str(error)
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         return (
             f"{len(self._workers)} workers use up the {limit} files that a process may have open; raise the limit "
-            "(ulimit -n), or use fewer workers."
+            f"(ulimit -n), or {self.fewer}."
         )
 
     def _start(self, worker: int, program: Program) -> None:

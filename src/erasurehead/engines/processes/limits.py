@@ -17,37 +17,39 @@ STARTING = (errno.EAGAIN, errno.ENOMEM)
 """Errors with which a system refuses another process."""
 
 
-def why_no_process(number: int) -> str:
+def why_no_process(number: int, fewer: str) -> str:
     """Return why no process can be started, as a sentence that names the limit and what to do.
 
     Arguments:
         number: the error of the system, one of `STARTING`.
+        fewer: advice to use fewer processes.
     """
     if number == errno.ENOMEM:
-        return (
-            "there is no memory for another process (fork: Cannot allocate memory); use fewer workers (--workers), or "
-            "free some memory"
-        )
-    return reached() or (
+        return f"there is no memory for another process (fork: Cannot allocate memory); {fewer}, or free some memory"
+    return reached(fewer) or (
         "the system allows no more processes (fork: Resource temporarily unavailable; see ulimit -u, pids.max of the "
-        "control group, and /proc/sys/kernel/pid_max); raise that limit, or use fewer workers (--workers)"
+        f"control group, and /proc/sys/kernel/pid_max); raise that limit, or {fewer}"
     )
 
 
-def reached() -> str:
-    """Return which limit of processes is reached, as a sentence without a full stop; empty if none seems to be."""
+def reached(fewer: str) -> str:
+    """Return which limit of processes is reached, as a sentence without a full stop; empty if none seems to be.
+
+    Arguments:
+        fewer: advice to use fewer processes.
+    """
     for folder, most, there in _of_groups():
         if there >= most - _SPARE:
             return (
                 f"the control group of this process may have {most:,} processes and threads, and has {there:,} "
-                f"(pids.max in {folder}); raise that limit (TasksMax= of systemd, --pids-limit of a container), or use "
-                "fewer workers (--workers)"
+                f"(pids.max in {folder}); raise that limit (TasksMax= of systemd, --pids-limit of a container), or "
+                f"{fewer}"
             )
     most = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     if most != resource.RLIM_INFINITY and os.geteuid() != 0 and _of_user() >= most - _SPARE:
         return (
             f"this user may have {most:,} processes and threads (RLIMIT_NPROC), and they are used up; raise the limit "
-            "(ulimit -u), or use fewer workers (--workers)"
+            f"(ulimit -u), or {fewer}"
         )
     return ""
 
