@@ -19,8 +19,8 @@ from erasurehead.engines import VirtualEngine
 from erasurehead.errors import Diverged, Unreachable
 from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.first_order import GradientDescent
+from erasurehead.runs import typed
 from erasurehead.runs.summaries import figures
-from erasurehead.runs.typed import row_maker
 from erasurehead.testing import Quadratic, Timetable
 from erasurehead.training import Callback, Notice, Run, StepRow, train
 from erasurehead.training import notices as notices_module
@@ -153,7 +153,7 @@ def test_the_page_on_records_has_every_kind_and_status() -> None:
 
 def test_rows_are_the_same_when_they_are_read_back_from_json() -> None:
     run, _ = heard(dying(), schemes.exact(6, 2), FaultPolicy(death="spread", verify=True))
-    make = row_maker(StepRow, Path("steps.jsonl"))
+    make = typed.row_maker(StepRow, Path("steps.jsonl"))
     back = [make(0, json.loads(json.dumps(row.as_dict()))) for row in run.steps]
     assert back == run.steps
 
