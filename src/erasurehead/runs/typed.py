@@ -6,7 +6,7 @@ A checksum tells damage, but not what somebody else has written, and sealed.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -102,7 +102,7 @@ def _maker(kind: Any) -> _Maker:
         return _typed_dict(kind)
     if is_dataclass(kind):
         return _dataclass(cast("type", kind))
-    return {float: _number, int: _whole, str: _text, bool: _truth}.get(kind, lambda value: value)
+    return {float: _number, int: _whole, str: _text, bool: _truth}.get(kind, _any)
 
 
 def _number(value: Any) -> float:
@@ -141,7 +141,14 @@ def _list_of(item: _Maker) -> _Maker:
     def made(value: Any) -> list[Any]:
         if not isinstance(value, list):
             raise _Misfit("a list", value)
-        return [_under(str(place), item, one) for place, one in enumerate(cast("list[Any]", value))]
+        items: list[Any] = []
+        try:
+            for one in cast("list[Any]", value):
+                items.append(item(one))
+        except _Misfit as misfit:
+            misfit.keys.append(str(len(items)))
+            raise
+        return items
 
     return made
 
@@ -157,19 +164,12 @@ def _tuple_of(items: Sequence[_Maker]) -> _Maker:
 
 
 def _mapping_of(item: _Maker) -> _Maker:
-    def made(value: Any) -> dict[str, Any]:
-        return {key: _under(key, item, one) for key, one in _object(value).items()}
-
-    return made
+    return lambda value: _each((key, item, one) for key, one in _object(value).items())
 
 
 def _typed_dict(kind: Any) -> _Maker:
     makers = {name: _maker(one) for name, one in get_type_hints(kind, include_extras=True).items()}
-
-    def made(value: Any) -> dict[str, Any]:
-        return {key: _under(key, makers[key], one) if key in makers else one for key, one in _object(value).items()}
-
-    return made
+    return lambda value: _each((key, makers.get(key, _any), one) for key, one in _object(value).items())
 
 
 def _dataclass(kind: type) -> _Maker:
@@ -182,20 +182,29 @@ def _dataclass(kind: type) -> _Maker:
         for name in needed:
             if name not in found:
                 raise KeyError(name)
-        return kind(**{name: _under(name, make, found[name]) for name, make in makers.items() if name in found})
+        return kind(**_each((name, makers[name], one) for name, one in found.items() if name in makers))
 
     return made
+
+
+def _each(entries: Iterable[tuple[Any, _Maker, Any]]) -> dict[Any, Any]:
+    """Return what is made of entries, each a key with what makes it and what it is made of."""
+    made: dict[Any, Any] = {}
+    key = None
+    try:
+        for key, make, value in entries:
+            made[key] = make(value)
+    except _Misfit as misfit:
+        misfit.keys.append(str(key))
+        raise
+    return made
+
+
+def _any(value: Any) -> Any:
+    return value
 
 
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _Misfit("an object with keys", value)
     return cast("dict[str, Any]", value)
-
-
-def _under(key: str, make: _Maker, value: Any) -> Any:
-    try:
-        return make(value)
-    except _Misfit as misfit:
-        misfit.keys.append(key)
-        raise
