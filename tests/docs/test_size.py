@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from ..size import NOTHING, rooms
 
-NODES = 641_600
-"""Nodes of the syntax trees of `src`. The aim is 585,000 and less."""
+NODES = 652_400
+"""Nodes of the syntax trees of `src`. The aim is 585,000 and less.
 
-NAMES = 510
+602,500 before other people's files, formats and faults were seen to, and estimators came (5,000)."""
+
+NAMES = 518
 """Names that rooms export. The aim is 150."""
 
-SKIPS = 381
+SKIPS = 379
 """Places where the formatter is told to keep away. The aim is a handful."""
 
 TWICE = 34
