@@ -60,7 +60,7 @@ def verdict(first: Sequence[str], rows: Sequence[Sequence[str]]) -> Verdict:
     )
     if unlike:
         for_header.append(unlike)
-    texts_above = 0
+    texts_above, word, recurs = 0, False, False
     for place, text in enumerate(first):
         known = numbers[place]
         if text in MISSING:
@@ -68,8 +68,10 @@ def verdict(first: Sequence[str], rows: Sequence[Sequence[str]]) -> Verdict:
         if known is not None and np.isnan(values[place]):
             texts_above += 1
             for_header.append("it has texts above numbers")
+            word = word or (text[0].isalpha() and len(known) == len(columns[place]))
         elif known is None and columns[place] and text in set(columns[place]):
             for_data.append(f"{text!r} occurs below, too")
+            recurs = True
         elif known is not None and not unlike and known.min() <= values[place] <= known.max():
             for_data.append("it has numbers like those below")
         elif known is None and columns[place] and not np.isnan(values[place]) and not unlike:
@@ -79,6 +81,8 @@ def verdict(first: Sequence[str], rows: Sequence[Sequence[str]]) -> Verdict:
     if twice is not None and not texts_above:
         for_data.append(f"it has {twice!r} twice")
     holds_numbers = not np.isnan(values).all()
+    if word and not recurs:  # no row has a word where all others have numbers, whatever the rest of it looks like
+        return Verdict(True, "it has texts above numbers", not for_data and not holds_numbers)
     if len(for_header) == len(for_data):
         if holds_numbers:
             return Verdict(False, for_data[0] if for_data else "it has numbers, as lines below have")
