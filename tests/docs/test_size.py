@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..size import NOTHING, rooms
 
-NODES = 652_450
+NODES = 652_500
 """Nodes of the syntax trees of `src`. The aim is 585,000 and less.
 
 602,500 before other people's files, formats and faults were seen to, and estimators came (5,000)."""
