@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from ..size import exported as exported_by
 from .pages import ROOT
 
 TESTS, SOURCE = ROOT / "tests", ROOT / "src"
@@ -26,13 +27,7 @@ def exported(package: str) -> frozenset[str]:
     path = SOURCE.joinpath(*package.split("."), "__init__.py")
     if not path.is_file():
         return frozenset()
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom):
-            found |= {alias.name for alias in node.names if alias.asname == alias.name}
-        elif isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == ["__all__"]:
-            found |= {str(item.value) for item in ast.walk(node.value) if isinstance(item, ast.Constant)}
-    return frozenset(found)
+    return frozenset(exported_by(path))
 
 
 def is_public(module: str, name: str) -> bool:
