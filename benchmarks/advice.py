@@ -69,9 +69,12 @@ class Judgement:
     def add(self, other: Judgement) -> None:
         """Count rows that were judged elsewhere."""
         for mine, others in (
-            (self.regrets, other.regrets), (self.best, other.best), (self.errors, other.errors),
-            (self.promises, other.promises), (self.ahead, other.ahead),
-        ):  # fmt: skip
+            (self.regrets, other.regrets),
+            (self.best, other.best),
+            (self.errors, other.errors),
+            (self.promises, other.promises),
+            (self.ahead, other.ahead),
+        ):
             for key, values in others.items():
                 mine.setdefault(key, []).extend(values)
 

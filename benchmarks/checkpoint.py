@@ -115,9 +115,13 @@ def trained(place: Path, saved: list[Checkpointer], seen: list[Seen], checkpoint
         seen.append(Seen(place))
         watching += [saved[-1], seen[-1]]
     training.train(
-        Bowl(), schemes.ignore_stragglers(N, wait_for=FAST - 1), Nesterov(np.zeros(D), 0.1),
-        Played(slow_and_fast()), STEPS, watching,
-    )  # fmt: skip
+        Bowl(),
+        schemes.ignore_stragglers(N, wait_for=FAST - 1),
+        Nesterov(np.zeros(D), 0.1),
+        Played(slow_and_fast()),
+        STEPS,
+        watching,
+    )
     shutil.rmtree(place)
 
 

@@ -47,17 +47,21 @@ from erasurehead.problems import LogisticRegression
 from erasurehead.schemes.text import parse_scheme
 
 GRAPHS = {
-    "ring(6)": ("ring()", 6), "erdos_renyi(10, 0.4)": ("erdos_renyi(p=0.4)", 10), "complete(10)": ("complete()", 10),
+    "ring(6)": ("ring()", 6),
+    "erdos_renyi(10, 0.4)": ("erdos_renyi(p=0.4)", 10),
+    "complete(10)": ("complete()", 10),
     "torus(16)": ("torus()", 16),
-}  # fmt: skip
+}
 SKEWED = {"torus(16)": "dirichlet(alpha=0.5, seed=1)"}  # of seed 0 one of 16 peers would have no data
 STRAGGLERS = ("none", "fixed", "moving", "trace")
 OURS = ("dynamic()", "local()", "local(window=8)", "local(window=16)")
 OTHERS = ("bounded_staleness(steps=4)", "pairwise()")
 TRIED = (
-    "pairwise(partners='in turn')", "local(), momentum(0.5)", "pairwise(), momentum(0.5)",
+    "pairwise(partners='in turn')",
+    "local(), momentum(0.5)",
+    "pairwise(), momentum(0.5)",
     "pairwise(partners='in turn'), momentum(0.5)",
-)  # fmt: skip
+)
 """What else may be ahead of AD-PSGD; an algorithm other than `sgd()` stands behind the policy."""
 PUBLISHED = "dynamic(tree='fixed')"
 RATES = tuple(0.4 * 2.0**power for power in range(-2, 4))
@@ -75,9 +79,12 @@ def problem() -> tuple[LogisticRegression, float]:
     y = np.sign(X @ rng.standard_normal(FEATURES) / 3.0 + rng.standard_normal(SAMPLES))
     made = LogisticRegression(X, y, l2=1e-3)
     found = optimize.minimize(
-        lambda x: (made.objective(x), made.gradient(x) + made.penalty_gradient(x)), made.initial(), jac=True,
-        method="L-BFGS-B", options={"gtol": 1e-9},
-    )  # fmt: skip
+        lambda x: (made.objective(x), made.gradient(x) + made.penalty_gradient(x)),
+        made.initial(),
+        jac=True,
+        method="L-BFGS-B",
+        options={"gtol": 1e-9},
+    )
     return made, float(found.fun)
 
 
@@ -156,10 +163,23 @@ class Race:
         waits, algorithm = with_algorithm(policy)
         try:
             done: ConsensusRun = train(
-                self.problem, self.graph, waits, algorithm=algorithm, rate=rate, batch=BATCH,
-                split=self.split, delays=model, rows_every=rows_every, late=self.late, steps=400, seed=seed,
-                target=self.best + 0.98 * self.gaps[-1], metrics=False, records=False, until=until,
-            )  # fmt: skip
+                self.problem,
+                self.graph,
+                waits,
+                algorithm=algorithm,
+                rate=rate,
+                batch=BATCH,
+                split=self.split,
+                delays=model,
+                rows_every=rows_every,
+                late=self.late,
+                steps=400,
+                seed=seed,
+                target=self.best + 0.98 * self.gaps[-1],
+                metrics=False,
+                records=False,
+                until=until,
+            )
         except ArithmeticError:  # the rate is too large
             return (math.inf,) * len(self.gaps)
         return tuple(found if (found := done.time_to(self.best + gap)) else math.inf for gap in self.gaps)
@@ -297,8 +317,11 @@ def show(
         print(f"  {policy:<28}{medians}   " + "  ".join(f"{gain(found, policy, gap):5.2f}" for gap in range(len(gaps))))
     static = [policy for policy in found if policy.startswith("static")]
     ours, fixed, other = (best(found, names) for names in (OURS, static, OTHERS))
-    print(f"  ahead: {ours} of ours, {fixed} of those that always wait for as many; of the others {other}, which is "
-          f"{_share(gain(found, other), gain(found, ours)):.2f} times as fast as ours", flush=True)  # fmt: skip
+    print(
+        f"  ahead: {ours} of ours, {fixed} of those that always wait for as many; of the others {other}, which is "
+        f"{_share(gain(found, other), gain(found, ours)):.2f} times as fast as ours",
+        flush=True,
+    )
     where = f"{name} {kind} {split.partition('(')[0]}{'' if late == 'carry' else ' preempt'}"
     ratios[f"{where}: best of ours"] = gain(found, ours)
     if late == "carry":
@@ -330,9 +353,14 @@ def cost(peers: list[int], steps: int) -> None:
         chosen = LogisticRegression(made._design.matrix[many], made.labels[many], l2=1e-3)
         for policy in ("full()", "static(wait_for=2)", "local(window=8)"):
             ready = plan(
-                chosen, "random_regular(degree=4)", policy, peers=n_peers, rate=0.2, batch=BATCH,
+                chosen,
+                "random_regular(degree=4)",
+                policy,
+                peers=n_peers,
+                rate=0.2,
+                batch=BATCH,
                 delays=ShiftedExponential(shift=1.0, mean=1.0),
-            )  # fmt: skip
+            )
             begin = time.process_time()
             done = run_plan(ready, TrainingOptions(steps=steps, evaluate_every=steps, records=False, metrics=False))
             spent = time.process_time() - begin - done.gradient_seconds
@@ -341,8 +369,13 @@ def cost(peers: list[int], steps: int) -> None:
     report("consensus cost", ratios, targets)
 
 
-COORDINATED = ("uncoded", "exact(load=2)", "exact(load=3)", "erasurehead(load=2, wait_for=6)",
-               "erasurehead(load=3, wait_for=5)")  # fmt: skip
+COORDINATED = (
+    "uncoded",
+    "exact(load=2)",
+    "exact(load=3)",
+    "erasurehead(load=2, wait_for=6)",
+    "erasurehead(load=3, wait_for=5)",
+)
 Way = Callable[[float, Delays, float], float]
 """From rate, delays, and seconds after which it is given up, to the seconds that it takes."""
 
@@ -353,9 +386,14 @@ def coordinated(scheme: str, goal: float, rate: float, model: Delays, until: flo
     """Return the seconds that ten workers and a coordinator take to an objective; inf if it is not reached."""
     made = problem()[0]
     done = eh.train(
-        made, parse_scheme(scheme, 10), GradientDescent(made.initial(), rate=rate), VirtualEngine(model, "carry"),
-        steps=400, until=f"objective < {goal}", max_seconds=until,
-    )  # fmt: skip
+        made,
+        parse_scheme(scheme, 10),
+        GradientDescent(made.initial(), rate=rate),
+        VirtualEngine(model, "carry"),
+        steps=400,
+        until=f"objective < {goal}",
+        max_seconds=until,
+    )
     return done.measured[-1].time if done.ended == "until" else math.inf
 
 
@@ -363,9 +401,20 @@ def among_peers(graph: str, policy: str, goal: float, rate: float, model: Delays
     """Return the seconds that ten peers take to the same objective of their mean model."""
     waits, algorithm = with_algorithm(policy)
     done = train(
-        problem()[0], graph, waits, peers=10, algorithm=algorithm, rate=rate, batch=None, delays=model, steps=400,
-        target=goal, metrics=False, records=False, until=until,
-    )  # fmt: skip
+        problem()[0],
+        graph,
+        waits,
+        peers=10,
+        algorithm=algorithm,
+        rate=rate,
+        batch=None,
+        delays=model,
+        steps=400,
+        target=goal,
+        metrics=False,
+        records=False,
+        until=until,
+    )
     return found if (found := done.time_to(goal)) else math.inf
 
 

@@ -46,8 +46,14 @@ MAKERS: dict[str, Callable[[Delays | None], Engine]] = {
 }
 TARGETS = {"processes": ("<= 2.0", "<= 15"), "mpi": ("<= 2.5", "<= 30"), "ray": ("<= 8", "<= 100")}
 MPIEXEC = [
-    "--allow-run-as-root", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "-n", str(N + 1),
-]  # fmt: skip
+    "--allow-run-as-root",
+    "--map-by",
+    ":OVERSUBSCRIBE",
+    "--bind-to",
+    "none",
+    "-n",
+    str(N + 1),
+]
 
 
 def measure(name: str) -> dict[str, float]:

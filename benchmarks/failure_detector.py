@@ -68,8 +68,10 @@ def simpler_laws() -> tuple[float, float]:
     beyond = answers[answers > law.threshold]
     heavier = replace(law, pareto=True, scale=float(np.log(beyond / law.threshold).mean()))
     hazard = -math.log(FailureDetector().chance)
-    print(f"exponential answers: 1 in 10,000 takes longer than {law.seconds(hazard):.3g} s by the law, "
-          f"{heavier.seconds(hazard):.3g} s by a Pareto tail")  # fmt: skip
+    print(
+        f"exponential answers: 1 in 10,000 takes longer than {law.seconds(hazard):.3g} s by the law, "
+        f"{heavier.seconds(hazard):.3g} s by a Pareto tail"
+    )
     answers = HEAVY["Pareto, exponent 1.5"].rows(0, 34, WORKERS).ravel()[:1000]
     patient = Law.of(answers, np.zeros(len(answers), dtype=bool)).seconds(hazard)
     print(f"Pareto answers of exponent 1.5: {patient:.3g} s, {patient / float(np.median(answers)):.3g} medians")
@@ -112,8 +114,10 @@ def aws() -> dict[str, float]:
             some = play(rows, FailureDetector(late=late), 200).alarms
             hasty.append(sum(not long[one] for one in some) / rows.size)
         worst = max(worst, *hasty)
-        print(f"{name:<50} {len(found):4} alarms for {int(long.sum()):3} stalls, {short:2} of them for others; "
-              f"first 200: {hasty[0]:.2%} and {hasty[1]:.2%} of the worker-rounds")  # fmt: skip
+        print(
+            f"{name:<50} {len(found):4} alarms for {int(long.sum()):3} stalls, {short:2} of them for others; "
+            f"first 200: {hasty[0]:.2%} and {hasty[1]:.2%} of the worker-rounds"
+        )
     if not samples:
         print("no AWS latencies here: set ERASUREHEAD_DATA to the folder that holds traces/aws_lambda")
         return {}
@@ -132,8 +136,10 @@ def main() -> None:
     light, heavy = alarms()
     excess, patience = simpler_laws()
     silent, ten = hangs()
-    print("a worker that hangs was found so many seconds after its last answer: "
-          + ", ".join(f"{one:.1f}" for one in sorted(silent)))  # fmt: skip
+    print(
+        "a worker that hangs was found so many seconds after its last answer: "
+        + ", ".join(f"{one:.1f}" for one in sorted(silent))
+    )
     ratios = {
         "alarms over promised, tails up to exponential": light,
         "alarms over promised, heavier tails": heavy,

@@ -43,8 +43,9 @@ class Killer(Callback):
         rng = np.random.default_rng(seed)
         victims = map(int, rng.choice(WORKERS, size=DEATHS, replace=False))
         steps = map(int, rng.choice(STEPS - 1, size=DEATHS, replace=False))
-        self.plan = {step: (victim, float(rng.random()) * lengths[step])
-                     for step, victim in zip(steps, victims, strict=True)}  # fmt: skip
+        self.plan = {
+            step: (victim, float(rng.random()) * lengths[step]) for step, victim in zip(steps, victims, strict=True)
+        }
         self.engine = engine
         self.timer: threading.Timer | None = None
         self.killed: list[int] = []

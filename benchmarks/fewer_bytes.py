@@ -42,8 +42,17 @@ def received(data: str, late: str, seed: int, wire: str | None) -> dict[str, tup
     """Train, and return the seconds and the bytes until each gap that is reached."""
     watch, problem = _Received(data), problem_of(data)
     engine = engines.VirtualEngine(law("exponential", seed), late=late, seconds_per_task=task_seconds(data))
-    training.train(problem, parse_scheme("adaptive()", WORKERS), optimizers.QuasiNewton(problem.initial()), engine,
-                   STEPS, [watch], evaluate_every=0, tolerance=None, wire=wire)  # fmt: skip
+    training.train(
+        problem,
+        parse_scheme("adaptive()", WORKERS),
+        optimizers.QuasiNewton(problem.initial()),
+        engine,
+        STEPS,
+        [watch],
+        evaluate_every=0,
+        tolerance=None,
+        wire=wire,
+    )
     return watch.found
 
 

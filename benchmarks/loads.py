@@ -82,9 +82,16 @@ def seconds_to(data: str, kind: Kind, late: str, scheme: str, seed: int, dear: f
     task = dear if kind.dear else task_seconds(data)
     engine = engines.VirtualEngine(law(kind.law, seed), late=late, seconds_per_task=task)
     with contextlib.suppress(_Reached):
-        training.train(problem, parse_scheme(scheme, WORKERS),
-                       optimizers.QuasiNewton(problem.initial()), engine, STEPS, [watch], evaluate_every=0,
-                       tolerance=None)  # fmt: skip
+        training.train(
+            problem,
+            parse_scheme(scheme, WORKERS),
+            optimizers.QuasiNewton(problem.initial()),
+            engine,
+            STEPS,
+            [watch],
+            evaluate_every=0,
+            tolerance=None,
+        )
     return watch.times
 
 
@@ -107,8 +114,9 @@ def main() -> None:
         for gap in GAPS:
             times = {choice: sorted(run.get(gap, math.inf) for run in runs) for choice, runs in found.items()}
             middle = {choice: statistics.median(some) for choice, some in times.items()}
-            said = "; ".join(f"{choice}: {middle[choice]:.3g} ({some[0]:.3g} to {some[-1]:.3g})"
-                             for choice, some in times.items())  # fmt: skip
+            said = "; ".join(
+                f"{choice}: {middle[choice]:.3g} ({some[0]:.3g} to {some[-1]:.3g})" for choice, some in times.items()
+            )
             print(f"{kind.name}, {late}, seconds to {gap}: {said}", flush=True)
             for choice in CHOICES:
                 if choice != USUAL:

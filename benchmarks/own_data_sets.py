@@ -91,5 +91,14 @@ def sparse_rows(samples: int = 2000, columns: int = 500, density: float = 0.02) 
 
 
 KINDS: tuple[Callable[[], Data], ...] = (
-    iris, wine_unscaled, digits, cancer, cancer_unscaled, large_targets, wide_ranges, dense, categories, sparse_rows
-)  # fmt: skip
+    iris,
+    wine_unscaled,
+    digits,
+    cancer,
+    cancer_unscaled,
+    large_targets,
+    wide_ranges,
+    dense,
+    categories,
+    sparse_rows,
+)

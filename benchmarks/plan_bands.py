@@ -99,8 +99,10 @@ def main() -> None:
             said = statistics.fmean(doubt for doubt, _ in made)
             share, wrong = statistics.fmean(held), statistics.median(off)
             name = f"{situation.name}, {late}"
-            print(f"{name:<60} bands hold {share:.1%}, median error {wrong:.2%}, means said not to settle {said:.0%}",
-                  flush=True)  # fmt: skip
+            print(
+                f"{name:<60} bands hold {share:.1%}, median error {wrong:.2%}, means said not to settle {said:.0%}",
+                flush=True,
+            )
             if said >= 0.9:
                 excused.append(name)
             else:

@@ -130,10 +130,17 @@ def make_truth(minutes: float, only: str) -> None:
             break
         made = truth_of(situation, data, late)
         table["rows"][name] = {
-            "seed": situation.seed, "commit": commit.stdout.strip(), "command": command, "seconds": made
-        }  # fmt: skip
-        TABLE.write_text(json.dumps(table, indent=None, separators=(",", ":")).replace('"rows":{', '"rows":{\n')
-                         .replace("]]},", "]]},\n").replace('}},"', '}},\n"'))  # fmt: skip
+            "seed": situation.seed,
+            "commit": commit.stdout.strip(),
+            "command": command,
+            "seconds": made,
+        }
+        TABLE.write_text(
+            json.dumps(table, indent=None, separators=(",", ":"))
+            .replace('"rows":{', '"rows":{\n')
+            .replace("]]},", "]]},\n")
+            .replace('}},"', '}},\n"')
+        )
         print(f"{time.monotonic() - begin:6.0f} s  {name}: {len(made)} choices", flush=True)
 
 
@@ -182,8 +189,10 @@ def summed(found: Judgement) -> tuple[dict[str, float], dict[str, str]]:
             targets[name] = target
 
     for kind, middle, worst in (
-        ("data", "<= 1.05", "<= 1.30"), ("data and adaptive", "<= 1.05", "<= 1.30"), ("trace", "<= 1.20", "<= 2.00")
-    ):  # fmt: skip
+        ("data", "<= 1.05", "<= 1.30"),
+        ("data and adaptive", "<= 1.05", "<= 1.30"),
+        ("trace", "<= 1.20", "<= 2.00"),
+    ):
         for drawn in (False, True):
             if own := found.regrets.get((kind, drawn)):
                 said = f"regret over the oracle, {kind}{', drawn rows' * drawn}"
@@ -197,8 +206,11 @@ def summed(found: Judgement) -> tuple[dict[str, float], dict[str, str]]:
             add(f"median error of time to target, {kind}", statistics.median(errors), "<= 0.20" * (kind != "trace"))
         if promises := found.promises.get(kind):
             add(f"speed-ups within their range, {kind}", statistics.mean(one.held for one in promises), ">= 0.90")
-            add(f"median width of that range, {kind}", statistics.median(one.high / one.low for one in promises),
-                "<= 2.00")  # fmt: skip
+            add(
+                f"median width of that range, {kind}",
+                statistics.median(one.high / one.low for one in promises),
+                "<= 2.00",
+            )
     for gap, ahead in found.ahead.items():
         add(f"best of other choices over adaptive, gap {gap:g}, median", statistics.median(ahead))
         add(f"share of rows in which adaptive is quicker, gap {gap:g}", float(np.mean(np.array(ahead) > 1.0)))

@@ -60,8 +60,16 @@ class _Kept(training.Callback):
 
 def _run(data: str, scheme: str, optimizer: optimizers.Optimizer, engine: engines.Engine, steps: int) -> _Kept:
     kept = _Kept()
-    training.train(problem_of(data), parse_scheme(scheme, WORKERS), optimizer, engine, steps, [kept],
-                   evaluate_every=0, tolerance=None)  # fmt: skip
+    training.train(
+        problem_of(data),
+        parse_scheme(scheme, WORKERS),
+        optimizer,
+        engine,
+        steps,
+        [kept],
+        evaluate_every=0,
+        tolerance=None,
+    )
     return kept
 
 
@@ -130,8 +138,10 @@ def ratios(data: str, seeds: range) -> dict[str, float]:
         for level in LEVELS:
             both = [(side, level), ("adaptive", level)]
             if side != "adaptive" and all(len(one.get(key, ())) == len(seeds) for one in (real, bare) for key in both):
-                over = [statistics.median(times[both[0]]) / statistics.median(times[both[1]])
-                        for times in (real, bare, mended)]  # fmt: skip
+                over = [
+                    statistics.median(times[both[0]]) / statistics.median(times[both[1]])
+                    for times in (real, bare, mended)
+                ]
                 found[f"{data}: {side} {level}, on processes"] = over[0]
                 found[f"{data}: {side} {level}, on the clock"] = over[1]
                 found[f"{data}: {side} {level}, they differ by"] = max(over[0] / over[2], over[2] / over[0])

@@ -119,9 +119,15 @@ def descent(where: Situation, text: str, rate: float | None, seed: int) -> Desce
     name = f"{text}, quasi_newton" if rate is None and text not in ADAPTIVE else text
     try:
         run = train(
-            one, parse_scheme(text, WORKERS), optimizer, engine, 4_000, evaluate_every=0, max_seconds=where.seconds,
+            one,
+            parse_scheme(text, WORKERS),
+            optimizer,
+            engine,
+            4_000,
+            evaluate_every=0,
+            max_seconds=where.seconds,
             until=f"gap < {0.1 * where.gap}",
-        )  # fmt: skip
+        )
     except Diverged:
         return Descent(name, np.zeros(1), np.ones(1), virtual=True)
     times = np.array([0.0, *(item.time for item in run.measured)])

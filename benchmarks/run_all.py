@@ -23,9 +23,18 @@ from common import commit, verdict
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "RESULTS.md"
 HELPERS = {
-    "common", "amazon", "own_data_sets", "rounds", "idle", "truth", "advice", "run_all", "target_cells",
-    "target_methods", "target_search",
-}  # fmt: skip
+    "common",
+    "amazon",
+    "own_data_sets",
+    "rounds",
+    "idle",
+    "truth",
+    "advice",
+    "run_all",
+    "target_cells",
+    "target_methods",
+    "target_search",
+}
 
 
 def machine() -> str:

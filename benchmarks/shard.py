@@ -102,8 +102,10 @@ def main() -> None:
             "peak_over_read": peak(folder / "dense.npy", str(folder / "dense")) / peak(folder / "dense.npy", "read"),
         }
         megabytes = path.stat().st_size / 1e6
-        print(f"{megabytes:.0f} MB of CSV: {megabytes / min(first['shard']):.1f} MB/s; a task {sizes[0] / 1e6:.2f} MB, "
-              f"ready in {1e3 * min(second['load']):.1f} ms")  # fmt: skip
+        print(
+            f"{megabytes:.0f} MB of CSV: {megabytes / min(first['shard']):.1f} MB/s; a task {sizes[0] / 1e6:.2f} MB, "
+            f"ready in {1e3 * min(second['load']):.1f} ms"
+        )
         report("shard", ratios, TARGETS)
 
 

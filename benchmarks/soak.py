@@ -55,10 +55,15 @@ def grown(name: str, steps: int, folder: bool) -> float:
             recorder = Recorder(RunFolder.create(Path(place) / "run"))
             watching = [recorder, Checkpointer(recorder, every_seconds=5.0), memory]
         training.train(
-            problem, SCHEMES[name](), optimizers.GradientDescent(problem.initial(), 1e-6),
-            engines.VirtualEngine(delays.Exponential(mean=0.5, seed=3), "carry"), steps, watching, evaluate_every=0,
+            problem,
+            SCHEMES[name](),
+            optimizers.GradientDescent(problem.initial(), 1e-6),
+            engines.VirtualEngine(delays.Exponential(mean=0.5, seed=3), "carry"),
+            steps,
+            watching,
+            evaluate_every=0,
             tolerance=None,
-        )  # fmt: skip
+        )
     first, last = memory.found
     return (memory.found[last] - memory.found[first]) / (last - first)
 

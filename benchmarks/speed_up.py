@@ -25,8 +25,11 @@ SIDES = {
 
 def steps_needed(scheme: schemes.Scheme, late: LateWork) -> int:
     """Return the first step after which the target is reached on the virtual clock."""
-    reached = [e.step for e in run(scheme, 100, "virtual", late=late, evaluate_every=1).evaluations
-               if e.metrics["auc"] >= TARGET]  # fmt: skip
+    reached = [
+        e.step
+        for e in run(scheme, 100, "virtual", late=late, evaluate_every=1).evaluations
+        if e.metrics["auc"] >= TARGET
+    ]
     if not reached:
         raise SystemExit(f"{scheme.name} does not reach AUC {TARGET} within 100 steps")
     return reached[0]

@@ -214,8 +214,16 @@ class _Watch(training.Callback):
             raise _Enough
 
 
-def timed(data: str, late: str, model: delays.Delays, scheme: str, optimizer: optimizers.Optimizer,
-          limits: Mapping[str, float], own: bool = False, problem: Problem | None = None) -> Reached:  # fmt: skip
+def timed(
+    data: str,
+    late: str,
+    model: delays.Delays,
+    scheme: str,
+    optimizer: optimizers.Optimizer,
+    limits: Mapping[str, float],
+    own: bool = False,
+    problem: Problem | None = None,
+) -> Reached:
     """Train until nothing more can come of it, and return when each level was reached.
 
     Arguments:
@@ -232,8 +240,16 @@ def timed(data: str, late: str, model: delays.Delays, scheme: str, optimizer: op
     watch = _Watch(data, limits, clocked, own)
     engine = engines.VirtualEngine(model, late=late, seconds_per_task=task_seconds(data))
     try:
-        training.train(problem or problem_of(data), parse_scheme(scheme, WORKERS), clocked, engine, MOST_STEPS,
-                       [watch], evaluate_every=0, tolerance=None)  # fmt: skip
+        training.train(
+            problem or problem_of(data),
+            parse_scheme(scheme, WORKERS),
+            clocked,
+            engine,
+            MOST_STEPS,
+            [watch],
+            evaluate_every=0,
+            tolerance=None,
+        )
     except _Enough:
         pass
     except Diverged:
@@ -242,8 +258,14 @@ def timed(data: str, late: str, model: delays.Delays, scheme: str, optimizer: op
     return watch.found
 
 
-def of_adaptive(data: str, late: str, model: delays.Delays, scheme: str = "adaptive()", own: bool = False,
-                levels: Iterable[str] = tuple(LEVELS)) -> Reached:  # fmt: skip
+def of_adaptive(
+    data: str,
+    late: str,
+    model: delays.Delays,
+    scheme: str = "adaptive()",
+    own: bool = False,
+    levels: Iterable[str] = tuple(LEVELS),
+) -> Reached:
     """Return what the solver comes to with nothing set; or its optimizer with another scheme."""
     x = problem_of(data).initial()
     return timed(data, late, model, scheme, optimizers.QuasiNewton(x), dict.fromkeys(levels, MOST_SECONDS), own)

@@ -93,8 +93,9 @@ def _schemes(late: str) -> Iterator[str]:
             yield f"custom(code='{code}', wait='first({wait})')"
 
 
-def of_setting(data: str, late: str, model: delays.Delays, setting: Setting, limits: Mapping[str, float],
-               own: bool = False) -> Reached:  # fmt: skip
+def of_setting(
+    data: str, late: str, model: delays.Delays, setting: Setting, limits: Mapping[str, float], own: bool = False
+) -> Reached:
     """Train with a setting until nothing more can come of it, and return when each level was reached."""
     problem = problem_of(data)
     if setting.optimizer == LBFGS:
@@ -108,8 +109,9 @@ def optimizer_of(data: str, setting: Setting) -> optimizers.Optimizer:
     x = problem_of(data).initial()
     if setting.optimizer == LBFGS:
         return optimizers.QuasiNewton(x)
-    scaling, move = next((name, setting.optimizer[len(name):]) for name in reversed(_POWERS)
-                         if setting.optimizer.startswith(name))  # fmt: skip
+    scaling, move = next(
+        (name, setting.optimizer[len(name) :]) for name in reversed(_POWERS) if setting.optimizer.startswith(name)
+    )
     made = optimizers.Nesterov if move == "nesterov" else optimizers.GradientDescent
     power = _POWERS[scaling]
     rate = setting.rate * _safe_rate(data, power)

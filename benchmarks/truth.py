@@ -104,26 +104,48 @@ def _failures(random, count, workers, machines, share):
 
 
 FAMILIES = {
-    "exponential": _exponential, "pareto": _pareto, "lognormal": _lognormal, "weibull": _weibull,
-    "slow machines": _slow, "bimodal": _bimodal, "stalls": _stalls, "drift": _drift, "racks": _racks,
+    "exponential": _exponential,
+    "pareto": _pareto,
+    "lognormal": _lognormal,
+    "weibull": _weibull,
+    "slow machines": _slow,
+    "bimodal": _bimodal,
+    "stalls": _stalls,
+    "drift": _drift,
+    "racks": _racks,
     "failures": _failures,
-}  # fmt: skip
+}
 
 _RANGES = {
-    "exponential": ((0.1, 1.0),), "pareto": ((0.05, 0.3), (1.3, 3.0)), "lognormal": ((0.1, 0.5), (0.3, 1.5)),
-    "weibull": ((0.1, 0.5), (0.5, 1.5)), "slow machines": ((1, 3), (1.5, 8.0)), "bimodal": ((0.02, 0.2), (3.0, 20.0)),
-    "stalls": ((0.01, 0.05), (0.05, 0.3), (3.0, 20.0)), "drift": ((1.2, 2.0),),
-    "racks": ((2, 4), (0.05, 0.3), (2.0, 8.0)), "failures": ((0.002, 0.03),),
-}  # fmt: skip
+    "exponential": ((0.1, 1.0),),
+    "pareto": ((0.05, 0.3), (1.3, 3.0)),
+    "lognormal": ((0.1, 0.5), (0.3, 1.5)),
+    "weibull": ((0.1, 0.5), (0.5, 1.5)),
+    "slow machines": ((1, 3), (1.5, 8.0)),
+    "bimodal": ((0.02, 0.2), (3.0, 20.0)),
+    "stalls": ((0.01, 0.05), (0.05, 0.3), (3.0, 20.0)),
+    "drift": ((1.2, 2.0),),
+    "racks": ((2, 4), (0.05, 0.3), (2.0, 8.0)),
+    "failures": ((0.002, 0.03),),
+}
 
 
 def situations() -> list[Situation]:
     """Return all situations: those of our own, then as many as half of them, drawn at random."""
     own = [
-        ("exponential", (0.5,)), ("pareto", (0.1, 1.5)), ("lognormal", (0.3, 1.0)), ("weibull", (0.3, 0.5)),
-        ("slow machines", (2, 4.0)), ("bimodal", (0.1, 10.0)), ("stalls", (0.02, 0.1, 10.0)), ("drift", (1.5,)),
-        ("racks", (3, 0.1, 5.0)), ("failures", (0.01,)), ("lognormal", (0.3, 0.3)), ("stalls", (0.005, 0.02, 5.0)),
-    ]  # fmt: skip
+        ("exponential", (0.5,)),
+        ("pareto", (0.1, 1.5)),
+        ("lognormal", (0.3, 1.0)),
+        ("weibull", (0.3, 0.5)),
+        ("slow machines", (2, 4.0)),
+        ("bimodal", (0.1, 10.0)),
+        ("stalls", (0.02, 0.1, 10.0)),
+        ("drift", (1.5,)),
+        ("racks", (3, 0.1, 5.0)),
+        ("failures", (0.01,)),
+        ("lognormal", (0.3, 0.3)),
+        ("stalls", (0.005, 0.02, 5.0)),
+    ]
     found = [Situation(f"{family}{parameters}", family, parameters, 12, 7) for family, parameters in own]
     found += [Situation(f"{family}{parameters}", family, parameters, 30, 8) for family, parameters in own[:8:2]]
     random = np.random.default_rng(20261122)

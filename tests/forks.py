@@ -23,9 +23,13 @@ from functools import cache
 from typing import Any, final
 
 PRELOADED = (
-    "erasurehead.cli.app", "erasurehead.cli.train", "erasurehead.cli.compare", "erasurehead.drills.coordinator",
-    "erasurehead.runs.experiment", "erasurehead.engines.virtual",
-)  # fmt: skip
+    "erasurehead.cli.app",
+    "erasurehead.cli.train",
+    "erasurehead.cli.compare",
+    "erasurehead.drills.coordinator",
+    "erasurehead.runs.experiment",
+    "erasurehead.engines.virtual",
+)
 
 
 @final

@@ -40,16 +40,37 @@ SCHEMES = {
 LATE = ("preempt", "carry", "drop(2)")
 POLICIES = ("full", "static(2)", "dynamic", "local")
 COMMANDS = (
-    "train", "resize", "compare", "consensus", "data", "shard", "predict", "evaluate", "plan", "drill", "reproduce",
-    "decompile", "codes list", "codes show", "codes compare", "config schema", "config keys", "delays fit",
-    "delays show", "delays convert",
-)  # fmt: skip
+    "train",
+    "resize",
+    "compare",
+    "consensus",
+    "data",
+    "shard",
+    "predict",
+    "evaluate",
+    "plan",
+    "drill",
+    "reproduce",
+    "decompile",
+    "codes list",
+    "codes show",
+    "codes compare",
+    "config schema",
+    "config keys",
+    "delays fit",
+    "delays show",
+    "delays convert",
+)
 JSON = (
-    ("codes", "list", "--json"), ("codes", "show", "fractional_repetition(12, load=3)", "--json"),
+    ("codes", "list", "--json"),
+    ("codes", "show", "fractional_repetition(12, load=3)", "--json"),
     ("codes", "compare", "cyclic_mds(9, stragglers=2)", "uncoded(9)", "--stragglers", "1-3", "--json"),
-    ("config", "schema"), ("config", "keys", "--json"), ("delays", "show", "pareto(0.1, 1.5)", "--json"),
-    ("delays", "fit", "trace.csv", "--no-figures", "--json"), ("data", "table.csv", "--categorical", "--json"),
-)  # fmt: skip
+    ("config", "schema"),
+    ("config", "keys", "--json"),
+    ("delays", "show", "pareto(0.1, 1.5)", "--json"),
+    ("delays", "fit", "trace.csv", "--no-figures", "--json"),
+    ("data", "table.csv", "--categorical", "--json"),
+)
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 
 
@@ -94,13 +115,17 @@ def run_of(folder: Path) -> dict[str, str]:
 def write_tables() -> None:
     """Write the data that everything is pinned on."""
     draw = random.Random(0)
-    lines = [(f"{draw.gauss(0, 1):.4f}", draw.choice("abc"), str(draw.randrange(5)), str(draw.randrange(2)))
-             for _ in range(240)]  # fmt: skip
+    lines = [
+        (f"{draw.gauss(0, 1):.4f}", draw.choice("abc"), str(draw.randrange(5)), str(draw.randrange(2)))
+        for _ in range(240)
+    ]
     for name, mark in SEPARATORS.items():
         Path(f"{name}.csv").write_text(f"x{mark}kind{mark}n{mark}y\n" + "".join(mark.join(row) + "\n" for row in lines))
     Path("table.csv").write_text(Path("comma.csv").read_text())
-    Path("holes.csv").write_text("x,kind,y\n" + "".join(f"{x if k % 7 else ''},{c if k % 5 else ''},{y}\n"
-                                                        for k, (x, c, _, y) in enumerate(lines)))  # fmt: skip
+    Path("holes.csv").write_text(
+        "x,kind,y\n"
+        + "".join(f"{x if k % 7 else ''},{c if k % 5 else ''},{y}\n" for k, (x, c, _, y) in enumerate(lines))
+    )
     Path("price.csv").write_text(
         "x,n,price\n" + "".join(f"{x},{n},{float(x) * 3 + int(n):.3f}\n" for x, _, n, _ in lines)
     )
@@ -117,9 +142,31 @@ def pinned_runs() -> Iterator[tuple[str, Any]]:
         for late in LATE:
             name = f"run {scheme} {late}"
             rate = () if optimizer == "quasi_newton" else ("--rate", "0.5")
-            words = ("train", "--data", "table.csv", "--label", "y", "--categorical", "--engine", "virtual", "-w", "12",
-                     "--delays", DELAYS, "--late", late, "--scheme", scheme, "--optimizer", optimizer, *rate,
-                     "--checkpoint-every", "4", "-q", "--overwrite")  # fmt: skip
+            words = (
+                "train",
+                "--data",
+                "table.csv",
+                "--label",
+                "y",
+                "--categorical",
+                "--engine",
+                "virtual",
+                "-w",
+                "12",
+                "--delays",
+                DELAYS,
+                "--late",
+                late,
+                "--scheme",
+                scheme,
+                "--optimizer",
+                optimizer,
+                *rate,
+                "--checkpoint-every",
+                "4",
+                "-q",
+                "--overwrite",
+            )
             code, said = typed(*words, "--steps", "12", "--out", "whole")
             whole = run_of(Path("whole")) if code == 0 else {}
             yield name, {"code": code, "said": "" if code == 0 else said, **whole}
@@ -133,9 +180,30 @@ def pinned_runs() -> Iterator[tuple[str, Any]]:
 def pinned_peers() -> Iterator[tuple[str, Any]]:
     """Yield runs without a coordinator, in which a peer crashes and comes back."""
     for policy in POLICIES:
-        words = ("consensus", "--data", "table.csv", "--label", "y", "--categorical", "--peers", "6", "--policy",
-                 policy, "--delays", DELAYS, "--steps", "20", "--faults", "faults.toml", "--no-against-full",
-                 "--no-pictures", "--out", "peers", "--overwrite", "-q")  # fmt: skip
+        words = (
+            "consensus",
+            "--data",
+            "table.csv",
+            "--label",
+            "y",
+            "--categorical",
+            "--peers",
+            "6",
+            "--policy",
+            policy,
+            "--delays",
+            DELAYS,
+            "--steps",
+            "20",
+            "--faults",
+            "faults.toml",
+            "--no-against-full",
+            "--no-pictures",
+            "--out",
+            "peers",
+            "--overwrite",
+            "-q",
+        )
         code, said = typed(*words)
         yield f"peers {policy}", {"code": code, "said": said, **(run_of(Path("peers")) if code == 0 else {})}
 
@@ -167,10 +235,16 @@ def pinned_data() -> Iterator[tuple[str, Any]]:
                 continue
             X: Any = found.X_train
             dense = np.ascontiguousarray(X.toarray() if hasattr(X, "toarray") else X)
-            yield f"data {file} {categorical}", {
-                "X": digest(dense.tobytes()), "y": digest(np.ascontiguousarray(found.y_train).tobytes()),
-                "notes": list(found.notes), "task": found.task, "columns": found.n_columns,
-            }  # fmt: skip
+            yield (
+                f"data {file} {categorical}",
+                {
+                    "X": digest(dense.tobytes()),
+                    "y": digest(np.ascontiguousarray(found.y_train).tobytes()),
+                    "notes": list(found.notes),
+                    "task": found.task,
+                    "columns": found.n_columns,
+                },
+            )
 
 
 def record() -> dict[str, Any]:
@@ -184,8 +258,9 @@ def record() -> dict[str, Any]:
 def recorded(tree: Path) -> subprocess.Popen[str]:
     """Start the recording of a tree."""
     threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(tree / "src")}
-    return subprocess.Popen([sys.executable, __file__, "--record"], env=os.environ | threads, stdout=subprocess.PIPE,
-                            text=True, cwd=tree)  # fmt: skip
+    return subprocess.Popen(
+        [sys.executable, __file__, "--record"], env=os.environ | threads, stdout=subprocess.PIPE, text=True, cwd=tree
+    )
 
 
 def main() -> int:

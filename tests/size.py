@@ -37,9 +37,13 @@ class Size:
 
     def __add__(self, other: Size) -> Size:
         return Size(
-            self.files + other.files, self.lines + other.lines, self.nodes + other.nodes, self.names + other.names,
-            self.skips + other.skips, self.classes + other.classes,
-        )  # fmt: skip
+            self.files + other.files,
+            self.lines + other.lines,
+            self.nodes + other.nodes,
+            self.names + other.names,
+            self.skips + other.skips,
+            self.classes + other.classes,
+        )
 
     @property
     def defined_twice(self) -> list[str]:

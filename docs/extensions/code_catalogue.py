@@ -18,10 +18,12 @@ from erasurehead import codes, decoding
 def code_rows(names: Sequence[str]) -> list[list[str]]:
     """Return what the catalogue says of some families: name and kind, guarantee, when to choose it, source."""
     return [
-        [f":py:func:`~erasurehead.codes.{family.name}` ({family.status}). {_line(family.summary)}",
-         *map(_line, (family.guarantee, family.choose, family.source))]
+        [
+            f":py:func:`~erasurehead.codes.{family.name}` ({family.status}). {_line(family.summary)}",
+            *map(_line, (family.guarantee, family.choose, family.source)),
+        ]
         for family in map(codes.family, names)
-    ]  # fmt: skip
+    ]
 
 
 def decoder_rows() -> list[list[str]]:
@@ -33,10 +35,13 @@ def decoder_rows() -> list[list[str]]:
     classes = [value for value in found if inspect.isclass(value)]
     decoders = [value for value in classes if issubclass(value, decoding.Decoder) and value is not decoding.Decoder]
     return [
-        [f":py:class:`~erasurehead.decoding.{decoder.__name__}`", _line(_summary(decoder)),
-         ", ".join(chosen.get(decoder.__name__, [])) or "–"]
+        [
+            f":py:class:`~erasurehead.decoding.{decoder.__name__}`",
+            _line(_summary(decoder)),
+            ", ".join(chosen.get(decoder.__name__, [])) or "–",
+        ]
         for decoder in decoders
-    ]  # fmt: skip
+    ]
 
 
 def _summary(decoder: type) -> str:

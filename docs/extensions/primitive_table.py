@@ -46,10 +46,22 @@ def status(op: str, backend: str) -> str:
 
 
 MODULES = (
-    "jax.lax", "jax.lax.linalg", "jax.numpy", "jax.numpy.linalg", "jax.numpy.fft", "jax.nn", "jax.random",
-    "jax.scipy.special", "jax.scipy.linalg", "jax.scipy.signal", "jax.scipy.stats.norm", "jax.scipy.ndimage",
-    "jax.scipy.fft", "jax.scipy.integrate", "jax.ops",
-)  # fmt: skip
+    "jax.lax",
+    "jax.lax.linalg",
+    "jax.numpy",
+    "jax.numpy.linalg",
+    "jax.numpy.fft",
+    "jax.nn",
+    "jax.random",
+    "jax.scipy.special",
+    "jax.scipy.linalg",
+    "jax.scipy.signal",
+    "jax.scipy.stats.norm",
+    "jax.scipy.ndimage",
+    "jax.scipy.fft",
+    "jax.scipy.integrate",
+    "jax.ops",
+)
 
 
 def explore(modules: Sequence[str] = MODULES) -> dict[str, str]:
@@ -63,10 +75,24 @@ def explore(modules: Sequence[str] = MODULES) -> dict[str, str]:
     i, b, c = shape((4, 4), jnp.int32), shape((4, 4), jnp.bool_), shape((4, 4), jnp.complex64)
     u, k = shape((4,), jnp.uint32), jax.eval_shape(lambda: jax.random.key(0))
     tries: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = [  # traced arguments, and what follows them
-        ((x,), ()), ((x, x), ()), ((i,), ()), ((i, i), ()), ((x, v), ()), ((c,), ()), ((u, u), ()), ((k,), ()),
-        ((k,), ((3,),)), ((k, s), ()), ((x, x, x), ()), ((b, x, x), ()), ((x,), (0,)), ((x,), (2,)), ((s, v), ()),
-        ((v, v, v, x), ()), ((x,), ((2, 2),)),
-    ]  # fmt: skip
+        ((x,), ()),
+        ((x, x), ()),
+        ((i,), ()),
+        ((i, i), ()),
+        ((x, v), ()),
+        ((c,), ()),
+        ((u, u), ()),
+        ((k,), ()),
+        ((k,), ((3,),)),
+        ((k, s), ()),
+        ((x, x, x), ()),
+        ((b, x, x), ()),
+        ((x,), (0,)),
+        ((x,), (2,)),
+        ((s, v), ()),
+        ((v, v, v, x), ()),
+        ((x,), ((2, 2),)),
+    ]
     found: dict[str, str] = {}
     with _whole_tracebacks(jax):
         for name in modules:

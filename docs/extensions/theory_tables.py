@@ -70,11 +70,14 @@ def moments() -> list[str]:
     sigma = float(np.linalg.norm(groups, axis=1).max()) / C
     bound = law.lemma4(float(np.linalg.norm(full)), sigma, N)
     squares = (estimates**2).sum(axis=1)
-    return _table(("", "formula", "simulated", ""), [
-        (r"$E[g] = (1 - p) \nabla f$: the factor", f"{factor:.5f}", _said(along), "Lemma 3"),
-        (r"$E\lVert g \rVert^2$", f"{second:.5f}", _said(squares), "Lemma 3"),
-        (r"its bound", f"{bound:.5f}", _said(squares), "Lemma 4: not below"),
-    ])  # fmt: skip
+    return _table(
+        ("", "formula", "simulated", ""),
+        [
+            (r"$E[g] = (1 - p) \nabla f$: the factor", f"{factor:.5f}", _said(along), "Lemma 3"),
+            (r"$E\lVert g \rVert^2$", f"{second:.5f}", _said(squares), "Lemma 3"),
+            (r"its bound", f"{bound:.5f}", _said(squares), "Lemma 4: not below"),
+        ],
+    )
 
 
 def statistics() -> list[str]:
@@ -108,7 +111,7 @@ def steps() -> list[str]:
             (name, "exact, (13) as printed", printed, _said(exact), f"{off:.0f} standard errors off"),
             (name, "r-th answer, (14)", f"{found.approximate:.5f}", _said(first), ""),
             (name, "r-th answer or all groups", f"{found.joint:.5f}", _said(joint), ""),
-        ]  # fmt: skip
+        ]
     return _table(("n, c, r", "", "formula", "simulated", ""), rows)
 
 
@@ -144,8 +147,10 @@ def convergence() -> list[str]:
         for step in (20, 120):
             rows.append((f"{r}", f"{step}", _mean(gaps[step]), f"{tight.after(step):.4f}", f"{loose.after(step):.4f}"))
     exact, constants, _ = problem.descend(1, N, 120, 1)
-    rows += [("30", f"{step}", f"{exact[step][0]:.4f}", f"{lemma1(constants).after(step):.4f} (Lemma 1)", "")
-             for step in (20, 120)]  # fmt: skip
+    rows += [
+        ("30", f"{step}", f"{exact[step][0]:.4f}", f"{lemma1(constants).after(step):.4f} (Lemma 1)", "")
+        for step in (20, 120)
+    ]
     return _table(("r", "step", "simulated", "Theorem 1", "Theorem 2"), rows)
 
 
@@ -168,7 +173,7 @@ def times() -> list[str]:
             (f"{c}, {r}", "exact", f"{bound.exact:.3f}", f"{theory.exact:.3f}", f"{exact:.3f}"),
             (f"{c}, {r}", "exact, as printed", f"{bound.exact_as_printed:.3f}", "", f"{exact:.3f}"),
             (f"{c}, {r}", "ErasureHead", f"{bound.approximate:.3f}", f"{theory.approximate:.3f}", f"{approximate:.3f}"),
-        ]  # fmt: skip
+        ]
     return _table(("c, r", "", "Theorem 3", "`predicted_times`", "simulated"), rows)
 
 

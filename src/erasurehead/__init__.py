@@ -46,9 +46,24 @@ if TYPE_CHECKING:
     from erasurehead.training.result import Run as Run
 
 _MODULES = (
-    "codes", "consensus", "datasets", "decoding", "delays", "engines", "errors", "faults", "optimizers", "planning",
-    "problems", "reports", "runs", "schemes", "sklearn", "testing", "training",
-)  # fmt: skip
+    "codes",
+    "consensus",
+    "datasets",
+    "decoding",
+    "delays",
+    "engines",
+    "errors",
+    "faults",
+    "optimizers",
+    "planning",
+    "problems",
+    "reports",
+    "runs",
+    "schemes",
+    "sklearn",
+    "testing",
+    "training",
+)
 _HOMES = {
     "Comparison": "runs.comparison",
     "Experiment": "runs.experiment",

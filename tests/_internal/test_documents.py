@@ -53,10 +53,13 @@ def test_what_is_never_closed_takes_no_longer_than_its_length(quote: str) -> Non
 
 
 _PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**MOST_DIGITS) + 1, 10**MOST_DIGITS - 1) | st.text()
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**MOST_DIGITS) + 1, 10**MOST_DIGITS - 1)
+    | st.text()
     | st.floats(allow_nan=False, allow_infinity=False),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-)  # fmt: skip
+)
 
 
 @given(_PLAIN, st.booleans())

@@ -27,7 +27,16 @@ def write_shop(path: Path, n_rows: int = 240, seed: int = 0) -> Path:
 Typed = Callable[..., Finished]
 
 SMALL = (
-    "--categorical", "--preset", "paper", "--engine", "virtual", "--workers", 6, "--steps", 12,
-    "--delays", "exponential(mean=0.5)",
-)  # fmt: skip
+    "--categorical",
+    "--preset",
+    "paper",
+    "--engine",
+    "virtual",
+    "--workers",
+    6,
+    "--steps",
+    12,
+    "--delays",
+    "exponential(mean=0.5)",
+)
 """Options of a quick run on the shop's data, which takes all its steps."""

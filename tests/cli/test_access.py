@@ -18,8 +18,23 @@ from ..engines.mpi_jobs import environment, job
 from .shop import SMALL, Typed
 
 RUN = ("train", "--data", "shop.csv", *SMALL, "--steps", 3)
-PEERS = ("consensus", "--data", "shop.csv", "--categorical", "--loss", "logistic", "--peers", 4, "--graph", "ring()",
-         "--steps", 3, "--no-against-full", "--batch", 8)  # fmt: skip
+PEERS = (
+    "consensus",
+    "--data",
+    "shop.csv",
+    "--categorical",
+    "--loss",
+    "logistic",
+    "--peers",
+    4,
+    "--graph",
+    "ring()",
+    "--steps",
+    3,
+    "--no-against-full",
+    "--batch",
+    8,
+)
 LOSS = "import jax.numpy as jnp\ndef loss(w):\n    return jnp.sum(jnp.tanh(w) * jnp.arange(float(w.shape[0])))\n"
 
 COMMANDS: list[tuple[object, ...]] = [
@@ -150,9 +165,14 @@ def test_nothing_of_a_run_can_be_reached_by_others_while_it_runs(shop: Path, tmp
         words = [script, engine, shop, Path(__file__).parents[1] / "_internal" / "storage"]
         command = job(3, *words) if engine == "mpi" else [sys.executable, *words]
         done = subprocess.run(
-            list(map(str, command)), cwd=tmp_path, env=environment(Path(short)), text=True, capture_output=True,
-            timeout=PATIENCE, check=False,
-        )  # fmt: skip
+            list(map(str, command)),
+            cwd=tmp_path,
+            env=environment(Path(short)),
+            text=True,
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+        )
     said = done.stdout.split("\n")
     assert "through" in said, done.stderr
     assert [line for line in said if line] == ["through"]

@@ -65,7 +65,7 @@ def refused(typed: Typed, *arguments: object) -> str:
         # labels that are not two classes
         (("--loss", "logistic", "--label", "town"), "needs two classes, but the label 'town' has 3"),
     ],
-)  # fmt: skip
+)
 def test_settings_that_do_not_fit(typed: Typed, options: tuple[object, ...], said: str) -> None:
     assert said in refused(typed, *SHOP, *options)
 

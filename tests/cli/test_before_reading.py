@@ -55,15 +55,33 @@ PLANS = [
     (("--address", "auto"), "--address is for the engine ray"),
 ]
 OF_DATA = [
-    ("--sample", 10), ("--sample", 0), ("--repeats", 2), ("--label", "y"), ("--drop", "a"), ("--one-hot", "a"),
-    ("--delimiter", "tab"), ("--test-fraction", 0.3), ("--path", "x"), ("--rows", 100), ("--synthetic", "always"),
-    ("--data-at", "x"), ("--categorical",), ("--header", "no"), ("--names", "a,b"), ("--decimal", ","),
-    ("--quotes", "none"), ("--missing", "-999"),
-]  # fmt: skip
+    ("--sample", 10),
+    ("--sample", 0),
+    ("--repeats", 2),
+    ("--label", "y"),
+    ("--drop", "a"),
+    ("--one-hot", "a"),
+    ("--delimiter", "tab"),
+    ("--test-fraction", 0.3),
+    ("--path", "x"),
+    ("--rows", 100),
+    ("--synthetic", "always"),
+    ("--data-at", "x"),
+    ("--categorical",),
+    ("--header", "no"),
+    ("--names", "a,b"),
+    ("--decimal", ","),
+    ("--quotes", "none"),
+    ("--missing", "-999"),
+]
 OF_TRACES = [
-    ("--keep", "pooled"), ("--absent", "late"), ("--column", "seconds=ms"), ("--where", "a=b"), ("--unit", "ms"),
+    ("--keep", "pooled"),
+    ("--absent", "late"),
+    ("--column", "seconds=ms"),
+    ("--where", "a=b"),
+    ("--unit", "ms"),
     ("--scale-with-load",),
-]  # fmt: skip
+]
 PEERS = [
     (("--graph", "magic()"), "--graph must use known names"),
     (("--policy", "static(wait_for=99)"), "--policy 'static(wait_for=99)': wait_for must be at most"),

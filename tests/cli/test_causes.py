@@ -97,7 +97,7 @@ FORMATS: list[tuple[str, bytes, str]] = [
     ("t.svm", b"1 -1:2\n", "is not a whole number from 0 to 2,147,483,646"),
     ("t.parquet", b"nothing", "is not a Parquet file"),
     ("empty", b"", "is empty"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.slow
@@ -137,9 +137,16 @@ def test_traces(typed: Typed, text: str, said: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["3", "[]", "{", '{"unit": 0, "step": 0, "worker": 0, "seconds": "x"}', '{"unit": 0, "step": -1, "worker": 0}',
-     '{"unit": 0, "step": 0.5, "worker": 0, "seconds": 1}', '{"unit": 0, "step": 0, "worker": 0, "seconds": null}'],
-)  # fmt: skip
+    [
+        "3",
+        "[]",
+        "{",
+        '{"unit": 0, "step": 0, "worker": 0, "seconds": "x"}',
+        '{"unit": 0, "step": -1, "worker": 0}',
+        '{"unit": 0, "step": 0.5, "worker": 0, "seconds": 1}',
+        '{"unit": 0, "step": 0, "worker": 0, "seconds": null}',
+    ],
+)
 def test_recorded_arrivals(typed: Typed, line: str) -> None:
     Path("arrivals.jsonl").write_text(f"{line}\n")
     assert "arrivals.jsonl" in refused(typed, "delays", "show", "arrivals.jsonl")
@@ -214,10 +221,16 @@ def test_numbers(typed: Typed, monkeypatch: pytest.MonkeyPatch, command: tuple[o
 
 
 EMPTY: list[tuple[object, ...]] = [
-    ("train", "--scheme", ""), ("train", "--data", ""), ("train", "--delays", " "), ("train", "--out", ""),
-    ("compare", "-s", ""), ("plan", "--delays", "exponential(1)", "-w", 6, "--current", ""), ("drill", "--scheme", ""),
-    ("codes", "compare", "uncoded(5)", "--out", ""), ("data", "shop.csv", "--label", ""),
-]  # fmt: skip
+    ("train", "--scheme", ""),
+    ("train", "--data", ""),
+    ("train", "--delays", " "),
+    ("train", "--out", ""),
+    ("compare", "-s", ""),
+    ("plan", "--delays", "exponential(1)", "-w", 6, "--current", ""),
+    ("drill", "--scheme", ""),
+    ("codes", "compare", "uncoded(5)", "--out", ""),
+    ("data", "shop.csv", "--label", ""),
+]
 
 
 @pytest.mark.usefixtures("shop")
@@ -252,11 +265,13 @@ RUN_FILES: list[tuple[str, str]] = [
     ("run = [1]\n", "run.toml, line 1: run must be a section of keys, but it is [1]"),
     ("scheme = ''\n", "run.toml, line 1: scheme must not be empty"),
     ("[run]\nworkers = 6\n[data]\nsource = 'a'\ntarget = ''\n", "run.toml, line 5: data.target must not be empty"),
-    ("[data]\nsource = 'shop.csv'\none_hot = ['age', 'city']\n",
-     "run.toml, line 3: data.one_hot must name columns of shop.csv, got 'city' (in [\"age\", \"city\"])"),
+    (
+        "[data]\nsource = 'shop.csv'\none_hot = ['age', 'city']\n",
+        'run.toml, line 3: data.one_hot must name columns of shop.csv, got \'city\' (in ["age", "city"])',
+    ),
     ("[delays]\nmodel = '''\nlate([99])'''\n[data]\nsource = 'shop.csv'\n", "run.toml, line 2: delays.model"),
     ("scheme = 'magic'\n", "run.toml, line 1: scheme must use known names, got 'magic'"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.usefixtures("shop")
@@ -307,11 +322,18 @@ def test_a_damaged_encoding_is_named_by_its_key(typed: Typed) -> None:
     assert typed("train", "--data", "t.csv", *SMALL, "--out", "run").code == 0
     kept = Path("run/encoding.json").read_text()
     damaged: list[tuple[list[Any], Any]] = [
-        (["features", 0, "mean"], "x"), (["features", 0, "scale"], 0), (["features", 1, "one_hot"], "town"),
-        (["constant"], "yes"), (["columns"], 3), (["target", "unit"], None), (["target", "classes"], [1]),
-        (["vocabularies", "town"], {"texts": [1]}), (["vocabularies"], {}), (["features"], {}),
+        (["features", 0, "mean"], "x"),
+        (["features", 0, "scale"], 0),
+        (["features", 1, "one_hot"], "town"),
+        (["constant"], "yes"),
+        (["columns"], 3),
+        (["target", "unit"], None),
+        (["target", "classes"], [1]),
+        (["vocabularies", "town"], {"texts": [1]}),
+        (["vocabularies"], {}),
+        (["features"], {}),
         (["target", "task"], "x"),
-    ]  # fmt: skip
+    ]
     for keys, value in damaged:
         data = json.loads(kept)
         inner = data
@@ -362,8 +384,12 @@ def test_a_name_that_is_not_utf8_is_refused_before_the_work(shop: Path) -> None:
 def test_an_error_has_its_facts_as_fields() -> None:
     error = InvalidArgument("load", "must be at most 5", 7, "take 5").inside("scheme", "exact(load=7)")
     assert (error.subject, error.argument, error.rule, error.value, error.hint) == (
-        "scheme", "load", "must be at most 5", 7, "take 5"
-    )  # fmt: skip
+        "scheme",
+        "load",
+        "must be at most 5",
+        7,
+        "take 5",
+    )
     assert str(error) == "scheme 'exact(load=7)': load must be at most 5, but it is 7; take 5."
     assert str(error.about("--scheme").but(place="run.toml, line 3")).startswith("run.toml, line 3: --scheme 'exact")
 

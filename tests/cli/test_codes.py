@@ -109,9 +109,7 @@ def test_showing_a_code_tells_all_that_its_family_promises_and_what_it_costs(typ
 
 def test_a_code_is_shown_by_its_call_or_by_its_parameters(typed: Typed) -> None:
     by_call = typed("codes", "show", "refine(cyclic_mds(6, stragglers=3), n_tasks=15)", "--json").json
-    by_parameters = typed(
-        "codes", "show", "refine", "code=cyclic_mds(6, stragglers=3)", "n_tasks=15", "--json"
-    ).json  # fmt: skip
+    by_parameters = typed("codes", "show", "refine", "code=cyclic_mds(6, stragglers=3)", "n_tasks=15", "--json").json
     for said in (by_call, by_parameters):
         del said["built"]["decoding_products"], said["built"]["analysis"]
     assert by_call == by_parameters

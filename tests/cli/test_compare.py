@@ -30,9 +30,21 @@ def test_the_papers_schemes_race_by_default(typed: Typed, shop: Path) -> None:
 
 def test_all_schemes_meet_the_same_delays_and_first_model(typed: Typed, shop: Path) -> None:
     done = typed(
-        "compare", "--data", shop, *SMALL, "--scheme", "uncoded", "--scheme", "ignore_stragglers(wait_for=3)",
-        "--out", "x", "--initial", "randn", "--no-figures", "--json",
-    )  # fmt: skip
+        "compare",
+        "--data",
+        shop,
+        *SMALL,
+        "--scheme",
+        "uncoded",
+        "--scheme",
+        "ignore_stragglers(wait_for=3)",
+        "--out",
+        "x",
+        "--initial",
+        "randn",
+        "--no-figures",
+        "--json",
+    )
     slow, quick = (RunFolder.open(scheme["folder"]).run for scheme in done.json["schemes"])
     times = [{(row.step, row.worker): row.seconds for row in run.arrivals if not row.censored} for run in (slow, quick)]
     assert {key: times[0][key] for key in times[1]} == pytest.approx(times[1])
@@ -72,9 +84,21 @@ def test_without_a_target_there_is_one_that_all_reach(typed: Typed, shop: Path) 
 
 def test_schemes_of_one_name_are_told_apart(typed: Typed, shop: Path) -> None:
     done = typed(
-        "compare", "--data", shop, *SMALL, "--no-figures", "--json", "-o", "x",
-        "-s", "erasurehead(2, 3)", "-s", "erasurehead(3, 2)", "-s", "erasurehead(3, 2)",
-    )  # fmt: skip
+        "compare",
+        "--data",
+        shop,
+        *SMALL,
+        "--no-figures",
+        "--json",
+        "-o",
+        "x",
+        "-s",
+        "erasurehead(2, 3)",
+        "-s",
+        "erasurehead(3, 2)",
+        "-s",
+        "erasurehead(3, 2)",
+    )
     folders = [scheme["folder"] for scheme in done.json["schemes"]]
     assert folders == ["x/erasurehead-2-3", "x/erasurehead-3-2-1", "x/erasurehead-3-2-2"]
 
@@ -96,10 +120,27 @@ def test_a_scheme_that_fails_is_a_row_and_the_others_go_on(typed: Typed) -> None
     np.save("line.npy", np.column_stack([features, features @ [1.0, 2.0, 3.0]]))
     # A rate at which the whole gradient overshoots, and the part of it that the first one or two send does not.
     done = typed(
-        "compare", "--data", "line.npy", "--loss", "least_squares", *SMALL[1:], "--steps", 400, "--rate", 1.5,
-        "--optimizer", "gradient_descent", "-o", "x", "-s", "ignore_stragglers(1, rescale='none')",
-        "-s", "uncoded", "-s", "erasurehead(1, 2, rescale='none')",
-    )  # fmt: skip
+        "compare",
+        "--data",
+        "line.npy",
+        "--loss",
+        "least_squares",
+        *SMALL[1:],
+        "--steps",
+        400,
+        "--rate",
+        1.5,
+        "--optimizer",
+        "gradient_descent",
+        "-o",
+        "x",
+        "-s",
+        "ignore_stragglers(1, rescale='none')",
+        "-s",
+        "uncoded",
+        "-s",
+        "erasurehead(1, 2, rescale='none')",
+    )
     assert done.code == 1
     stopped = [scheme["stopped"] for scheme in json.loads(Path("x/comparison.json").read_text())["schemes"]]
     assert [bool(text) for text in stopped] == [False, True, False]

@@ -52,8 +52,12 @@ def test_it_says_what_becomes_of_each_column_and_warns_of_those_that_are_nearly_
     assert ["full", "name", "left", "out"] in [line.split() for line in less.out.splitlines()]
     (facts,) = typed("data", "named.csv", "--categorical", "--drop", '"full name",id', "--json").json["data"]
     assert facts["table"][3] == {
-        "name": "town", "becomes": "one-hot", "columns": 3, "missing": 0, "nearly_unique": False
-    }  # fmt: skip
+        "name": "town",
+        "becomes": "one-hot",
+        "columns": 3,
+        "missing": 0,
+        "nearly_unique": False,
+    }
     assert (facts["columns"], facts["warnings"]) == (6, [])
     warned = typed("train", "--data", "named.csv", "--categorical", "--engine", "virtual", "-w", 4, "--steps", 2, "-q")
     assert "leave the column out (--drop id)" in warned.err

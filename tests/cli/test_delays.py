@@ -70,8 +70,20 @@ class TestFit:
             lines += [f"{region},{step},{host},{factor * rows[step, host]}" for step, host in np.ndindex(50, 4)]
         Path("theirs.csv").write_text("\n".join(lines))
         mapping = ("--column", "step=round", "--column", "worker=host", "--column", "seconds=latency_ms")
-        done = typed("delays", "fit", "theirs.csv", *mapping, "--unit", "ms", "--where", "region=Oslo",
-                     "--family", "exponential", "--no-figures", "--json")  # fmt: skip
+        done = typed(
+            "delays",
+            "fit",
+            "theirs.csv",
+            *mapping,
+            "--unit",
+            "ms",
+            "--where",
+            "region=Oslo",
+            "--family",
+            "exponential",
+            "--no-figures",
+            "--json",
+        )
         (found,) = done.json["fits"]
         assert found["n"] == 200
         assert found["parameters"]["mean"] == pytest.approx(2.0 * rows.mean() / 1000.0)

@@ -101,9 +101,12 @@ def test_all_that_a_drill_has_started_ends_with_it_and_leaves_nothing(tmp_path: 
     code = "from erasurehead.cli import main; main()"
     words = ["drill", "--engine", "processes", "--workers", "4", "--seconds", "60", "--out", str(tmp_path / "drill")]
     with subprocess.Popen(
-        [sys.executable, "-c", code, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-c", code, *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
         env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
-    ) as process:  # fmt: skip
+    ) as process:
         end = time.monotonic() + PATIENCE
         steps = tmp_path / "drill" / "baseline" / "steps.jsonl"
         while not (steps.exists() and steps.read_bytes().count(b"\n") > 2):

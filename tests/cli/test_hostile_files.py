@@ -41,8 +41,13 @@ TOML = {
     "long": f"# {'x' * (5 << 20)}\n{RUN}",
     "seed": f"{RUN}[problem]\nl2 = 1.0\n[data.x]\nseed = 1\n",
 }
-ROWS = {"deep": f'{{"step":{DEEP}}}\n', "digits": f'{{"step":{LONG},"worker":0,"seconds":1.0}}\n', "nan": "NaN\n",
-        "infinite": '{"step":1,"worker":0,"seconds":1e999}\n', "surrogate": '{"worker":"\\ud800"}\n'}  # fmt: skip
+ROWS = {
+    "deep": f'{{"step":{DEEP}}}\n',
+    "digits": f'{{"step":{LONG},"worker":0,"seconds":1.0}}\n',
+    "nan": "NaN\n",
+    "infinite": '{"step":1,"worker":0,"seconds":1e999}\n',
+    "surrogate": '{"worker":"\\ud800"}\n',
+}
 
 
 def answered(*words: object) -> str:
@@ -139,8 +144,12 @@ def test_files_of_a_run(finished: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_headers_of_arrays(typed: Typed, tmp_path: Path) -> None:
-    for header in ("(" * 9000, "-" * 9000 + "1", f"{{'descr':'<f8','fortran_order':False,'shape':({10**15},)}}",
-                   "{'descr':'|O','fortran_order':False,'shape':(1,)}"):  # fmt: skip
+    for header in (
+        "(" * 9000,
+        "-" * 9000 + "1",
+        f"{{'descr':'<f8','fortran_order':False,'shape':({10**15},)}}",
+        "{'descr':'|O','fortran_order':False,'shape':(1,)}",
+    ):
         text = header.encode() + b"\n"
         (tmp_path / "X.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text)
         np.save(tmp_path / "y.npy", np.ones(3))

@@ -66,10 +66,24 @@ def test_of_data_columns_and_labels(typed: Typed, hostile: Path) -> None:
         ("shard", file, "--tasks", 4, "--out", f"s{NAME}"),
         ("train", "--data", f"s{NAME}", *T, "--out", "o2"),
         ("compare", run, "o2", "--no-figures"),
-        ("consensus", "--data", file, "--loss", "logistic", "--peers", 4, "--graph", "ring()", "--steps", 2,
-         "--no-against-full", "--out", f"p{NAME}"),
+        (
+            "consensus",
+            "--data",
+            file,
+            "--loss",
+            "logistic",
+            "--peers",
+            4,
+            "--graph",
+            "ring()",
+            "--steps",
+            2,
+            "--no-against-full",
+            "--out",
+            f"p{NAME}",
+        ),
         ("plan", "--delays", "exponential(1)", "-w", 4, "--data", file, "--out", f"q{NAME}", "--no-figures"),
-    ):  # fmt: skip
+    ):
         done = typed(*words)
         check(done)
         named = words[0] not in ("evaluate", "compare")
@@ -122,8 +136,11 @@ def test_of_errors(typed: Typed, hostile: Path) -> None:
 def test_of_workers_in_traces(typed: Typed, tmp_path: Path) -> None:
     lines = [f"w{k % 3}{EVIL},{k // 3},{1 + k % 4}.5" for k in range(60)]
     (tmp_path / f"{NAME}.csv").write_text("worker,step,seconds\n" + "\n".join(lines) + "\n")
-    for words in (("delays", "show", f"{NAME}.csv"), ("delays", "fit", f"{NAME}.csv"),
-                  ("plan", "--trace", f"{NAME}.csv", "-w", 3, "--no-figures")):  # fmt: skip
+    for words in (
+        ("delays", "show", f"{NAME}.csv"),
+        ("delays", "fit", f"{NAME}.csv"),
+        ("plan", "--trace", f"{NAME}.csv", "-w", 3, "--no-figures"),
+    ):
         check(typed(*words))
 
 

@@ -212,9 +212,19 @@ def test_the_paper_s_settings_have_a_name(typed: Typed, shop: Path) -> None:
 @pytest.mark.slow
 def test_a_comparison_gives_each_scheme_its_optimizer(typed: Typed, shop: Path) -> None:
     done = typed(
-        "compare", "--data", shop, "--categorical", *VIRTUAL, "-s", "uncoded", "-s", "adaptive", "--out", "c",
+        "compare",
+        "--data",
+        shop,
+        "--categorical",
+        *VIRTUAL,
+        "-s",
+        "uncoded",
+        "-s",
+        "adaptive",
+        "--out",
+        "c",
         "--json",
-    )  # fmt: skip
+    )
     assert done.code == 0, done.err
     found = {path.parent.name: read_config(path).optimizer.name for path in Path("c").glob("*/config.toml")}
     assert found == {"uncoded": "nesterov", "adaptive": "quasi_newton"}

@@ -33,9 +33,18 @@ pytestmark = [
 MARK = "ERASUREHEAD_TEST_OF_ORPHANS"
 
 LONG = (
-    "--data", "shop.csv", "--categorical", "--preset", "paper", "--engine", "processes", "--workers", 6,
-    "--steps", 100_000,
-)  # fmt: skip
+    "--data",
+    "shop.csv",
+    "--categorical",
+    "--preset",
+    "paper",
+    "--engine",
+    "processes",
+    "--workers",
+    6,
+    "--steps",
+    100_000,
+)
 
 COMMANDS: dict[str, tuple[object, ...]] = {
     "train": ("train", *LONG),
@@ -174,8 +183,11 @@ def test_nothing_outlives_tests_that_are_killed(tmp_path: Path) -> None:
     mark = secrets.token_hex(8)
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "base"), "."],
-        cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, MARK: mark},
-    )  # fmt: skip
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, MARK: mark},
+    )
     deadline = time.monotonic() + PATIENCE
     while not list(tmp_path.glob("base/*/begun")):
         assert process.poll() is None

@@ -45,8 +45,12 @@ class TestNewcomer:
         found = done.json
         folder = Path("runs/plan-1")
         assert {Path(file).name for file in found["files"]} == {
-            "run.toml", "plan.json", "trace.csv", "tradeoff.png", "tradeoff.svg"
-        }  # fmt: skip
+            "run.toml",
+            "plan.json",
+            "trace.csv",
+            "tradeoff.png",
+            "tradeoff.svg",
+        }
         assert json.loads((folder / "plan.json").read_text())["best"] == found["best"]
         assert (read_trace(folder / "trace.csv").table() == read_trace("latencies.csv").table()).all()
         assert "mathdefault" not in (folder / "tradeoff.svg").read_text()

@@ -28,9 +28,13 @@ def watch(callbacks: Sequence[Callback], kill: bool = False) -> None:
     problem = Quadratic.random(24, 5, seed=1)
     engine = engines.VirtualEngine(delays.Exponential(mean=0.5, seed=3))
     training.train(
-        problem, schemes.erasurehead(6, load=2, wait_for=3), optimizers.Nesterov(problem.initial(), 0.1), engine, 8,
+        problem,
+        schemes.erasurehead(6, load=2, wait_for=3),
+        optimizers.Nesterov(problem.initial(), 0.1),
+        engine,
+        8,
         [*callbacks, *([_Kill(engine)] if kill else [])],
-    )  # fmt: skip
+    )
 
 
 def terminal(width: int = 120) -> tuple[Console, io.StringIO]:

@@ -55,9 +55,24 @@ def test_workers_see_the_folder_elsewhere(typed: Typed) -> None:
 @pytest.mark.usefixtures("shop")
 def test_the_options_of_the_encoding(typed: Typed) -> None:
     facts = typed(
-        "shard", "shop.csv", "--one-hot", "town,age", "--interaction", "town,age", "--no-constant", "--no-standardize",
-        "--loss", "softmax", "--test-fraction", 0, "--tasks", 5, "--out", "shards", "--json",
-    ).json  # fmt: skip
+        "shard",
+        "shop.csv",
+        "--one-hot",
+        "town,age",
+        "--interaction",
+        "town,age",
+        "--no-constant",
+        "--no-standardize",
+        "--loss",
+        "softmax",
+        "--test-fraction",
+        0,
+        "--tasks",
+        5,
+        "--out",
+        "shards",
+        "--json",
+    ).json
     assert (facts["task"], facts["train_rows"], facts["test_rows"], facts["tasks"]) == ("softmax", 240, 0, 5)
     assert facts["columns"] > 3 + 50 + 50
     assert len(facts["fingerprint"]) == 64

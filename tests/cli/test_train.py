@@ -22,9 +22,16 @@ def test_a_run_leaves_its_folder_and_says_where(typed: Typed, shop: Path) -> Non
     assert "6 workers on a virtual clock" in done.err
     names = {path.name for path in Path("runs/shop-erasurehead-1").iterdir()}
     assert names == {
-        "config.toml", "steps.jsonl", "arrivals.jsonl", "evaluations.jsonl", "model.safetensors", "encoding.json",
-        "summary.json", "checksums.json", "checkpoints",
-    }  # fmt: skip
+        "config.toml",
+        "steps.jsonl",
+        "arrivals.jsonl",
+        "evaluations.jsonl",
+        "model.safetensors",
+        "encoding.json",
+        "summary.json",
+        "checksums.json",
+        "checkpoints",
+    }
     run = RunFolder.open("runs/shop-erasurehead-1").run
     assert len(run.steps) == 12
     assert run.losses[-1] < run.losses[0]

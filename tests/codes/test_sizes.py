@@ -17,8 +17,18 @@ SIZED = [
     for argument in ("n_workers", "n_tasks")
     if argument in inspect.signature(one.constructor).parameters and one.name not in {"refine", "heterogeneous_held"}
 ]
-OTHERS = {"load": 2, "stragglers": 2, "corrupted": 1, "block": 2, "within": 0.5, "between": 0.5, "replication": 3,
-          "straggling": 0.1, "density": 0.5, "n_pieces": 1}  # fmt: skip
+OTHERS = {
+    "load": 2,
+    "stragglers": 2,
+    "corrupted": 1,
+    "block": 2,
+    "within": 0.5,
+    "between": 0.5,
+    "replication": 3,
+    "straggling": 0.1,
+    "density": 0.5,
+    "n_pieces": 1,
+}
 
 
 @pytest.mark.parametrize("size", [10**8, 10**12, 10**30])

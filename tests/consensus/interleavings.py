@@ -188,9 +188,16 @@ class Interleavings:
         n_peers = self.graph.n_peers
         self._view = View(self.graph)
         setup = Setup(
-            0, self._view, self.mixing.on(self.graph, self.graph.edges), _Stamped(), Constant(1.0), np.zeros(n_peers),
-            self.preempt, 0, self.policy,
-        )  # fmt: skip
+            0,
+            self._view,
+            self.mixing.on(self.graph, self.graph.edges),
+            _Stamped(),
+            Constant(1.0),
+            np.zeros(n_peers),
+            self.preempt,
+            0,
+            self.policy,
+        )
         self._setups = [replace(setup, peer=peer) for peer in range(n_peers)]
         self._kept: list[Any] = []
         self._numbers: dict[Any, int] = {}
@@ -271,10 +278,12 @@ class Interleavings:
         for to, message in made.sent:
             messages[peer, to] = (*messages.get((peer, to), ()), (message, state.views[peer]))
         after = state._replace(
-            peers=_put(state.peers, peer, made.state), works=_put(state.works, peer, made.works),
-            told=_put(state.told, peer, event[0] != "settle"), messages=tuple(sorted(messages.items())),
+            peers=_put(state.peers, peer, made.state),
+            works=_put(state.works, peer, made.works),
+            told=_put(state.told, peer, event[0] != "settle"),
+            messages=tuple(sorted(messages.items())),
             mixed=_put(state.mixed, peer, (*state.mixed[peer], *made.mixed)),
-        )  # fmt: skip
+        )
         if made.mixed and event[0] == "settle":
             after = after._replace(told=_put(after.told, peer, True))
         if self.at_once and event[0] not in ("settle", "begin"):
@@ -334,9 +343,10 @@ class Interleavings:
         after = state._replace(occurred=state.occurred + 1)
         if isinstance(fault, Crash):
             yield after._replace(
-                peers=_put(state.peers, fault.peer, -1), works=_put(state.works, fault.peer, False),
+                peers=_put(state.peers, fault.peer, -1),
+                works=_put(state.works, fault.peer, False),
                 told=_put(state.told, fault.peer, False),
-            )  # fmt: skip
+            )
         elif isinstance(fault, Rejoin):
             others = [peer for peer in range(self.graph.n_peers) if state.peers[peer] >= 0]
             if all(state.views[peer] == state.occurred for peer in others):

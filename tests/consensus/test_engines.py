@@ -87,8 +87,14 @@ class Hang(ConsensusCallback):
 
 
 def few(problem: LogisticRegression, **more: Any) -> ConsensusRun:
-    given: dict[str, Any] = {"peers": 4, "steps": 30, "rate": 0.5, "batch": 8, "policy": "full()",
-                             "delays": "exponential(mean=0.005)"}  # fmt: skip
+    given: dict[str, Any] = {
+        "peers": 4,
+        "steps": 30,
+        "rate": 0.5,
+        "batch": 8,
+        "policy": "full()",
+        "delays": "exponential(mean=0.005)",
+    }
     return train(problem, "path()", until=PATIENCE, **given | more)
 
 
@@ -130,8 +136,15 @@ class TestOwn:
     ) -> None:
         with ProcessEngine() as engine:
             hang = Hang(engine, hung)
-            done = few(problem, engine=engine, steps=100_000, evaluate_every=2, policy="local()", callbacks=[hang],
-                       stop=hang.stop)  # fmt: skip
+            done = few(
+                problem,
+                engine=engine,
+                steps=100_000,
+                evaluate_every=2,
+                policy="local()",
+                callbacks=[hang],
+                stop=hang.stop,
+            )
             assert engine.now() - hang.asked < PROMPT / 4
         assert (done.status, done.stopped) == ("interrupted", "enough")
         left = [peer for peer in range(4) if peer not in hung]
@@ -146,8 +159,17 @@ class TestOwn:
         self, problem: LogisticRegression
     ) -> None:
         initial = np.arange(float(problem.n_parameters))
-        done = train(problem, "path()", "full()", engine="processes", stop=lambda: "enough", initial=initial, peers=4,
-                     steps=9, rate=0.5)  # fmt: skip
+        done = train(
+            problem,
+            "path()",
+            "full()",
+            engine="processes",
+            stop=lambda: "enough",
+            initial=initial,
+            peers=4,
+            steps=9,
+            rate=0.5,
+        )
         assert (done.status, done.stopped, done.steps, done.present) == ("interrupted", "enough", 0, [0, 1, 2, 3])
         assert (done.x == initial).all()
         assert len(done.means) == 1

@@ -362,8 +362,23 @@ def test_only_runs_of_peers_go_on_here(tmp_path: Path) -> None:
 def test_the_command_says_what_was_saved(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from erasurehead.cli.app import build
 
-    words = ["consensus", "--data", str(rows), "--peers", "4", "--graph", "ring()", "--steps", "8", "--rate", "0.3",
-             "--out", str(tmp_path / "run"), "--no-pictures", "--json"]  # fmt: skip
+    words = [
+        "consensus",
+        "--data",
+        str(rows),
+        "--peers",
+        "4",
+        "--graph",
+        "ring()",
+        "--steps",
+        "8",
+        "--rate",
+        "0.3",
+        "--out",
+        str(tmp_path / "run"),
+        "--no-pictures",
+        "--json",
+    ]
     build()(words, standalone_mode=False)
     out, aside = capsys.readouterr()
     told = json.loads(out)
@@ -395,8 +410,9 @@ def test_a_run_whose_objective_is_no_number_has_diverged_though_its_models_are_f
     words = ("consensus", "--data", rows, "--peers", 4, "--graph", "ring()", "--steps", 1, "--rate", 1e300)
     done = typed(*words, "--out", tmp_path / "run")
     assert (done.code, done.sentence) == (
-        1, "erasurehead: The peers' models are no longer finite: the rate is too large.",
-    )  # fmt: skip
+        1,
+        "erasurehead: The peers' models are no longer finite: the rate is too large.",
+    )
     assert RunFolder.open(tmp_path / "run").summary["status"] == "failed"
 
 

@@ -31,12 +31,20 @@ def write_rows(place: Path, count: int) -> Path:
 def gathered(rows: Path, out: Path, delays: str = DELAYS, initial: str = "zeros", **problem: Any) -> Path:
     Experiment.from_config(
         {
-            "scheme": "exact(load=2)", "data": {"source": str(rows)}, "delays": {"model": delays, "late": "carry"},
-            "run": {"workers": 4, "engine": "virtual", "steps": 12, "out": str(out), "evaluate_every": 3,
-                    "initial": initial},
+            "scheme": "exact(load=2)",
+            "data": {"source": str(rows)},
+            "delays": {"model": delays, "late": "carry"},
+            "run": {
+                "workers": 4,
+                "engine": "virtual",
+                "steps": 12,
+                "out": str(out),
+                "evaluate_every": 3,
+                "initial": initial,
+            },
             "problem": problem,
         }
-    ).run()  # fmt: skip
+    ).run()
     return out
 
 
@@ -44,9 +52,11 @@ def among_peers(rows: Path, out: Path) -> Path:
     ConsensusExperiment.from_tables(
         {
             "consensus": {"peers": 4, "graph": "ring()", "rate": 1.0, "batch": 0},
-            "data": {"source": str(rows)}, "delays": {"model": DELAYS}, "run": {"steps": 12, "out": str(out)},
+            "data": {"source": str(rows)},
+            "delays": {"model": DELAYS},
+            "run": {"steps": 12, "out": str(out)},
         }
-    ).run()  # fmt: skip
+    ).run()
     return out
 
 
@@ -93,13 +103,16 @@ def test_a_target_may_be_named_and_must_have_been_measured(place: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"l1": 0.02}, "not fair, as the runs differ in their problem: one: logistic, l2 0.01, linear; other: "
-         "logistic, l2 0.01, l1 0.02, linear"),
+        (
+            {"l1": 0.02},
+            "not fair, as the runs differ in their problem: one: logistic, l2 0.01, linear; other: "
+            "logistic, l2 0.01, l1 0.02, linear",
+        ),
         ({"class_weight": "balanced"}, "logistic, l2 0.01, class weights balanced, linear"),
         ({"penalize_intercept": True}, "logistic, l2 0.01, on the intercept, too, linear"),
         ({"initial": "randn"}, "not fair, as the runs differ in their first model: one: zeros; other: randn"),
     ],
-)  # fmt: skip
+)
 def test_other_objectives_and_first_models_are_no_fair_race(
     place: Path, tmp_path: Path, change: dict[str, Any], said: str
 ) -> None:

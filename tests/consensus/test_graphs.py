@@ -14,9 +14,16 @@ from erasurehead.consensus.views import View
 from erasurehead.errors import InvalidArgument
 
 NAMED = [
-    "ring()", "path()", "torus()", "star()", "complete()", "exponential()", "erdos_renyi(p=0.4, seed=3)",
-    "random_regular(degree=4, seed=1)", "small_world(neighbours=4, rewired=0.2, seed=2)",
-]  # fmt: skip
+    "ring()",
+    "path()",
+    "torus()",
+    "star()",
+    "complete()",
+    "exponential()",
+    "erdos_renyi(p=0.4, seed=3)",
+    "random_regular(degree=4, seed=1)",
+    "small_world(neighbours=4, rewired=0.2, seed=2)",
+]
 
 
 @st.composite

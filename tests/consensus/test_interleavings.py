@@ -20,9 +20,18 @@ Faults: TypeAlias = tuple[Partition | Heal | Crash | Rejoin, ...]
 CUT = (Partition((0,)), Heal())
 KILLED = (Crash(0), Rejoin(0))
 EVERY: list[Policy] = [
-    Full(), Static(1), Static(2), Local(1), Local(2), Dynamic("fixed"), Dynamic("measured"), BoundedStaleness(0),
-    BoundedStaleness(1), Pairwise(), Pairwise("in turn"),
-]  # fmt: skip
+    Full(),
+    Static(1),
+    Static(2),
+    Local(1),
+    Local(2),
+    Dynamic("fixed"),
+    Dynamic("measured"),
+    BoundedStaleness(0),
+    BoundedStaleness(1),
+    Pairwise(),
+    Pairwise("in turn"),
+]
 MET: list[Policy] = [Static(1), Static(2), Local(1)]
 
 
@@ -115,9 +124,18 @@ def test_a_cut_that_has_healed_when_it_is_noticed_stops_nobody(
     # Messages were lost, though the network is what it was: both ends of each link that was cut begin anew.
     for seed in range(6):
         done = train(
-            problem, "ring()", policy, peers=6, steps=30, rate=0.1, batch=4, latency=latency, evaluate_every=30.0,
-            delays=ShiftedExponential(shift=1.0, mean=1.0, seed=seed), notice=1.0,
+            problem,
+            "ring()",
+            policy,
+            peers=6,
+            steps=30,
+            rate=0.1,
+            batch=4,
+            latency=latency,
+            evaluate_every=30.0,
+            delays=ShiftedExponential(shift=1.0, mean=1.0, seed=seed),
+            notice=1.0,
             faults=[NetworkPartition((0, 1), 15.0, 15.3)],
-        )  # fmt: skip
+        )
         assert not done.stopped
         assert [len(row.sides) for row in done.view_changes] == [2, 0]

@@ -24,9 +24,16 @@ from erasurehead.errors import InvalidArgument
 from erasurehead.problems import LogisticRegression
 
 POLICIES = [
-    "full()", "static(wait_for=1)", "static(wait_for=2)", "dynamic()", "dynamic(tree='fixed')", "local(window=4)",
-    "bounded_staleness(steps=2)", "pairwise()", "pairwise(partners='in turn')",
-]  # fmt: skip
+    "full()",
+    "static(wait_for=1)",
+    "static(wait_for=2)",
+    "dynamic()",
+    "dynamic(tree='fixed')",
+    "local(window=4)",
+    "bounded_staleness(steps=2)",
+    "pairwise()",
+    "pairwise(partners='in turn')",
+]
 AGREED = [text for text in POLICIES if not text.startswith(("bounded", "pairwise"))]
 GRAPHS = {"ring()": 6, "erdos_renyi(p=0.4)": 10, "complete()": 6, "torus()": 9, "star()": 5, "path()": 5}
 SHIFTED = parse("shifted_exponential(shift=1.0, mean=1.0)")
@@ -80,8 +87,9 @@ def test_mixing_keeps_the_mean_of_the_models(problem: LogisticRegression, policy
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("algorithm", ["sgd()", "momentum(momentum=0.5)", "quasi_global(momentum=0.5)",
-                                       "gradient_tracking()"])  # fmt: skip
+@pytest.mark.parametrize(
+    "algorithm", ["sgd()", "momentum(momentum=0.5)", "quasi_global(momentum=0.5)", "gradient_tracking()"]
+)
 def test_every_algorithm_goes_with_every_policy(problem: LogisticRegression, policy: str, algorithm: str) -> None:
     done = run(problem, "ring()", policy, algorithm=algorithm, rate=0.1, steps=60)
     assert done.objective < 0.9 * done.means[0].objective
@@ -101,8 +109,14 @@ def json_copy(state: Any) -> Any:
 @pytest.mark.parametrize("late", ["carry", "preempt"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_run_goes_on_to_the_bit(problem: LogisticRegression, policy: str, late: str) -> None:
-    more: dict[str, Any] = {"late": late, "latency": 0.1, "algorithm": "gradient_tracking()", "rate": 0.05,
-                            "faults": [Crash(2, 12.0, 30.0)], "notice": 1.0}  # fmt: skip
+    more: dict[str, Any] = {
+        "late": late,
+        "latency": 0.1,
+        "algorithm": "gradient_tracking()",
+        "rate": 0.05,
+        "faults": [Crash(2, 12.0, 30.0)],
+        "notice": 1.0,
+    }
     whole = run(problem, "erdos_renyi(p=0.4)", policy, steps=30, **more)
     half = run(problem, "erdos_renyi(p=0.4)", policy, steps=15, keep_state=True, **more)
     rest = run(problem, "erdos_renyi(p=0.4)", policy, steps=30, resume=json_copy(half.state), **more)
@@ -131,9 +145,17 @@ def test_epochs_of_the_threshold_rule_connect_all_within_the_links_of_a_tree(
     slow = seed
     delays = Scaled(SHIFTED, tuple(5.0 if peer == slow else 1.0 for peer in range(10)))
     done = train(
-        problem, graph, f"dynamic(tree={tree!r})", steps=60, rate=0.3, batch=4, delays=delays, late=late,  # type: ignore[arg-type]
-        evaluate_every=60, keep_state=True,
-    )  # fmt: skip
+        problem,
+        graph,
+        f"dynamic(tree={tree!r})",
+        steps=60,
+        rate=0.3,
+        batch=4,
+        delays=delays,
+        late=late,  # type: ignore[arg-type]
+        evaluate_every=60,
+        keep_state=True,
+    )
     rounds: dict[int, set[tuple[int, int]]] = defaultdict(set)
     for row in done.rows:
         rounds[row.round] |= {(min(row.peer, other), max(row.peer, other)) for other in row.links}
@@ -198,9 +220,17 @@ def test_the_threshold_rule_is_the_paper_s(
     seconds = table * np.where(np.arange(n_peers) == seed % n_peers, 5.0 if kind == "one slow" else 1.0, 1.0)
     made = parse_graph(graph, n_peers)
     done = train(
-        problem, made, "dynamic(tree='fixed')", steps=12, rate=0.1, batch=4, delays=Fixed(seconds), mixing=mixing,
-        metrics=False, keep_state=True,
-    )  # fmt: skip
+        problem,
+        made,
+        "dynamic(tree='fixed')",
+        steps=12,
+        rate=0.1,
+        batch=4,
+        delays=Fixed(seconds),
+        mixing=mixing,
+        metrics=False,
+        keep_state=True,
+    )
     links = set(spanning_tree({peer: made.neighbours[peer] for peer in range(n_peers)}, {}).links)
     peers: dict[float, set[int]] = defaultdict(set)
     for row in done.rows:

@@ -38,9 +38,16 @@ class NoisyQuadratic:
 def test_the_variance_of_the_mean_falls_as_one_over_the_number_of_peers(n_peers: int, variance: float) -> None:
     steps = 2_500
     done = train(
-        NoisyQuadratic(n_peers), "ring()", "full()", peers=n_peers, rate=0.05, batch=1, steps=steps,  # type: ignore[arg-type]
-        delays="exponential(mean=1.0)", records=False,
-    )  # fmt: skip
+        NoisyQuadratic(n_peers),
+        "ring()",
+        "full()",
+        peers=n_peers,
+        rate=0.05,
+        batch=1,
+        steps=steps,  # type: ignore[arg-type]
+        delays="exponential(mean=1.0)",
+        records=False,
+    )
     measured = np.mean([row.objective for row in done.means[200:]])
     assert measured == pytest.approx(0.05 / ((2 - 0.05) * n_peers), rel=0.25)
     assert variance == pytest.approx(0.05 / ((2 - 0.05) * n_peers), rel=0.05)
@@ -56,9 +63,18 @@ def test_gradient_tracking_reaches_the_optimum_where_plain_averaging_does_not(
     away: dict[str, float] = {}
     for algorithm in ("sgd()", "gradient_tracking()"):
         done = train(
-            squares, "ring()", policy, peers=6, rate=0.02, algorithm=algorithm, split=shares, steps=1_500,
-            delays="exponential(mean=1.0)", evaluate_every=1_500, records=False,
-        )  # fmt: skip
+            squares,
+            "ring()",
+            policy,
+            peers=6,
+            rate=0.02,
+            algorithm=algorithm,
+            split=shares,
+            steps=1_500,
+            delays="exponential(mean=1.0)",
+            evaluate_every=1_500,
+            records=False,
+        )
         away[algorithm] = float(np.linalg.norm(done.x - best))
     assert away["gradient_tracking()"] < 1e-6
     assert away["sgd()"] > 1e-3
@@ -122,6 +138,16 @@ def test_the_network_learns_without_a_coordinator() -> None:
     X = rng.standard_normal((400, 2))
     y = (X[:, 0] * X[:, 1] > 0).astype(int)  # which no linear model tells apart
     problem = TwoLayerNetwork(X, y, hidden=16, test=(X, y))
-    done = train(problem, "ring()", "dynamic()", peers=4, rate=0.3, batch=16, steps=300, evaluate_every=300,
-                 delays="exponential(mean=1.0)", records=False)  # fmt: skip
+    done = train(
+        problem,
+        "ring()",
+        "dynamic()",
+        peers=4,
+        rate=0.3,
+        batch=16,
+        steps=300,
+        evaluate_every=300,
+        delays="exponential(mean=1.0)",
+        records=False,
+    )
     assert done.means[-1].metrics["accuracy"] > 0.9

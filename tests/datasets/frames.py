@@ -99,7 +99,8 @@ class HeldFrame:
     def get_chunks(self, n_chunks: int | None = None) -> list[HeldFrame]:
         n_rows = len(next(iter(self._columns.values()), []))
         return [
-            HeldFrame({name: values[start : start + self._rows] for name, values in self._columns.items()},
-                      self._categories)
+            HeldFrame(
+                {name: values[start : start + self._rows] for name, values in self._columns.items()}, self._categories
+            )
             for start in range(0, n_rows, self._rows)
-        ]  # fmt: skip
+        ]

@@ -127,9 +127,7 @@ def test_a_column_is_nearly_unique_if_most_rows_have_a_value_of_their_own(
 ) -> None:
     alone = round(share * n)
     lines = [["x", "y"]] + [[f"v{row}" if row < alone else f"w{row % 2}", row % 2] for row in range(n)]
-    data = datasets.read(
-        write(tmp_path_factory.mktemp("x") / "a.csv", lines), one_hot=["x"], test_fraction=None
-    )  # fmt: skip
+    data = datasets.read(write(tmp_path_factory.mktemp("x") / "a.csv", lines), one_hot=["x"], test_fraction=None)
     own = alone + (n - alone == 2) * 2 + (n - alone == 1)
     own += sum(sum(row % 2 == kind for row in range(alone, n)) == 1 for kind in (0, 1)) if n - alone > 2 else 0
     assert data.uses[0].nearly_unique == (2 * own > n)

@@ -71,8 +71,9 @@ def every_format(columns: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     lines = [",".join("" if value is None else str(value) for value in row) for row in rows]
     (folder / "t.csv").write_text("\n".join([",".join(plain), *lines]) + "\n")
     nullable = {"bool": "boolean", "int16": "Int16", "int64": "Int64", "uint64": "UInt64"}
-    frame = pd.DataFrame({name: pd.Series(values, dtype=nullable.get(str(columns[name].type), object))
-                          for name, values in plain.items()})  # fmt: skip
+    frame = pd.DataFrame(
+        {name: pd.Series(values, dtype=nullable.get(str(columns[name].type), object)) for name, values in plain.items()}
+    )
     for name in ("group", "numbered"):
         if name in frame:
             frame[name] = frame[name].astype("category")
@@ -144,9 +145,10 @@ def test_texts_that_all_are_numbers_are_numbers_whatever_the_type_of_their_colum
     monkeypatch.setattr(csv, "_CHUNK_FIELDS", 15)
     monkeypatch.setattr(table_sources, "BLOCK_ROWS", 5)
     columns = {
-        "x": pa.array([*[None, *(f"{row % 3}" for row in range(N - 2))], last]), "a": pa.array(np.arange(N) ** 0.5),
+        "x": pa.array([*[None, *(f"{row % 3}" for row in range(N - 2))], last]),
+        "a": pa.array(np.arange(N) ** 0.5),
         "y": pa.array([f"{row * 10}" for row in range(N)]),
-    }  # fmt: skip
+    }
     made, numbers = every_format(columns, tmp_path), last != "north"
     said = "is of a type of texts, but holds numbers only, which count as such in every format"
     told = [f"column 'x' {said}; if they are categories, name it in one_hot (--one-hot x)"] if numbers else []
@@ -211,10 +213,12 @@ def test_a_column_with_nothing_in_it_is_told_to_be_left_out(
     categorical: bool, one_hot: Sequence[str], tmp_path: Path
 ) -> None:
     kinds = [
-        pa.nulls(N), *(pa.nulls(N, kind) for kind in (pa.string(), pa.int64(), pa.bool_(), pa.timestamp("us"))),
-        pa.nulls(N, pa.dictionary(pa.int8(), pa.string())), pa.array(["NA", None, " ", "?"] * (N // 4)),
+        pa.nulls(N),
+        *(pa.nulls(N, kind) for kind in (pa.string(), pa.int64(), pa.bool_(), pa.timestamp("us"))),
+        pa.nulls(N, pa.dictionary(pa.int8(), pa.string())),
+        pa.array(["NA", None, " ", "?"] * (N // 4)),
         pa.array([float("nan")] * N),
-    ]  # fmt: skip
+    ]
     for place, kind in enumerate(kinds):
         columns = {"x": kind, "a": pa.array(np.arange(N) ** 0.5), "y": pa.array(np.arange(N) % 2)}
         folder = tmp_path / str(place)
@@ -299,9 +303,16 @@ def test_a_label_of_truth_values_is_one_in_every_format(trained: str, tmp_path: 
 def test_encodings_of_the_first_version_are_read_right_or_refused(tmp_path: Path) -> None:
     """Truth values were texts in CSV and numbers in Parquet, and large whole numbers of Parquet were rounded."""
     made = every_format(table(np.random.default_rng(3)), tmp_path)
-    other = {"header": True, "features": [{"one_hot": ["flag"], "keys": None}], "constant": False, "kind": "table",
-             "columns": ["flag", "y"], "format": "erasurehead-encoding", "version": 1,
-             "target": {"name": "y", "task": "logistic", "unit": 1.0, "others": "refuse", "aliases": []}}  # fmt: skip
+    other = {
+        "header": True,
+        "features": [{"one_hot": ["flag"], "keys": None}],
+        "constant": False,
+        "kind": "table",
+        "columns": ["flag", "y"],
+        "format": "erasurehead-encoding",
+        "version": 1,
+        "target": {"name": "y", "task": "logistic", "unit": 1.0, "others": "refuse", "aliases": []},
+    }
     for truths in ({"texts": ["False", "True"]}, {"texts": ["false", "true"]}, {"whole": [0, 1]}):
         old = other | {"vocabularies": {"flag": truths}, "target": other["target"] | {"classes": truths}}  # type: ignore[operator]
         encoding = Encoding.from_json(json.dumps(old))
@@ -339,9 +350,10 @@ def test_a_number_that_was_never_seen_is_not_taken_for_its_neighbour(tmp_path: P
 def test_large_whole_numbers_as_numbers_are_warned_of_and_never_merged(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     columns = {
-        "id": pa.array([BIG + int(row) for row in rng.permutation(N)]), "few": pa.array(np.arange(N) % 3),
+        "id": pa.array([BIG + int(row) for row in rng.permutation(N)]),
+        "few": pa.array(np.arange(N) % 3),
         "y": pa.array(rng.random(N)),
-    }  # fmt: skip
+    }
     made = every_format(columns, tmp_path)
     for name, source in made.items():
         data = datasets.read(source, "y")

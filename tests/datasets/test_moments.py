@@ -45,8 +45,11 @@ def test_order_and_blocks_change_no_bit(values: list[float], cut: int) -> None:
     shuffled = [values[place] for place in np.random.default_rng(cut).permutation(len(values))]
     parts = moments(shuffled[:cut], [], shuffled[cut:])
     assert (parts.mean, parts.deviation, parts.largest, parts.count) == (
-        whole.mean, whole.deviation, whole.largest, whole.count,
-    )  # fmt: skip
+        whole.mean,
+        whole.deviation,
+        whole.largest,
+        whole.count,
+    )
 
 
 @pytest.mark.slow

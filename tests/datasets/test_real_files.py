@@ -49,8 +49,12 @@ def test_amazon_has_the_shape_of_the_paper(amazon: Any) -> None:
 def test_amazon_is_what_scikit_learn_makes_of_it(amazon: Any, data_folder: Path) -> None:
     raw = np.loadtxt(data_folder / "amazon" / "train.csv", delimiter=",", skiprows=1, dtype=np.int64)
     columns = [raw[:, 1 + i] for i in range(9)]
-    columns += [raw[:, 1 + i] * 10**6 + raw[:, 1 + j] for i in range(9) for j in range(i + 1, 9)
-                if (i, j) not in {(2, 3), (5, 7)}]  # fmt: skip
+    columns += [
+        raw[:, 1 + i] * 10**6 + raw[:, 1 + j]
+        for i in range(9)
+        for j in range(i + 1, 9)
+        if (i, j) not in {(2, 3), (5, 7)}
+    ]
     columns.append(np.ones(len(raw), dtype=np.int64))
     onehot = OneHotEncoder().fit_transform(np.column_stack(columns))
     X_train, X_test, y_train, y_test = train_test_split(onehot, 2.0 * raw[:, 0] - 1, test_size=0.2, random_state=0)

@@ -114,7 +114,7 @@ CASES: list[tuple[Write, dict[str, Any]]] = [
     (_npy, {}),
     (_npy_with_labels, {"target": "y.npy", "test_fraction": 0.25}),
     (_npz, {"test_fraction": 0.1}),
-]  # fmt: skip
+]
 
 
 def _form(X: Any) -> Any:

@@ -38,9 +38,12 @@ def peak(path: Path) -> int:
         pytest.skip("the peak of a process's memory is told by Linux only")
     found = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(path), str(path.with_suffix(".shards"))],
-        capture_output=True, text=True, check=True, timeout=PATIENCE,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE,
         env={**os.environ, "NUMPY_MADVISE_HUGEPAGE": "0"},  # the system gives them out in 2 MiB, if it has some at hand
-    )  # fmt: skip
+    )
     return int(found.stdout)
 
 

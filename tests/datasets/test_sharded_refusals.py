@@ -160,9 +160,12 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     try:  # a file may grow to 20 kB, as on a disk that is full then
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
         refused(
-            tmp_path, tmp_path / "big.npy", OSError, "File too large; the shards that were begun were removed",
+            tmp_path,
+            tmp_path / "big.npy",
+            OSError,
+            "File too large; the shards that were begun were removed",
             categorical=False,
-        )  # fmt: skip
+        )
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, before)
@@ -226,8 +229,10 @@ def test_damaged_files_are_all_named(tmp_path: Path) -> None:
     (folder.path / "test.safetensors").write_bytes(data)
     complaints = folder.check()
     assert [Path(complaint.split()[0]).name for complaint in complaints] == [
-        "encoding.json", "test.safetensors", "task-00001.safetensors",
-    ]  # fmt: skip
+        "encoding.json",
+        "test.safetensors",
+        "task-00001.safetensors",
+    ]
     with pytest.raises(DataError, match=r"encoding.json holds 2 bytes instead of"):
         assert folder.encoding
 

@@ -23,9 +23,14 @@ def _file(folder: Path, text: str) -> Path:
 
 @given(st.integers(1, 30), st.integers(1, 20), st.floats(0, 1), st.booleans(), st.integers(0, 500), st.integers(1, 99))
 def test_it_agrees_with_scikit_learn(
-    tmp_path_factory: pytest.TempPathFactory, n_rows: int, n_columns: int, density: float, zero: bool, seed: int,
+    tmp_path_factory: pytest.TempPathFactory,
+    n_rows: int,
+    n_columns: int,
+    density: float,
+    zero: bool,
+    seed: int,
     block: int,
-) -> None:  # fmt: skip
+) -> None:
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, n_columns)) * (rng.random((n_rows, n_columns)) < density)
     y = rng.integers(-1, 2, n_rows).astype(np.float64)
@@ -105,8 +110,15 @@ def test_entries_beyond_the_columns_are_left_out_and_their_rows_counted(tmp_path
 
 @pytest.mark.parametrize(
     ("text", "answer"),
-    [("\n1 3:4\n", True), ("-1 1:2 # note\n", True), ("a,b\n1,2\n", False), ("1,2\n", False), ("1 2 3\n", False),
-     ("time 12:30\n", False), ("", False)],
-)  # fmt: skip
+    [
+        ("\n1 3:4\n", True),
+        ("-1 1:2 # note\n", True),
+        ("a,b\n1,2\n", False),
+        ("1,2\n", False),
+        ("1 2 3\n", False),
+        ("time 12:30\n", False),
+        ("", False),
+    ],
+)
 def test_it_is_told_from_other_texts(tmp_path: Path, text: str, answer: bool) -> None:
     assert looks_like_svmlight(_file(tmp_path, text)) is answer

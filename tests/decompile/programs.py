@@ -1,6 +1,6 @@
 """Functions to decompile, with examples: by family, so that every primitive is met."""
 
-# ruff: noqa: E501, E741
+# ruff: noqa: E741
 
 from __future__ import annotations
 
@@ -77,9 +77,38 @@ def _cases() -> list[Case]:
         found.append(Case(name, function, arguments, **options))
 
     # -- elementwise
-    for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "atanh", "exp", "exp2",
-                 "log", "log1p", "expm1", "sqrt", "cbrt", "rsqrt", "logistic", "floor", "ceil", "sign", "abs",
-                 "is_finite", "erf", "erfc", "neg", "square", "reciprocal"):  # fmt: skip
+    for name in (
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asinh",
+        "atanh",
+        "exp",
+        "exp2",
+        "log",
+        "log1p",
+        "expm1",
+        "sqrt",
+        "cbrt",
+        "rsqrt",
+        "logistic",
+        "floor",
+        "ceil",
+        "sign",
+        "abs",
+        "is_finite",
+        "erf",
+        "erfc",
+        "neg",
+        "square",
+        "reciprocal",
+    ):
         add(name, getattr(lax, name), P)
     for name, loose in (("erf_inv", 64), ("lgamma", 64), ("digamma", 64), ("bessel_i0e", 8), ("bessel_i1e", 8)):
         add(name, getattr(lax, name), P, loose=loose)
@@ -103,13 +132,38 @@ def _cases() -> list[Case]:
         "ge",
     ):
         add(name, getattr(lax, name), P, Q)
-    for name in ("add", "sub", "mul", "div", "max", "min", "rem", "eq", "lt", "bitwise_and", "bitwise_or", "bitwise_xor",
-                 "shift_left", "shift_right_arithmetic", "shift_right_logical", "mulhi"):  # fmt: skip
+    for name in (
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "max",
+        "min",
+        "rem",
+        "eq",
+        "lt",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "shift_left",
+        "shift_right_arithmetic",
+        "shift_right_logical",
+        "mulhi",
+    ):
         add(f"{name} of integers", getattr(lax, name), I, J)
         add(f"{name} of unsigned", getattr(lax, name), U, J.astype(np.uint32))
-    add("shifts too far", lambda x, n: (lax.shift_left(x, n), lax.shift_right_logical(x, n), lax.shift_right_arithmetic(x, n)),
-        I, np.full((3, 4), 40, np.int32))  # fmt: skip
-    add("division by zero", lambda x, y: (lax.div(x, y), lax.rem(x, y)), np.array([5, -5, -(2**31), 0], np.int32), np.array([0, 0, -1, 0], np.int32))  # fmt: skip
+    add(
+        "shifts too far",
+        lambda x, n: (lax.shift_left(x, n), lax.shift_right_logical(x, n), lax.shift_right_arithmetic(x, n)),
+        I,
+        np.full((3, 4), 40, np.int32),
+    )
+    add(
+        "division by zero",
+        lambda x, y: (lax.div(x, y), lax.rem(x, y)),
+        np.array([5, -5, -(2**31), 0], np.int32),
+        np.array([0, 0, -1, 0], np.int32),
+    )
     add("bits", lambda x: (lax.population_count(x), lax.clz(x), ~x, -x, lax.abs(x), lax.sign(x)), I)
     add("unsigned bits", lambda x: (lax.population_count(x), lax.clz(x), ~x, -x), U)
     add(

@@ -135,9 +135,13 @@ except Unsupported as error:
     print(error)
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False,
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
         env={**__import__("os").environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"},
-    )  # fmt: skip
+    )
     assert "shard_map cannot be decompiled to jax: it runs on 2 devices" in done.stdout, done.stderr[-500:]
 
 

@@ -1,6 +1,6 @@
 """What people decompile: gradients and their gradients, loops, models in training, and 40 functions transformed."""
 
-# ruff: noqa: E402, E501
+# ruff: noqa: E402
 
 from __future__ import annotations
 
@@ -157,22 +157,52 @@ def test_with_64_bit_types() -> None:
 
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "sin": lambda x: jnp.sin(x).sum(), "tanh": lambda x: jnp.tanh(x).sum(), "exp": lambda x: jnp.exp(x * 0.1).sum(),
-    "log": lambda x: jnp.log(x**2 + 1).sum(), "sqrt": lambda x: jnp.sqrt(x**2 + 1).sum(), "power": lambda x: (jnp.abs(x) + 1 + x**3).sum(),
-    "division": lambda x: (x / (1 + x**2)).sum(), "atan2": lambda x: jnp.arctan2(x, x**2 + 1).sum(), "logistic": lambda x: jax.nn.sigmoid(x).sum(),
-    "softmax": lambda x: (jax.nn.softmax(x) * x).sum(), "logsumexp": jax.nn.logsumexp, "softplus": lambda x: jax.nn.softplus(x).sum(),
-    "gelu": lambda x: jax.nn.gelu(x).sum(), "silu": lambda x: jax.nn.silu(x).sum(), "relu": lambda x: (jax.nn.relu(x) ** 2).sum(),
-    "maximum": lambda x: jnp.maximum(x, 0.5 * x**2).sum(), "where": lambda x: jnp.where(x > 0, x**2, jnp.sin(x)).sum(), "clip": lambda x: (jnp.clip(x, -1, 1) ** 2).sum(),
-    "max": lambda x: jnp.max(x) * x.sum(), "prod": lambda x: jnp.prod(x + 2), "mean": lambda x: jnp.mean(x) ** 2, "var": jnp.var, "norm": jnp.linalg.norm,
-    "cumsum": lambda x: (jnp.cumsum(x) ** 2).sum(), "sort": lambda x: (jnp.sort(x) * jnp.arange(4.0)).sum(), "outer": lambda x: jnp.sin(jnp.outer(x, x)).sum(),
-    "matmul": lambda x: ((jnp.asarray(X) @ x) ** 2).sum(), "einsum": lambda x: jnp.einsum("i,ij,j->", x, jnp.asarray(X[:4]), jnp.sin(x)),
-    "reshape": lambda x: (x.reshape(2, 2) @ x.reshape(2, 2)).sum(), "concatenate": lambda x: (jnp.concatenate([x, x**2]) ** 2).sum(), "roll": lambda x: (jnp.roll(x, 1) * x).sum(),
-    "index": lambda x: x[jnp.array([0, 2, 2])].sum() * x[0], "scatter": lambda x: (x.at[1].set(x[0] ** 2) ** 2).sum(), "slices": lambda x: (x[1:] * x[:-1]).sum(), "pad": lambda x: (jnp.pad(x, 1) ** 3).sum(),
-    "convolve": lambda x: (jnp.convolve(x, x) ** 2).sum(), "pooling": lambda x: (lax.reduce_window(x, -jnp.inf, lax.max, (2,), (1,), "VALID") ** 2).sum(),
-    "scan": lambda x: lax.scan(lambda c, v: (jnp.sin(c + v), c * v), 0.5, x)[1].sum(), "cond": lambda x: lax.cond(x[0] > 0, lambda: (x**2).sum(), lambda: jnp.cos(x).sum()),
-    "fori": lambda x: lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) + x, x).sum(), "solve": lambda x: jnp.linalg.solve(jnp.diag(x**2 + 1) + 0.1, x).sum(), "cholesky": lambda x: jnp.linalg.cholesky(jnp.outer(x, x) + 2 * jnp.eye(4)).sum(),
-    "eigh": lambda x: (jnp.linalg.eigvalsh(jnp.outer(x, x) + jnp.diag(jnp.arange(4.0))) ** 2).sum(), "fft": lambda x: (jnp.abs(jnp.fft.rfft(x)) ** 2).sum(), "erf": lambda x: jax.scipy.special.erf(x).sum(),
-}  # fmt: skip
+    "sin": lambda x: jnp.sin(x).sum(),
+    "tanh": lambda x: jnp.tanh(x).sum(),
+    "exp": lambda x: jnp.exp(x * 0.1).sum(),
+    "log": lambda x: jnp.log(x**2 + 1).sum(),
+    "sqrt": lambda x: jnp.sqrt(x**2 + 1).sum(),
+    "power": lambda x: (jnp.abs(x) + 1 + x**3).sum(),
+    "division": lambda x: (x / (1 + x**2)).sum(),
+    "atan2": lambda x: jnp.arctan2(x, x**2 + 1).sum(),
+    "logistic": lambda x: jax.nn.sigmoid(x).sum(),
+    "softmax": lambda x: (jax.nn.softmax(x) * x).sum(),
+    "logsumexp": jax.nn.logsumexp,
+    "softplus": lambda x: jax.nn.softplus(x).sum(),
+    "gelu": lambda x: jax.nn.gelu(x).sum(),
+    "silu": lambda x: jax.nn.silu(x).sum(),
+    "relu": lambda x: (jax.nn.relu(x) ** 2).sum(),
+    "maximum": lambda x: jnp.maximum(x, 0.5 * x**2).sum(),
+    "where": lambda x: jnp.where(x > 0, x**2, jnp.sin(x)).sum(),
+    "clip": lambda x: (jnp.clip(x, -1, 1) ** 2).sum(),
+    "max": lambda x: jnp.max(x) * x.sum(),
+    "prod": lambda x: jnp.prod(x + 2),
+    "mean": lambda x: jnp.mean(x) ** 2,
+    "var": jnp.var,
+    "norm": jnp.linalg.norm,
+    "cumsum": lambda x: (jnp.cumsum(x) ** 2).sum(),
+    "sort": lambda x: (jnp.sort(x) * jnp.arange(4.0)).sum(),
+    "outer": lambda x: jnp.sin(jnp.outer(x, x)).sum(),
+    "matmul": lambda x: ((jnp.asarray(X) @ x) ** 2).sum(),
+    "einsum": lambda x: jnp.einsum("i,ij,j->", x, jnp.asarray(X[:4]), jnp.sin(x)),
+    "reshape": lambda x: (x.reshape(2, 2) @ x.reshape(2, 2)).sum(),
+    "concatenate": lambda x: (jnp.concatenate([x, x**2]) ** 2).sum(),
+    "roll": lambda x: (jnp.roll(x, 1) * x).sum(),
+    "index": lambda x: x[jnp.array([0, 2, 2])].sum() * x[0],
+    "scatter": lambda x: (x.at[1].set(x[0] ** 2) ** 2).sum(),
+    "slices": lambda x: (x[1:] * x[:-1]).sum(),
+    "pad": lambda x: (jnp.pad(x, 1) ** 3).sum(),
+    "convolve": lambda x: (jnp.convolve(x, x) ** 2).sum(),
+    "pooling": lambda x: (lax.reduce_window(x, -jnp.inf, lax.max, (2,), (1,), "VALID") ** 2).sum(),
+    "scan": lambda x: lax.scan(lambda c, v: (jnp.sin(c + v), c * v), 0.5, x)[1].sum(),
+    "cond": lambda x: lax.cond(x[0] > 0, lambda: (x**2).sum(), lambda: jnp.cos(x).sum()),
+    "fori": lambda x: lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) + x, x).sum(),
+    "solve": lambda x: jnp.linalg.solve(jnp.diag(x**2 + 1) + 0.1, x).sum(),
+    "cholesky": lambda x: jnp.linalg.cholesky(jnp.outer(x, x) + 2 * jnp.eye(4)).sum(),
+    "eigh": lambda x: (jnp.linalg.eigvalsh(jnp.outer(x, x) + jnp.diag(jnp.arange(4.0))) ** 2).sum(),
+    "fft": lambda x: (jnp.abs(jnp.fft.rfft(x)) ** 2).sum(),
+    "erf": lambda x: jax.scipy.special.erf(x).sum(),
+}
 
 
 def hessian_vector(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
@@ -187,8 +217,11 @@ def test_gradients_jvps_vmaps_and_hessian_vector_products(name: str) -> None:
 
     def everything(x: Any, t: Any) -> Any:
         return (
-            jax.grad(function)(x), jax.jvp(function, (x,), (t,)), jax.vmap(function)(jnp.stack([x, t])), hessian(x, t)
-        )  # fmt: skip
+            jax.grad(function)(x),
+            jax.jvp(function, (x,), (t,)),
+            jax.vmap(function)(jnp.stack([x, t])),
+            hessian(x, t),
+        )
 
     both(everything, V, V[::-1].copy())
 

@@ -59,9 +59,19 @@ def met() -> set[str]:
 
 
 ELSEWHERE = {
-    "psum", "pmax", "all_gather", "all_to_all", "ppermute", "axis_index", "reduce_scatter", "shard_map",  # test_kinds
-    "custom_vjp_call", "remat2", "custom_jvp_call", "jit",  # test_source, with their calls kept
-}  # fmt: skip
+    "psum",
+    "pmax",
+    "all_gather",
+    "all_to_all",
+    "ppermute",
+    "axis_index",
+    "reduce_scatter",
+    "shard_map",  # test_kinds
+    "custom_vjp_call",
+    "remat2",
+    "custom_jvp_call",
+    "jit",  # test_source, with their calls kept
+}
 UNREACHED = {"call", "closed_call", "core_call", "pmin", "pvary"}
 """Primitives of one rule with others that are met, or that no public function yields."""
 
@@ -72,9 +82,10 @@ UNREACHED = {"call", "closed_call", "core_call", "pmin", "pvary"}
 def test_every_row_is_tested(backend: str, extension: ModuleType) -> None:
     seen = met() | ELSEWHERE | UNREACHED
     untested = [
-        op for op in extension.rows(PAGE)
+        op
+        for op in extension.rows(PAGE)
         if not extension.primitive_table.status(op, backend).startswith("no") and op not in seen
-    ]  # fmt: skip
+    ]
     assert not untested
     for op in extension.rows(PAGE):
         if extension.primitive_table.status(op, backend).startswith("no"):

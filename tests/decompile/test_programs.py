@@ -19,11 +19,34 @@ from .programs import CASES, Case
 pytestmark = pytest.mark.usefixtures("not_optimised")
 
 QUICK = {
-    "tanh", "add of integers", "division by zero", "overflow", "powers", "select", "complex", "casts out of range",
-    "specials", "sum along axes", "windows", "sorts of pairs", "top k", "broadcasts", "modes of taking", "updates",
-    "batched products", "convolutions", "cond", "while", "scan", "branch in a loop", "svd", "normal", "custom vjp",
-    "value and grad", "pytrees",
-}  # fmt: skip
+    "tanh",
+    "add of integers",
+    "division by zero",
+    "overflow",
+    "powers",
+    "select",
+    "complex",
+    "casts out of range",
+    "specials",
+    "sum along axes",
+    "windows",
+    "sorts of pairs",
+    "top k",
+    "broadcasts",
+    "modes of taking",
+    "updates",
+    "batched products",
+    "convolutions",
+    "cond",
+    "while",
+    "scan",
+    "branch in a loop",
+    "svd",
+    "normal",
+    "custom vjp",
+    "value and grad",
+    "pytrees",
+}
 
 
 def cases() -> list[Any]:

@@ -25,28 +25,67 @@ pytestmark = pytest.mark.usefixtures("not_optimised")
 Step = tuple[Callable[..., Any], int]
 
 FLOATS: list[Callable[[Any], Any]] = [
-    jnp.sin, jnp.tanh, jnp.exp, jnp.abs, jnp.square, jnp.floor, jnp.sign, lax.logistic, lambda x: -x, lambda x: x * 2.5,
-    lambda x: 1.0 - x, lambda x: x**3, lambda x: x > 0.1, lambda x: x.astype(jnp.int32), lambda x: jnp.sqrt(jnp.abs(x)),
-]  # fmt: skip
+    jnp.sin,
+    jnp.tanh,
+    jnp.exp,
+    jnp.abs,
+    jnp.square,
+    jnp.floor,
+    jnp.sign,
+    lax.logistic,
+    lambda x: -x,
+    lambda x: x * 2.5,
+    lambda x: 1.0 - x,
+    lambda x: x**3,
+    lambda x: x > 0.1,
+    lambda x: x.astype(jnp.int32),
+    lambda x: jnp.sqrt(jnp.abs(x)),
+]
 INTEGERS: list[Callable[[Any], Any]] = [
-    lambda x: x * 3, lambda x: x // 2, lambda x: x % 3, lambda x: x & 5, lambda x: x ^ 3, lambda x: ~x,
+    lambda x: x * 3,
+    lambda x: x // 2,
+    lambda x: x % 3,
+    lambda x: x & 5,
+    lambda x: x ^ 3,
+    lambda x: ~x,
     lambda x: x << 2,
-    lambda x: x >> 1, lambda x: x.astype(jnp.float32), lambda x: x > 1, lambda x: -x, lambda x: jnp.abs(x),
-]  # fmt: skip
+    lambda x: x >> 1,
+    lambda x: x.astype(jnp.float32),
+    lambda x: x > 1,
+    lambda x: -x,
+    lambda x: jnp.abs(x),
+]
 BOOLEANS: list[Callable[[Any], Any]] = [
-    lambda x: ~x, lambda x: x.astype(jnp.float32), lambda x: x.astype(jnp.int32), lambda x: jnp.where(x, 1.5, -0.5)
-]  # fmt: skip
+    lambda x: ~x,
+    lambda x: x.astype(jnp.float32),
+    lambda x: x.astype(jnp.int32),
+    lambda x: jnp.where(x, 1.5, -0.5),
+]
 PAIRS: list[Callable[[Any, Any], Any]] = [
-    lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, jnp.maximum, jnp.minimum, lambda a, b: a == b,
+    lambda a, b: a + b,
+    lambda a, b: a - b,
+    lambda a, b: a * b,
+    jnp.maximum,
+    jnp.minimum,
+    lambda a, b: a == b,
     lambda a, b: jnp.where(a < b, a, b),
-]  # fmt: skip
+]
 REDUCTIONS = [jnp.sum, jnp.max, jnp.min, jnp.mean, jnp.argmax, jnp.any, jnp.cumsum, jnp.sort, jnp.prod]
 SHAPES: list[Callable[[Any], Any]] = [
-    lambda x: x.T, lambda x: x[::-1], lambda x: x.ravel(), lambda x: x[None], lambda x: x[..., None],
-    lambda x: jnp.concatenate([x, x]), lambda x: jnp.pad(x, 1), lambda x: jnp.repeat(x, 2, axis=0),
-    lambda x: jnp.roll(x, 1), lambda x: x[1:], lambda x: jnp.broadcast_to(x, (2, *x.shape)),
-    lambda x: jnp.take(x, jnp.array([0, 0]), axis=0), lambda x: x.at[0].set(x[-1]),
-]  # fmt: skip
+    lambda x: x.T,
+    lambda x: x[::-1],
+    lambda x: x.ravel(),
+    lambda x: x[None],
+    lambda x: x[..., None],
+    lambda x: jnp.concatenate([x, x]),
+    lambda x: jnp.pad(x, 1),
+    lambda x: jnp.repeat(x, 2, axis=0),
+    lambda x: jnp.roll(x, 1),
+    lambda x: x[1:],
+    lambda x: jnp.broadcast_to(x, (2, *x.shape)),
+    lambda x: jnp.take(x, jnp.array([0, 0]), axis=0),
+    lambda x: x.at[0].set(x[-1]),
+]
 
 
 @st.composite

@@ -70,12 +70,15 @@ def test_a_gradient_reads_as_a_person_would_write_it() -> None:
             "    return (x > 0.0).astype(np.float32)",
         ),
         (lambda x: jnp.where(x > 0, True, False), "    return x > 0.0", "    return x > 0.0"),
-        (lambda x: jnp.where(x > 0, jnp.sum(x, 0), 0.5), "jnp.where(x > 0.0, jnp.sum(x, axis=0), 0.5)",
-         "np.where(x > 0.0, np.sum(x, axis=0), 0.5)"),
+        (
+            lambda x: jnp.where(x > 0, jnp.sum(x, 0), 0.5),
+            "jnp.where(x > 0.0, jnp.sum(x, axis=0), 0.5)",
+            "np.where(x > 0.0, np.sum(x, axis=0), 0.5)",
+        ),
         (lambda x: x + jnp.broadcast_to(jnp.full((3,), 2.0), (5, 3)), "    return x + 2.0", "    return x + 2.0"),
         (lambda x: x @ jnp.eye(3), "x @ jnp.eye(3, dtype=jnp.float32)", "x @ np.eye(3, dtype=np.float32)"),
     ],
-)  # fmt: skip
+)
 def test_masks_fills_and_identities_read_as_such(function: Any, of_jax: str, of_numpy: str) -> None:
     for backend, said in (("jax", of_jax), ("numpy", of_numpy)):
         source = decompile(function, X, backend=backend, check=False)
@@ -330,6 +333,9 @@ def test_texts_are_formatted_as_ruff_would(tmp_path: Path) -> None:
             source.save(tmp_path / f"{name.replace(' ', '_')}_{backend}.py")
     done = subprocess.run(
         [sys.executable, "-m", "ruff", "format", "--diff", "--isolated", str(tmp_path)],
-        capture_output=True, text=True, timeout=PATIENCE, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[:3000]

@@ -123,11 +123,16 @@ def round_trip(chain: tuple[str, ...], name: str) -> None:
 @pytest.mark.parametrize(
     ("chain", "name"),
     [
-        (("grad", "vmap"), "max"), (("grad", "vmap"), "where"), (("grad", "vmap over one"), "relu"),
-        (("hessian",), "own jvp"), (("switch", "grad"), "softmax"), (("scan", "remat", "grad"), "own vjp"),
-        (("cond", "jit", "vmap"), "norm"), (("grad", "jvp"), "largest"),
+        (("grad", "vmap"), "max"),
+        (("grad", "vmap"), "where"),
+        (("grad", "vmap over one"), "relu"),
+        (("hessian",), "own jvp"),
+        (("switch", "grad"), "softmax"),
+        (("scan", "remat", "grad"), "own vjp"),
+        (("cond", "jit", "vmap"), "norm"),
+        (("grad", "jvp"), "largest"),
     ],
-)  # fmt: skip
+)
 def test_transformed(chain: tuple[str, ...], name: str) -> None:
     round_trip(chain, name)
 

@@ -11,9 +11,7 @@ from erasurehead import delays
 from erasurehead.delays import Bootstrap
 from erasurehead.delays.stationarity import block_length, drift, effective_rounds, tail_index
 
-STALLS = delays.MarkovModulated(
-    0.02, 0.1, delays.Exponential(0.1, seed=2), delays.Exponential(2.0, seed=3), seed=4
-)  # fmt: skip
+STALLS = delays.MarkovModulated(0.02, 0.1, delays.Exponential(0.1, seed=2), delays.Exponential(2.0, seed=3), seed=4)
 
 
 def autoregressive(rounds: int, memory: float, seed: int) -> np.ndarray:

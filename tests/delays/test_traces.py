@@ -196,9 +196,16 @@ class TestBootstrap:
 
 @pytest.mark.parametrize(
     ("column", "unit", "warned"),
-    [("latency_ms", "s", True), ("delay (ms)", "s", True), ("micros", "s", True), ("latency_ms", "ms", False),
-     ("seconds", "s", False), ("columns", "s", False), ("latency_s", "s", False)],
-)  # fmt: skip
+    [
+        ("latency_ms", "s", True),
+        ("delay (ms)", "s", True),
+        ("micros", "s", True),
+        ("latency_ms", "ms", False),
+        ("seconds", "s", False),
+        ("columns", "s", False),
+        ("latency_s", "s", False),
+    ],
+)
 def test_a_column_that_is_called_by_another_unit_is_warned_of(
     tmp_path: Path, column: str, unit: str, warned: bool
 ) -> None:

@@ -36,11 +36,30 @@ SPHINX = "import gc, sys; gc.disable(); from sphinx.cmd.build import main; sys.e
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("docs")
     done = subprocess.run(
-        [sys.executable, "-c", SPHINX, "-W", "--keep-going", "-q", "-t", "without_source",
-         "-D", "toc_object_entries=0", "-D", "smartquotes=0", "-b", "html", "-d", str(out / "trees"),
-         str(DOCS), str(out / "html")],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-c",
+            SPHINX,
+            "-W",
+            "--keep-going",
+            "-q",
+            "-t",
+            "without_source",
+            "-D",
+            "toc_object_entries=0",
+            "-D",
+            "smartquotes=0",
+            "-b",
+            "html",
+            "-d",
+            str(out / "trees"),
+            str(DOCS),
+            str(out / "html"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return out / "html"
 

@@ -20,20 +20,39 @@ CATALOGUE, CHOOSING = DOCS / "codes.md", DOCS / "choosing_a_code.md"
 SESSIONS = [block.text for block in blocks(CHOOSING, "console")]
 
 SYSTEMS = {  # what the literature calls them, and where they are here
-    "repetition": "fractional_repetition", "cyclic repetition": "cyclic_repetition",
-    "partial stragglers": "partial_stragglers", "divisibility-free repetition": "binary_repetition",
-    "real cyclic MDS": "cyclic_mds", "complex cyclic MDS": "complex_cyclic_mds", "expanders": "expander",
-    "random regular graphs": "regular", "Reed-Solomon": "reed_solomon", "BGC": "bernoulli",
-    "rBGC": "regularised_bernoulli", "SBC": "stochastic_block", "projective planes": "projective_plane",
-    "affine planes": "affine_plane", "Paley": "paley", "twin primes": "twin_primes", "nearest design": "design_for",
-    "soft BIBD": "soft_design", "products": "kronecker", "nested": "nested", "multi-message": "multi_message",
-    "heterogeneous, theirs": "heterogeneous_exclusive", "heterogeneous, staircase": "heterogeneous_staircase",
-    "heterogeneous, own holders": "heterogeneous_held", "heterogeneous, load cap": "heterogeneous_balanced",
+    "repetition": "fractional_repetition",
+    "cyclic repetition": "cyclic_repetition",
+    "partial stragglers": "partial_stragglers",
+    "divisibility-free repetition": "binary_repetition",
+    "real cyclic MDS": "cyclic_mds",
+    "complex cyclic MDS": "complex_cyclic_mds",
+    "expanders": "expander",
+    "random regular graphs": "regular",
+    "Reed-Solomon": "reed_solomon",
+    "BGC": "bernoulli",
+    "rBGC": "regularised_bernoulli",
+    "SBC": "stochastic_block",
+    "projective planes": "projective_plane",
+    "affine planes": "affine_plane",
+    "Paley": "paley",
+    "twin primes": "twin_primes",
+    "nearest design": "design_for",
+    "soft BIBD": "soft_design",
+    "products": "kronecker",
+    "nested": "nested",
+    "multi-message": "multi_message",
+    "heterogeneous, theirs": "heterogeneous_exclusive",
+    "heterogeneous, staircase": "heterogeneous_staircase",
+    "heterogeneous, own holders": "heterogeneous_held",
+    "heterogeneous, load cap": "heterogeneous_balanced",
     "communication-efficient, cyclic": "communication_efficient_cyclic",
-    "communication-efficient, groups": "communication_efficient_groups", "coupons": "batched_coupons",
-    "SGC": "stochastic_gradient", "graph codes": "graph_code", "DRACO, repetition": "draco_repetition",
+    "communication-efficient, groups": "communication_efficient_groups",
+    "coupons": "batched_coupons",
+    "SGC": "stochastic_gradient",
+    "graph codes": "graph_code",
+    "DRACO, repetition": "draco_repetition",
     "DRACO, cyclic": "draco_cyclic",
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -62,8 +81,10 @@ def test_a_row_says_what_it_is_guarantee_choice_and_source(extension: ModuleType
     family = codes.family("regular")
     assert row[0].startswith(":py:func:`~erasurehead.codes.regular` (approximate). Every worker holds")
     assert [cell.replace("\\*", "*").lower() for cell in row[1:]] == [
-        family.guarantee.lower(), family.choose.lower(), family.source.lower()
-    ]  # fmt: skip
+        family.guarantee.lower(),
+        family.choose.lower(),
+        family.source.lower(),
+    ]
 
 
 def test_every_decoder_has_its_row_with_the_codes_that_it_is_chosen_for(extension: ModuleType) -> None:

@@ -31,8 +31,12 @@ def commands(page: Path) -> list[str]:
 
 def targets(page: Path) -> list[str]:
     """Return what a page tells to make."""
-    return [line.split()[1] for block in blocks(page, *SHELL)
-            for line in block.text.splitlines() if line.startswith("make ")]  # fmt: skip
+    return [
+        line.split()[1]
+        for block in blocks(page, *SHELL)
+        for line in block.text.splitlines()
+        if line.startswith("make ")
+    ]
 
 
 COMMANDS = [(name(page), line) for page in pages() for line in commands(page)]

@@ -12,18 +12,40 @@ from .pages import ROOT
 SOURCE = ROOT / "src" / "erasurehead"
 
 SENTENCES = {
-    "guarantee", "hint", "kind", "message", "noticed", "reason", "reasons", "said", "source", "stopped",
-    "summary", "text", "title", "warning", "why",
-}  # fmt: skip
+    "guarantee",
+    "hint",
+    "kind",
+    "message",
+    "noticed",
+    "reason",
+    "reasons",
+    "said",
+    "source",
+    "stopped",
+    "summary",
+    "text",
+    "title",
+    "warning",
+    "why",
+}
 """Attributes that hold what people read."""
 
 MANY = {"failed", "failures", "notes", "notices", "reasons", "warnings"}
 """Attributes that hold several of them."""
 
 READING = {
-    "count", "endswith", "find", "index", "partition", "removeprefix", "rpartition", "rsplit", "split", "splitlines",
+    "count",
+    "endswith",
+    "find",
+    "index",
+    "partition",
+    "removeprefix",
+    "rpartition",
+    "rsplit",
+    "split",
+    "splitlines",
     "startswith",
-}  # fmt: skip
+}
 """Methods that take a text apart. That a full stop is taken off, to go on with the sentence, reads nothing."""
 
 MATCHING = {"findall", "finditer", "fullmatch", "match", "search", "split", "sub"}

@@ -141,12 +141,19 @@ def test_a_key_that_there_is_not_is_refused_in_every_section(kind: type[Config |
 
 
 WRONG_OF_PEERS: list[dict[str, Any]] = [
-    {"consensus": {"peers": 1}}, {"consensus": {"graph": 3}}, {"consensus": {"orphans": "lost"}},
-    {"consensus": {"notice": -1.0}}, {"consensus": {}, "scheme": "uncoded"}, {"consensus": {}, "faults": {}},
-    {"consensus": {}, "optimizer": {}}, {"consensus": {}, "run": {"engine": "ray"}},
-    {"consensus": {}, "run": {"workers": 3}}, {"consensus": {}, "delays": {"late": "drop(3)"}},
-    {"run": {"model_of": 1}}, {"delays": {"latency": 0.1}},
-]  # fmt: skip
+    {"consensus": {"peers": 1}},
+    {"consensus": {"graph": 3}},
+    {"consensus": {"orphans": "lost"}},
+    {"consensus": {"notice": -1.0}},
+    {"consensus": {}, "scheme": "uncoded"},
+    {"consensus": {}, "faults": {}},
+    {"consensus": {}, "optimizer": {}},
+    {"consensus": {}, "run": {"engine": "ray"}},
+    {"consensus": {}, "run": {"workers": 3}},
+    {"consensus": {}, "delays": {"late": "drop(3)"}},
+    {"run": {"model_of": 1}},
+    {"delays": {"latency": 0.1}},
+]
 
 
 @pytest.mark.parametrize("tables", WRONG_OF_PEERS)
@@ -162,11 +169,21 @@ def test_editors_complete_the_keys_of_both_kinds() -> None:
 
 
 WRONG = [
-    {"run": {"step": 3}}, {"schemes": "exact"}, {"run": 3}, {"run": {"steps": "ten"}}, {"run": {"steps": 0}},
-    {"run": {"engine": "spark"}}, {"delays": {"late": "wait"}}, {"optimizer": {"rate": [1]}},
-    {"optimizer": {"momentum": 1.0}}, {"data": {"one_hot": 3}}, {"faults": {"death": "mourn"}},
-    {"faults": {"suspect_after": 0}}, {"faults": {"replacements": -1}}, {"checkpoints": {"keep": 0}},
-]  # fmt: skip
+    {"run": {"step": 3}},
+    {"schemes": "exact"},
+    {"run": 3},
+    {"run": {"steps": "ten"}},
+    {"run": {"steps": 0}},
+    {"run": {"engine": "spark"}},
+    {"delays": {"late": "wait"}},
+    {"optimizer": {"rate": [1]}},
+    {"optimizer": {"momentum": 1.0}},
+    {"data": {"one_hot": 3}},
+    {"faults": {"death": "mourn"}},
+    {"faults": {"suspect_after": 0}},
+    {"faults": {"replacements": -1}},
+    {"checkpoints": {"keep": 0}},
+]
 
 
 @pytest.mark.parametrize("tables", WRONG)
@@ -211,8 +228,15 @@ def test_every_option_sets_its_key() -> None:
 
 def test_the_policy_of_a_run_file_is_that_of_python() -> None:
     assert build_config({}).faults.policy() == FaultPolicy()
-    other = {"death": "spread", "replacements": 1, "lost": "go_on", "grow": True, "suspected": "ignore",
-             "suspect_after": 2.5, "verify": True}  # fmt: skip
+    other = {
+        "death": "spread",
+        "replacements": 1,
+        "lost": "go_on",
+        "grow": True,
+        "suspected": "ignore",
+        "suspect_after": 2.5,
+        "verify": True,
+    }
     assert build_config({"faults": other}).faults.policy() == FaultPolicy(**other)  # type: ignore[arg-type]
 
 

@@ -12,8 +12,8 @@ NODES = 652_500
 NAMES = 518
 """Names that rooms export. The aim is 150."""
 
-SKIPS = 379
-"""Places where the formatter is told to keep away. The aim is a handful."""
+SKIPS = 4
+"""Places where the formatter is told to keep away. It is its turn to win: matrices alone may need one."""
 
 TWICE = 34
 """Class names that are defined in two places or more. The aim is none."""

@@ -27,11 +27,12 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason=
         ("virtual", 9),
         ("processes", 2),
         pytest.param(
-            "mpi", 1,
+            "mpi",
+            1,
             marks=pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed"),
         ),
     ],
-)  # fmt: skip
+)
 def test_every_life_of_a_schedule_keeps_every_promise(tmp_path: Path, engine: str, count: int) -> None:
     said: list[str] = []
     found = Lives(Settings(engine, workers=6, data=small_table(tmp_path)), count, tmp_path / "schedule").run(

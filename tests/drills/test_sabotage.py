@@ -44,64 +44,83 @@ StepLog.take_notices = lambda log: [one for one in taken(log) if one.kind != {wh
 
 SABOTAGES = {
     "a death is not recorded": (
-        KILL, NOTHING_RECORDED.format(what="died"), "0 of 1 kills were noticed",
+        KILL,
+        NOTHING_RECORDED.format(what="died"),
+        "0 of 1 kills were noticed",
     ),
     "a death is recorded late": (
-        KILL, """
+        KILL,
+        """
 from dataclasses import replace
 from erasurehead.training.step_log import StepLog
 taken = StepLog.take_notices
 StepLog.take_notices = lambda log: [replace(one, time=one.time + 2) for one in taken(log)]
-""", "1 of 1 kills were noticed, at most 2 s after",
+""",
+        "1 of 1 kills were noticed, at most 2 s after",
     ),
     "a death is recorded of somebody else": (
-        KILL, """
+        KILL,
+        """
 from dataclasses import replace
 from erasurehead.training.step_log import StepLog
 taken = StepLog.take_notices
 StepLog.take_notices = lambda log: [replace(one, worker=5) for one in taken(log)]
-""", "workers 5 died without having been killed",
+""",
+        "workers 5 died without having been killed",
     ),
     "a liar is not named": (
-        LIE, NOTHING_RECORDED.format(what="lied"), "0 of 1 workers whose lies arrived were named and put aside",
+        LIE,
+        NOTHING_RECORDED.format(what="lied"),
+        "0 of 1 workers whose lies arrived were named and put aside",
     ),
     "somebody else is named": (
-        LIE, """
+        LIE,
+        """
 from dataclasses import replace
 from erasurehead.training.step_log import StepLog
 taken = StepLog.take_notices
 StepLog.take_notices = lambda log: [replace(one, worker=3) for one in taken(log)]
-""", "worker 3 was put aside as a liar, and is honest",
+""",
+        "worker 3 was put aside as a liar, and is honest",
     ),
     "silence is not suspected": (
-        SILENCE, NOTHING_RECORDED.format(what="suspected"), "0 of 1 workers that were silent for long were suspected",
+        SILENCE,
+        NOTHING_RECORDED.format(what="suspected"),
+        "0 of 1 workers that were silent for long were suspected",
     ),
     "a step is not recorded": (
-        KILL, """
+        KILL,
+        """
 from erasurehead.runs.recorder import Recorder
 step = Recorder.on_step_end
 Recorder.on_step_end = lambda recorder, row, x: None if row.step == 7 else step(recorder, row, x)
-""", "steps were taken, each once and in order",
+""",
+        "steps were taken, each once and in order",
     ),
     "another model is saved": (
-        KILL, """
+        KILL,
+        """
 from erasurehead.runs.folder import RunFolder
 write = RunFolder.write_model
 RunFolder.write_model = lambda folder, x: write(folder, 1.001 * x)
-""", "the last model's loss is",
+""",
+        "the last model's loss is",
     ),
     "a run that goes on begins from another model": (
-        END, """
+        END,
+        """
 from erasurehead.optimizers import Nesterov
 restore = Nesterov.restore
 def other(optimizer, state):
     restore(optimizer, state)
     optimizer.x = optimizer.x * (1 + 1e-12)
 Nesterov.restore = other
-""", "the run ended with other bits",
+""",
+        "the run ended with other bits",
     ),
     "that a run was continued is not recorded": (
-        END, """
+        END,
+        """
 from erasurehead.runs.recorder import Recorder
 reopen = Recorder.reopen.__func__
 def silent(kind, *arguments, **more):
@@ -109,10 +128,12 @@ def silent(kind, *arguments, **more):
     recorder.resumed = []
     return recorder
 Recorder.reopen = classmethod(silent)
-""", "the coordinator was killed, and training ended",
+""",
+        "the coordinator was killed, and training ended",
     ),
     "a full disk is not noticed": (
-        FULL, """
+        FULL,
+        """
 from erasurehead.runs.recorder import Recorder
 flush = Recorder._flush
 def quietly(recorder):
@@ -123,17 +144,20 @@ def quietly(recorder):
 Recorder._flush = quietly
 from erasurehead.runs.checkpoints.checkpointer import Checkpointer
 Checkpointer.on_state = lambda self, step, state: None
-""", "the full disk was reported in a sentence",
+""",
+        "the full disk was reported in a sentence",
     ),
     "rows are flushed at the end only, and a full disk meets none of them": (
-        FULL, """
+        FULL,
+        """
 from erasurehead.runs.recorder import Recorder
 Recorder._flush = lambda recorder: None
 from erasurehead.runs.checkpoints.checkpointer import Checkpointer
 Checkpointer.on_state = lambda self, step, state: None
-""", "the full disk was reported in a sentence",
+""",
+        "the full disk was reported in a sentence",
     ),
-}  # fmt: skip
+}
 
 
 def settings_for(fault: Fault) -> Settings:

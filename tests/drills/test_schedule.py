@@ -56,16 +56,23 @@ def test_only_the_kinds_that_are_asked_for_are_drawn() -> None:
     faults=st.lists(
         st.one_of(
             st.builds(Fault, st.just("kill"), st.floats(0, 1e6), st.integers(0, 99)),
-            st.builds(Fault, st.sampled_from(["stop", "disconnect"]), st.floats(0, 1e6), st.integers(0, 99),
-                      st.floats(0, 1e6)),
-            st.builds(Fault, st.just("slow"), st.floats(0, 1e6), st.integers(0, 99), st.floats(0, 1e6),
-                      by=st.floats(1e-9, 1e6)),
+            st.builds(
+                Fault, st.sampled_from(["stop", "disconnect"]), st.floats(0, 1e6), st.integers(0, 99), st.floats(0, 1e6)
+            ),
+            st.builds(
+                Fault,
+                st.just("slow"),
+                st.floats(0, 1e6),
+                st.integers(0, 99),
+                st.floats(0, 1e6),
+                by=st.floats(1e-9, 1e6),
+            ),
             st.builds(Fault, st.just("corrupt"), st.floats(0, 1e6), st.integers(0, 99), lie=st.sampled_from(LIES)),
             st.builds(Fault, st.just("disk_full"), st.floats(0, 1e6), lasting=st.floats(0, 1e6)),
             st.builds(Fault, st.just("coordinator"), st.floats(0, 1e6)),
         )
     )
-)  # fmt: skip
+)
 def test_a_schedule_is_the_same_after_a_file(tmp_path_factory: pytest.TempPathFactory, faults: list[Fault]) -> None:
     path = tmp_path_factory.mktemp("schedule") / "faults.toml"
     schedule = FaultSchedule(tuple(faults))

@@ -76,8 +76,9 @@ def test_who_takes_the_place_of_one_who_died_goes_on_numbering(channels: SharedC
     again.send(0, b"new", np.ones(3))
     found = all_of(here, 2)
     assert [(message.head, message.vector is not None and message.vector.sum()) for message in found] == [
-        (b"old", 0.0), (b"new", 3.0),
-    ]  # fmt: skip
+        (b"old", 0.0),
+        (b"new", 3.0),
+    ]
     here.close()
     again.close()
 

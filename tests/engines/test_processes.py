@@ -154,8 +154,10 @@ def test_data_cross_once_and_equal_data_share_their_memory() -> None:
     programs = [Holder(0, (0,), data=shared), Holder(1, (1,), data=shared), Holder(2, (2,), data=other)]
     packed, store = [pack(program, None) for program in programs], Store[str]()
     assert [store.get(one.arrays, f"made for {number}".format) for number, one in enumerate(packed)] == [
-        "made for 0", "made for 0", "made for 2",
-    ]  # fmt: skip
+        "made for 0",
+        "made for 0",
+        "made for 2",
+    ]
     assert all(len(one.head) < 2_000 for one in packed)
     with ProcessEngine() as engine:
         start(engine, programs)
@@ -221,8 +223,10 @@ def test_both_engines_stop_on_the_same_arrivals_and_reach_the_same_bits(
     virtual = short_train(scheme, VirtualEngine(delays, late), steps)
     real = short_train(scheme, ProcessEngine(delays, late), steps)
     for ours, theirs in zip(real.steps, virtual.steps, strict=True):
-        in_time = [{a.message for a in run.arrivals if a.step == ours.step and not a.censored and not a.late}
-                   for run in (real, virtual)]  # fmt: skip
+        in_time = [
+            {a.message for a in run.arrivals if a.step == ours.step and not a.censored and not a.late}
+            for run in (real, virtual)
+        ]
         assert in_time[0] == in_time[1]
         assert (ours.used, ours.missing, ours.residual) == (theirs.used, theirs.missing, theirs.residual)
         assert ours.waited == pytest.approx(theirs.waited, abs=grid)
@@ -414,9 +418,11 @@ def test_a_coordinator_that_is_ended_by_a_signal_leaves_nothing_in_the_temporary
             time.sleep(600)
     """
     with subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-c", textwrap.dedent(script)],
+        stdout=subprocess.PIPE,
+        text=True,
         env={**os.environ, "TMPDIR": str(tmp_path)},
-    ) as process:  # fmt: skip
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         assert not list(tmp_path.iterdir())

@@ -118,9 +118,24 @@ def test_processes_import_nothing_from_the_current_folder_and_what_lies_beside_t
 @pytest.mark.processes
 def test_the_command_line_trains_in_a_folder_with_traps(places: tuple[Path, Path]) -> None:
     command = [
-        str(Path(sys.executable).with_name("erasurehead")), "train", "--data", "covertype", "--synthetic", "always",
-        "--rows", "500", "--workers", "2", "--steps", "2", "--scheme", "uncoded", "--delays", "none()", "--json",
-    ]  # fmt: skip
+        str(Path(sys.executable).with_name("erasurehead")),
+        "train",
+        "--data",
+        "covertype",
+        "--synthetic",
+        "always",
+        "--rows",
+        "500",
+        "--workers",
+        "2",
+        "--steps",
+        "2",
+        "--scheme",
+        "uncoded",
+        "--delays",
+        "none()",
+        "--json",
+    ]
     assert '"status": "finished"' in told(command, places[0])
 
 

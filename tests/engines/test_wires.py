@@ -29,8 +29,15 @@ from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Resumption, Run
 
 WIRES: list[Wire] = [
-    Cast(), Cast("float16"), Cast("bfloat16"), Dithered(), Dithered(32_767), Dithered(1, seed=3), TopK(0.3), TopK(1.0),
-]  # fmt: skip
+    Cast(),
+    Cast("float16"),
+    Cast("bfloat16"),
+    Dithered(),
+    Dithered(32_767),
+    Dithered(1, seed=3),
+    TopK(0.3),
+    TopK(1.0),
+]
 vectors = arrays(np.float64, st.integers(2, 40), elements=st.integers(-(10**6), 10**6).map(lambda n: n / 997.0))
 
 
@@ -179,9 +186,7 @@ PROBLEM = Quadratic.random(48, 20, seed=4, density=0.5, l2=0.01, sparse=True)
 def short(engine: Engine, wire: Wire | str | None, scheme: schemes.Scheme | None = None, verify: bool = False) -> Run:
     scheme = schemes.exact(6, 3) if scheme is None else scheme
     policy = FaultPolicy(verify=True) if verify else None
-    return train(
-        PROBLEM, scheme, Nesterov(np.ones(20), 0.05), engine, 12, fault_policy=policy, wire=wire
-    )  # fmt: skip
+    return train(PROBLEM, scheme, Nesterov(np.ones(20), 0.05), engine, 12, fault_policy=policy, wire=wire)
 
 
 @pytest.mark.parametrize("late", ["preempt", "carry"])

@@ -247,7 +247,7 @@ class TestEquations:
         lie=st.sampled_from(sorted(LIES)),
         seed=st.integers(0, 10_000),
         share=st.floats(0.6, 1.0),
-    )  # fmt: skip
+    )
     @settings(max_examples=40)
     def test_one_liar_costs_no_honest_worker_its_name_and_corrupts_nothing(
         self, name: str, lie: str, seed: int, share: float

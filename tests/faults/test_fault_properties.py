@@ -207,9 +207,16 @@ def go(schedule: Schedule, resume: Resumption | None = None) -> Outcome:
     run, error = None, None
     try:
         run = train(
-            schedule.problem(), schemes.custom(schedule.code, schedule.rule, spy), GradientDescent(np.zeros(6), RATE),
-            engine, STEPS, [witness], fault_policy=schedule.fault_policy, wanted=schedule.wishes.get, resume=resume,
-        )  # fmt: skip
+            schedule.problem(),
+            schemes.custom(schedule.code, schedule.rule, spy),
+            GradientDescent(np.zeros(6), RATE),
+            engine,
+            STEPS,
+            [witness],
+            fault_policy=schedule.fault_policy,
+            wanted=schedule.wishes.get,
+            resume=resume,
+        )
     except ErasureHeadError as caught:
         error = caught
     return Outcome(run, error, witness, spy, engine)
@@ -234,10 +241,17 @@ def schedules(draw: st.DrawFn) -> Schedule:
     n = code.n_workers
     few = draw(st.integers(1, n))
     rules = [
-        "decodable()", f"first({few})", "fraction(0.7)", f"first({few}) | decodable()", "deadline(0.4)",
-        "deadline(0.7) | decodable()", f"first({few}) & deadline(0.4)", "residual_below(1.0)",
-        f"(first({few}) | decodable()) & confirmed(2)", f"(first({few}) | deadline(0.3)) & residual_below(1.5)",
-    ]  # fmt: skip
+        "decodable()",
+        f"first({few})",
+        "fraction(0.7)",
+        f"first({few}) | decodable()",
+        "deadline(0.4)",
+        "deadline(0.7) | decodable()",
+        f"first({few}) & deadline(0.4)",
+        "residual_below(1.0)",
+        f"(first({few}) | decodable()) & confirmed(2)",
+        f"(first({few}) | deadline(0.3)) & residual_below(1.5)",
+    ]
     fault_policy = FaultPolicy(
         death=draw(st.sampled_from(["replace", "spread", "leave"])),
         replacements=draw(st.sampled_from([0, 1, 3])),

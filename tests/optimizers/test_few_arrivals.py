@@ -248,8 +248,10 @@ def test_where_few_arrivals_are_of_no_use_all_orders_are_for_whole_gradients(wha
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize(("late", "step"), [*(("preempt", step) for step in (1, 2, 7, 20, 50)),
-                                            *(("carry", step) for step in (1, 2, 3, 10, 30))])  # fmt: skip
+@pytest.mark.parametrize(
+    ("late", "step"),
+    [*(("preempt", step) for step in (1, 2, 7, 20, 50)), *(("carry", step) for step in (1, 2, 3, 10, 30))],
+)
 def test_it_goes_on_from_any_early_step_to_the_bit(late: str, step: int, dtype: str) -> None:
     one, states = problem(), list[Mapping[str, Any]]()
 
@@ -266,8 +268,13 @@ def test_it_goes_on_from_any_early_step_to_the_bit(late: str, step: int, dtype: 
     assert [row.as_dict() for row in again.steps] == [row.as_dict() for row in whole.steps]
 
 
-@given(st.integers(0, 2**31), st.sampled_from(["exponential", "pareto"]), st.integers(2, 9), st.integers(1, 4),
-       st.sampled_from(["preempt", "carry"]))  # fmt: skip
+@given(
+    st.integers(0, 2**31),
+    st.sampled_from(["exponential", "pareto"]),
+    st.integers(2, 9),
+    st.integers(1, 4),
+    st.sampled_from(["preempt", "carry"]),
+)
 @settings(max_examples=25)
 def test_no_number_of_workers_and_no_delay_ends_in_infinity(
     seed: int, law: str, workers: int, load: int, late: str
@@ -365,8 +372,14 @@ def test_what_is_moved_by_is_a_gradient_of_all_data_where_parts_are_alike() -> N
 @pytest.mark.parametrize("after", [1, 2, 3])
 def test_the_code_may_be_resized_in_the_middle_of_early_steps(late: str, after: int) -> None:
     one = problem()
-    run = fit(one, Exponential(0.5, seed=1), late, steps=300, wanted=lambda step: 24 if step >= after else None,
-              fault_policy=FaultPolicy())  # fmt: skip
+    run = fit(
+        one,
+        Exponential(0.5, seed=1),
+        late,
+        steps=300,
+        wanted=lambda step: 24 if step >= after else None,
+        fault_policy=FaultPolicy(),
+    )
     assert run.ended == "converged"
     assert {row.workers for row in run.steps} == {24, 30}
     assert early(run) >= min(after, 2)

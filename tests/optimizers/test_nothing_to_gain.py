@@ -128,7 +128,7 @@ def test_it_goes_on_to_the_bit_from_any_step_of_looking_again() -> None:
         ([1e-17, 1e-16, 1e-15, 1e-14, 1e-13], [True] * 5, False),  # curvatures are still being found
         ([1e-13, 1e-11, 1e-13, 1e-13, 1e-13], [True] * 5, False),
     ],
-)  # fmt: skip
+)
 def test_nothing_is_left_to_gain_after_five_calm_steps_in_a_row(
     promises: list[float], bent: list[bool], found: bool
 ) -> None:

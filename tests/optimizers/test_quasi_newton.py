@@ -50,8 +50,11 @@ def few(rng: np.random.Generator) -> Any:
 
 
 DESIGNS: Mapping[str, Callable[[np.random.Generator], Any]] = {
-    "dense": numbers, "columns of very different ranges": ranges, "one-hot": onehot, "sparse": few,
-}  # fmt: skip
+    "dense": numbers,
+    "columns of very different ranges": ranges,
+    "one-hot": onehot,
+    "sparse": few,
+}
 LOSSES = ("logistic", "squares", "large targets", "three classes")
 
 
@@ -150,8 +153,16 @@ def test_a_run_ends_with_the_better_of_the_newest_point_and_the_one_before(kind:
                 assert x is optimizer.known
 
     optimizer = QuasiNewton(one.initial())
-    run = train(one, schemes.adaptive(WORKERS), optimizer, VirtualEngine(), steps, [Watch()],
-                until="objective < 0", tolerance=None)  # fmt: skip
+    run = train(
+        one,
+        schemes.adaptive(WORKERS),
+        optimizer,
+        VirtualEngine(),
+        steps,
+        [Watch()],
+        until="objective < 0",
+        tolerance=None,
+    )
     assert [measured.value for measured in run.measured] == [one.objective(x) for x in models]
     ends = [one.objective(optimizer.known), one.objective(optimizer.best)]
     assert run.objective in ends
@@ -592,9 +603,13 @@ def data(draw: Any) -> tuple[Array, Array]:
 
 @pytest.mark.slow
 @given(
-    data(), st.sampled_from(["logistic", "squares", "classes"]), st.sampled_from([0.0, 1e-6, 1e-2, 10.0]),
-    st.integers(1, 3), DELAYS, st.sampled_from(["preempt", "carry"]),
-)  # fmt: skip
+    data(),
+    st.sampled_from(["logistic", "squares", "classes"]),
+    st.sampled_from([0.0, 1e-6, 1e-2, 10.0]),
+    st.integers(1, 3),
+    DELAYS,
+    st.sampled_from(["preempt", "carry"]),
+)
 def test_nothing_that_a_user_can_reach_ends_in_infinity_or_in_a_silent_stall(
     xy: tuple[Array, Array], loss: str, l2: float, load: int, delays: Any, late: Any
 ) -> None:

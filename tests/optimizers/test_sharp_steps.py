@@ -98,9 +98,15 @@ def objective(one: LinearProblem, x: Array) -> float:
 
 @pytest.mark.parametrize(
     ("rows", "columns", "l1", "common", "most"),
-    [(40, 60, 0.1, 0.0, 40), (40, 60, 0.01, 3.0, 120), (40, 60, 1e-3, 0.0, 200), (40, 60, 1e-4, 3.0, 1000),
-     (40, 200, 0.01, 0.0, 200), (200, 60, 1e-3, 3.0, 200)],
-)  # fmt: skip
+    [
+        (40, 60, 0.1, 0.0, 40),
+        (40, 60, 0.01, 3.0, 120),
+        (40, 60, 1e-3, 0.0, 200),
+        (40, 60, 1e-4, 3.0, 1000),
+        (40, 200, 0.01, 0.0, 200),
+        (200, 60, 1e-3, 3.0, 200),
+    ],
+)
 def test_more_columns_than_rows_end_at_the_optimum_of_scikit_learn(
     rows: int, columns: int, l1: float, common: float, most: int
 ) -> None:

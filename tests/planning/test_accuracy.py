@@ -169,9 +169,15 @@ class TestCoverage:
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [((0.0,), "gap must be"), ((1.0,), "gap must be"), ((math.nan,), "gap must be"), ((0.1, -1.0), "noise must be"),
-     ((0.1, math.inf), "noise must be"), ((0.1, 0.1, 0.0), "pace must be")],
-)  # fmt: skip
+    [
+        ((0.0,), "gap must be"),
+        ((1.0,), "gap must be"),
+        ((math.nan,), "gap must be"),
+        ((0.1, -1.0), "noise must be"),
+        ((0.1, math.inf), "noise must be"),
+        ((0.1, 0.1, 0.0), "pace must be"),
+    ],
+)
 def test_what_cannot_be_asked_for_is_refused(arguments: tuple[float, ...], said: str) -> None:
     with pytest.raises(InvalidArgument, match=said):
         Accuracy(*arguments)

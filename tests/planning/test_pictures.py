@@ -55,8 +55,11 @@ def test_the_ranking_begins_with_the_best_and_ends_with_uncoded(small: Plan) -> 
 
 
 def test_times_that_differ_a_lot_are_on_a_logarithmic_axis_without_formulas(small: Plan) -> None:
-    trials = [Trial("exact(load=3)", (0.2, 0.3, 0.4), (0.9,) * 3), Trial("uncoded()", (40.0, 50.0, 60.0), (0.9,) * 3),
-              Trial("ignore_stragglers(wait_for=6)", (math.inf,) * 3, (0.7,) * 3)]  # fmt: skip
+    trials = [
+        Trial("exact(load=3)", (0.2, 0.3, 0.4), (0.9,) * 3),
+        Trial("uncoded()", (40.0, 50.0, 60.0), (0.9,) * 3),
+        Trial("ignore_stragglers(wait_for=6)", (math.inf,) * 3, (0.7,) * 3),
+    ]
     with canvas.drawing():
         shown = axes()
         draw_trials(shown, small, trials, ("auc", 0.9))

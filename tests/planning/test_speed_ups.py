@@ -53,8 +53,9 @@ def test_long_tails_and_short_traces_make_it_wider() -> None:
 def test_steps_that_differ_between_trials_make_it_wider() -> None:
     found, item = of(delays.Exponential(0.5, seed=1))
     item = item.with_steps(60.0, 50.0)
-    found = found.of({one.setting: item if one.setting == item.setting else one.with_steps(50.0, 50.0)
-                      for one in found.ranked})  # fmt: skip
+    found = found.of(
+        {one.setting: item if one.setting == item.setting else one.with_steps(50.0, 50.0) for one in found.ranked}
+    )
     assert found.steps_of(item) == 60.0
     widths = []
     for steps in ((60.0, 60.0, 60.0), (30.0, 60.0, 90.0)):

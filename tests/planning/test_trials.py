@@ -106,9 +106,10 @@ def test_what_train_does_with_nothing_said_runs_beside_the_race_with_its_own_opt
     trials = {trial.setting: trial for trial in race(found, PROBLEM, descent, ("gap", 0.01), 200, 2, None, solver)}
     without = {
         trial.setting: trial
-        for trial in race(plan(EXPONENTIAL, 12, 0.01, SETTINGS, steps=500, late=late), PROBLEM, descent, ("gap", 0.01),
-                          200, 2)
-    }  # fmt: skip
+        for trial in race(
+            plan(EXPONENTIAL, 12, 0.01, SETTINGS, steps=500, late=late), PROBLEM, descent, ("gap", 0.01), 200, 2
+        )
+    }
     assert {name: trial for name, trial in trials.items() if "adaptive" not in name} == without
     own = [trial for name, trial in trials.items() if "adaptive" in name]
     assert {trial.setting for trial in own} == set(adaptive_settings(12, 4))
@@ -116,8 +117,16 @@ def test_what_train_does_with_nothing_said_runs_beside_the_race_with_its_own_opt
     whole = late == "drop(1)"
     assert len({trial.median_steps for trial in own}) == (1 if whole else len(own))
     assert {trial.begins_early for trial in own} == {not whole}
-    quick = race(plan(EXPONENTIAL, 12, 0.01, ("adaptive(load=2)",), late=late), PROBLEM, descent, ("auc", 0.905), 60, 1,
-                 None, solver)  # fmt: skip
+    quick = race(
+        plan(EXPONENTIAL, 12, 0.01, ("adaptive(load=2)",), late=late),
+        PROBLEM,
+        descent,
+        ("auc", 0.905),
+        60,
+        1,
+        None,
+        solver,
+    )
     engine = engines.VirtualEngine(EXPONENTIAL, late, 0.01)
     run = training.train(PROBLEM, parse_scheme("adaptive(load=2)", 12), solver(), engine, 60)
     (trial,) = (trial for trial in quick if trial.setting == "adaptive(load=2)")
@@ -129,8 +138,16 @@ def test_what_train_does_with_nothing_said_runs_beside_the_race_with_its_own_opt
     ranked = after(found, tuple(trials.values()))
     assert ranked.best.setting.startswith("adaptive")
     assert ranked.uncoded.steps == ranked.uncoded.exact_steps == trials["uncoded()"].median_steps
-    said = explain(ranked, tuple(sorted(trials.values(), key=lambda one: took(
-        next(item for item in ranked.ranked if item.setting == one.setting), one))), ("gap", 0.01))  # fmt: skip
+    said = explain(
+        ranked,
+        tuple(
+            sorted(
+                trials.values(),
+                key=lambda one: took(next(item for item in ranked.ranked if item.setting == one.setting), one),
+            )
+        ),
+        ("gap", 0.01),
+    )
     assert f"With the optimizer that train uses by default, {ranked.best.setting} takes" in said
     assert "times as fast as the best of the others" in said
 

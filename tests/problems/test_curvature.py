@@ -158,7 +158,7 @@ CODES = {
     "nested": codes.nested(8, stragglers=2),
     "several messages": codes.multi_message(8, 2),
     "pieces": codes.communication_efficient_groups(8, load=4, n_pieces=2),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("form", ["dense", "sparse", "pattern"])

@@ -153,9 +153,7 @@ def test_parameters_come_back_in_the_form_that_they_were_given_in_and_metrics_se
         return jnp.mean((batch @ p["layers"][0][0] + p["b"]) ** 2)
 
     parameters = {"b": np.zeros((), "f4"), "layers": [(np.ones(3, "f4"),)]}
-    made = problems.jax(
-        loss, parameters, X, test=X[:5], metrics=lambda p, test: {"b": p["b"] + 1, "rows": len(test)}
-    )  # fmt: skip
+    made = problems.jax(loss, parameters, X, test=X[:5], metrics=lambda p, test: {"b": p["b"] + 1, "rows": len(test)})
     found = made.parameters(made.initial())
     assert jax.tree.structure(found) == jax.tree.structure(parameters)
     assert found["layers"][0][0].dtype == np.float32
@@ -200,8 +198,11 @@ BAD = [
     ("a loss and more", {"loss": lambda w, b: (quiet(w, b), 1)}, "what loss returns .* or return the mean alone"),
     ("three", {"loss": lambda w, b: (quiet(w, b), 1, 2)}, "must return one number, or a sum and its weight.*'tuple'"),
     ("masks", {"loss": lambda w, b: masked(w, b, jnp.divide)}, r"must be a mean .*return .*\(sum, weight\)"),
-    ("masks in bfloat16", {"parameters": jnp.asarray(W, "bfloat16"), "loss": lambda w, b: masked(w, b, jnp.divide)},
-     r"must be a mean .*return .*\(sum, weight\)"),
+    (
+        "masks in bfloat16",
+        {"parameters": jnp.asarray(W, "bfloat16"), "loss": lambda w, b: masked(w, b, jnp.divide)},
+        r"must be a mean .*return .*\(sum, weight\)",
+    ),
     ("a pair with a gradient", {"loss": masked, "gradient": "edited.py"}, "gradient must be left out"),
     ("a sum", {"loss": lambda w, b: jnp.sum((b["x"] @ w) ** 2)}, "must be a mean over the samples .* not the sum"),
     ("whole numbers", {"loss": lambda w, b: jnp.int32(1)}, "must return a real number.*'one of int32'"),
@@ -226,7 +227,7 @@ BAD = [
     ("a negative seed", {"seed": -1}, "seed must be at least 0"),
     ("a negative penalty", {"l2": -1.0}, "l2 must be a finite number of at least 0"),
     ("other test samples", {"test": {"x": X[:, :2], "y": Y}}, "test must hold arrays like those of data"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("options", "said"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])

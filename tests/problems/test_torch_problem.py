@@ -113,9 +113,12 @@ def test_data_sets_with_a_length_are_read() -> None:
 def test_classes_are_told_apart_and_measured() -> None:
     labels = (X[:, 0] > 0).astype(np.int64)
     made = problems.torch(
-        nn.Linear(3, 2), (X, labels), nn.CrossEntropyLoss(), test=(X, labels),
+        nn.Linear(3, 2),
+        (X, labels),
+        nn.CrossEntropyLoss(),
+        test=(X, labels),
         metrics=lambda outputs, targets: {"accuracy": (outputs.argmax(1) == targets).double().mean()},
-    )  # fmt: skip
+    )
     assert 0.0 <= made.metrics(made.initial())["accuracy"] <= 1.0
     assert made.metrics(np.array([-1.0, 0, 0, 1, 0, 0, 0, 0]))["accuracy"] == 1.0
 
@@ -275,7 +278,7 @@ BAD = [
     ("three parts", {"data": (X, Y, Y)}, "data must be two, inputs and targets"),
     ("no data set", {"data": 3}, "must be .inputs, targets., or a data set"),
     ("items of other shapes", {"data": Uneven()}, "data must have items of one shape"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("options", "said"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])

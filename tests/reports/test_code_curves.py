@@ -85,8 +85,12 @@ def test_between_the_worst_found_and_the_bound_is_the_shade(analyses: Mapping[st
         draw_adversary(axes, found)
         labels = axes.get_legend_handles_labels()[1]
         assert set(labels) == {
-            "spectral bound", "the worst found", "random (mean)", "includes the worst", "2 standard errors",
-        }  # fmt: skip
+            "spectral bound",
+            "the worst found",
+            "random (mean)",
+            "includes the worst",
+            "2 standard errors",
+        }
         shade = axes.collections[0].get_paths()[0].vertices
         assert shade[:, 0].min() == 15.0  # 3 of 20 workers
         assert shade[:, 1].max() == pytest.approx(100 * found.curves.bound[-1] / 20)
@@ -108,8 +112,11 @@ def test_what_is_not_there_is_said(analyses: Mapping[str, Analysis]) -> None:
 def test_any_number_of_codes_and_points_can_be_drawn(analyses: Mapping[str, Analysis], tmp_path: Path) -> None:
     one = analyse(codes.uncoded(4), [0], samples=2)
     assert len(draw_codes({"uncoded(4)": one}, tmp_path / "one", formats=["svg"])) == 3
-    many = {f"{name} and a name that is longer than fits anywhere, number {number}": found
-            for number in range(2) for name, found in analyses.items()}  # fmt: skip
+    many = {
+        f"{name} and a name that is longer than fits anywhere, number {number}": found
+        for number in range(2)
+        for name, found in analyses.items()
+    }
     assert len(draw_codes(many, tmp_path / "many", formats=["svg"])) == 3
 
 

@@ -47,8 +47,12 @@ def boxes(figure: Any) -> Iterator[tuple[str, Any]]:
 
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw_without_rendering()
-    off = {id(text) for axes in figure.findobj(lambda item: hasattr(item, "axison")) if not axes.axison
-           for text in axes.findobj(Text)}  # fmt: skip
+    off = {
+        id(text)
+        for axes in figure.findobj(lambda item: hasattr(item, "axison"))
+        if not axes.axison
+        for text in axes.findobj(Text)
+    }
     for axes in figure.findobj(lambda item: hasattr(item, "axison")):
         for axis in (axes.xaxis, axes.yaxis):  # numbers beyond the ends of an axis are kept, and not drawn
             drawn = {id(tick) for tick in axis._update_ticks()}
@@ -91,8 +95,15 @@ def test_of_comparisons(case: str, runs: list[Run], kept: list[Any], tmp_path: P
         name = "custom(code='cyclic_repetition(stragglers=2)', wait='first(20) | decodable()')"
         runs = [replace(run, scheme=f"{name}, {place}") for place, run in enumerate([*runs, *runs])]
     elif case == "small losses":
-        runs, target = [replace(run, evaluations=[], steps=[
-            replace(row, loss=1.23456e7 + 1e-3 * row.step) for row in run.steps]) for run in runs], None  # fmt: skip
+        runs, target = (
+            [
+                replace(
+                    run, evaluations=[], steps=[replace(row, loss=1.23456e7 + 1e-3 * row.step) for row in run.steps]
+                )
+                for run in runs
+            ],
+            None,
+        )
     draw_comparison(runs, tmp_path, formats=["png"], target=target, title=LONG)
     assert len(kept) == 5
     for figure in kept:

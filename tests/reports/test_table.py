@@ -104,8 +104,9 @@ def test_a_run_that_ended_before_its_first_step_has_no_figures(runs: list[Run]) 
 
 
 def test_a_metric_that_is_to_fall_is_reached_from_above(runs: list[Run]) -> None:
-    falling = [replace(run, evaluations=[Evaluation(0, 0.0, {"mse": 2.0}), Evaluation(3, 1.5, {"mse": 0.5})])
-               for run in runs]  # fmt: skip
+    falling = [
+        replace(run, evaluations=[Evaluation(0, 0.0, {"mse": 2.0}), Evaluation(3, 1.5, {"mse": 0.5})]) for run in runs
+    ]
     rows = comparison_table(falling, ("mse", 1.0))
     assert [row.seconds_to_target for row in rows] == [1.5, 1.5, 1.5]
     assert rows[0].final == 0.5

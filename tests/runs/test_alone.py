@@ -45,8 +45,10 @@ def test_it_ends_when_its_time_is_up(tmp_path: Path) -> None:
 
 
 def test_a_comparison_keeps_it_beside_its_table(tmp_path: Path) -> None:
-    tables = {"data": {"source": "covertype", "synthetic": "always", "rows": 600},
-              "run": {"engine": "virtual", "steps": 3, "out": str(tmp_path / "c")}}  # fmt: skip
+    tables = {
+        "data": {"source": "covertype", "synthetic": "always", "rows": 600},
+        "run": {"engine": "virtual", "steps": 3, "out": str(tmp_path / "c")},
+    }
     comparison = Comparison.from_config(build_config(tables), ["uncoded", "adaptive"])
     assert [one.config.optimizer.name for one in comparison.experiments] == ["nesterov", "quasi_newton"]
     trained = comparison.run()

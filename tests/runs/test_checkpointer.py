@@ -41,9 +41,15 @@ def train(
     optimizer = optimizers.HeavyBall(problem.initial(), 0.1)
     checkpointer = Checkpointer(recorder, **{"every_steps": 1, "behind": 0, **options})
     return training.train(
-        problem, schemes.erasurehead(6, load=load, wait_for=3), optimizer, engine, steps,
-        [recorder, checkpointer, *watching], fault_policy=fault_policy, resume=recorder.resumption,
-    )  # fmt: skip
+        problem,
+        schemes.erasurehead(6, load=load, wait_for=3),
+        optimizer,
+        engine,
+        steps,
+        [recorder, checkpointer, *watching],
+        fault_policy=fault_policy,
+        resume=recorder.resumption,
+    )
 
 
 class _Stop(Callback):

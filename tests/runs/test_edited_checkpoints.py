@@ -23,8 +23,22 @@ from ..cli.shop import write_shop
 from ..typed import typed
 
 DATA = ("--data", "shop.csv", "--categorical", "-q", "--checkpoint-every", 1)
-PEERS = ("consensus", *DATA, "--loss", "logistic", "--peers", 4, "--graph", "ring()", "--steps", 4, "--batch", 8,
-         "--no-against-full", "--no-pictures")  # fmt: skip
+PEERS = (
+    "consensus",
+    *DATA,
+    "--loss",
+    "logistic",
+    "--peers",
+    4,
+    "--graph",
+    "ring()",
+    "--steps",
+    4,
+    "--batch",
+    8,
+    "--no-against-full",
+    "--no-pictures",
+)
 RUN = ("train", *DATA, "--engine", "virtual", "-w", 6, "-n", 4, "--delays", "exponential(mean=0.5)")
 POLICIES = ("full()", "static(wait_for=1)", "dynamic()", "local()", "bounded_staleness()", "pairwise()")
 ALGORITHMS = ("sgd()", "momentum()", "quasi_global()", "gradient_tracking()")
@@ -38,10 +52,32 @@ BASES: dict[str, tuple[object, ...]] = {
 }
 
 VALUES: tuple[Any, ...] = (
-    None, True, -1, 0, 1, 10**18, -(10**18), 10**30, 1.5, 1e308, {"$float": "nan"}, {"$float": "inf"}, "x", "", [], {},
-    [[]], {"a": 1}, [1, 2, 3], {"$tensor": 0}, {"$tensor": 10**6}, {"$tensor": "x"}, {"$tensor": []}, {"$float": "x"},
+    None,
+    True,
+    -1,
+    0,
+    1,
+    10**18,
+    -(10**18),
+    10**30,
+    1.5,
+    1e308,
+    {"$float": "nan"},
+    {"$float": "inf"},
+    "x",
+    "",
+    [],
+    {},
+    [[]],
+    {"a": 1},
+    [1, 2, 3],
+    {"$tensor": 0},
+    {"$tensor": 10**6},
+    {"$tensor": "x"},
+    {"$tensor": []},
+    {"$float": "x"},
     {"$float": []},
-)  # fmt: skip
+)
 
 
 def places(tree: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

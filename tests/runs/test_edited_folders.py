@@ -27,11 +27,35 @@ from .test_edited_checkpoints import edit
 
 DATA = ("--data", "shop.csv", "--categorical", "-q", "--checkpoint-every", 2)
 BASES: dict[str, tuple[object, ...]] = {
-    "train": ("train", *DATA, "--engine", "virtual", "-w", 4, "-n", 6, "--scheme", "exact(load=2)",
-              "--delays", "exponential(mean=0.5)"),
-    "consensus": ("consensus", *DATA, "--loss", "logistic", "--peers", 4, "--graph", "ring()", "--steps", 4,
-                  "--no-against-full", "--no-pictures"),
-}  # fmt: skip
+    "train": (
+        "train",
+        *DATA,
+        "--engine",
+        "virtual",
+        "-w",
+        4,
+        "-n",
+        6,
+        "--scheme",
+        "exact(load=2)",
+        "--delays",
+        "exponential(mean=0.5)",
+    ),
+    "consensus": (
+        "consensus",
+        *DATA,
+        "--loss",
+        "logistic",
+        "--peers",
+        4,
+        "--graph",
+        "ring()",
+        "--steps",
+        4,
+        "--no-against-full",
+        "--no-pictures",
+    ),
+}
 FILES = {
     "train": ("config.toml", "summary.json", "steps.jsonl", "arrivals.jsonl", "evaluations.jsonl", "encoding.json"),
     "consensus": ("config.toml", "summary.json", "peers.jsonl", "means.jsonl", "encoding.json"),
@@ -134,12 +158,16 @@ def put(*path: Any) -> Callable[[Any], None]:
         ("train", "evaluations.jsonl", put(1, "metrics", "auc", {}), "line 2: metrics.auc must be a number"),
         ("train", "evaluations.jsonl", put(2, "step", "text"), "line 3: step must be a whole number"),
         ("train", "steps.jsonl", put(0, "used", [0, None]), "line 1: used.1 must be a whole number"),
-        ("train", "steps.jsonl", put(0, "notices", [{"kind": "refused", "data": {"messages": 3}}]),
-         "line 1: notices.0.data.messages must be a list, but it is 3"),
+        (
+            "train",
+            "steps.jsonl",
+            put(0, "notices", [{"kind": "refused", "data": {"messages": 3}}]),
+            "line 1: notices.0.data.messages must be a list, but it is 3",
+        ),
         ("train", "arrivals.jsonl", put(0, "censored", "no"), "line 1: censored must be true or false"),
         ("train", "config.toml", put("run", "workers", "all"), "run.workers must be a whole number"),
     ],
-)  # fmt: skip
+)
 def test_a_value_of_another_type_is_named(base: str, file: str, change: Callable[[Any], Any], said: str) -> None:
     edited(base, file, change)
     compared = refused(base, "compare")

@@ -113,7 +113,7 @@ def test_a_run_of_many_short_steps_ends_by_itself(data_folder: Path) -> None:
         ({**PAPER, "scheme": "exact(load=2)"}, "exact(load=2)", "nesterov"),
         ({**PAPER, "optimizer": {"name": "quasi_newton"}}, "erasurehead(load=3, wait_for=2)", "quasi_newton"),
     ],
-)  # fmt: skip
+)
 def test_what_is_left_open_goes_with_what_is_said(table: dict[str, Any], scheme: str, name: str) -> None:
     mine = experiment(own(), table)
     assert (mine.config.scheme, mine.config.optimizer.name) == (scheme, name)

@@ -173,9 +173,14 @@ def test_a_run_that_fails_says_why(tmp_path: Path) -> None:
     watching = [Recorder(RunFolder.create(tmp_path)), _Kill(engine)]
     with pytest.raises(Unreachable) as caught:
         training.train(
-            problem, schemes.exact(6, load=2), optimizers.Nesterov(problem.initial(), 0.1), engine, 4, watching,
+            problem,
+            schemes.exact(6, load=2),
+            optimizers.Nesterov(problem.initial(), 0.1),
+            engine,
+            4,
+            watching,
             fault_policy=FaultPolicy(death="leave"),
-        )  # fmt: skip
+        )
     summary = RunFolder.open(tmp_path).summary
     assert (summary["status"], summary["reason"]) == ("unreachable", str(caught.value))
 

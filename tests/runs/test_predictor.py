@@ -41,10 +41,13 @@ def test_coefficients_times_values_and_the_constant_are_the_score(
     for place, weights in enumerate(named.values() if outputs > 1 else [named]):
         assert isinstance(weights, dict)
         said = [
-            weights["(constant)"] + weights["size"] * value + weights["year"] * number + weights[f"town={line[1]}"]
+            weights["(constant)"]
+            + weights["size"] * value
+            + weights["year"] * number
+            + weights[f"town={line[1]}"]
             + weights[f"town={line[1]} x year={line[2]}"]
             for value, number, line in zip(size, year, lines, strict=True)
-        ]  # fmt: skip
+        ]
         np.testing.assert_allclose(said, scores[place], rtol=1e-9, atol=1e-9)
     assert len(read.encoding.column_names) == read.n_columns
 

@@ -43,8 +43,10 @@ def train(engine: Engine, scheme: schemes.Scheme, dense: bool = False, folder: R
 
 def arrivals(run: Run) -> list[set[int]]:
     """Return the messages that were in at each step, and those with a weight."""
-    return [{row.message for row in run.arrivals if row.step == step and not row.censored and not row.late}
-            for step in range(STEPS)]  # fmt: skip
+    return [
+        {row.message for row in run.arrivals if row.step == step and not row.censored and not row.late}
+        for step in range(STEPS)
+    ]
 
 
 @pytest.mark.processes
@@ -149,9 +151,16 @@ def test_deaths_are_replayed_where_they_were_and_a_replay_goes_on_from_any_step(
 
     def go(engine: VirtualEngine, states: States, resume: Resumption | None = None) -> Run:
         return training.train(
-            PROBLEM, scheme, optimizers.Nesterov(np.zeros(PROBLEM.n_parameters), 0.01), engine, 12, [states],
-            fault_policy=policy, resume=resume, evaluate_every=0,
-        )  # fmt: skip
+            PROBLEM,
+            scheme,
+            optimizers.Nesterov(np.zeros(PROBLEM.n_parameters), 0.01),
+            engine,
+            12,
+            [states],
+            fault_policy=policy,
+            resume=resume,
+            evaluate_every=0,
+        )
 
     engine = VirtualEngine(delays.Exponential(0.5, seed=2), late)
     for worker, at in kills:
@@ -221,9 +230,13 @@ def test_deaths_of_real_workers_are_replayed_to_the_same_bits(tmp_path: Path) ->
     assert sorted(worker for row in real.steps for worker in row.workers_noticed("died")) == [1, 4]
     assert real.steps[-1].workers == 4
     again = training.train(
-        PROBLEM, scheme, optimizers.GradientDescent(x, 0.01), VirtualEngine(replay(tmp_path / "run")), steps,
+        PROBLEM,
+        scheme,
+        optimizers.GradientDescent(x, 0.01),
+        VirtualEngine(replay(tmp_path / "run")),
+        steps,
         fault_policy=policy,
-    )  # fmt: skip
+    )
     assert again.x.tobytes() == real.x.tobytes()
     assert [(row.used, row.workers, row.dead, row.late) for row in again.steps] == [
         (row.used, row.workers, row.dead, row.late) for row in real.steps

@@ -25,10 +25,15 @@ def trained(folder: Path | None, steps: int = 40, *watching: Callback) -> Run:
     recorder = None if folder is None else Recorder(RunFolder.create(folder))
     recording = [] if recorder is None else [recorder, Checkpointer(recorder, every_steps=500)]
     return training.train(
-        problem, schemes.erasurehead(6, load=2, wait_for=3), optimizers.GradientDescent(problem.initial(), 1e-5),
-        engines.VirtualEngine(delays.Exponential(mean=0.5, seed=3), "carry"), steps, [*recording, *watching],
-        evaluate_every=0, tolerance=None,
-    )  # fmt: skip
+        problem,
+        schemes.erasurehead(6, load=2, wait_for=3),
+        optimizers.GradientDescent(problem.initial(), 1e-5),
+        engines.VirtualEngine(delays.Exponential(mean=0.5, seed=3), "carry"),
+        steps,
+        [*recording, *watching],
+        evaluate_every=0,
+        tolerance=None,
+    )
 
 
 def test_rows_are_read_from_the_folder_as_they_would_be_in_memory(tmp_path: Path) -> None:
@@ -51,8 +56,11 @@ def test_rows_are_read_from_the_folder_as_they_would_be_in_memory(tmp_path: Path
         assert rows[7] in stored
         assert stored.index(rows[7]) == 7
     assert (inside.seconds, inside.times.tolist(), inside.losses.tolist(), inside.rise) == (
-        kept.seconds, kept.times.tolist(), kept.losses.tolist(), kept.rise,
-    )  # fmt: skip
+        kept.seconds,
+        kept.times.tolist(),
+        kept.losses.tolist(),
+        kept.rise,
+    )
 
 
 def test_rows_outlive_their_folder_but_not_what_is_done_to_their_file(tmp_path: Path) -> None:

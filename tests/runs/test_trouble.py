@@ -43,10 +43,14 @@ class _At(Callback):
 def train(recorder: Recorder, *watching: Callback) -> Run:
     problem = Quadratic.random(24, 2000, seed=1, l2=0.01)
     return training.train(
-        problem, schemes.erasurehead(6, load=2, wait_for=3), optimizers.Nesterov(problem.initial(), 1e-3),
-        engines.VirtualEngine(delays.Exponential(mean=0.5, seed=3), "carry"), STEPS_DONE,
-        [recorder, Checkpointer(recorder, every_steps=1, behind=0), *watching], resume=recorder.resumption,
-    )  # fmt: skip
+        problem,
+        schemes.erasurehead(6, load=2, wait_for=3),
+        optimizers.Nesterov(problem.initial(), 1e-3),
+        engines.VirtualEngine(delays.Exponential(mean=0.5, seed=3), "carry"),
+        STEPS_DONE,
+        [recorder, Checkpointer(recorder, every_steps=1, behind=0), *watching],
+        resume=recorder.resumption,
+    )
 
 
 def _mount(*arguments: object) -> None:

@@ -197,8 +197,12 @@ def test_the_virtual_engine_replays_it_from_real_processes_to_the_bit(tmp_path: 
     assert again.x.tobytes() == real.x.tobytes()
     for one, other in zip(again.steps, real.steps, strict=True):
         assert (one.begin, one.waited, one.end, one.used, one.late) == (
-            other.begin, other.waited, other.end, other.used, other.late,
-        )  # fmt: skip
+            other.begin,
+            other.waited,
+            other.end,
+            other.used,
+            other.late,
+        )
     assert [row.seconds for row in again.arrivals if not row.censored] == [
         row.seconds for row in real.arrivals if not row.censored
     ]

@@ -159,7 +159,7 @@ def test_what_the_other_schemes_wait_for() -> None:
             "rules must have a wait rule for orders of kind 'gradient'",
         ),
     ],
-)  # fmt: skip
+)
 def test_bad_values_are_refused_in_a_sentence(make: object, sentence: str) -> None:
     with pytest.raises(InvalidArgument, match=sentence):
         make()  # type: ignore[operator]

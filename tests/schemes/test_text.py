@@ -36,8 +36,10 @@ def test_any_code_goes_with_any_rule() -> None:
     )
     scheme = parse_scheme(text, 6)
     assert (scheme.name, scheme.code.name, str(scheme.rule)) == (
-        "mine", "fractional_repetition", "first(4) | decodable()",
-    )  # fmt: skip
+        "mine",
+        "fractional_repetition",
+        "first(4) | decodable()",
+    )
     assert isinstance(scheme.aggregation, ByCoverage)
     assert isinstance(parse_scheme("custom('uncoded', 'first(3)')", 6).aggregation, Plain)
 

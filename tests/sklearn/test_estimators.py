@@ -60,9 +60,10 @@ def test_tol_is_a_share_of_the_gradient_at_zero_also_with_l1_and_a_warm_start() 
 
 
 def test_a_warm_start_begins_where_the_fit_before_has_ended() -> None:
-    for model, y in ((ours.Ridge(warm_start=True), np.column_stack([TARGETS, -TARGETS])), (
-        ours.LogisticRegression(warm_start=True, tol=1e-9), np.digitize(TARGETS, [0.0, 3.0])
-    )):  # fmt: skip
+    for model, y in (
+        (ours.Ridge(warm_start=True), np.column_stack([TARGETS, -TARGETS])),
+        (ours.LogisticRegression(warm_start=True, tol=1e-9), np.digitize(TARGETS, [0.0, 3.0])),
+    ):
         first = model.fit(X, y).coef_
         assert np.all(model.fit(X, y).n_iter_ <= 3)
         np.testing.assert_allclose(model.coef_, first, rtol=1e-6)
@@ -154,7 +155,7 @@ def test_an_interrupted_fit_raises(monkeypatch: pytest.MonkeyPatch) -> None:
         (ours.LogisticRegressionCV(Cs=[]), "Cs must have at least one number"),
         (ours.LogisticRegressionCV(Cs=[1.0, -1.0]), "Cs[1] must be a number greater than 0, but it is -1.0."),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_refused_by_its_name(model: Any, said: str) -> None:
     with pytest.raises(InvalidArgument) as error:
         model.fit(X, CLASSES)

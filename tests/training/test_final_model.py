@@ -123,9 +123,23 @@ def told(losses: np.ndarray) -> Run:
 
 
 SOME_ROW = StepRow(
-    step=0, round=0, kind="gradient", begin=0.0, waited=0.0, end=0.0, arrived=1, used=[0], missing=[], dead=[],
-    residual=1.0, coverage=0.5, stepped=True, loss=0.0, gradient_norm=1.0, received=8,
-)  # fmt: skip
+    step=0,
+    round=0,
+    kind="gradient",
+    begin=0.0,
+    waited=0.0,
+    end=0.0,
+    arrived=1,
+    used=[0],
+    missing=[],
+    dead=[],
+    residual=1.0,
+    coverage=0.5,
+    stepped=True,
+    loss=0.0,
+    gradient_norm=1.0,
+    received=8,
+)
 
 
 def test_a_loss_that_rises_again_is_noticed_and_one_that_only_trembles_is_not() -> None:

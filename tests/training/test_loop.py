@@ -125,8 +125,13 @@ def test_what_was_not_waited_for_is_recorded_as_censored() -> None:
     delays = Timetable({(w, 0, 0): float(w) for w in range(6)})
     run = plain_train(schemes.custom(codes.uncoded(6), "first(3)"), VirtualEngine(delays), steps=1)
     assert [(row.worker, row.seconds, row.censored) for row in run.arrivals] == [
-        (0, 0.0, False), (1, 1.0, False), (2, 2.0, False), (3, 2.0, True), (4, 2.0, True), (5, 2.0, True),
-    ]  # fmt: skip
+        (0, 0.0, False),
+        (1, 1.0, False),
+        (2, 2.0, False),
+        (3, 2.0, True),
+        (4, 2.0, True),
+        (5, 2.0, True),
+    ]
     assert run.steps[0].missing == [3, 4, 5]
 
 
@@ -261,9 +266,13 @@ def test_a_model_of_which_most_messages_overflow_has_diverged_and_of_a_few_bad_w
     witness = _Silent()
     with pytest.raises(error) as caught, np.errstate(over="ignore", invalid="ignore"):
         train(
-            Quadratic(rows, PROBLEM.centres), schemes.uncoded(6), GradientDescent(np.full(6, 1e145), 1e-3),
-            VirtualEngine(), 50, [witness],
-        )  # fmt: skip
+            Quadratic(rows, PROBLEM.centres),
+            schemes.uncoded(6),
+            GradientDescent(np.full(6, 1e145), 1e-3),
+            VirtualEngine(),
+            50,
+            [witness],
+        )
     assert witness.run is not None
     assert witness.run.status == ("diverged" if error is Diverged else "unreachable")
     assert ("the vectors of 4 of 6 messages are not finite: the model has diverged" in str(caught.value)) == (steep > 3)

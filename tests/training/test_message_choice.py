@@ -48,9 +48,13 @@ def law(seed: int, grows: bool = True) -> Exponential:
 
 
 def fit(
-    delays: Delays | None = None, late: LateWork = "carry", choose: bool = True, engine: Engine | None = None,
-    steps: int = 800, **others: Any,
-) -> Run:  # fmt: skip
+    delays: Delays | None = None,
+    late: LateWork = "carry",
+    choose: bool = True,
+    engine: Engine | None = None,
+    steps: int = 800,
+    **others: Any,
+) -> Run:
     scheme = schemes.adaptive(WORKERS, LOAD)
     if not choose:
         scheme = replace(scheme, by_task=None)
@@ -130,8 +134,9 @@ def drawn(rng: np.random.Generator, number: int, mean: float, tasks: bool) -> li
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**31), st.sampled_from([True, False]), st.sampled_from(["carry", "preempt"]),
-       st.floats(0.2, 5.0))  # fmt: skip
+@given(
+    st.integers(0, 2**31), st.sampled_from([True, False]), st.sampled_from(["carry", "preempt"]), st.floats(0.2, 5.0)
+)
 def test_what_is_chosen_can_be_saved_at_any_time(seed: int, grows: bool, late: LateWork, mean: float) -> None:
     choice = MessageChoice(LOAD, late)
     for order, rows in rounds(np.random.default_rng(seed), choice, grows, late, mean):

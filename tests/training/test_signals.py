@@ -37,9 +37,13 @@ def trained(watching: Callback) -> Run:
     problem = Quadratic.random(24, 5, seed=1)
     engine = engines.VirtualEngine(delays.Exponential(mean=0.5, seed=3))
     return training.train(
-        problem, schemes.erasurehead(6, load=2, wait_for=3), optimizers.Nesterov(problem.initial(), 0.1), engine, 8,
+        problem,
+        schemes.erasurehead(6, load=2, wait_for=3),
+        optimizers.Nesterov(problem.initial(), 0.1),
+        engine,
+        8,
         [watching],
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP])

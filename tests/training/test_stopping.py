@@ -288,9 +288,7 @@ def test_run_files_know_them_and_published_settings_keep_their_steps() -> None:
     experiment = Experiment.from_config({**tables, "run": {**run, "until": "objective < 1e9"}})
     assert experiment._tolerance is None
     found = Experiment.from_config({**tables, "run": {**run, "until": "objective < 1e9"}})
-    ended = train(
-        found.problem, found.scheme, found.optimizer(), found.engine(), 4, until=found.config.run.until
-    )  # fmt: skip
+    ended = train(found.problem, found.scheme, found.optimizer(), found.engine(), 4, until=found.config.run.until)
     assert (ended.ended, len(ended.steps)) == ("until", 1)
     with pytest.raises(InvalidArgument, match=r"run\.until"):
         Experiment.from_config({**tables, "run": {**run, "until": "objective"}})

@@ -512,8 +512,10 @@ def test_a_message_in_doubt_is_here_but_not_used() -> None:
         PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), _Lies(delays), 1, fault_policy=FaultPolicy(verify=True)
     )
     assert [(row.message, row.used, row.censored) for row in run.arrivals] == [
-        (0, False, False), (1, False, False), (2, False, True),
-    ]  # fmt: skip
+        (0, False, False),
+        (1, False, False),
+        (2, False, True),
+    ]
     assert run.steps[0].missing == [2]
     assert not run.steps[0].stepped
 

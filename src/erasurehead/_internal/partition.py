@@ -22,8 +22,10 @@ def split_samples(n_samples: int, n_tasks: int) -> list[slice]:
     check_count("n_tasks", n_tasks)
     if n_tasks > n_samples:
         raise invalid(
-            "n_tasks", f"must be at most the number of training samples ({n_samples})", n_tasks,
+            "n_tasks",
+            f"must be at most the number of training samples ({n_samples})",
+            n_tasks,
             "with more, some tasks would be empty",
-        )  # fmt: skip
+        )
     edges = [n_samples * task // n_tasks for task in range(n_tasks + 1)]
     return [slice(low, high) for low, high in pairwise(edges)]

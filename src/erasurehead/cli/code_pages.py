@@ -114,15 +114,23 @@ def facts_table(found: Analysis) -> Table:
         ("replication", f"{holders} per task; all data {found.cost.storage:.3g} times"),
         ("messages", f"{_span(fewest, most)} per worker and step, each {_size(code.n_pieces)}"),
         ("tolerates", _tolerance(code.tolerance)),
-        ("rounding", f"errors of messages times {times(rounding.amplification)}, {worst} of {missing}{limit}; "
-         f"relative error of float32: {rounding.error('float32'):.1e}"),
+        (
+            "rounding",
+            f"errors of messages times {times(rounding.amplification)}, {worst} of {missing}{limit}; "
+            f"relative error of float32: {rounding.error('float32'):.1e}",
+        ),
         ("coefficients", f"up to {rounding.largest_coefficient:.3g}; weights up to {rounding.largest_weight:.3g}"),
         ("decoder", f"{found.cost.decoder}"),
-    ]  # fmt: skip
+    ]
     if "spectral_gap" in said:
         spectrum = code.spectrum
-        rows.append(("spectral gap", f"{spectrum.gap:.4g} ({spectrum.largest:.4g} - {spectrum.second:.4g}), "
-                     f"x = (s2 / s1)^2 = {spectrum.ratio:.4g}"))  # fmt: skip
+        rows.append(
+            (
+                "spectral gap",
+                f"{spectrum.gap:.4g} ({spectrum.largest:.4g} - {spectrum.second:.4g}), "
+                f"x = (s2 / s1)^2 = {spectrum.ratio:.4g}",
+            )
+        )
     names = {"rounded": "rounded", "expected_residual": "fixed weights", "corrupted": "corrupted"}
     units = {
         "rounded": "{}",

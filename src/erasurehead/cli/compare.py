@@ -136,9 +136,13 @@ def run(
 
 
 def _compare_finished(
-    folders: list[str], scheme: list[str] | None, target: str | None, options: RunOptions, figures: bool,
+    folders: list[str],
+    scheme: list[str] | None,
+    target: str | None,
+    options: RunOptions,
+    figures: bool,
     output: OutputOptions,
-) -> None:  # fmt: skip
+) -> None:
     """Compare finished runs, without training."""
     from erasurehead._internal.atomic_files import write_whole
     from erasurehead.consensus.finished import compare_finished

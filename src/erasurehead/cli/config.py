@@ -96,9 +96,13 @@ def _table(chosen: Any) -> Any:
     from erasurehead.runs.config.keys import shown
 
     table = Table(
-        Column("key", no_wrap=True), Column("option", no_wrap=True), "values", "default", "what it means",
+        Column("key", no_wrap=True),
+        Column("option", no_wrap=True),
+        "values",
+        "default",
+        "what it means",
         box=box.SIMPLE_HEAD,
-    )  # fmt: skip
+    )
     for key in chosen:
         table.add_row(key.path, key.option, key.range, shown(key.default), key.text)
     return table

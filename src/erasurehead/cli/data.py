@@ -73,9 +73,17 @@ def run(
 
     screen = Screen(output)
     of_files = {
-        "label": label, "drop": drop, "delimiter": delimiter, "header": header, "names": column_names,
-        "decimal": decimal, "quotes": quotes, "missing": missing, "one_hot": one_hot, "categorical": categorical,
-    }  # fmt: skip
+        "label": label,
+        "drop": drop,
+        "delimiter": delimiter,
+        "header": header,
+        "names": column_names,
+        "decimal": decimal,
+        "quotes": quotes,
+        "missing": missing,
+        "one_hot": one_hot,
+        "categorical": categorical,
+    }
     if not names:
         for option, value in of_files.items():
             if value is not None:

@@ -73,8 +73,13 @@ def chance(item: Fit) -> float:
 
 def fits_table(fits: Sequence[Fit]) -> Table:
     """Return the ranking of the families as a table."""
-    table = _table(("Family", "left"), ("AIC", "right"), ("above best", "right"), ("P-P gap", "right"),
-                   ("Parameters, with 95% intervals", "left"))  # fmt: skip
+    table = _table(
+        ("Family", "left"),
+        ("AIC", "right"),
+        ("above best", "right"),
+        ("P-P gap", "right"),
+        ("Parameters, with 95% intervals", "left"),
+    )
     for item in fits:
         parameters = "\n".join(_parameter(item, name) for name in item.parameters)
         table.add_row(item.family, f"{item.aic:,.1f}", f"{item.aic - fits[0].aic:,.1f}", f"{item.gap:.3f}", parameters)
@@ -130,8 +135,9 @@ def workers_table(best: Fit, workers: Mapping[str, Fit]) -> Table:
         best: the best fit to all workers together.
         workers: fits of the same family to single workers, by name.
     """
-    table = _table(("Worker", "right"), ("Delays", "right"), ("P-P gap", "right"),
-                   (f"{best.family}, with 95% intervals", "left"))  # fmt: skip
+    table = _table(
+        ("Worker", "right"), ("Delays", "right"), ("P-P gap", "right"), (f"{best.family}, with 95% intervals", "left")
+    )
     for name, item in workers.items():
         table.add_row(
             name, f"{item.n}", f"{item.gap:.3f}", "; ".join(_parameter(item, each) for each in item.parameters)

@@ -193,9 +193,7 @@ def show(
         trace = reading.read(what)
         said = summarize(trace)
         facts, name = {"trace": pages.trace_facts(trace)}, pages.title(trace)
-    screen.result(
-        {**facts, **pages.summary_facts(said)}, name, pages.summary_table(said), *pages.slow_lines(said.slow)
-    )  # fmt: skip
+    screen.result({**facts, **pages.summary_facts(said)}, name, pages.summary_table(said), *pages.slow_lines(said.slow))
 
 
 def convert(

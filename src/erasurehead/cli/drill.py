@@ -224,12 +224,17 @@ def _peers(policy: str, faults: FaultOptions, subject: SubjectOptions, report: R
     from erasurehead.errors import InvalidArgument, invalid
 
     others = (
-        ("--schedule", faults.schedule), ("--kinds", faults.kinds), ("--lives", faults.lives),
-        ("--scheme", subject.scheme), ("--address", subject.address), ("--label", subject.label),
-        ("--drop", subject.drop), ("--data", _unless(subject.data, SubjectOptions.data)),
+        ("--schedule", faults.schedule),
+        ("--kinds", faults.kinds),
+        ("--lives", faults.lives),
+        ("--scheme", subject.scheme),
+        ("--address", subject.address),
+        ("--label", subject.label),
+        ("--drop", subject.drop),
+        ("--data", _unless(subject.data, SubjectOptions.data)),
         ("--records", _unless(subject.records, SubjectOptions.records)),
         ("--on-suspicion", _unless(subject.on_suspected, SubjectOptions.on_suspected)),
-    )  # fmt: skip
+    )
     for name, value in others:
         if value is not None:
             raise invalid(name, "must be left out with --peers", value)
@@ -237,8 +242,14 @@ def _peers(policy: str, faults: FaultOptions, subject: SubjectOptions, report: R
         if given:
             raise InvalidArgument(name, "must be left out with --peers")
     try:
-        drill = PeerDrill(policy, engine=subject.engine, peers=subject.workers, seconds=subject.seconds,
-                          seed=faults.seed, delays=subject.delays)  # fmt: skip
+        drill = PeerDrill(
+            policy,
+            engine=subject.engine,
+            peers=subject.workers,
+            seconds=subject.seconds,
+            seed=faults.seed,
+            delays=subject.delays,
+        )
     except InvalidArgument as error:
         names = {"peers": "--workers", "engine": "--engine", "seconds": "--seconds", "policy": "--peers"}
         raise error.about(names[error.subject]) if error.subject in names else error from None

@@ -55,9 +55,12 @@ def shared(path: str, *, text: str = "", panel: str = "", default: bool = False,
 
 def _typer_option(key: Key, names: Sequence[str] = (), text: str = "", panel: str = "", default: bool = False) -> Any:
     return typer.Option(
-        *(names or key.options), help=text or key.help, rich_help_panel=panel or key.panel,
-        metavar=key.metavar or None, show_default=default,
-    )  # fmt: skip
+        *(names or key.options),
+        help=text or key.help,
+        rich_help_panel=panel or key.panel,
+        metavar=key.metavar or None,
+        show_default=default,
+    )
 
 
 AllowUnseen: TypeAlias = Annotated[
@@ -201,8 +204,10 @@ class RunOptions(FileOptions):
         tables = {} if run_file is None else read_tables(run_file)
         if "consensus" in tables:
             raise InvalidArgument(
-                "RUN_FILE", "must have no section [consensus] where there is a coordinator",
-                str(run_file), "erasurehead consensus takes it",
-            )  # fmt: skip
+                "RUN_FILE",
+                "must have no section [consensus] where there is a coordinator",
+                str(run_file),
+                "erasurehead consensus takes it",
+            )
         stand_by(given, tables)
         return build_config(overridden(tables, given), self.spelled())

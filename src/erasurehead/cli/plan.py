@@ -91,9 +91,15 @@ def run(
     begin = said if printed.explain else [said[0], *plan_pages.caveats(page)]
     shown = [*begin, *plan_pages.beyond(page), *(plan_pages.three_sentences(page) if printed.explain else ())]
     screen.result(
-        data, plan_pages.table(page, printed.top), "", plan_pages.why(page, printed.top), "",
-        "\n".join([*shown, *plan_pages.cases(page)]), "", plan_files.last_words(files, folder, page, options),
-    )  # fmt: skip
+        data,
+        plan_pages.table(page, printed.top),
+        "",
+        plan_pages.why(page, printed.top),
+        "",
+        "\n".join([*shown, *plan_pages.cases(page)]),
+        "",
+        plan_files.last_words(files, folder, page, options),
+    )
 
 
 def _asked(goal: Goal | None, search: SearchOptions) -> bool:
@@ -148,6 +154,14 @@ def _searched(
     what = f"A plan of {counted('setting', len(settings))} for {counted('worker', found.n_workers)}"
     with screen.counting("settings") as progress:
         return plan(
-            found.delays, found.n_workers, found.cost.seconds, settings, target, current, most,
-            late=config.delays.late, accuracy=accuracy, progress=foreseen(what, progress, screen),
-        )  # fmt: skip
+            found.delays,
+            found.n_workers,
+            found.cost.seconds,
+            settings,
+            target,
+            current,
+            most,
+            late=config.delays.late,
+            accuracy=accuracy,
+            progress=foreseen(what, progress, screen),
+        )

@@ -39,8 +39,11 @@ def check_options(source: SourceOptions, reading: TraceOptions, search: SearchOp
     """
     _check_source(source, reading, options)
     spelled = options.spelled()
-    of_data = {option: options.tables()["data"][key.removeprefix("data.")] for key, option in spelled.items()
-               if key.startswith("data.") and key != "data.source"}  # fmt: skip
+    of_data = {
+        option: options.tables()["data"][key.removeprefix("data.")]
+        for key, option in spelled.items()
+        if key.startswith("data.") and key != "data.source"
+    }
     _come_with("--data", options.data, {**of_data, "--sample": search.sample, "--repeats": search.repeats})
     for name, count in (("--sample", search.sample), ("--repeats", search.repeats), ("--max-load", search.max_load)):
         if count is not None:
@@ -103,8 +106,11 @@ def _config(options: RunOptions, without: Sequence[str] = ("out", "overwrite"), 
     tables = options.tables()
     section = {key: value for key, value in tables.get("run", {}).items() if key not in without}
     settings: Mapping[str, Any] = {
-        **tables, "scheme": "uncoded()", "delays": {"model": "none()"}, "run": {**section, **run},
-    }  # fmt: skip
+        **tables,
+        "scheme": "uncoded()",
+        "delays": {"model": "none()"},
+        "run": {**section, **run},
+    }
     return build_config(settings)
 
 
@@ -116,9 +122,13 @@ def _check_source(source: SourceOptions, reading: TraceOptions, options: RunOpti
     if given is not None and not 0.0 <= given < math.inf:
         raise invalid("--seconds-per-task", "must be finite and at least 0", given)
     of_traces = {
-        "--keep": source.keep, "--absent": source.absent, "--scale-with-load": source.scale_with_load or None,
-        "--column": reading.column, "--where": reading.where, "--unit": reading.unit,
-    }  # fmt: skip
+        "--keep": source.keep,
+        "--absent": source.absent,
+        "--scale-with-load": source.scale_with_load or None,
+        "--column": reading.column,
+        "--where": reading.where,
+        "--unit": reading.unit,
+    }
     _come_with("--trace", source.trace, of_traces)
     _check_choice("--keep", source.keep, KEEP)
     _check_choice("--absent", source.absent, ABSENT)

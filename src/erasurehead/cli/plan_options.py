@@ -76,10 +76,15 @@ class SearchOptions:
 
     scheme: Annotated[
         list[str] | None,
-        option("--scheme", "-s", panel=_SEARCH, metavar="SCHEME",
-               text="Try these settings only; repeat it for each. By default a grid: 38 for 8 workers, 129 for 30, "
-               "with loads up to 10."),
-    ] = None  # fmt: skip
+        option(
+            "--scheme",
+            "-s",
+            panel=_SEARCH,
+            metavar="SCHEME",
+            text="Try these settings only; repeat it for each. By default a grid: 38 for 8 workers, 129 for 30, "
+            "with loads up to 10.",
+        ),
+    ] = None
     max_load: Annotated[
         int | None,
         option(
@@ -91,9 +96,13 @@ class SearchOptions:
     ] = None
     current: Annotated[
         str | None,
-        option("--current", panel=_SEARCH, metavar="SCHEME",
-               text="The setting in use now; by default, that of the run that recorded the trace."),
-    ] = None  # fmt: skip
+        option(
+            "--current",
+            panel=_SEARCH,
+            metavar="SCHEME",
+            text="The setting in use now; by default, that of the run that recorded the trace.",
+        ),
+    ] = None
     target: Annotated[
         str | None,
         option(
@@ -107,16 +116,24 @@ class SearchOptions:
     ] = None
     constants: Annotated[
         str | None,
-        option("--constants", panel=_SEARCH, metavar="mu=A,beta=B,sigma=C,gap=D",
-               text="Constants of the objective, for --target error=VALUE without data."),
-    ] = None  # fmt: skip
+        option(
+            "--constants",
+            panel=_SEARCH,
+            metavar="mu=A,beta=B,sigma=C,gap=D",
+            text="Constants of the objective, for --target error=VALUE without data.",
+        ),
+    ] = None
     task_noise: Annotated[
         float | None,
-        option("--task-noise", panel=_SEARCH, metavar="SHARE",
-               text="How much tasks differ: the fraction of the initial gap around which a run hovers if each step "
-               "sees one random task (0.01, as for rows in random order; 0.3 for rows sorted by label). With --data "
-               "it is measured."),
-    ] = None  # fmt: skip
+        option(
+            "--task-noise",
+            panel=_SEARCH,
+            metavar="SHARE",
+            text="How much tasks differ: the fraction of the initial gap around which a run hovers if each step "
+            "sees one random task (0.01, as for rows in random order; 0.3 for rows sorted by label). With --data "
+            "it is measured.",
+        ),
+    ] = None
     sample: Annotated[
         int | None,
         option("--sample", panel=_SEARCH, metavar="ROWS", text="Rows of the data for trials of settings (5000)."),

@@ -142,9 +142,9 @@ def _row(page: Page, place: int, item: Forecast, on_front: bool) -> dict[str, An
         "seconds_to_target": item.seconds_to_target,
         "band": list(item.band),
         "speed_up_over_uncoded": page.speed_up(item, plan.uncoded),
-        "speed_up_over_uncoded_range": None if math.isnan(page.speed_up(item, plan.uncoded)) else list(
-            speed_up_range(plan, item, plan.uncoded, page.trials)
-        ),
+        "speed_up_over_uncoded_range": None
+        if math.isnan(page.speed_up(item, plan.uncoded))
+        else list(speed_up_range(plan, item, plan.uncoded, page.trials)),
         "speed_up_over_current": None if plan.current is None else page.speed_up(item, plan.current),
         "share_of_data": item.share_of_data,
         "bytes_of_data": None if page.bytes_of_data is None else round(item.share_of_data * page.bytes_of_data),
@@ -152,11 +152,17 @@ def _row(page: Page, place: int, item: Forecast, on_front: bool) -> dict[str, An
         "bytes_sent": None if page.n_parameters is None else item.bytes_per_worker(page.n_parameters),
         "pareto": on_front,
         "limits": limits(plan, item),
-        "trial": None if trial is None else {
-            "seconds": took(item, trial), "steps": trial.expected_steps, "band": list(_range(item, trial)),
-            "reached": trial.reached, "final": list(trial.final), "given_up": trial.given_up,
+        "trial": None
+        if trial is None
+        else {
+            "seconds": took(item, trial),
+            "steps": trial.expected_steps,
+            "band": list(_range(item, trial)),
+            "reached": trial.reached,
+            "final": list(trial.final),
+            "given_up": trial.given_up,
         },
-    }  # fmt: skip
+    }
 
 
 def table(page: Page, top: int) -> Table:
@@ -199,8 +205,15 @@ def _columns(page: Page, items: Sequence[Forecast]) -> list[tuple[str, list[str]
         header = f"To {page.goal[0]}\n{page.goal[1]:g} ({unit.name})"
         columns.append((header, [_time(unit, *pair) for pair in zip(times, items, tried, strict=True)]))
         pairs = list(zip(items, tried, strict=True))
-        columns.append(("range", ["" if trial is None or trial.unfinished else _band(unit, _range(item, trial))
-                                  for item, trial in pairs]))  # fmt: skip
+        columns.append(
+            (
+                "range",
+                [
+                    "" if trial is None or trial.unfinished else _band(unit, _range(item, trial))
+                    for item, trial in pairs
+                ],
+            )
+        )
     if plan.target is not None:
         bounds = [item.bound * item.seconds_per_step for item in items]
         columns.append((f"Theorem 1:\nat most ({whole.name})", [_write(whole, seconds) for seconds in bounds]))

@@ -102,18 +102,22 @@ def check_target(search: SearchOptions, options: RunOptions) -> Goal | None:
         raise invalid("--target", "must be a fraction of the initial gap, between 0 and 1", search.target)
     if metric not in (_ERROR, GAP) and options.data is None:
         raise invalid(
-            "--target", "must be error=VALUE or gap=VALUE without --data", search.target,
+            "--target",
+            "must be error=VALUE or gap=VALUE without --data",
+            search.target,
             f"{metric} can be measured on data only",
-        )  # fmt: skip
+        )
     if metric != _ERROR and options.data is not None:
         check_metric(metric, options)
     if metric == _ERROR and not (value > 0.0 and np.isfinite(value)):
         raise invalid("--target", "must be an error greater than 0", search.target)
     if metric == _ERROR and search.constants is None and options.data is None:
         raise invalid(
-            "--target", "must come with --data or --constants", search.target,
+            "--target",
+            "must come with --data or --constants",
+            search.target,
             "--constants mu=0.1,beta=1,sigma=2,gap=5 describes the objective",
-        )  # fmt: skip
+        )
     return Goal(metric, value, None if search.constants is None else _constants(search.constants))
 
 
@@ -157,8 +161,12 @@ class Tried:
         rows, config = max(n_workers, _SAMPLE if sample is None else sample), trial_config(options, n_workers)
         experiment = Experiment.from_config(config, screen.reading)
         if not isinstance(experiment.data, Dataset):
-            raise invalid("--data", "must be in memory to be tried", config.data.source,
-                          "name the file that was sharded, or a smaller one like it")  # fmt: skip
+            raise invalid(
+                "--data",
+                "must be in memory to be tried",
+                config.data.source,
+                "name the file that was sharded, or a smaller one like it",
+            )
         return cls(experiment, experiment.data, _sampled(experiment, experiment.data, rows))
 
     @property

@@ -114,9 +114,15 @@ def planned(
         return Planned(given.delays, given.n_workers, f"{given.delays}, {workers}", cost)
     keep, absent = cast("Keep", source.keep or "rounds"), cast("Absent", source.absent or "censored")
     drawn = drawn_from(
-        given.trace, given.n_workers, keep, absent, cost.in_trace, scale_with_load=source.scale_with_load,
-        warn=screen.warn, source=str((folder / TRACE).absolute()),
-    )  # fmt: skip
+        given.trace,
+        given.n_workers,
+        keep,
+        absent,
+        cost.in_trace,
+        scale_with_load=source.scale_with_load,
+        warn=screen.warn,
+        source=str((folder / TRACE).absolute()),
+    )
     said = f"{drawn.said}, {workers}"
     if drawn.block > 1:
         said += f" ({drawn.block} successive rounds at a time, as they are alike)"
@@ -132,14 +138,18 @@ def _check_workers(trace: Trace, n_workers: int, keep: str) -> None:
         raise invalid("--workers", "must be 1, as in the trace", n_workers, "--keep pooled draws for any number")
     if n_workers < 2:
         raise invalid(
-            "--workers", "must be at least 2", n_workers,
+            "--workers",
+            "must be at least 2",
+            n_workers,
             "one worker has nobody to wait for; --keep pooled draws for any number from one worker's delays",
-        )  # fmt: skip
+        )
     if keep != "pooled" and n_workers > trace.n_workers:
         raise invalid(
-            "--workers", f"must be at most the {trace.n_workers} workers of the trace", n_workers,
+            "--workers",
+            f"must be at most the {trace.n_workers} workers of the trace",
+            n_workers,
             "--keep pooled draws for any number",
-        )  # fmt: skip
+        )
 
 
 def _config(place: Path) -> Config | None:

@@ -57,14 +57,21 @@ class EncodingOptions:
     categorical: Annotated[bool, shared("data.categorical", off=False)] = False
     interactions: Annotated[
         list[str] | None,
-        option("--interaction", panel=_DATA, metavar="A,B,...", text="Columns whose distinct combinations become "
-               "columns; may be given several times."),
-    ] = None  # fmt: skip
+        option(
+            "--interaction",
+            panel=_DATA,
+            metavar="A,B,...",
+            text="Columns whose distinct combinations become columns; may be given several times.",
+        ),
+    ] = None
     standardize: Annotated[
         bool,
-        option("--standardize/--no-standardize", panel=_DATA, text="Shift and scale columns of numbers to mean 0 and "
-               "deviation 1 (the default)."),
-    ] = True  # fmt: skip
+        option(
+            "--standardize/--no-standardize",
+            panel=_DATA,
+            text="Shift and scale columns of numbers to mean 0 and deviation 1 (the default).",
+        ),
+    ] = True
     constant: Annotated[
         bool, option("--constant/--no-constant", panel=_DATA, text="Add a column of ones (the default).")
     ] = True

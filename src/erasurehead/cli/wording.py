@@ -175,8 +175,11 @@ def _parameter(subject: str, ctx: Any) -> Any:
         if _option(subject) in parameter.opts:
             return parameter
         if parameter.param_type_name == "argument" and parameter.name in (
-            subject, f"{subject}s", subject.lower(), _PLACES.get(subject)
-        ):  # fmt: skip
+            subject,
+            f"{subject}s",
+            subject.lower(),
+            _PLACES.get(subject),
+        ):
             return parameter
     return None
 

@@ -88,6 +88,9 @@ def _left(code: GradientCode, weights: ExactWeights, stragglers: IntArray) -> fl
 def _refused(code: GradientCode, why: str, instead: str) -> Unbearable:
     said = f"{code.name} of {counted('worker', code.n_workers)} cannot bear {code.tolerance}: {why}"
     return Unbearable(
-        "stragglers", "must be few enough for float64", code.tolerance, instead,
+        "stragglers",
+        "must be few enough for float64",
+        code.tolerance,
+        instead,
         sentence=f"stragglers must be few enough for float64, but {said}; {instead}.",
-    )  # fmt: skip
+    )

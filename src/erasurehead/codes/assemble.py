@@ -117,10 +117,12 @@ def stragglers_and_load(stragglers: int | None, load: int | None, n_workers: int
     """
     if (stragglers is None) == (load is None):
         raise InvalidArgument(
-            "stragglers", "must be given, or load, and not both", stragglers,
+            "stragglers",
+            "must be given, or load, and not both",
+            stragglers,
             sentence=f"Give either stragglers or load (load = stragglers + {extra}), exactly one of them;"
             f" they came as stragglers={stragglers} and load={load}.",
-        )  # fmt: skip
+        )
     if stragglers is None:
         assert load is not None
         load = check_count("load", load, at_least=extra, at_most=n_workers)

@@ -103,10 +103,13 @@ def draco_cyclic(n_workers: int, corrupted: int) -> GradientCode:
     if located > _LARGEST:
         rule = "must be few enough for float64 to tell who lies"
         raise Unbearable(
-            "corrupted", rule, corrupted, instead,
+            "corrupted",
+            rule,
+            corrupted,
+            instead,
             sentence=f"corrupted {rule}, but with corrupted={corrupted} of {n_workers} workers only lies of "
             f"{located:.1e} times the length of an honest message are located; {instead}.",
-        )  # fmt: skip
+        )
     checks, load = 2 * corrupted, 2 * corrupted + 1
     roots = _roots(n_workers, checks)
     columns = (np.arange(n_workers)[:, None] - np.arange(load)[::-1]) % n_workers

@@ -175,10 +175,13 @@ def _connected_columns(n_workers: int, load: int, n_tasks: int, replication: int
         if is_connected(n_workers + n_tasks, np.stack([rows, columns + n_workers], axis=1)):
             return columns
     raise InvalidArgument(
-        "seed", "must give a connected assignment", seed, "try another seed or a larger load",
+        "seed",
+        "must give a connected assignment",
+        seed,
+        "try another seed or a larger load",
         sentence=f"No connected assignment of {n_tasks} tasks to {n_workers} workers with load {load} came in {_DRAWS}"
         " draws; try another seed or a larger load.",
-    )  # fmt: skip
+    )
 
 
 def _circle(n_workers: int, random: np.random.Generator) -> IntArray:

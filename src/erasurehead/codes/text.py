@@ -39,9 +39,11 @@ def parse_code(text: str, n_workers: int | None = None) -> GradientCode:
     code = text_parser.read(text, "code", GradientCode, makers, {})
     if n_workers is not None and code.n_workers != n_workers:
         raise invalid(
-            "the code", f"must have the {counted('worker', n_workers)} of the run", f"{code!r} with {code.n_workers}",
+            "the code",
+            f"must have the {counted('worker', n_workers)} of the run",
+            f"{code!r} with {code.n_workers}",
             f"set run.workers to {code.n_workers}, or choose other parameters",
-        )  # fmt: skip
+        )
     return code
 
 

@@ -68,18 +68,26 @@ class ConsensusSection(Section):
         0.05, "Step size, or a schedule such as 'geometric(0.1, 0.99)'.", option="--rate", metavar="RATE"
     )
     orphans: Literal["out", "taken over"] = key(
-        "out", "What happens to the samples of a peer that is gone: out (left out, the default), or taken over by its "
+        "out",
+        "What happens to the samples of a peer that is gone: out (left out, the default), or taken over by its "
         "neighbours.",
-        option="--orphans", metavar="WHAT",
-    )  # fmt: skip
+        option="--orphans",
+        metavar="WHAT",
+    )
     faults: str | None = key(
-        None, "A fault schedule of kills, stops and disconnections, as erasurehead drill writes it.",
-        option="--faults", metavar="FILE",
-    )  # fmt: skip
+        None,
+        "A fault schedule of kills, stops and disconnections, as erasurehead drill writes it.",
+        option="--faults",
+        metavar="FILE",
+    )
     notice: float = key(
-        1.0, "Seconds until the other peers notice that a peer is gone.", option="--notice", metavar="SECONDS", ge=0,
+        1.0,
+        "Seconds until the other peers notice that a peer is gone.",
+        option="--notice",
+        metavar="SECONDS",
+        ge=0,
         allow_inf_nan=False,
-    )  # fmt: skip
+    )
 
 
 class PeerDataSection(DataSection):
@@ -131,9 +139,13 @@ class PeerDelaysSection(Section):
         0.0, "On the virtual clock: seconds that are added to each gradient.", ge=0, allow_inf_nan=False
     )
     latency: float = key(
-        0.0, "On the virtual clock: seconds that a message takes.", option="--latency", metavar="SECONDS", ge=0,
+        0.0,
+        "On the virtual clock: seconds that a message takes.",
+        option="--latency",
+        metavar="SECONDS",
+        ge=0,
         allow_inf_nan=False,
-    )  # fmt: skip
+    )
 
 
 class PeerRunSection(Section):
@@ -155,13 +167,23 @@ class PeerRunSection(Section):
     )
     steps: int = key(200, "Steps per peer, on average.", option="--steps", metavar="N", panel="Output", ge=1)
     evaluate_every: float = key(
-        2.0, "Steps per peer between two evaluations of the mean model.", option="--evaluate-every", metavar="N",
-        panel="Output", ge=1e-3, le=1e9, allow_inf_nan=False,
-    )  # fmt: skip
+        2.0,
+        "Steps per peer between two evaluations of the mean model.",
+        option="--evaluate-every",
+        metavar="N",
+        panel="Output",
+        ge=1e-3,
+        le=1e9,
+        allow_inf_nan=False,
+    )
     model_of: int | None = key(
-        None, "The peer whose model is saved; by default the mean model of all present peers.", option="--model-of",
-        metavar="PEER", panel="Output", ge=0,
-    )  # fmt: skip
+        None,
+        "The peer whose model is saved; by default the mean model of all present peers.",
+        option="--model-of",
+        metavar="PEER",
+        panel="Output",
+        ge=0,
+    )
     seed: int = key(
         0,
         "Seed of mini-batches, and of the first model of a network.",

@@ -80,9 +80,17 @@ class PeerDrill:
         y = np.sign(X @ rng.standard_normal(_FEATURES) + rng.standard_normal(len(X)))
         faults = self._default_faults(rng) if self.faults is None else self.faults
         drilled = plan(
-            LogisticRegression(X, y, l2=1e-3), self.graph, self.policy, peers=self.peers, rate=_RATE, batch=_BATCH,
-            delays=self.delays, faults=faults, orphans="taken over", seed=self.seed,
-        )  # fmt: skip
+            LogisticRegression(X, y, l2=1e-3),
+            self.graph,
+            self.policy,
+            peers=self.peers,
+            rate=_RATE,
+            batch=_BATCH,
+            delays=self.delays,
+            faults=faults,
+            orphans="taken over",
+            seed=self.seed,
+        )
         object.__setattr__(self, "plan", drilled)
 
     def _default_faults(self, rng: np.random.Generator) -> tuple[PeerFault, ...]:
@@ -116,9 +124,14 @@ class PeerDrill:
             say(f"{fault.at:10.2f} s  {fault}")
         say("the baseline run ...")
         baseline_plan = plan(
-            self.plan.problem, self.plan.graph, self.policy, rate=_RATE, batch=_BATCH, delays=self.delays,
+            self.plan.problem,
+            self.plan.graph,
+            self.policy,
+            rate=_RATE,
+            batch=_BATCH,
+            delays=self.delays,
             seed=self.seed,
-        )  # fmt: skip
+        )
         baseline = run_plan(baseline_plan, options, self.engine)
         say("the faulty run ...")
         faulty = run_plan(self.plan, options, self.engine)
@@ -158,12 +171,17 @@ class PeerFindings:
     def as_dict(self) -> dict[str, Any]:
         """Return the findings as plain data, ready for JSON."""
         return {
-            "engine": self.drill.engine, "policy": self.drill.policy, "graph": self.drill.graph,
-            "peers": self.drill.peers, "passed": self.passed, "verdicts": [vars(one) for one in self.verdicts],
+            "engine": self.drill.engine,
+            "policy": self.drill.policy,
+            "graph": self.drill.graph,
+            "peers": self.drill.peers,
+            "passed": self.passed,
+            "verdicts": [vars(one) for one in self.verdicts],
             "faults": [{"kind": _kind(fault), **asdict(fault)} for fault in self.drill.plan.faults],
             "view_changes": [row.as_dict() for row in self.faulty.view_changes],
-            "runs": {"baseline": self.baseline.summary(), "faulty": self.faulty.summary()}, "folder": self.folder,
-        }  # fmt: skip
+            "runs": {"baseline": self.baseline.summary(), "faulty": self.faulty.summary()},
+            "folder": self.folder,
+        }
 
 
 def _kind(fault: PeerFault) -> str:

@@ -98,9 +98,11 @@ class EngineRun:
         self.plan, self.options, self.engine = plan, options, engine
         if options.resume is not None or options.keep_state:
             raise invalid(
-                "resume" if options.resume is not None else "keep_state", f"must be left out on {engine.name}", True,
+                "resume" if options.resume is not None else "keep_state",
+                f"must be left out on {engine.name}",
+                True,
                 "only a run on the virtual clock has a state to resume from",
-            )  # fmt: skip
+            )
         if getattr(engine, "delays", None) is not None:
             raise invalid("engine", "must have no delays of its own", engine.name, "those of the plan are the peers'")
         self.records = RunRecords(plan, options)
@@ -193,9 +195,10 @@ class EngineRun:
 
     def _membership(self) -> dict[str, Any]:
         return {
-            "incarnations": list(self._incarnations.items()), "addresses": self.channels.where(),
+            "incarnations": list(self._incarnations.items()),
+            "addresses": self.channels.where(),
             "view": self._view_number,
-        }  # fmt: skip
+        }
 
     # Event loop
 
@@ -348,9 +351,14 @@ class EngineRun:
         for index, value in enumerate((status.messages, status.vectors, status.gradient_seconds)):
             self._totals_of_dead[index] += value
         self.records.notice(
-            Notice("died", worker=peer, data={"reason": reason, "replaced": False},
-                   text=f"Peer {peer} is gone: {reason}.", time=self._now())
-        )  # fmt: skip
+            Notice(
+                "died",
+                worker=peer,
+                data={"reason": reason, "replaced": False},
+                text=f"Peer {peer} is gone: {reason}.",
+                time=self._now(),
+            )
+        )
         timeout = self.plan.notice + _DETECTION_TIMEOUT
         self._at(self._now() + timeout, self._record_death, peer, self._incarnations[peer])
         if peer in self._detections:

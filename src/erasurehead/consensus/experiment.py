@@ -96,12 +96,20 @@ class ConsensusExperiment:
         _check_settings(config)
         model = parts.build_delays(delays.model or _default_delays(section.peers))
         terms: dict[str, Any] = {
-            "policy": section.policy, "rate": section.rate, "algorithm": section.algorithm, "mixing": section.mixing,
-            "delays": model, "late": delays.late, "rows_every": delays.rows_every,
-            "seconds_per_step": delays.seconds_per_step, "latency": delays.latency, "notice": section.notice,
+            "policy": section.policy,
+            "rate": section.rate,
+            "algorithm": section.algorithm,
+            "mixing": section.mixing,
+            "delays": model,
+            "late": delays.late,
+            "rows_every": delays.rows_every,
+            "seconds_per_step": delays.seconds_per_step,
+            "latency": delays.latency,
+            "notice": section.notice,
             "faults": () if section.faults is None else from_schedule(read_schedule(section.faults)),
-            "orphans": section.orphans, "seed": run.seed,
-        }  # fmt: skip
+            "orphans": section.orphans,
+            "seed": run.seed,
+        }
         graph: Graph | str = section.graph
         with _errors_name_keys(section):
             parse_split(section.split)
@@ -308,8 +316,9 @@ def _load(config: ConsensusConfig) -> tuple[Dataset, Any]:
         path = Path(section.source).expanduser()
         absolute = section.model_copy(update={"source": str(path.absolute())}) if path.exists() else section
         return data, absolute
-    unset = type(section)(source=section.source, path=section.path, synthetic=section.synthetic, rows=section.rows,
-                          seed=section.seed)  # fmt: skip
+    unset = type(section)(
+        source=section.source, path=section.path, synthetic=section.synthetic, rows=section.rows, seed=section.seed
+    )
     for key in type(section).model_fields:
         if getattr(section, key) != getattr(unset, key):
             raise invalid(f"data.{key}", f"is for files of your own, not for {section.source!r}", getattr(section, key))

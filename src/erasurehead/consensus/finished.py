@@ -116,11 +116,17 @@ def _of_peers(opened: RunFolder) -> FinishedRun:
         metrics[metric] = tuple((row.time, row.metrics[metric]) for row in evaluations if metric in row.metrics)
     peers = int(summary.get("peers", 0))
     return FinishedRun(
-        f"{summary.get('policy')} on {summary.get('graph')}", True, peers, summary.get("engine") == "virtual",
-        summary.get("steps", 0) / max(1, peers), float(summary.get("seconds", 0.0)),
-        float(summary.get("seconds_per_step") or float("nan")), metrics, _facts(opened.tables),
+        f"{summary.get('policy')} on {summary.get('graph')}",
+        True,
+        peers,
+        summary.get("engine") == "virtual",
+        summary.get("steps", 0) / max(1, peers),
+        float(summary.get("seconds", 0.0)),
+        float(summary.get("seconds_per_step") or float("nan")),
+        metrics,
+        _facts(opened.tables),
         "" if summary["status"] == "finished" else str(summary.get("reason") or summary["status"]),
-    )  # fmt: skip
+    )
 
 
 def _with_coordinator(opened: RunFolder) -> FinishedRun:
@@ -133,6 +139,14 @@ def _with_coordinator(opened: RunFolder) -> FinishedRun:
         metrics[metric] = tuple((item.time, item.metrics[metric]) for item in run.evaluations if metric in item.metrics)
     workers = tables.get("run", {}).get("workers") or len({row.worker for row in run.arrivals})
     return FinishedRun(
-        run.scheme, False, int(workers), run.engine == "virtual", float(run.steps_taken), run.seconds,
-        run.seconds_per_step, metrics, _facts(tables), run.stopped,
-    )  # fmt: skip
+        run.scheme,
+        False,
+        int(workers),
+        run.engine == "virtual",
+        float(run.steps_taken),
+        run.seconds,
+        run.seconds_per_step,
+        metrics,
+        _facts(tables),
+        run.stopped,
+    )

@@ -48,8 +48,12 @@ class Graph:
 
     def __post_init__(self) -> None:
         if check_count("n_peers", self.n_peers) < 2:
-            raise invalid("n_peers", "must be at least 2, as a single peer has nobody to average with", self.n_peers,
-                          "train alone with `train` on an uncoded scheme")  # fmt: skip
+            raise invalid(
+                "n_peers",
+                "must be at least 2, as a single peer has nobody to average with",
+                self.n_peers,
+                "train alone with `train` on an uncoded scheme",
+            )
         found: set[tuple[int, int]] = set()
         for edge in self.edges:
             if len(edge) != 2:
@@ -66,9 +70,11 @@ class Graph:
         if len(parts := self.components(range(self.n_peers))) > 1:
             alone = min(parts, key=len)
             raise invalid(
-                f"the graph {self.name}", "must be connected", f"in {len(parts)} parts, with no way from peers "
-                f"{listed(alone)} to the others", "add an edge between the parts",
-            )  # fmt: skip
+                f"the graph {self.name}",
+                "must be connected",
+                f"in {len(parts)} parts, with no way from peers {listed(alone)} to the others",
+                "add an edge between the parts",
+            )
 
     def _edge_text(self, edge: Sequence[int]) -> str:
         return "-".join(self.labels[end] if self.labels else str(end) for end in edge)
@@ -198,8 +204,12 @@ def torus(n_peers: int, rows: int | None = None) -> Graph:
     fitting = [count for count in range(3, n_peers // 3 + 1) if n_peers % count == 0]
     if rows is None:
         if not fitting:
-            raise invalid("n_peers", "must be the product of at least 3 rows and 3 columns for a "
-                          "torus", n_peers, "9, 12, 15 and 16 are")  # fmt: skip
+            raise invalid(
+                "n_peers",
+                "must be the product of at least 3 rows and 3 columns for a torus",
+                n_peers,
+                "9, 12, 15 and 16 are",
+            )
         rows = min(fitting, key=lambda count: (abs(count - n_peers / count), count))
         name = "torus()"
     else:
@@ -298,9 +308,11 @@ def _connected(name: str, n_peers: int, seed: int, draw: Callable[[int], Any]) -
         if networkx.is_connected(drawn):
             return Graph(n_peers, tuple((int(a), int(b)) for a, b in drawn.edges), name)
     raise invalid(
-        "the graph", "must be connected", f"{name} of {n_peers} peers, disconnected in each of {_MAX_DRAWS} draws",
+        "the graph",
+        "must be connected",
+        f"{name} of {n_peers} peers, disconnected in each of {_MAX_DRAWS} draws",
         "take more edges",
-    )  # fmt: skip
+    )
 
 
 def edges(pairs: Sequence[str | Sequence[Any]], peers: Sequence[Any] | None = None) -> Graph:
@@ -339,8 +351,12 @@ def edges(pairs: Sequence[str | Sequence[Any]], peers: Sequence[Any] | None = No
     numbers = {name: number for number, name in enumerate(names)}
     for name in seen:
         if name not in numbers:
-            raise invalid("every edge", f"must name two of the peers {', '.join(names)}", name, "add it to the peers, "
-                          "or correct the edge")  # fmt: skip
+            raise invalid(
+                "every edge",
+                f"must name two of the peers {', '.join(names)}",
+                name,
+                "add it to the peers, or correct the edge",
+            )
     text = "edges([" + ", ".join(repr(f"{a}-{b}") for a, b in ends) + "])"
     return Graph(len(names), tuple((numbers[a], numbers[b]) for a, b in ends), text, tuple(names))
 

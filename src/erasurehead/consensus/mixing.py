@@ -137,9 +137,10 @@ class FixedMixing(Mixing):
         if (extra := np.argwhere((self.matrix != 0.0) & ~linked)).size:
             row, column = (int(place) for place in extra[0])
             raise invalid(
-                f"the mixing matrix at [{row}, {column}]", "must be 0, as these peers are not neighbours",
+                f"the mixing matrix at [{row}, {column}]",
+                "must be 0, as these peers are not neighbours",
                 float(self.matrix[row, column]),
-            )  # fmt: skip
+            )
 
     def __str__(self) -> str:
         return "fixed()" if self.matrix is None else "a matrix of your own"
@@ -159,15 +160,18 @@ def _stochastic(matrix: Any) -> Array:
         worst = int(np.abs(sums - 1.0).argmax())
         if abs(sums[worst] - 1.0) > _EXACT:
             raise invalid(
-                "the mixing matrix", f"must be doubly stochastic, with every {what} adding up to 1",
-                f"{sums[worst]:.6g} in {what} {worst}", "metropolis() is, on every graph",
-            )  # fmt: skip
+                "the mixing matrix",
+                f"must be doubly stochastic, with every {what} adding up to 1",
+                f"{sums[worst]:.6g} in {what} {worst}",
+                "metropolis() is, on every graph",
+            )
     if (uneven := np.argwhere(np.abs(given - given.T) > _EXACT)).size:
         row, column = (int(place) for place in uneven[0])
         raise invalid(
-            "the mixing matrix", "must be symmetric, as both ends of a link use one weight",
+            "the mixing matrix",
+            "must be symmetric, as both ends of a link use one weight",
             f"{given[row, column]:.6g} at [{row}, {column}] and {given[column, row]:.6g} at [{column}, {row}]",
-        )  # fmt: skip
+        )
     given.flags.writeable = False
     return given
 

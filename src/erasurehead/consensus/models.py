@@ -27,8 +27,12 @@ def with_model_defaults(section: ConsensusSection) -> ConsensusSection:
     """
     model = section.model or ("network" if section.hidden else "linear")
     if model == "linear" and section.hidden:
-        raise invalid("consensus.hidden", "must be 0 for a linear model, which has no hidden layer", section.hidden,
-                      "the model network has one")  # fmt: skip
+        raise invalid(
+            "consensus.hidden",
+            "must be 0 for a linear model, which has no hidden layer",
+            section.hidden,
+            "the model network has one",
+        )
     hidden = 0 if model == "linear" else section.hidden or _DEFAULT_HIDDEN
     return section.model_copy(update={"model": model, "hidden": hidden})
 
@@ -44,8 +48,12 @@ def check_model(section: ConsensusSection, source: str) -> None:
         InvalidArgument: if the data are not images; the error names the key.
     """
     if section.model == "cnn" and source not in datasets.IMAGES:
-        raise invalid("consensus.model", "must be linear or network for data that are not images", section.model,
-                      f"images are {', '.join(datasets.IMAGES)}")  # fmt: skip
+        raise invalid(
+            "consensus.model",
+            "must be linear or network for data that are not images",
+            section.model,
+            f"images are {', '.join(datasets.IMAGES)}",
+        )
 
 
 def build_problem(config: ConsensusConfig, data: Dataset, minimised: ProblemSection) -> Problem:
@@ -66,24 +74,31 @@ def build_problem(config: ConsensusConfig, data: Dataset, minimised: ProblemSect
     key, model = ("hidden", section.hidden) if section.model == "network" else ("model", section.model)
     if data.task == "least_squares":
         wanted = 0 if key == "hidden" else "linear"
-        raise invalid(f"consensus.{key}", f"must be {wanted} for a target that is not a class", model,
-                      "a linear model learns it")  # fmt: skip
+        raise invalid(
+            f"consensus.{key}", f"must be {wanted} for a target that is not a class", model, "a linear model learns it"
+        )
     labels = _class_numbers(data, data.y_train)
     test = None if data.X_test is None or data.y_test is None else (data.X_test, _class_numbers(data, data.y_test))
     l2 = minimised.l2 or 0.0
     if section.model == "network":
         dense_test = None if test is None else (_dense(test[0]), test[1])
-        return TwoLayerNetwork(_dense(data.X_train), labels, hidden=section.hidden, l2=l2, test=dense_test,
-                               seed=config.run.seed)  # fmt: skip
+        return TwoLayerNetwork(
+            _dense(data.X_train), labels, hidden=section.hidden, l2=l2, test=dense_test, seed=config.run.seed
+        )
     check_model(section, config.data.source)
     from erasurehead.problems.convolutional import image_classes
 
     shape = datasets.image_shape(config.data.source)
     pixels = slice(0, int(np.prod(shape)))  # without the column of ones, which is for linear models
     return image_classes(
-        data.X_train[:, pixels], labels, shape, hidden=section.hidden, l2=l2, seed=config.run.seed,
+        data.X_train[:, pixels],
+        labels,
+        shape,
+        hidden=section.hidden,
+        l2=l2,
+        seed=config.run.seed,
         test=None if test is None else (test[0][:, pixels], test[1]),
-    )  # fmt: skip
+    )
 
 
 def _class_numbers(data: Dataset, labels: Any) -> Any:

@@ -123,9 +123,15 @@ class LocalPeer(Peer):
         else:
             self.algorithm.adopt(self.memory, self.vector, self.setup.rate(self.steps))
         step = MixedStep(
-            self.steps, round, self.begun, self.ready, tuple([link[0] for link in links]),
-            tuple([link[1] for link in links]), len(self.neighbours) - len(links), hops,
-        )  # fmt: skip
+            self.steps,
+            round,
+            self.begun,
+            self.ready,
+            tuple([link[0] for link in links]),
+            tuple([link[1] for link in links]),
+            len(self.neighbours) - len(links),
+            hops,
+        )
         self.steps += 1
         self.port.mixed(step)
         self.start()
@@ -215,10 +221,13 @@ class LocalPeer(Peer):
         attributes = {name: _to_plain(getattr(self, name)) for name in (*self._COMMON, *self.checkpointed)}
         pending_models = [[peer, round, vector] for peer, (round, vector) in self.pending_models.items()]
         return {
-            "attributes": attributes, "memory": dict(self.memory), "pending_models": pending_models,
-            "gone": sorted(self.view.gone), "sides": [sorted(side) for side in self.view.sides],
+            "attributes": attributes,
+            "memory": dict(self.memory),
+            "pending_models": pending_models,
+            "gone": sorted(self.view.gone),
+            "sides": [sorted(side) for side in self.view.sides],
             "number": self.view.number,
-        }  # fmt: skip
+        }
 
     def restore(self, state: Mapping[str, Any], port: Port) -> None:
         self.port = port

@@ -168,9 +168,14 @@ def _links_over_time(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
     shares = np.divide(met, both, out=np.full_like(met, np.nan), where=both > 0)
     axes.set_facecolor(_NO_STEPS)
     image = axes.imshow(
-        shares, aspect="auto", cmap="Blues", vmin=0.0, vmax=1.0, extent=(0.0, end, len(known) - 0.5, -0.5),
+        shares,
+        aspect="auto",
+        cmap="Blues",
+        vmin=0.0,
+        vmax=1.0,
+        extent=(0.0, end, len(known) - 0.5, -0.5),
         interpolation="nearest",
-    )  # fmt: skip
+    )
     axes.figure.colorbar(image, ax=axes, label="share of its ends' steps", pad=0.01)
     axes.set_title("Active links (dark), backup links (light)")
     axes.set_xlabel("seconds of the clock; grey: no step of either end ended")
@@ -238,5 +243,7 @@ def draw_run(
 ) -> list[Path]:
     """Draw both pictures of one run; see `draw_links` and `draw_progress`. The first one needs `run.rows`."""
     drawn = draw_links(run.graph, run.rows, title, folder, formats) if run.rows else []
-    return [*drawn, *draw_progress({run.policy: run.means}, {run.policy: run.seconds_per_step}, title, folder,
-                                   formats=formats)]  # fmt: skip
+    return [
+        *drawn,
+        *draw_progress({run.policy: run.means}, {run.policy: run.seconds_per_step}, title, folder, formats=formats),
+    ]

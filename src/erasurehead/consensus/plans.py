@@ -88,9 +88,17 @@ class ConsensusPlan(Terms):
             steps: number of steps that its earlier incarnations have taken; 0 if it has not crashed.
         """
         setup = Setup(
-            number, self._view, self._mixing, self.algorithm, self.rate, self.x, self.late == "preempt", self.seed,
-            self.policy, steps,
-        )  # fmt: skip
+            number,
+            self._view,
+            self._mixing,
+            self.algorithm,
+            self.rate,
+            self.x,
+            self.late == "preempt",
+            self.seed,
+            self.policy,
+            steps,
+        )
         return self.policy.peer(setup)
 
     @cached_property
@@ -134,10 +142,21 @@ def plan(
         InvalidArgument: if an argument is invalid; the error names it.
     """
     terms = check_terms(
-        _graph(graph, peers, problem), policy, rate=rate, algorithm=algorithm, mixing=mixing, delays=delays, late=late,
-        rows_every=rows_every, seconds_per_step=seconds_per_step, latency=latency, faults=faults, notice=notice,
-        orphans=orphans, seed=seed,
-    )  # fmt: skip
+        _graph(graph, peers, problem),
+        policy,
+        rate=rate,
+        algorithm=algorithm,
+        mixing=mixing,
+        delays=delays,
+        late=late,
+        rows_every=rows_every,
+        seconds_per_step=seconds_per_step,
+        latency=latency,
+        faults=faults,
+        notice=notice,
+        orphans=orphans,
+        seed=seed,
+    )
     n_peers = terms.graph.n_peers
     if isinstance(split, str | Split):
         shares = parse_split(split).shares(problem, n_peers)
@@ -189,19 +208,38 @@ def check_terms(
             raise invalid(name, "must be a finite number of seconds of at least 0", value)
     checked_faults = check_faults(faults, graph)
     if checked_faults and isinstance(weights, FixedMixing) and weights.matrix is not None:
-        raise invalid("mixing", "must not be a matrix of your own where peers leave", str(weights), "metropolis() "
-                      "works on any graph")  # fmt: skip
+        raise invalid(
+            "mixing",
+            "must not be a matrix of your own where peers leave",
+            str(weights),
+            "metropolis() works on any graph",
+        )
     return Terms(
-        graph, parsed_policy, weights, parse_algorithm(algorithm), as_schedule(rate), model, late, rows_every,
-        float(seconds_per_step), float(latency), checked_faults, float(notice), orphans,
+        graph,
+        parsed_policy,
+        weights,
+        parse_algorithm(algorithm),
+        as_schedule(rate),
+        model,
+        late,
+        rows_every,
+        float(seconds_per_step),
+        float(latency),
+        checked_faults,
+        float(notice),
+        orphans,
         check_count("seed", seed, at_least=0),
-    )  # fmt: skip
+    )
 
 
 def _graph(graph: Graph | str, peers: int | None, problem: Problem) -> Graph:
     if peers is not None and check_count("peers", peers) > problem.n_samples:  # checked before a huge graph is drawn
-        raise invalid("peers", f"must be at most the number of training samples, {problem.n_samples}", peers,
-                      "each peer has at least one")  # fmt: skip
+        raise invalid(
+            "peers",
+            f"must be at most the number of training samples, {problem.n_samples}",
+            peers,
+            "each peer has at least one",
+        )
     if isinstance(graph, str):
         if peers is None:
             raise invalid("peers", "must be given if the graph is a text", peers)

@@ -49,10 +49,15 @@ class PeerRecorder(ConsensusCallback):
     """
 
     def __init__(
-        self, folder: RunFolder, facts: Mapping[str, Any], section: CheckpointsSection, resume: bool = False,
-        model_of: int | None = None, summary: Mapping[str, Any] | None = None,
+        self,
+        folder: RunFolder,
+        facts: Mapping[str, Any],
+        section: CheckpointsSection,
+        resume: bool = False,
+        model_of: int | None = None,
+        summary: Mapping[str, Any] | None = None,
         notify: Callable[[Notice], None] = lambda notice: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.folder, self.facts, self.section, self.model_of = folder, dict(facts), section, model_of
         self._summary = dict(summary or {})
         self._notify, self._changed = notify, False

@@ -130,15 +130,26 @@ class ConsensusRun:
         """Return the figures of the whole run as plain data, as `summary.json` has them."""
         last = self.means[-1]
         return {
-            "policy": self.policy, "graph": str(self.graph), "peers": self.graph.n_peers, "steps": self.steps,
-            "seconds": self.seconds, "seconds_per_step": self.seconds_per_step, "objective": last.objective,
-            "first_objective": self.first_objective, "distance": last.distance, "metrics": dict(last.metrics),
-            "messages": self.messages, "messages_with_models": self.vectors,
-            "messages_per_step": self.messages / self.steps if self.steps else math.nan, "backups": self.backups,
-            "spectral_gap": self.graph.spectral_gap, "present": self.present,
+            "policy": self.policy,
+            "graph": str(self.graph),
+            "peers": self.graph.n_peers,
+            "steps": self.steps,
+            "seconds": self.seconds,
+            "seconds_per_step": self.seconds_per_step,
+            "objective": last.objective,
+            "first_objective": self.first_objective,
+            "distance": last.distance,
+            "metrics": dict(last.metrics),
+            "messages": self.messages,
+            "messages_with_models": self.vectors,
+            "messages_per_step": self.messages / self.steps if self.steps else math.nan,
+            "backups": self.backups,
+            "spectral_gap": self.graph.spectral_gap,
+            "present": self.present,
             "joint_steps": self.joint.longest if self.joint and self.joint.windows else None,
-            "gone": [peer for peer in range(self.graph.n_peers) if peer not in self.present], "stopped": self.stopped,
-        }  # fmt: skip
+            "gone": [peer for peer in range(self.graph.n_peers) if peer not in self.present],
+            "stopped": self.stopped,
+        }
 
 
 def distance_of(models: Array) -> float:

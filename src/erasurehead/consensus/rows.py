@@ -46,9 +46,17 @@ class PeerRow:
             step: the step.
         """
         return cls(
-            peer, step.step, step.round, step.begun, step.ready, end, list(step.links), list(step.weights),
-            step.backups, step.hops,
-        )  # fmt: skip
+            peer,
+            step.step,
+            step.round,
+            step.begun,
+            step.ready,
+            end,
+            list(step.links),
+            list(step.weights),
+            step.backups,
+            step.hops,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as plain data, ready for JSON."""

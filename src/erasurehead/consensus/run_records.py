@@ -118,9 +118,13 @@ class RunRecords:
         shares = "" if not gone else "taken over" if self.plan.orphans == "taken over" else "out"
         added_links = View(self.plan.graph, gone, tuple(sides)).added_links
         row = ViewChangeRow(
-            time, sorted(gone), [sorted(side) for side in sides], [list(link) for link in added_links], shares,
+            time,
+            sorted(gone),
+            [sorted(side) for side in sides],
+            [list(link) for link in added_links],
+            shares,
             list(noticed),
-        )  # fmt: skip
+        )
         self.run.view_changes.append(row)
         for callback in self.options.callbacks:
             callback.on_view_change(row)
@@ -128,9 +132,7 @@ class RunRecords:
 
     def state(self) -> dict[str, Any]:
         """Return everything that `restore` needs, as plain data."""
-        return {
-            **self.ownership.state(), "joint": self.joint.state(), "first_objective": self.run.first_objective
-        }  # fmt: skip
+        return {**self.ownership.state(), "joint": self.joint.state(), "first_objective": self.run.first_objective}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned."""

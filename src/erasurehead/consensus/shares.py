@@ -118,10 +118,11 @@ def checked_shares(shares: Sequence[Any], n_samples: int, n_peers: int, by: str 
     arrays = [np.sort(np.asarray(share, dtype=np.int64)) for share in shares]
     if empty := [peer for peer, share in enumerate(arrays) if not len(share)]:
         raise invalid(
-            by, "must give every peer at least one sample",
-            f"none for {listed(empty)} ({counted('sample', n_samples)}, "
-            f"{counted('peer', n_peers)})", "take more data, fewer peers, a larger alpha or another seed",
-        )  # fmt: skip
+            by,
+            "must give every peer at least one sample",
+            f"none for {listed(empty)} ({counted('sample', n_samples)}, {counted('peer', n_peers)})",
+            "take more data, fewer peers, a larger alpha or another seed",
+        )
     every = np.concatenate(arrays)
     if len(np.unique(every)) < len(every) or every.min() < 0 or every.max() >= n_samples:
         raise invalid("shares", f"must hold samples 0 to {n_samples - 1}, each with one peer at most", "others")
@@ -151,16 +152,19 @@ class LocalGradients:
             check_count("batch", batch)
             if not sampled:
                 raise invalid(
-                    "batch", f"must be left out, as {type(problem).__name__} gives gradients of whole shares only",
+                    "batch",
+                    f"must be left out, as {type(problem).__name__} gives gradients of whole shares only",
                     batch,
-                )  # fmt: skip
+                )
         if (own := getattr(problem, "batch_size", None)) is not None:
-            raise invalid("problem.batch_size", "must be None for peers, which draw their own batches", own,
-                          "use their batch")  # fmt: skip
+            raise invalid(
+                "problem.batch_size", "must be None for peers, which draw their own batches", own, "use their batch"
+            )
         self._penalty = problem.regularizer
         if self._penalty.sharp:
-            raise invalid("penalty", "must have a gradient everywhere for peers, which average models", self._penalty,
-                          "take L2")  # fmt: skip
+            raise invalid(
+                "penalty", "must have a gradient everywhere for peers, which average models", self._penalty, "take L2"
+            )
         self.problem, self.batch, self.seed = problem, batch, check_count("seed", seed, at_least=0)
         self._by_samples = problem if sampled else None  # isinstance of a protocol takes as long as a small gradient
         self.assign(shares)

@@ -324,19 +324,29 @@ class VirtualClock:
     def state(self) -> dict[str, Any]:
         """Return everything that `restore` needs, as plain data; must be called between two events."""
         return {
-            "time": self.time, "total": self.total, "messages": self.messages, "vectors": self.vectors,
-            "count": self._n_events, "gone": sorted(self.gone), "known_gone": sorted(self._known_gone),
-            "sides": [sorted(side) for side in self.sides], "known_sides": [sorted(side) for side in self._known_sides],
+            "time": self.time,
+            "total": self.total,
+            "messages": self.messages,
+            "vectors": self.vectors,
+            "count": self._n_events,
+            "gone": sorted(self.gone),
+            "known_gone": sorted(self._known_gone),
+            "sides": [sorted(side) for side in self.sides],
+            "known_sides": [sorted(side) for side in self._known_sides],
             "views": [[count, sorted(gone), [*map(sorted, sides)]] for count, gone, sides in self._views],
-            "heap": [[when, kind, count, peer, _payload_to_plain(kind, payload)] for when, kind, count, peer, payload in
-                     sorted(self._heap, key=lambda entry: entry[:3])],
-            "work": list(self._work_number), "working": list(self._working), "steps": list(self._steps),
+            "heap": [
+                [when, kind, count, peer, _payload_to_plain(kind, payload)]
+                for when, kind, count, peer, payload in sorted(self._heap, key=lambda entry: entry[:3])
+            ],
+            "work": list(self._work_number),
+            "working": list(self._working),
+            "steps": list(self._steps),
             "models": [[peer, model] for peer, model in enumerate(self._models) if model is not None],
             "computed": [[peer, gradient] for peer, gradient in enumerate(self._computed) if gradient is not None],
             "pending": list(dict.fromkeys(self._pending)),
             "unsettled": list(self._unsettled),
             "peers": [peer.state() for peer in self.peers],
-        }  # fmt: skip
+        }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned, instead of beginning."""

@@ -45,8 +45,11 @@ class EncodingReport:
         Raises:
             DataError: that names the columns.
         """
-        lost = [f"{name}: {count:,} of {counted('row', self.n_rows)} have a value that training never saw"
-                for name, count in self.unseen.items() if " x " not in name and 2 * count > self.n_rows]  # fmt: skip
+        lost = [
+            f"{name}: {count:,} of {counted('row', self.n_rows)} have a value that training never saw"
+            for name, count in self.unseen.items()
+            if " x " not in name and 2 * count > self.n_rows
+        ]
         if self.dropped > self.n_rows:
             whole = counted("row", self.n_rows + self.dropped)
             lost.append(f"{self.dropped:,} of {whole} have a label that is not one of the classes")
@@ -60,13 +63,19 @@ class EncodingReport:
 
     def sentences(self) -> tuple[str, ...]:
         """Return the report as sentences, one per column; combinations of columns are summed up in one."""
-        said = [f"{name}: {count} of {self.n_rows} rows have a value that training never saw"
-                for name, count in self.unseen.items() if " x " not in name]  # fmt: skip
+        said = [
+            f"{name}: {count} of {self.n_rows} rows have a value that training never saw"
+            for name, count in self.unseen.items()
+            if " x " not in name
+        ]
         pairs = sum(count for name, count in self.unseen.items() if " x " in name)
         if pairs:
             said.append(f"combinations of columns: {pairs} entries have values that training never saw together")
-        said += [f"{name}: {count} of {self.n_rows} rows have no value"
-                 for name, count in self.missing.items() if " x " not in name]  # fmt: skip
+        said += [
+            f"{name}: {count} of {self.n_rows} rows have no value"
+            for name, count in self.missing.items()
+            if " x " not in name
+        ]
         if self.dropped:
             said.append(f"{counted('row', self.dropped)} left out: their label is not one of the classes")
         return tuple(said)

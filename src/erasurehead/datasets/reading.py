@@ -217,9 +217,16 @@ def _made(
     y, _ = labels.apply(table.column(label), table.place)
     train, test, moved = _split(y, labels, test_fraction, seed, raw.source)
     encoding = fit_table(
-        table, labels, layout, numeric=numeric, one_hot=one_hot, rows=train, standardize=columns.standardize,
-        constant=constant, dialect=as_read(dialect, layout),
-    )  # fmt: skip
+        table,
+        labels,
+        layout,
+        numeric=numeric,
+        one_hot=one_hot,
+        rows=train,
+        standardize=columns.standardize,
+        constant=constant,
+        dialect=as_read(dialect, layout),
+    )
     trained, tested = encoding.encode(table, [train, test])
     _check_varies(trained.X, raw.source)
     notes = [
@@ -233,9 +240,17 @@ def _made(
     notes += [f"training rows: {said}" for said in trained.report.sentences()]
     notes += [f"test rows: {said}" for said in tested.report.sentences()]
     return Dataset(
-        raw.name, trained.X, y[train], tested.X if len(test) else None, y[test] if len(test) else None,
-        labels.task, encoding, raw.source, tuple(notes), uses=column_uses(encoding, table, train),
-    )  # fmt: skip
+        raw.name,
+        trained.X,
+        y[train],
+        tested.X if len(test) else None,
+        y[test] if len(test) else None,
+        labels.task,
+        encoding,
+        raw.source,
+        tuple(notes),
+        uses=column_uses(encoding, table, train),
+    )
 
 
 def _parquet_layout(path: Path) -> Layout:
@@ -277,9 +292,13 @@ def _check_varies(X: Matrix, path: Path | str) -> None:
 
 
 def _read_arrays(
-    path: Path, target: str | os.PathLike[str] | None, task: Task | None, constant: bool,
-    test_fraction: float | None, seed: int,
-) -> Dataset:  # fmt: skip
+    path: Path,
+    target: str | os.PathLike[str] | None,
+    task: Task | None,
+    constant: bool,
+    test_fraction: float | None,
+    seed: int,
+) -> Dataset:
     arrays = read_arrays(path)
     if arrays.y is not None and target is not None:
         raise invalid("target", "is not for svmlight files, which hold their labels", os.fspath(target))
@@ -297,10 +316,16 @@ def _read_arrays(
     if constant:
         matrix = with_constant(matrix)
     return Dataset(
-        path.name.split(".")[0], matrix[train], y[train],
-        matrix[test] if len(test) else None, y[test] if len(test) else None,
-        labels.task, encoding, str(path), tuple(notes),
-    )  # fmt: skip
+        path.name.split(".")[0],
+        matrix[train],
+        y[train],
+        matrix[test] if len(test) else None,
+        y[test] if len(test) else None,
+        labels.task,
+        encoding,
+        str(path),
+        tuple(notes),
+    )
 
 
 def _separate(arrays: Arrays, path: Path, target: str | os.PathLike[str] | None) -> tuple[Matrix, Array, bool]:

@@ -143,10 +143,14 @@ class Checks:
             return self
         lost = len(np.unique(self.owner[gone]))
         return replace(
-            self, messages=self.messages[~gone], owner=self.owner[~gone], lengths=self.lengths[~gone],
-            table=_without(self.table, gone)[:, ~gone], weights=_reweighted(self.weights, self.table, gone)[:, ~gone],
+            self,
+            messages=self.messages[~gone],
+            owner=self.owner[~gone],
+            lengths=self.lengths[~gone],
+            table=_without(self.table, gone)[:, ~gone],
+            weights=_reweighted(self.weights, self.table, gone)[:, ~gone],
             left=None if self.left is None else max(0, self.left - lost),
-        )  # fmt: skip
+        )
 
     def hold(self, prints: Array, tolerance: float) -> bool:
         """Return whether all checks hold for finite linear functions of the messages, shape (m, numbers)."""

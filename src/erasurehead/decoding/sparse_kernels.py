@@ -210,9 +210,15 @@ def _sweep_forward(
 
 @compiled_when_called
 def _sweep_back(
-    rows: Index, starts: Index, columns: Index, values: Array, squares: Array, direction: Array, swept: Array,
+    rows: Index,
+    starts: Index,
+    columns: Index,
+    values: Array,
+    squares: Array,
+    direction: Array,
+    swept: Array,
     step: Array,
-) -> None:  # fmt: skip
+) -> None:
     """Write the step in the weights along a direction, and add its product with the rows to `swept`."""
     for back in range(rows.shape[0]):
         place = rows.shape[0] - 1 - back

@@ -48,9 +48,12 @@ def backend_of(name: str) -> Backend:
 
 
 def assemble(
-    program: Program, backend_name: str, comments: bool = False, unfold: bool = False,
+    program: Program,
+    backend_name: str,
+    comments: bool = False,
+    unfold: bool = False,
     hook: Callable[[Scope, Statement, list[str]], None] | None = None,
-) -> Assembled:  # fmt: skip
+) -> Assembled:
     """Return the source of a program.
 
     Arguments:
@@ -67,9 +70,13 @@ def assemble(
 
 
 def _assemble(
-    program: Program, backend_name: str, comments: bool, unfold: bool,
-    hook: Callable[[Scope, Statement, list[str]], None] | None, title: str,
-) -> tuple[Assembled, set[str]]:  # fmt: skip
+    program: Program,
+    backend_name: str,
+    comments: bool,
+    unfold: bool,
+    hook: Callable[[Scope, Statement, list[str]], None] | None,
+    title: str,
+) -> tuple[Assembled, set[str]]:
     backend = backend_of(backend_name)
     module = Module()
     function = module.names.new(title)
@@ -109,9 +116,7 @@ def _assemble(
     return assembled, _helpers_used(module) if backend_name == "numpy" else set()
 
 
-def _finish(
-    scope: Scope, program: Program, texts: list[str], classes: Mapping[type, str], backend: str
-) -> str:  # fmt: skip
+def _finish(scope: Scope, program: Program, texts: list[str], classes: Mapping[type, str], backend: str) -> str:
     if backend == "numpy":
         texts = [
             f"{scope.helper('key_data')}({text})" if value.type.is_key else text
@@ -169,7 +174,7 @@ _IMPORTS = {
     "linalg": "from scipy import linalg",
     "sparse": "from jax.experimental import sparse",
 }
-_COLLECTIONS = ("OrderedDict", "defaultdict", "namedtuple")  # fmt: skip
+_COLLECTIONS = ("OrderedDict", "defaultdict", "namedtuple")
 
 
 def _module(program: Program, backend: str, module: Module, function: list[str], name: str) -> Assembled:
@@ -210,8 +215,9 @@ def _merged(texts: list[str]) -> list[str]:
 def _docstring(program: Program, name: str) -> list[str]:
     wide = program.x64 and any(
         v.type.name in ("float64", "int64", "uint64", "complex128")
-        for s in program.block.walk() for v in (*s.outputs, *s.inputs)
-    )  # fmt: skip
+        for s in program.block.walk()
+        for v in (*s.outputs, *s.inputs)
+    )
     lines = [f'"""What {name} does with arguments of these types, decompiled from JAX.', ""]
     for leaf in program.leaves:
         weak = " (a Python number)" if leaf.variable.type.weak else ""

@@ -20,9 +20,12 @@ _FUNCTIONS: dict[str, tuple[str, str]] = {
 
 def expands(op: str, backend: str) -> bool:
     """Return whether a primitive is written as what JAX makes of it."""
-    return op == "random_gamma" or op == "todense" or op.startswith(_BY_IMPLEMENTATION) or (
-        backend == "numpy" and op in _FUNCTIONS
-    )  # fmt: skip
+    return (
+        op == "random_gamma"
+        or op == "todense"
+        or op.startswith(_BY_IMPLEMENTATION)
+        or (backend == "numpy" and op in _FUNCTIONS)
+    )
 
 
 def expansion(op: str, backend: str, params: dict[str, Any], avals: Sequence[Any], primitive: Any) -> Any:

@@ -9,8 +9,13 @@ import numpy as np
 from erasurehead.decompile.program import Literal, Statement, Type
 
 _COMPARISONS = {
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge
-}  # fmt: skip
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
 
 
 def folded(statement: Statement) -> Literal | None:
@@ -44,9 +49,14 @@ def folded(statement: Statement) -> Literal | None:
         return None
     values = [np.asarray(literal.value) for literal in literals]
     operations = {
-        "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
-        "max": np.maximum, "min": np.minimum,
-    }  # fmt: skip
+        "add": np.add,
+        "sub": np.subtract,
+        "mul": np.multiply,
+        "div": np.divide,
+        "neg": np.negative,
+        "max": np.maximum,
+        "min": np.minimum,
+    }
     with np.errstate(all="ignore"):
         value = (
             values[0].astype(result.dtype)

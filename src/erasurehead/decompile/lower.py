@@ -17,28 +17,71 @@ from erasurehead.decompile.program import Block, Literal, Operand, SourceLocatio
 from erasurehead.decompile.refusals import reason
 
 CALLS = {
-    "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "call": "call_jaxpr",
-    "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "custom_vjp_call_jaxpr": "fun_jaxpr",
-    "custom_vmap_call": "call", "remat2": "jaxpr", "remat": "jaxpr", "checkpoint": "jaxpr", "composite": "jaxpr",
-    "custom_lin": "", "shard_map": "jaxpr", "eval_jaxpr": "jaxpr",
-}  # fmt: skip
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "core_call": "call_jaxpr",
+    "call": "call_jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "custom_vjp_call_jaxpr": "fun_jaxpr",
+    "custom_vmap_call": "call",
+    "remat2": "jaxpr",
+    "remat": "jaxpr",
+    "checkpoint": "jaxpr",
+    "composite": "jaxpr",
+    "custom_lin": "",
+    "shard_map": "jaxpr",
+    "eval_jaxpr": "jaxpr",
+}
 """Primitives that call a function, and the name of the parameter that has its jaxpr."""
 
 KEPT = {"jit", "pjit", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"}
 """Calls that can become functions of the source, and are otherwise inlined."""
 
 IDENTITIES = {
-    "copy", "copy_p", "name", "pvary", "device_put", "sharding_constraint", "stop_gradient", "layout_constraint",
-    "reshard", "psum", "psum_invariant", "pmax", "pmin", "preduced", "reduced_vary_cast_p", "vary_unreduced_cast_p",
-    "unreduced_psum", "pbroadcast", "with_memory_space_constraint", "random_clone", "inspect_sharding", "pin", "unpin",
-    "dce_sink", "tie", "custom_lin_identity",
-}  # fmt: skip
+    "copy",
+    "copy_p",
+    "name",
+    "pvary",
+    "device_put",
+    "sharding_constraint",
+    "stop_gradient",
+    "layout_constraint",
+    "reshard",
+    "psum",
+    "psum_invariant",
+    "pmax",
+    "pmin",
+    "preduced",
+    "reduced_vary_cast_p",
+    "vary_unreduced_cast_p",
+    "unreduced_psum",
+    "pbroadcast",
+    "with_memory_space_constraint",
+    "random_clone",
+    "inspect_sharding",
+    "pin",
+    "unpin",
+    "dce_sink",
+    "tie",
+    "custom_lin_identity",
+}
 """Primitives that return their input unchanged, at least on one device and without differentiation."""
 
 COLLECTIVES = {
-    "psum", "psum_invariant", "pmax", "pmin", "all_gather", "all_gather_invariant", "all_to_all", "ppermute",
-    "axis_index", "reduce_scatter", "pbroadcast",
-}  # fmt: skip
+    "psum",
+    "psum_invariant",
+    "pmax",
+    "pmin",
+    "all_gather",
+    "all_gather_invariant",
+    "all_to_all",
+    "ppermute",
+    "axis_index",
+    "reduce_scatter",
+    "pbroadcast",
+}
 """Collective operations; on a single device they return their input."""
 
 MASKED = {"debug_callback", "debug_print"}
@@ -124,9 +167,14 @@ class Lowering:
         return self.block(closed.jaxpr, closed.consts, bound, where, name)
 
     def run(
-        self, jaxpr: Any, consts: Sequence[Any], operands: Sequence[Operand], into: list[Statement],
-        outer: SourceLocation | None = None, inside_library: bool = False,
-    ) -> list[Operand]:  # fmt: skip
+        self,
+        jaxpr: Any,
+        consts: Sequence[Any],
+        operands: Sequence[Operand],
+        into: list[Statement],
+        outer: SourceLocation | None = None,
+        inside_library: bool = False,
+    ) -> list[Operand]:
         """Inline a jaxpr.
 
         Arguments:
@@ -262,9 +310,12 @@ class Lowering:
             if before.dtype == statement.output.type.dtype and all(before.shape[int(a)] == 1 for a in params["axes"]):
                 statement.op, statement.params = "reshape", reshaped
         if (
-            _is_plain_reshape(statement) and maker is not None and _is_plain_reshape(maker) and len(maker.inputs) == 1
+            _is_plain_reshape(statement)
+            and maker is not None
+            and _is_plain_reshape(maker)
+            and len(maker.inputs) == 1
             and not inputs[0].type.is_key
-        ):  # fmt: skip
+        ):
             statement.op, statement.inputs, statement.params = "reshape", maker.inputs[:], reshaped
             if maker.inputs[0].type.shape == statement.output.type.shape:
                 return maker.inputs[0]
@@ -334,9 +385,15 @@ class Lowering:
         return self.run(jaxpr, consts, inputs, into, where, inside_library=jaxpr_library)
 
     def _keep(
-        self, op: str, equation: Any, jaxpr: Any, consts: Sequence[Any], inputs: list[Operand],
-        into: list[Statement], where: SourceLocation | None,
-    ) -> Sequence[Operand]:  # fmt: skip
+        self,
+        op: str,
+        equation: Any,
+        jaxpr: Any,
+        consts: Sequence[Any],
+        inputs: list[Operand],
+        into: list[Statement],
+        where: SourceLocation | None,
+    ) -> Sequence[Operand]:
         name = str(equation.params.get("name") or user_names.function_name(jaxpr))
         key = (
             op,
@@ -361,9 +418,14 @@ class Lowering:
         return outputs
 
     def _collective(
-        self, op: str, params: dict[str, Any], inputs: list[Operand], equation: Any, into: list[Statement],
+        self,
+        op: str,
+        params: dict[str, Any],
+        inputs: list[Operand],
+        equation: Any,
+        into: list[Statement],
         where: SourceLocation | None,
-    ) -> Sequence[Operand]:  # fmt: skip
+    ) -> Sequence[Operand]:
         named: Any = params.get("axes", params.get("axis_name", ()))
         axes: Sequence[Any] = named if type(named) in (tuple, list) else (named,)
         for axis in axes:

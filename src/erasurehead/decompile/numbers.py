@@ -50,9 +50,21 @@ def _plain(number: float) -> str:
 def ordinary(name: str) -> bool:
     """Return whether numpy has a dtype of its own."""
     return name in (
-        "float16", "float32", "float64", "complex64", "complex128", "bool",
-        "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    )  # fmt: skip
+        "float16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+        "bool",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+    )
 
 
 def jax_dtype(name: str) -> str:

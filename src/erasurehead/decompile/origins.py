@@ -142,9 +142,20 @@ def unpacked(file: str, line: int) -> dict[str, str]:
 
 
 _OPERATORS = {
-    "Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "MatMult": "dot_general", "Pow": "integer_pow",
-    "USub": "neg", "Gt": "gt", "Lt": "lt", "GtE": "ge", "LtE": "le", "Eq": "eq", "NotEq": "ne",
-}  # fmt: skip
+    "Add": "add",
+    "Sub": "sub",
+    "Mult": "mul",
+    "Div": "div",
+    "MatMult": "dot_general",
+    "Pow": "integer_pow",
+    "USub": "neg",
+    "Gt": "gt",
+    "Lt": "lt",
+    "GtE": "ge",
+    "LtE": "le",
+    "Eq": "eq",
+    "NotEq": "ne",
+}
 
 
 def _operation(node: ast.AST) -> str:

@@ -12,18 +12,35 @@ _DEVICES = "it works across several devices, but sources run on one"
 
 REASONS: dict[str, str] = {
     "rng_uniform": "its numbers come from a hidden state, so no two calls agree",
-    "after_all": _EFFECT, "create_token": _EFFECT, "get": _REFERENCE, "swap": _REFERENCE, "addupdate": _REFERENCE,
-    "empty_ref": _REFERENCE, "new_ref": _REFERENCE, "free_ref": _REFERENCE, "freeze": _REFERENCE,
-    "accum_grad_in_ref": _REFERENCE, "run_state": _REFERENCE, "box_get": _REFERENCE, "box_set": _REFERENCE,
-    "new_box": _REFERENCE, "log_extend": _EFFECT, "log_read": _EFFECT, "new_log": _EFFECT,
-    "ragged_all_to_all": _DEVICES, "geqrf": "JAX has no public function for LAPACK's raw factors; use qr",
-    "custom_lin": _INTERNAL, "empty": _MEMORY, "io_callback": _CALLBACK, "pure_callback": _CALLBACK,
-    "ffi_call": _FOREIGN, "debug_callback": "it is an effect; leave it out, or have it kept as a comment with "
-    "effects='comment'", "debug_print": "it is an effect; leave it out, or have it kept as a comment with "
-    "effects='comment'",
+    "after_all": _EFFECT,
+    "create_token": _EFFECT,
+    "get": _REFERENCE,
+    "swap": _REFERENCE,
+    "addupdate": _REFERENCE,
+    "empty_ref": _REFERENCE,
+    "new_ref": _REFERENCE,
+    "free_ref": _REFERENCE,
+    "freeze": _REFERENCE,
+    "accum_grad_in_ref": _REFERENCE,
+    "run_state": _REFERENCE,
+    "box_get": _REFERENCE,
+    "box_set": _REFERENCE,
+    "new_box": _REFERENCE,
+    "log_extend": _EFFECT,
+    "log_read": _EFFECT,
+    "new_log": _EFFECT,
+    "ragged_all_to_all": _DEVICES,
+    "geqrf": "JAX has no public function for LAPACK's raw factors; use qr",
+    "custom_lin": _INTERNAL,
+    "empty": _MEMORY,
+    "io_callback": _CALLBACK,
+    "pure_callback": _CALLBACK,
+    "ffi_call": _FOREIGN,
+    "debug_callback": "it is an effect; leave it out, or have it kept as a comment with effects='comment'",
+    "debug_print": "it is an effect; leave it out, or have it kept as a comment with effects='comment'",
     "select_and_scatter": "JAX has no public function for it with user-defined operations",
     "scaled_dot": "it is a product in formats for accelerators",
-}  # fmt: skip
+}
 
 NUMPY: dict[str, str] = {
     "rng_bit_generator": "XLA's own generators have no counterpart in numpy; use keys of threefry2x32",

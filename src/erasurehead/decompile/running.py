@@ -12,7 +12,7 @@ from erasurehead.decompile.assemble import LOAD
 
 def run_text(
     text: str, name: str, constants: Mapping[str, Any], more: Mapping[str, Any] | None = None
-) -> Callable[..., Any]:  # fmt: skip
+) -> Callable[..., Any]:
     """Run the text of a module, and return one of its functions; it sees `more` in place of global names of its own."""
     runnable = text
     for module in ("np", "jnp"):

@@ -58,11 +58,16 @@ def _uses(block: Block, wanted: list[bool]) -> set[Variable]:
 def _copy(block: Block) -> Block:
     statements = [
         Statement(
-            s.op, list(s.inputs), list(s.outputs), dict(s.params),
-            {name: [_copy(b) for b in blocks] for name, blocks in s.blocks.items()}, s.where, s.primitive,
+            s.op,
+            list(s.inputs),
+            list(s.outputs),
+            dict(s.params),
+            {name: [_copy(b) for b in blocks] for name, blocks in s.blocks.items()},
+            s.where,
+            s.primitive,
         )
         for s in block.statements
-    ]  # fmt: skip
+    ]
     return Block(block.name, list(block.parameters), statements, list(block.results))
 
 

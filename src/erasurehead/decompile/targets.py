@@ -98,9 +98,10 @@ def read_examples(function: Callable[..., Any], texts: Sequence[str], seed: int 
     """
     random = np.random.default_rng(seed)
     parameters = [
-        p for p in inspect.signature(function).parameters.values()
+        p
+        for p in inspect.signature(function).parameters.values()
         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]  # fmt: skip
+    ]
     if not texts:
         return [_of_parameter(p, random) for p in parameters]
     values: list[Any] = []
@@ -151,8 +152,16 @@ def _of_parameter(parameter: inspect.Parameter, random: np.random.Generator) -> 
 
 
 _UNREADABLE = (
-    OSError, ValueError, EOFError, TypeError, SyntaxError, OverflowError, RecursionError, zipfile.BadZipFile, zlib.error
-)  # fmt: skip
+    OSError,
+    ValueError,
+    EOFError,
+    TypeError,
+    SyntaxError,
+    OverflowError,
+    RecursionError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 """What NumPy raises for files that are damaged, or not its own."""
 
 
@@ -179,9 +188,11 @@ def _parsed(text: str) -> ast.expr:
 
 def _unreadable(text: str) -> InvalidArgument:
     return invalid(
-        "--example", "must be a type, a number, a dict, list or tuple of these, or an .npy or .npz file", text,
+        "--example",
+        "must be a type, a number, a dict, list or tuple of these, or an .npy or .npz file",
+        text,
         "write types as 'float32[100,5]'",
-    )  # fmt: skip
+    )
 
 
 def _value(node: ast.expr, text: str, random: np.random.Generator) -> Any:

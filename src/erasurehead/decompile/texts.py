@@ -15,10 +15,28 @@ WIDTH = 88
 (LAMBDA, OR, AND, NOT, COMPARE, BIT_OR, BIT_XOR, BIT_AND, SHIFT, SUM, PRODUCT, UNARY, POWER, ATOM) = range(14)
 
 _LEVELS = {
-    "or": OR, "and": AND, "<": COMPARE, "<=": COMPARE, ">": COMPARE, ">=": COMPARE, "==": COMPARE, "!=": COMPARE,
-    "|": BIT_OR, "^": BIT_XOR, "&": BIT_AND, "<<": SHIFT, ">>": SHIFT, "+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT,
-    "//": PRODUCT, "%": PRODUCT, "@": PRODUCT, "**": POWER,
-}  # fmt: skip
+    "or": OR,
+    "and": AND,
+    "<": COMPARE,
+    "<=": COMPARE,
+    ">": COMPARE,
+    ">=": COMPARE,
+    "==": COMPARE,
+    "!=": COMPARE,
+    "|": BIT_OR,
+    "^": BIT_XOR,
+    "&": BIT_AND,
+    "<<": SHIFT,
+    ">>": SHIFT,
+    "+": SUM,
+    "-": SUM,
+    "*": PRODUCT,
+    "/": PRODUCT,
+    "//": PRODUCT,
+    "%": PRODUCT,
+    "@": PRODUCT,
+    "**": POWER,
+}
 
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}

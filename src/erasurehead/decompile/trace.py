@@ -58,15 +58,20 @@ def step_text(key: Any, node: Any) -> str:
     if fields is not None and kind == "FlattenedIndexKey":
         return f".{fields[key.key]}"
     raise invalid(
-        "example_arguments", "must be made of arrays, numbers, dicts, lists, tuples and named tuples",
-        type(node).__name__, "pass its arrays one by one",
-    )  # fmt: skip
+        "example_arguments",
+        "must be made of arrays, numbers, dicts, lists, tuples and named tuples",
+        type(node).__name__,
+        "pass its arrays one by one",
+    )
 
 
 SPARSE = {
-    "BCOO": ("data", "indices"), "BCSR": ("data", "indices", "indptr"), "COO": ("data", "row", "col"),
-    "CSR": ("data", "indices", "indptr"), "CSC": ("data", "indices", "indptr"),
-}  # fmt: skip
+    "BCOO": ("data", "indices"),
+    "BCSR": ("data", "indices", "indptr"),
+    "COO": ("data", "row", "col"),
+    "CSR": ("data", "indices", "indptr"),
+    "CSC": ("data", "indices", "indptr"),
+}
 """The array classes of `jax.experimental.sparse`, with their attributes in the order in which JAX flattens them."""
 
 
@@ -79,9 +84,11 @@ def _quoted(value: object) -> str:
         written = False
     if not written:
         raise invalid(
-            "function", "must have dicts with keys, and classes with other fields, that are strings or numbers, or "
-            "tuples of them", value, "give its arrays in a dict with such keys, or in a tuple",
-        )  # fmt: skip
+            "function",
+            "must have dicts with keys, and classes with other fields, that are strings or numbers, or tuples of them",
+            value,
+            "give its arrays in a dict with such keys, or in a tuple",
+        )
     return f'"{text[1:-1]}"' if text.startswith("'") and '"' not in text else text
 
 
@@ -164,15 +171,21 @@ def result_text(node: Any, leaves: list[str], classes: Mapping[type, str], backe
             given |= {name: _quoted(getattr(node, name)) for name in others}
         return f"{classes[kind]}({', '.join(f'{name}={text}' for name, text in given.items())})"
     raise Unsupported(
-        kind.__name__, backend,
+        kind.__name__,
+        backend,
         "the result is of a class that the source cannot import; return a dict, a list or a tuple",
-    )  # fmt: skip
+    )
 
 
 def trace(
-    function: Callable[..., Any], arguments: Sequence[Any], backend: str, inline: bool, effects: str,
-    names: Mapping[str, str] | None = None, name: str | None = None,
-) -> Program:  # fmt: skip
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    backend: str,
+    inline: bool,
+    effects: str,
+    names: Mapping[str, str] | None = None,
+    name: str | None = None,
+) -> Program:
     """Trace a function with arguments of the types of examples, and return it as a program.
 
     Arguments:
@@ -191,8 +204,11 @@ def trace(
     parameter_names = argument_names(function, arguments)
     title = name or getattr(function, "__name__", "") or "function"
     title = title if title.isidentifier() else "function"
-    argument_leaves = [(argument, text, leaf) for argument, value in zip(parameter_names, arguments, strict=True)
-              for text, leaf in walk(value, "")]  # fmt: skip
+    argument_leaves = [
+        (argument, text, leaf)
+        for argument, value in zip(parameter_names, arguments, strict=True)
+        for text, leaf in walk(value, "")
+    ]
     for argument, text, leaf in argument_leaves:
         check_leaf(argument + text, leaf, backend)
     closed, shape = _traced(function, arguments, backend, title)
@@ -213,11 +229,16 @@ def trace(
     known = {kind: f"type({text})" for kind, text in of_arguments.items()}
     jax = jax_module()
     program = Program(
-        title, renamed, leaves, block, tuples,
+        title,
+        renamed,
+        leaves,
+        block,
+        tuples,
         lambda texts, names: result_text(shape, list(texts), {**known, **names}, backend),
         (jax.tree.structure(tuple(arguments)), jax.tree.structure(shape)),
-        bool(jax.config.jax_enable_x64), [bool(getattr(aval, "weak_type", False)) for aval in closed.out_avals],
-    )  # fmt: skip
+        bool(jax.config.jax_enable_x64),
+        [bool(getattr(aval, "weak_type", False)) for aval in closed.out_avals],
+    )
     program.result(["x"] * len(block.results), dict.fromkeys(tuples, ""))  # raises if the result cannot be written
     _name_constants(function, program)
     _check_constants(program)
@@ -279,10 +300,12 @@ def _check_constants(program: Program) -> None:
     if total > LARGEST_CONSTANTS:
         limit = f"{LARGEST_CONSTANTS // 2**20} MiB"
         raise InvalidArgument(
-            "function", f"must close over arrays of at most {limit}", hint="pass them as arguments",
+            "function",
+            f"must close over arrays of at most {limit}",
+            hint="pass them as arguments",
             sentence=f"{program.name} closes over arrays of {total / 2**20:.0f} MiB, and a source may hold at most "
             f"{limit}; pass them as arguments.",
-        )  # fmt: skip
+        )
 
 
 def check_leaf(label: str, leaf: Any, backend: str) -> None:
@@ -315,9 +338,13 @@ def _name_constants(function: Any, program: Program) -> None:
                 continue
     for variable in program.constants:
         matches = [
-            key for key, value in spaces.items()
-            if hasattr(value, "shape") and value.shape == np.shape(variable.constant)
-            and hasattr(value, "dtype") and value.dtype == variable.type.dtype
-            and not variable.type.is_key and np.array_equal(np.asarray(value), variable.constant)
-        ]  # fmt: skip
+            key
+            for key, value in spaces.items()
+            if hasattr(value, "shape")
+            and value.shape == np.shape(variable.constant)
+            and hasattr(value, "dtype")
+            and value.dtype == variable.type.dtype
+            and not variable.type.is_key
+            and np.array_equal(np.asarray(value), variable.constant)
+        ]
         variable.name = variable.name or (matches[0] if matches else None)

@@ -46,20 +46,74 @@ class Backend(Protocol):
 
 
 _DEFAULT_NAMES = {
-    "reduce_sum": "total", "reduce_max": "largest", "reduce_min": "smallest", "reduce_prod": "product",
-    "dot_general": "product", "exp": "e", "log": "logarithm", "select_n": "chosen", "gather": "taken",
-    "sort": "sorted_", "argmax": "best", "argmin": "best", "transpose": "transposed", "reshape": "reshaped",
-    "broadcast_in_dim": "spread", "convert_element_type": "cast", "concatenate": "joined", "slice": "part",
-    "sqrt": "root", "div": "ratio", "sub": "difference", "mul": "scaled", "add": "sum_", "add_any": "sum_",
-    "scatter": "updated", "scatter-add": "updated", "cumsum": "running", "iota": "places", "random_bits": "bits",
-    "random_split": "keys", "gt": "mask", "lt": "mask", "ge": "mask", "le": "mask", "eq": "mask", "ne": "mask",
-    "and": "mask", "or": "mask", "not": "mask", "is_finite": "mask", "conv_general_dilated": "convolved",
-    "while": "carry", "scan": "carry", "cond": "chosen", "pad": "padded", "max": "larger", "min": "smaller",
-    "neg": "minus", "square": "squared", "integer_pow": "power", "pow": "power", "rsqrt": "inverse_root",
-    "dynamic_slice": "part", "dynamic_update_slice": "updated", "logistic": "sigmoid", "tanh": "tanh", "sin": "sine",
-    "cos": "cosine", "fft": "spectrum", "split": "part", "random_seed": "key", "random_fold_in": "key",
-    "eye": "identity", "random_wrap": "key", "random_unwrap": "key_data", "cholesky": "factor", "erf_inv": "quantile",
-}  # fmt: skip
+    "reduce_sum": "total",
+    "reduce_max": "largest",
+    "reduce_min": "smallest",
+    "reduce_prod": "product",
+    "dot_general": "product",
+    "exp": "e",
+    "log": "logarithm",
+    "select_n": "chosen",
+    "gather": "taken",
+    "sort": "sorted_",
+    "argmax": "best",
+    "argmin": "best",
+    "transpose": "transposed",
+    "reshape": "reshaped",
+    "broadcast_in_dim": "spread",
+    "convert_element_type": "cast",
+    "concatenate": "joined",
+    "slice": "part",
+    "sqrt": "root",
+    "div": "ratio",
+    "sub": "difference",
+    "mul": "scaled",
+    "add": "sum_",
+    "add_any": "sum_",
+    "scatter": "updated",
+    "scatter-add": "updated",
+    "cumsum": "running",
+    "iota": "places",
+    "random_bits": "bits",
+    "random_split": "keys",
+    "gt": "mask",
+    "lt": "mask",
+    "ge": "mask",
+    "le": "mask",
+    "eq": "mask",
+    "ne": "mask",
+    "and": "mask",
+    "or": "mask",
+    "not": "mask",
+    "is_finite": "mask",
+    "conv_general_dilated": "convolved",
+    "while": "carry",
+    "scan": "carry",
+    "cond": "chosen",
+    "pad": "padded",
+    "max": "larger",
+    "min": "smaller",
+    "neg": "minus",
+    "square": "squared",
+    "integer_pow": "power",
+    "pow": "power",
+    "rsqrt": "inverse_root",
+    "dynamic_slice": "part",
+    "dynamic_update_slice": "updated",
+    "logistic": "sigmoid",
+    "tanh": "tanh",
+    "sin": "sine",
+    "cos": "cosine",
+    "fft": "spectrum",
+    "split": "part",
+    "random_seed": "key",
+    "random_fold_in": "key",
+    "eye": "identity",
+    "random_wrap": "key",
+    "random_unwrap": "key_data",
+    "cholesky": "factor",
+    "erf_inv": "quantile",
+}
 """Names for values without a name in the user's source, by primitive."""
 
 
@@ -148,10 +202,18 @@ class Scope:
     """
 
     def __init__(
-        self, backend: Backend, module: Module, block: Block, names: Names, known: dict[Variable, str],
-        uses: dict[Variable, Uses], indent: int, comments: bool = False, unfold: bool = False,
+        self,
+        backend: Backend,
+        module: Module,
+        block: Block,
+        names: Names,
+        known: dict[Variable, str],
+        uses: dict[Variable, Uses],
+        indent: int,
+        comments: bool = False,
+        unfold: bool = False,
         hook: Callable[[Scope, Statement, list[str]], None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.backend, self.module, self.block, self.names = backend, module, block, names
         self.known, self.uses, self.indent, self.comments, self.unfold = known, uses, indent, comments, unfold
         self.hook = hook
@@ -257,9 +319,17 @@ class Scope:
             indent: its indentation in columns; by default four more than here.
         """
         scope = Scope(
-            self.backend, self.module, block, self.names, self.known, self.uses,
-            self.indent + 4 if indent is None else indent, self.comments, self.unfold, self.hook,
-        )  # fmt: skip
+            self.backend,
+            self.module,
+            block,
+            self.names,
+            self.known,
+            self.uses,
+            self.indent + 4 if indent is None else indent,
+            self.comments,
+            self.unfold,
+            self.hook,
+        )
         scope.definitions = dict(self.definitions)
         return scope
 

@@ -14,9 +14,15 @@ from erasurehead.decompile.trace import trace
 
 
 def write_once(
-    function: Callable[..., Any], arguments: tuple[Any, ...], backend: str, inline: bool, effects: str,
-    names: Mapping[str, str] | None, comments: bool, name: str | None,
-) -> tuple[Assembled, Program]:  # fmt: skip
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    backend: str,
+    inline: bool,
+    effects: str,
+    names: Mapping[str, str] | None,
+    comments: bool,
+    name: str | None,
+) -> tuple[Assembled, Program]:
     """Trace a function once and write it; return what was written, and the program that it was written from."""
     program = trace(function, arguments, backend, inline, effects, names, name)
     if backend == "numpy":

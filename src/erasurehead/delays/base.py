@@ -155,9 +155,10 @@ def check_rows(model: Delays, rows: object, first: int, count: int, n_workers: i
     if len(wrong):
         step, worker = (int(place) for place in wrong[0])
         raise invalid(
-            f"the delay of worker {worker} in step {first + step}, by {model},", "must be a number of seconds of at "
-            "least 0, or inf", float(values[step, worker]),
-        )  # fmt: skip
+            f"the delay of worker {worker} in step {first + step}, by {model},",
+            "must be a number of seconds of at least 0, or inf",
+            float(values[step, worker]),
+        )
     return values
 
 

@@ -152,9 +152,11 @@ class Bootstrap(Delays):
         recorded = self.table.shape[1]
         if self.keep != "pooled" and n_workers > recorded:
             raise invalid(
-                "the trace", f"must have {counted('worker', n_workers)}", f"{counted('worker', recorded)}",
+                "the trace",
+                f"must have {counted('worker', n_workers)}",
+                f"{counted('worker', recorded)}",
                 "keep='pooled' draws for any number",
-            )  # fmt: skip
+            )
 
     def __str__(self) -> str:
         text = f"bootstrap({self.source!r}, keep={self.keep!r}, block={self.block}, seed={self.seed}"

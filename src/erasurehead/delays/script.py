@@ -106,9 +106,13 @@ class Script:
             if taken is None or place is None or row.get("started") is None:
                 return None
             message = ScriptedMessage(
-                int(row["worker"]), int(row["unit"]), int(row["round"]), float(row["started"]), float(row["seconds"]),
+                int(row["worker"]),
+                int(row["unit"]),
+                int(row["round"]),
+                float(row["started"]),
+                float(row["seconds"]),
                 not row.get("refused", False),
-            )  # fmt: skip
+            )
             came.setdefault(int(taken), []).append((int(place), message))
             last_use[message.order_round] = max(int(taken), last_use.get(message.order_round, 0))
         rounds: dict[int, ScriptedRound] = {}
@@ -131,11 +135,16 @@ class Script:
                     continue
                 befell.setdefault(int(event["round"]), []).append(
                     ScriptedEvent(
-                        str(event["kind"]), int(event["place"]), float(event["time"]),
-                        -1 if event["worker"] is None else int(event["worker"]), str(event["reason"]),
-                        str(event["host"]), int(event["count"]), bool(event["broken"]),
+                        str(event["kind"]),
+                        int(event["place"]),
+                        float(event["time"]),
+                        -1 if event["worker"] is None else int(event["worker"]),
+                        str(event["reason"]),
+                        str(event["host"]),
+                        int(event["count"]),
+                        bool(event["broken"]),
                     )
-                )  # fmt: skip
+                )
             start += befell.pop(-1, ())
             for one, when in times.items():
                 told = [message for _, message in sorted(came.get(one, ()), key=lambda placed: placed[0])]

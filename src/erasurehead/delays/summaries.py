@@ -101,9 +101,7 @@ def summarize_model(model: Delays, n_workers: int, steps: int = 1000) -> Summary
     mean = math.inf if never.any() else float(table.mean()) if known is None else known
     spread = _spread(table.ravel(), step, np.zeros(table.size, dtype=bool))
     slow = slow_workers(trace, rounds=model.rounds_known)
-    return Summary(
-        n_workers, steps, table.size, 0, mean, _quantiles(seconds, trace.censored), spread, slow
-    )  # fmt: skip
+    return Summary(n_workers, steps, table.size, 0, mean, _quantiles(seconds, trace.censored), spread, slow)
 
 
 def _quantiles(seconds: Array, censored: BoolArray) -> dict[float, float]:

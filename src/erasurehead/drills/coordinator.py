@@ -65,10 +65,14 @@ class _CoordinatorProcess:
         spent = [number for number in numbers if self.schedule.faults[number].kind not in OF_WORKERS]
         experiment, elapsed, step = self._resumed() if resuming else (self._begun(), 0.0, 0)
         engine = FaultyEngine(
-            experiment.engine(), self.schedule, elapsed=elapsed, spent=spent, record=self.journal.add,
+            experiment.engine(),
+            self.schedule,
+            elapsed=elapsed,
+            spent=spent,
+            record=self.journal.add,
             assigning=self.disk.spared,
             on_coordinator_fault=self._on_coordinator_fault if self.role == "faulty" else lambda fault, begins: None,
-        )  # fmt: skip
+        )
         self.journal.add({"what": "life", "time": round(elapsed, 6), "step": step, "resumed": experiment.resuming})
         try:
             run = experiment.run([NoticeRecorder(self.journal.add, lambda: engine.time)], engine)

@@ -99,11 +99,18 @@ class Settings:
         }
         if self.engine == "in_process":
             raise InvalidArgument(
-                "run.engine", "must be an engine whose workers can be struck without the coordinator", self.engine,
-                "take virtual, processes, mpi or ray", option="--engine",
-            )  # fmt: skip
-        options = {"run.engine": "--engine", "run.workers": "--workers", "run.records": "--records",
-                   "faults.suspected": "--on-suspicion"}  # fmt: skip
+                "run.engine",
+                "must be an engine whose workers can be struck without the coordinator",
+                self.engine,
+                "take virtual, processes, mpi or ray",
+                option="--engine",
+            )
+        options = {
+            "run.engine": "--engine",
+            "run.workers": "--workers",
+            "run.records": "--records",
+            "faults.suspected": "--on-suspicion",
+        }
         return build_config(tables, options)
 
 
@@ -130,9 +137,11 @@ class Drill:
         self.out = next_free(DRILLS, f"{settings.engine}-{settings.seed}") if out is None else Path(out).expanduser()
         if self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
             raise invalid(
-                "out", "must be an empty folder, or one that does not exist yet", str(self.out),
+                "out",
+                "must be an empty folder, or one that does not exist yet",
+                str(self.out),
                 "name another one, or leave it out to have a new one made",
-            )  # fmt: skip
+            )
         check_writable(self.out, "The drill's folder")
         config = settings.config()
         scheme = parse_scheme(settings.scheme, settings.workers)
@@ -195,11 +204,13 @@ class Drill:
             MissingExtra: if what the engine needs is not installed.
         """
         settings = self.settings
-        say({
-            "baseline": f"the baseline run: {self.steps} steps, about {settings.seconds:g} s on the engine's clock",
-            "faulty": f"the faulty run: {counted('fault', len(self.schedule.faults))}",
-            "unbroken": "the faulty run again, without faults of its coordinator",
-        }[role])  # fmt: skip
+        say(
+            {
+                "baseline": f"the baseline run: {self.steps} steps, about {settings.seconds:g} s on the engine's clock",
+                "faulty": f"the faulty run: {counted('fault', len(self.schedule.faults))}",
+                "unbroken": "the faulty run again, without faults of its coordinator",
+            }[role]
+        )
         limit = 6 * settings.seconds + 300
         return Supervisor(self.out, settings.engine, settings.workers, self.schedule, limit).perform(role, say)
 
@@ -240,9 +251,10 @@ def _steps(experiment: Experiment, seconds: float) -> int:
     mean = float(np.mean(waits))
     if not (math.isfinite(mean) and mean > 0):
         raise invalid(
-            "delays", "must make each step take a positive, finite time",
+            "delays",
+            "must make each step take a positive, finite time",
             experiment.config.delays.model,
-        )  # fmt: skip
+        )
     return max(2, math.ceil(seconds / mean))
 
 

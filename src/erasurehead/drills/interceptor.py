@@ -187,7 +187,13 @@ def _from_tree(tree: Mapping[str, Any]) -> HeldEvent:
         return HeldEvent(Failed(**tree["failed"]), due)
     copy = CopiedVector(tree["vector"], str(tree["why"]))
     arrived = Arrived(
-        int(tree["worker"]), MessageSpec(**tree["spec"]), int(tree["order_round"]), int(tree["step"]),
-        float(tree["started"]), float(tree["time"]), copy.read, copy,
-    )  # fmt: skip
+        int(tree["worker"]),
+        MessageSpec(**tree["spec"]),
+        int(tree["order_round"]),
+        int(tree["step"]),
+        float(tree["started"]),
+        float(tree["time"]),
+        copy.read,
+        copy,
+    )
     return HeldEvent(arrived, due)

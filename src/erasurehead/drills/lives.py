@@ -169,9 +169,13 @@ class Lives:
                 kill_all()
                 raise
         outcome = Outcome(
-            self.settings.engine, self.settings.seed, self.drill.steps, tuple(lives), time.monotonic() - begin,
+            self.settings.engine,
+            self.settings.seed,
+            self.drill.steps,
+            tuple(lives),
+            time.monotonic() - begin,
             str(self.drill.out),
-        )  # fmt: skip
+        )
         write_whole(self.drill.out / REPORT_FILE, [to_text(outcome.as_dict()).encode()])
         return outcome
 

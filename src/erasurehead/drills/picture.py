@@ -59,8 +59,13 @@ def draw_drill(found: Findings, folder: Path | str, formats: Sequence[str] = ("p
         _draw_progress(below, found)
         kinds: list[Kind] = [kind for kind in KINDS if any(one.fault.kind == kind for one in found.faults)]
         keys = [patch_key(_COLOURS[kind], kind.replace("_", " ")) for kind in kinds]
-        figure.legend(handles=[*keys, line_key(INK, "noticed")], loc="outside upper left", ncols=8, handlelength=1.0,
-                      columnspacing=1.0)  # fmt: skip
+        figure.legend(
+            handles=[*keys, line_key(INK, "noticed")],
+            loc="outside upper left",
+            ncols=8,
+            handlelength=1.0,
+            columnspacing=1.0,
+        )
         return save(figure, place, "drill", formats)
 
 

@@ -73,8 +73,11 @@ class Fault:
         if (self.by > 0.0) != (self.kind == "slow"):
             raise invalid(f"by of {self.kind}", "must be positive for slow, and left out for other kinds", self.by)
         if self.lie not in (LIES if self.kind == "corrupt" else ("",)):
-            raise invalid(f"lie of {self.kind}", f"must be one of {', '.join(LIES)} for corrupt, and left out for all "
-                          "else", self.lie)  # fmt: skip
+            raise invalid(
+                f"lie of {self.kind}",
+                f"must be one of {', '.join(LIES)} for corrupt, and left out for all else",
+                self.lie,
+            )
 
     @property
     def until(self) -> float:

@@ -192,10 +192,13 @@ def running(command: Sequence[str], interactive: bool = False) -> Generator[Runn
     mark = secrets.token_hex(8)
     with tempfile.TemporaryFile() as output, _temporary_folders() as folders, _cleanup_process(mark, folders.values()):
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE if interactive else subprocess.DEVNULL,
+            command,
+            stdin=subprocess.PIPE if interactive else subprocess.DEVNULL,
             stdout=subprocess.PIPE if interactive else output,
-            stderr=output, start_new_session=True, env={**os.environ, **folders, MARK: mark},
-        )  # fmt: skip
+            stderr=output,
+            start_new_session=True,
+            env={**os.environ, **folders, MARK: mark},
+        )
         _PROCESSES.add(process)
         try:
             yield RunningCommand(process, output, mark, folders["TMPDIR"])

@@ -67,9 +67,15 @@ def encode_order(order: Order) -> EncodedOrder:
     note = pickle.dumps(dict(order.note)) if order.note else b""  # which may hold anything
     kind = order.kind.encode()
     head = _HEAD.pack(
-        len(points), len(order.coefficients), len(kind), len(note), order.step, order.round, order.generation,
+        len(points),
+        len(order.coefficients),
+        len(kind),
+        len(note),
+        order.step,
+        order.round,
+        order.generation,
         order.posted,
-    )  # fmt: skip
+    )
     for point in points:
         head += _POINT.pack(len(point), dtype_name(point.dtype).encode())
     if order.coefficients:

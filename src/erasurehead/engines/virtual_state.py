@@ -152,9 +152,13 @@ def spec_from(tree: Any) -> MessageSpec | None:
     content = None if tree["content"] is None else whole(tree["content"])
     dtype_of(str(tree["dtype"]))  # raises where it is none
     return MessageSpec(
-        whole(tree["message"]), float(tree["work"]), whole(tree["length"]), str(tree["dtype"]), content,
+        whole(tree["message"]),
+        float(tree["work"]),
+        whole(tree["length"]),
+        str(tree["dtype"]),
+        content,
         whole(tree.get("vectors", 1)),
-    )  # fmt: skip
+    )
 
 
 def event_to_tree(event: Event | None) -> Tree:

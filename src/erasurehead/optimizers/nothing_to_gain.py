@@ -118,9 +118,7 @@ class NothingToGain:
 
     def state(self) -> list[float]:
         """Return everything that `restore` needs."""
-        return [
-            self._promise, self._calm, self._steady, self._claimed, self._asked, self._greatest, self._value
-        ]  # fmt: skip
+        return [self._promise, self._calm, self._steady, self._claimed, self._asked, self._greatest, self._value]
 
     def restore(self, state: Any) -> None:
         """Take over what `state` returned."""

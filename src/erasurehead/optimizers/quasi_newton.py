@@ -117,9 +117,11 @@ class QuasiNewton(Optimizer):
         super().begin(problem)
         if problem.regularizer.steepest(self.x, np.zeros(len(self.x))) is None:
             raise invalid(
-                "penalty", "must say its steepest subgradient (`Penalty.steepest`) for QuasiNewton",
-                problem.regularizer, "take optimizers.Nesterov, which asks for its proximal point",
-            )  # fmt: skip
+                "penalty",
+                "must say its steepest subgradient (`Penalty.steepest`) for QuasiNewton",
+                problem.regularizer,
+                "take optimizers.Nesterov, which asks for its proximal point",
+            )
         self.x = self.known  # each run begins without what was learnt from another problem
         self._know_nothing()
         self._asks_curvature, self._stochastic, self._convex = problem.curved, problem.stochastic, problem.convex

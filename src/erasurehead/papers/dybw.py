@@ -70,9 +70,13 @@ class DybwReproduction:
     def as_dict(self) -> dict[str, Any]:
         """Return the reproduction as plain data."""
         return {
-            "paper": "dybw", "engine": "virtual", "late": "preempt", "seconds": self.seconds,
-            "folder": str(self.folder), "exhibits": [exhibit.as_dict(files) for exhibit, files in self.exhibits],
-        }  # fmt: skip
+            "paper": "dybw",
+            "engine": "virtual",
+            "late": "preempt",
+            "seconds": self.seconds,
+            "folder": str(self.folder),
+            "exhibits": [exhibit.as_dict(files) for exhibit, files in self.exhibits],
+        }
 
     def to_markdown(self) -> str:
         """Return the page that shows everything."""
@@ -155,16 +159,26 @@ def _exhibits(id: str, data: Dataset, model: str, workers: int, steps: int) -> l
     names = ("policy", "iteration", "seconds", "loss", "accuracy", "distance")
     numbers = Numbers.of(
         names,
-        [(name, row.step, row.time, row.objective, row.metrics.get("accuracy"), row.distance)
-         for name, run in runs.items() for row in run.means],
-    )  # fmt: skip
+        [
+            (name, row.step, row.time, row.objective, row.metrics.get("accuracy"), row.distance)
+            for name, run in runs.items()
+            for row in run.means
+        ],
+    )
     full = runs["cb-Full"]
     goal = max(run.means[-1].objective for run in runs.values())
     rows: list[tuple[str, float, float, float, float | None]] = []
     for name, run in runs.items():
         reached = run.time_to(goal)
-        rows.append((name, run.seconds_per_step, 1.0 - run.seconds_per_step / full.seconds_per_step,
-                     run.means[-1].objective, reached))  # fmt: skip
+        rows.append(
+            (
+                name,
+                run.seconds_per_step,
+                1.0 - run.seconds_per_step / full.seconds_per_step,
+                run.means[-1].objective,
+                reached,
+            )
+        )
     summary = Numbers.of(
         ("policy", "seconds per iteration", "less than cb-Full by", "loss at the end", f"seconds to loss {goal:.4g}"),
         rows,
@@ -176,10 +190,17 @@ def _exhibits(id: str, data: Dataset, model: str, workers: int, steps: int) -> l
         f"Delays of 1 + Exp(1) seconds; in each step one random worker takes {_SLOW:g} times as long.",
     ]
     return [
-        Exhibit(f"{id}-{against}", f"{id}-{against}", f"{title}: loss against {what}", notes, numbers, summary,
-                partial(_draw, runs=runs, against=against))
+        Exhibit(
+            f"{id}-{against}",
+            f"{id}-{against}",
+            f"{title}: loss against {what}",
+            notes,
+            numbers,
+            summary,
+            partial(_draw, runs=runs, against=against),
+        )
         for against, what in (("iterations", "iterations"), ("time", "time"))
-    ]  # fmt: skip
+    ]
 
 
 def _problem(data: Dataset, model: str) -> Problem:
@@ -194,10 +215,18 @@ def _run(problem: Problem, policy: str, workers: int, steps: int) -> ConsensusRu
     slow = np.random.default_rng(0).integers(0, workers, _TABLE)
     table[np.arange(_TABLE), slow] *= _SLOW
     return train(
-        problem, "erdos_renyi(p=0.4)", policy, peers=workers, steps=steps, rate="geometric(0.2, 0.95)", batch=_BATCH,
-        delays=Fixed(tuple(map(tuple, table.tolist()))), late="preempt", records=False,
+        problem,
+        "erdos_renyi(p=0.4)",
+        policy,
+        peers=workers,
+        steps=steps,
+        rate="geometric(0.2, 0.95)",
+        batch=_BATCH,
+        delays=Fixed(tuple(map(tuple, table.tolist()))),
+        late="preempt",
+        records=False,
         evaluate_every=max(1, steps // 25),
-    )  # fmt: skip
+    )
 
 
 def _draw(axes: Axes, runs: Mapping[str, ConsensusRun], against: str) -> None:

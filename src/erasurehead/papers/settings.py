@@ -39,5 +39,9 @@ class Settings:
             if value not in known:
                 raise invalid(argument, f"must be one of {', '.join(known)}", value)
         if self.rows is not None and self.synthetic != "always":
-            raise invalid("rows", "is for synthetic data only", self.rows,
-                          "take the synthetic stand-in (--synthetic always), or all rows")  # fmt: skip
+            raise invalid(
+                "rows",
+                "is for synthetic data only",
+                self.rows,
+                "take the synthetic stand-in (--synthetic always), or all rows",
+            )

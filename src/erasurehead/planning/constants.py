@@ -141,9 +141,11 @@ def _minimised(problem: Problem, begin: Array, steps: int) -> Array:
 
     if problem.regularizer.sharp:
         raise invalid(
-            "problem", "must have a smooth penalty where its minimum is looked for", str(problem.regularizer),
+            "problem",
+            "must have a smooth penalty where its minimum is looked for",
+            str(problem.regularizer),
             "leave l1 out, or choose a metric of the test samples as the target",
-        )  # fmt: skip
+        )
 
     def both(x: Array) -> tuple[float, Array]:
         return problem.objective(x), _gradient(problem, x)

@@ -192,8 +192,12 @@ def forecast(
     """
     scheme = parse_scheme(setting, n_workers)
     if scheme.aggregation.wants_late:
-        raise invalid("setting", "must not use late messages, whose effect cannot be forecast", setting,
-                      "compare it on data instead: erasurehead compare")  # fmt: skip
+        raise invalid(
+            "setting",
+            "must not use late messages, whose effect cannot be forecast",
+            setting,
+            "compare it on data instead: erasurehead compare",
+        )
     counting = CountedSum(scheme.decoder, scheme.aggregation, trace_rounds(delays))
     result = _simulated(scheme, delays, seconds_per_task, steps, late, counting)
     missing = min(1.0, float(result.residual.mean()) / scheme.code.n_tasks)

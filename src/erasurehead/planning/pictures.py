@@ -70,13 +70,26 @@ def draw_tradeoff(axes: Axes, plan: Plan) -> None:
         own = [item for item in shown if _kind(item) == kind]
         style = scheme_style(kind)
         axes.scatter(
-            [item.seconds_per_step / unit.size for item in own], [100 * item.missing for item in own],
-            s=[14 + 6 * item.load for item in own], color=style.colour, marker=style.marker, alpha=0.6, linewidth=0,
+            [item.seconds_per_step / unit.size for item in own],
+            [100 * item.missing for item in own],
+            s=[14 + 6 * item.load for item in own],
+            color=style.colour,
+            marker=style.marker,
+            alpha=0.6,
+            linewidth=0,
             label=kind.replace("_", " "),
-        )  # fmt: skip
+        )
     front = plan.front
-    axes.plot([item.seconds_per_step / unit.size for item in front], [100 * item.missing for item in front],
-              color=INK, linewidth=1.0, marker=".", markersize=4, zorder=3, label="Pareto front")  # fmt: skip
+    axes.plot(
+        [item.seconds_per_step / unit.size for item in front],
+        [100 * item.missing for item in front],
+        color=INK,
+        linewidth=1.0,
+        marker=".",
+        markersize=4,
+        zorder=3,
+        label="Pareto front",
+    )
     if shown and max(item.seconds_per_step for item in shown) > _WIDE * min(item.seconds_per_step for item in shown):
         axes.set_xscale("log")
         canvas.plain_ticks(axes.xaxis)
@@ -167,8 +180,15 @@ def _name(axes: Axes, plan: Plan, size: float) -> None:
             ", ".join(texts[item.setting]),
             axes.transData.transform(at)[0] > axes.bbox.x0 + axes.bbox.width / 2,
         )
-        axes.annotate(label, at, textcoords="offset points", xytext=(-7 if right else 7, 8),
-                      ha="right" if right else "left", fontsize=9.5, color=INK)  # fmt: skip
+        axes.annotate(
+            label,
+            at,
+            textcoords="offset points",
+            xytext=(-7 if right else 7, 8),
+            ha="right" if right else "left",
+            fontsize=9.5,
+            color=INK,
+        )
 
 
 def _first(plan: Plan) -> list[Forecast]:

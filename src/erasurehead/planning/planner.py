@@ -280,9 +280,11 @@ def _is_timeless(rows: Array) -> bool:
 
 def _timeless(delays: Delays) -> InvalidArgument:
     return invalid(
-        "delays", "must take some time if computing takes none", str(delays),
+        "delays",
+        "must take some time if computing takes none",
+        str(delays),
         "give the computing time of a task (seconds_per_task, --seconds-per-task)",
-    )  # fmt: skip
+    )
 
 
 def rank(items: Iterable[Forecast]) -> tuple[Forecast, ...]:

@@ -104,9 +104,11 @@ def check_adds_up(
     value = loss(first, rows_of(data, slice(0, few)))
     if not math.isfinite(value):
         raise invalid(
-            "loss", f"must be finite at the first parameters, on the first {few} samples", value,
+            "loss",
+            f"must be finite at the first parameters, on the first {few} samples",
+            value,
             "look for a logarithm of 0, a division by 0, or an exponential that overflows; " + _PAIRS,
-        )  # fmt: skip
+        )
     if n_samples == 1:
         return
     order = np.random.default_rng(0).permutation(n_samples)
@@ -134,9 +136,11 @@ def _check_halves(
         if not all(map(math.isfinite, values)):
             named = ", ".join(map(str, sorted(rows.tolist())[:PROBE])) + (" ..." if len(rows) > PROBE else "")
             raise invalid(
-                "loss", "must be finite, also where a task has only such samples",
-                f"{', '.join(f'{value:.6g}' for value in values)} on samples {named} and on their halves", _PAIRS,
-            )  # fmt: skip
+                "loss",
+                "must be finite, also where a task has only such samples",
+                f"{', '.join(f'{value:.6g}' for value in values)} on samples {named} and on their halves",
+                _PAIRS,
+            )
         found.append((values[0], values[1], values[2]))
     size = max(max(map(abs, values)) for values in found)
     for whole, low, high in found:
@@ -150,9 +154,11 @@ def _check_halves(
                     "take sums of both, (sum, weight), or return the mean alone",
                 )
             raise invalid(
-                "loss", "must be a mean over the samples of its batch, so that tasks add up", came,
+                "loss",
+                "must be a mean over the samples of its batch, so that tasks add up",
+                came,
                 "take the mean, not the sum, and nothing that mixes samples, such as batch normalisation; " + _PAIRS,
-            )  # fmt: skip
+            )
 
 
 def _second_point(first: Array, scale: float) -> Array:

@@ -44,9 +44,11 @@ def check_design(X: Any, argument: str = "X", n_columns: int | None = None) -> D
         raise invalid(f"the shape of {argument}", "must be (samples, features), both at least 1", matrix.shape)
     if n_columns is not None and matrix.shape[1] != n_columns:
         raise invalid(
-            f"the number of columns of {argument}", f"must be {n_columns}, as in the training data", matrix.shape[1],
+            f"the number of columns of {argument}",
+            f"must be {n_columns}, as in the training data",
+            matrix.shape[1],
             "encode it with the encoding of the training data",
-        )  # fmt: skip
+        )
     if matrix.shape[1] > _MOST_COLUMNS:
         raise invalid(f"the number of columns of {argument}", f"must be at most {_MOST_COLUMNS}", matrix.shape[1])
     _check_kind(matrix.dtype, argument)
@@ -99,9 +101,11 @@ def check_squares(values: Array, argument: str) -> None:
     largest = float(np.abs(values).max(initial=0.0))
     if largest > np.sqrt(np.finfo(np.float64).max / max(1, values.size)):
         raise invalid(
-            f"every value of {argument}", "must be small enough for squares to be added up in float64", largest,
+            f"every value of {argument}",
+            "must be small enough for squares to be added up in float64",
+            largest,
             "divide by a unit such as 1e6, or by the standard deviation",
-        )  # fmt: skip
+        )
 
 
 def check_not_lost(values: Array, argument: str) -> None:
@@ -114,9 +118,11 @@ def check_not_lost(values: Array, argument: str) -> None:
     limits = np.finfo(np.float64)
     if 0.0 < largest < np.sqrt(limits.tiny / limits.eps):
         raise invalid(
-            argument, "must have a value that is large enough to be squared in float64", largest,
+            argument,
+            "must have a value that is large enough to be squared in float64",
+            largest,
             "multiply by a unit such as 1e100, or divide by the standard deviation",
-        )  # fmt: skip
+        )
 
 
 def _array(given: Any, argument: str) -> NDArray[Any]:

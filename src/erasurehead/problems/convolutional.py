@@ -48,10 +48,17 @@ def small_cnn(shape: Sequence[int], n_classes: int = 10, *, hidden: int = 64, se
     with library.random.fork_rng(devices=[]):
         library.manual_seed(seed)
         return nn.Sequential(
-            nn.Conv2d(planes, first, _KERNEL), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Conv2d(first, second, _KERNEL), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-            nn.Linear(second * left(height) * left(width), hidden), nn.ReLU(), nn.Linear(hidden, n_classes),
-        )  # fmt: skip
+            nn.Conv2d(planes, first, _KERNEL),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(first, second, _KERNEL),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(second * left(height) * left(width), hidden),
+            nn.ReLU(),
+            nn.Linear(hidden, n_classes),
+        )
 
 
 def image_classes(

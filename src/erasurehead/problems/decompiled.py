@@ -81,9 +81,11 @@ def check_accepted(sources: Mapping[str, Source], hashes: Collection[str]) -> No
         if source.hash not in hashes:
             given = ", ".join(sorted(hashes)) or "none"
             raise invalid(
-                "hashes", f"must name the source {name!r}, whose SHA-256 is {source.hash}", given,
+                "hashes",
+                f"must name the source {name!r}, whose SHA-256 is {source.hash}",
+                given,
                 "read its text (problem.sources), and accept it by adding the hash",
-            )  # fmt: skip
+            )
 
 
 def check_hashes(hashes: Any) -> frozenset[str]:
@@ -104,9 +106,10 @@ def places_of(parameters: Any, jax: Any) -> Nest:
     known = [id(leaf) for _, leaf in leaves(parameters)]
     if known != [id(leaf) for leaf in jax.tree.leaves(parameters)]:
         raise invalid(
-            "parameters", "must be arrays in dicts, lists and tuples for worker_backend='numpy'",
+            "parameters",
+            "must be arrays in dicts, lists and tuples for worker_backend='numpy'",
             str(jax.tree.structure(parameters)),
-        )  # fmt: skip
+        )
     numbers = iter(range(len(known)))
     return mapped(lambda leaf: next(numbers), parameters)
 
@@ -159,14 +162,17 @@ def check_gradient(source: Source, loss: Any, parameters: Any, batch: Nest, form
         if not far.max(initial=0.0) <= allowed:
             where = "".join(f"[{index}]" for index in place)
             raise invalid(
-                f"gradient{path}{where}", f"must be {right[place]:.9g}, as the loss's is, to {allowed:.1g}",
-                float(np.asarray(ours)[place]), "sources are for batches of one size: was it made with batch_size?",
-            )  # fmt: skip
+                f"gradient{path}{where}",
+                f"must be {right[place]:.9g}, as the loss's is, to {allowed:.1g}",
+                float(np.asarray(ours)[place]),
+                "sources are for batches of one size: was it made with batch_size?",
+            )
     if not counted:
         raise invalid(
-            "parameters", "must be such that JAX's own gradient is finite somewhere, to compare the edited one with",
+            "parameters",
+            "must be such that JAX's own gradient is finite somewhere, to compare the edited one with",
             UNSAID,
-        )  # fmt: skip
+        )
 
 
 def _derived(loss: Any, parameters: Any, batch: Nest, form: Form, jax: Any) -> tuple[list[Any], list[Any]]:
@@ -199,9 +205,11 @@ def write_sources(
     """
     if gradient is not None and gradient.backend != "numpy":
         raise invalid(
-            "gradient", "must be a source for numpy where worker_backend is 'numpy'", "one for JAX",
+            "gradient",
+            "must be a source for numpy where worker_backend is 'numpy'",
+            "one for JAX",
             "decompile it with backend='numpy' (--backend numpy)",
-        )  # fmt: skip
+        )
     with jax.enable_x64(form.x64):
         if gradient is None:
             both = decompile(jax.value_and_grad(loss), parameters, batch, backend="numpy", name=BOTH)

@@ -81,9 +81,14 @@ class DifferentiableShard(Shard):
     """
 
     def __init__(
-        self, model: Differentiated, data: Nest, tasks: Sequence[slice], n_samples: int, batch_size: int | None,
+        self,
+        model: Differentiated,
+        data: Nest,
+        tasks: Sequence[slice],
+        n_samples: int,
+        batch_size: int | None,
         seed: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.support, self.n_tasks = None, len(tasks)
         self._model, self._n_samples, self._batch_size, self._seed = model, n_samples, batch_size, seed
         self._tasks = tuple(_Task(rows, rows_of(data, rows)) for rows in tasks)
@@ -138,10 +143,18 @@ class DifferentiableProblem(Problem):
     convex = False
 
     def __init__(
-        self, model: Differentiated, whole: Differentiated, initial: Array, data: Nest, n_samples: int,
-        batch_size: int | None, seed: int, penalty: Penalty, test: Nest,
+        self,
+        model: Differentiated,
+        whole: Differentiated,
+        initial: Array,
+        data: Nest,
+        n_samples: int,
+        batch_size: int | None,
+        seed: int,
+        penalty: Penalty,
+        test: Nest,
         measure: Callable[[Array, Nest], dict[str, float]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_samples, self.n_parameters = n_samples, model.n_parameters
         self._regularizer, self.l2 = penalty, float(getattr(penalty, "l2", 0.0))
         self.seed = check_count("seed", seed, at_least=0)

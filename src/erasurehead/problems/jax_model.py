@@ -195,9 +195,11 @@ def form_of(parameters: Any) -> tuple[Form, Array]:
             raise invalid(place, "must be an array", leaf, "write numbers as jnp.asarray(0.0)")
         if not jax.numpy.issubdtype(leaf.dtype, jax.numpy.floating):
             raise invalid(
-                place, "must be an array of real numbers, which training moves", f"one of {leaf.dtype}",
+                place,
+                "must be an array of real numbers, which training moves",
+                f"one of {leaf.dtype}",
                 "put what is not trained into the data, or into the loss",
-            )  # fmt: skip
+            )
         if not np.isfinite(np.asarray(leaf).astype(np.float64)).all():
             raise invalid(place, "must be finite", UNSAID)
     arrays = [np.asarray(leaf) for _, leaf in found]
@@ -223,9 +225,10 @@ def called(loss: Callable[..., Any], parameters: Any, batch: Nest, form: Form) -
     except Exception as error:
         said = f"{type(error).__name__}: {error}".strip().split("\n", 1)[0][:300]
         raise InvalidArgument(
-            "loss", "must not fail at the first parameters, on the first samples",
+            "loss",
+            "must not fail at the first parameters, on the first samples",
             sentence=f"loss(parameters, batch) fails at the first parameters, on the first samples, with {said}",
-        ) from error  # fmt: skip
+        ) from error
     if isinstance(found, tuple | list) and len(cast("list[Any]", found)) == 2:
         total, weight = cast("list[Any]", found)
         return _number(total, jax), _number(jax.numpy.asarray(weight, dtype=float), jax)
@@ -237,9 +240,11 @@ def _number(found: Any, jax: Any) -> float:
     if shape != ():
         came = "an array of shape " + str(shape) if shape is not None else type(found).__name__
         raise invalid(
-            "loss(parameters, batch)", "must return one number, or a sum and its weight", came,
+            "loss(parameters, batch)",
+            "must return one number, or a sum and its weight",
+            came,
             "return the mean over the samples, and nothing else",
-        )  # fmt: skip
+        )
     number = jax.numpy.asarray(found)
     if not jax.numpy.issubdtype(number.dtype, jax.numpy.floating):
         raise invalid("loss(parameters, batch)", "must return a real number", f"one of {number.dtype}")

@@ -44,9 +44,12 @@ class JaxProblem(DifferentiableProblem):
     """A problem whose loss is the user's own function, differentiated by JAX; made by `jax`."""
 
     def __init__(
-        self, *parts: Any, sources: Mapping[str, Source] = MappingProxyType({}), hashes: frozenset[str] = frozenset(),
+        self,
+        *parts: Any,
+        sources: Mapping[str, Source] = MappingProxyType({}),
+        hashes: frozenset[str] = frozenset(),
         without_jax: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(*parts)
         self.sampled = self.batch_size is not None
         self.sources: Mapping[str, Source] = MappingProxyType(dict(sources))
@@ -139,16 +142,22 @@ def jax(
     if weight is not None:
         if gradient is not None:
             raise invalid(
-                "gradient", "must be left out where the loss returns a sum and its weight", UNSAID,
+                "gradient",
+                "must be left out where the loss returns a sum and its weight",
+                UNSAID,
                 "or write the loss as a mean",
-            )  # fmt: skip
+            )
         loss = partial(mean_of_pair, user, weight)
     whole = JaxModel(loss, form)
     exact = _in_full(whole, first, rows_of(samples, slice(0, PROBE)), loss)
     check_adds_up(
-        lambda x, batch: exact.loss(x, exact.place(batch)), first, samples, n_samples, precision(exact.form),
+        lambda x, batch: exact.loss(x, exact.place(batch)),
+        first,
+        samples,
+        n_samples,
+        precision(exact.form),
         weight is not None,
-    )  # fmt: skip
+    )
 
     def measure(x: Array, held: Nest) -> dict[str, float]:
         if metrics is None and weight is not None:
@@ -176,9 +185,20 @@ def jax(
             sources = write_sources(loss, parameters, batch, form, source, library)
             model = DecompiledModel(sources, form, tree, accepted)
     return JaxProblem(
-        model, whole, first, samples, n_samples, batch_size, seed, penalized, samples_test, measure,
-        sources=sources, hashes=accepted, without_jax=worker_backend == "numpy",
-    )  # fmt: skip
+        model,
+        whole,
+        first,
+        samples,
+        n_samples,
+        batch_size,
+        seed,
+        penalized,
+        samples_test,
+        measure,
+        sources=sources,
+        hashes=accepted,
+        without_jax=worker_backend == "numpy",
+    )
 
 
 def _in_full(whole: JaxModel, first: Array, few: Nest, loss: Callable[[Any, Any], Any]) -> JaxModel:
@@ -200,7 +220,9 @@ def _example(samples: Nest, batch_size: int | None, n_samples: int) -> Nest:
     """Return the first batch: sources are for batches of a fixed size."""
     if batch_size is None:
         raise invalid(
-            "batch_size", "must be given where gradients are sources, which are for batches of one size", UNSAID,
+            "batch_size",
+            "must be given where gradients are sources, which are for batches of one size",
+            UNSAID,
             "take the number of samples of a task, for all of them",
-        )  # fmt: skip
+        )
     return rows_of(samples, slice(0, check_count("batch_size", batch_size, 1, n_samples)))

@@ -255,9 +255,15 @@ class SoftmaxRegression(LinearProblem):
     ) -> None:
         self._n_classes = n_classes
         super().__init__(
-            X, y, l2=l2, test=test, intercept=intercept, penalty=penalty, sample_weight=sample_weight,
+            X,
+            y,
+            l2=l2,
+            test=test,
+            intercept=intercept,
+            penalty=penalty,
+            sample_weight=sample_weight,
             class_weight=class_weight,
-        )  # fmt: skip
+        )
 
     def _choose_loss(self, values: Array) -> SampleLoss:
         if self._n_classes is not None:
@@ -269,7 +275,9 @@ class SoftmaxRegression(LinearProblem):
         if found[0] >= 0 and len(found) <= greatest and (found % 1 == 0).all():
             empty = next(number for number, label in enumerate(found) if label != number)
             raise invalid(
-                "y", f"must number the classes from 0 without a gap, but no sample is of class {empty}", UNSAID,
+                "y",
+                f"must number the classes from 0 without a gap, but no sample is of class {empty}",
+                UNSAID,
                 "number the classes from 0, or state n_classes, those without samples included",
-            )  # fmt: skip
+            )
         return SoftmaxLoss(int(greatest) + 1)

@@ -99,9 +99,11 @@ class LogisticLoss(SampleLoss):
         found = np.unique(values)
         if not np.isin(found, (-1.0, 1.0)).all():
             raise invalid(
-                f"every value of {argument}", "must be one of the two labels -1 and +1", _few(found),
+                f"every value of {argument}",
+                "must be one of the two labels -1 and +1",
+                _few(found),
                 "map one class to -1 and the other to +1",
-            )  # fmt: skip
+            )
         return values
 
     def differentiate(self, margins: Array, labels: Labels, scale: float | Array) -> float:
@@ -184,9 +186,11 @@ class SoftmaxLoss(SampleLoss):
         found = np.unique(values)
         if not np.isin(found, np.arange(self.n_outputs)).all():
             raise invalid(
-                f"every value of {argument}", f"must be a class number from 0 to {self.n_outputs - 1}", _few(found),
+                f"every value of {argument}",
+                f"must be a class number from 0 to {self.n_outputs - 1}",
+                _few(found),
                 "number the classes from 0, or state n_classes",
-            )  # fmt: skip
+            )
         return values.astype(np.int64)
 
     def differentiate(self, margins: Array, labels: Labels, scale: float | Array) -> float:

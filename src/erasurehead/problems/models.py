@@ -113,8 +113,10 @@ class LinearModel(ScoringModel):
     def __post_init__(self) -> None:
         if self.x.ndim != 1 or len(self.x) % self.sample_loss.n_outputs:
             raise invalid(
-                "the shape of x", f"must be (n_features * {self.sample_loss.n_outputs},)", self.x.shape,
-            )  # fmt: skip
+                "the shape of x",
+                f"must be (n_features * {self.sample_loss.n_outputs},)",
+                self.x.shape,
+            )
 
     @classmethod
     def named(cls, name: str, x: Array, n_classes: int = 2) -> Self:

@@ -106,9 +106,11 @@ class ShardedProblem(Problem):
         if there % n_tasks:
             fits = [str(number) for number in range(1, there + 1) if there % number == 0]
             raise invalid(
-                "n_tasks", f"must divide the {there} tasks that {self.folder.path} is cut into", n_tasks,
+                "n_tasks",
+                f"must divide the {there} tasks that {self.folder.path} is cut into",
+                n_tasks,
                 f"{', '.join(fits)} work{'s' * (len(fits) == 1)}, or shard the data into {n_tasks} tasks",
-            )  # fmt: skip
+            )
 
     def shard(self, tasks: Sequence[slice]) -> StoredShard:
         numbers = [self._files(rows) for rows in tasks]
@@ -120,9 +122,11 @@ class ShardedProblem(Problem):
         first, end = self._places.get(rows.start), self._places.get(rows.stop)
         if first is None or end is None:
             raise invalid(
-                "tasks", "must begin and end where the shards do", (rows.start, rows.stop),
+                "tasks",
+                "must begin and end where the shards do",
+                (rows.start, rows.stop),
                 f"the {self.folder.manifest.n_tasks} shards of {self.folder.path} begin at {_few(self._places)}",
-            )  # fmt: skip
+            )
         return range(first, end)
 
     def loss(self, x: Array) -> float:

@@ -167,9 +167,13 @@ class LinearShard(Shard):
 
 
 def build_shard(
-    design: Design, labels: Labels, sample_loss: SampleLoss, tasks: Sequence[slice], n_samples: int | None = None,
+    design: Design,
+    labels: Labels,
+    sample_loss: SampleLoss,
+    tasks: Sequence[slice],
+    n_samples: int | None = None,
     weights: Array | None = None,
-) -> LinearShard:  # fmt: skip
+) -> LinearShard:
     """Return a shard of the given ranges of rows, one per task, over the columns that they touch.
 
     Arguments:
@@ -202,9 +206,11 @@ def parameters_of(features: NDArray[np.integer], n_outputs: int, n_columns: int)
     """
     if n_outputs * n_columns >= MOST_PLACES:
         raise invalid(
-            "the number of parameters", f"must be less than {MOST_PLACES} for sparse data", n_outputs * n_columns,
+            "the number of parameters",
+            f"must be less than {MOST_PLACES} for sparse data",
+            n_outputs * n_columns,
             "encode fewer features, or fewer classes",
-        )  # fmt: skip
+        )
     outputs = np.arange(n_outputs)[:, None]
     return (outputs * n_columns + features).ravel().astype(np.int32)
 

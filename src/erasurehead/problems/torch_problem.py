@@ -100,9 +100,13 @@ def torch(
     model, whole = TorchModel(module, loss, True, weight), TorchModel(module, loss, False, weight)
     exact = _in_full(whole, first, rows_of(samples, slice(0, PROBE)), loss, weight)
     check_adds_up(
-        lambda x, batch: exact.loss(x, exact.place(batch)), first, samples, n_samples,
-        float(library.finfo(exact.named[0][1].dtype).eps), weight is not None,
-    )  # fmt: skip
+        lambda x, batch: exact.loss(x, exact.place(batch)),
+        first,
+        samples,
+        n_samples,
+        float(library.finfo(exact.named[0][1].dtype).eps),
+        weight is not None,
+    )
     _check_memory(model, first, samples, n_samples)
 
     def measure(x: Array, held: Nest) -> dict[str, float]:
@@ -128,14 +132,18 @@ def _copied(module: Any) -> Any:
     for name, one in module.named_parameters():
         if lazy(one):
             raise invalid(
-                f"parameter {name} of module", "must have a shape, which a lazy module has after its first batch",
-                type(one).__name__, "call module(inputs) once, on a few samples",
-            )  # fmt: skip
+                f"parameter {name} of module",
+                "must have a shape, which a lazy module has after its first batch",
+                type(one).__name__,
+                "call module(inputs) once, on a few samples",
+            )
         if one.is_meta:
             raise invalid(
-                f"parameter {name} of module", "must have values", "one on the device 'meta'",
+                f"parameter {name} of module",
+                "must have values",
+                "one on the device 'meta'",
                 "module.to_empty(device='cpu'), and initialise it",
-            )  # fmt: skip
+            )
     try:
         return copy.deepcopy(module).cpu()
     except Exception as error:
@@ -262,8 +270,9 @@ def _cast(data: Nest, dtype: Any, argument: str) -> Nest:
     if name not in ("float32", "float64", "float16"):
         name = "float32"  # numpy has no bfloat16: `TorchModel.place` makes it of these
     paths = iter([path for path, _ in leaves(data, argument)])
-    return mapped(lambda leaf: fitted(leaf, name, path) if (path := next(paths)) and leaf.dtype.kind == "f" else leaf,
-                  data)  # fmt: skip
+    return mapped(
+        lambda leaf: fitted(leaf, name, path) if (path := next(paths)) and leaf.dtype.kind == "f" else leaf, data
+    )
 
 
 def _called(model: TorchModel, x: Array, batch: Nest) -> Value:
@@ -272,9 +281,10 @@ def _called(model: TorchModel, x: Array, batch: Nest) -> Value:
     except Exception as error:
         said = f"{type(error).__name__}: {error}".strip().split("\n", 1)[0][:300]
         raise InvalidArgument(
-            "loss", "must not fail at the first parameters, on the first samples",
+            "loss",
+            "must not fail at the first parameters, on the first samples",
             sentence=f"loss(module(inputs), targets) fails at the first parameters, on the first samples, with {said}",
-        ) from error  # fmt: skip
+        ) from error
     if isinstance(found, tuple | list) and len(cast("list[Any]", found)) == 2:
         total, weight = cast("list[Any]", found)
         return _number(total), _number(torch_library().as_tensor(weight).double())
@@ -286,9 +296,11 @@ def _number(found: Any) -> float:
     if shape != ():
         came = type(found).__name__ if shape is None else f"a tensor of shape {shape}"
         raise invalid(
-            "loss(outputs, targets)", "must return one number, or a sum and its weight", came,
+            "loss(outputs, targets)",
+            "must return one number, or a sum and its weight",
+            came,
             "take the mean (reduction='mean')",
-        )  # fmt: skip
+        )
     if not hasattr(found, "is_floating_point") or not found.is_floating_point():
         raise invalid("loss(outputs, targets)", "must return a real number", str(found.dtype))
     return float(found)
@@ -309,6 +321,8 @@ def _check_memory(model: TorchModel, first: Array, samples: Nest, n_samples: int
     for name, one in trial.module.named_buffers():
         if name in before and not torch_library().equal(one, before[name]):
             raise invalid(
-                "module", f"must not change its buffers when it is used, but changes {name}", UNSAID,
+                "module",
+                f"must not change its buffers when it is used, but changes {name}",
+                UNSAID,
                 "take GroupNorm or LayerNorm in place of BatchNorm, or module.eval() before",
-            )  # fmt: skip
+            )

@@ -81,9 +81,11 @@ def check_data(data: Nest, argument: str) -> tuple[Nest, int]:
     for path, length in lengths.items():
         if length != n_samples:
             raise invalid(
-                f"the number of samples in {path}", f"must be {n_samples}, as in {first}", length,
+                f"the number of samples in {path}",
+                f"must be {n_samples}, as in {first}",
+                length,
                 "the first axis of every array is the samples",
-            )  # fmt: skip
+            )
     if not n_samples:
         raise invalid(argument, "must hold at least one sample", 0)
     return mapped(lambda leaf: owned(_numpy(leaf), leaf), data), n_samples
@@ -99,9 +101,11 @@ def _rows(leaf: Any, path: str) -> int:
         raise invalid(path, "must be an array of numbers, with the samples along its first axis", shown)
     if not array.ndim:
         raise invalid(
-            path, "must be an array with the samples along its first axis", array.item(),
+            path,
+            "must be an array with the samples along its first axis",
+            array.item(),
             "what is the same for all samples belongs into the loss, not into the data",
-        )  # fmt: skip
+        )
     return len(array)
 
 
@@ -129,7 +133,9 @@ def fitted(array: NDArray[Any], dtype: Any, path: str) -> NDArray[Any]:
     if lost.any():
         place = tuple(int(index) for index in np.argwhere(lost)[0])
         raise invalid(
-            f"{path}{list(place)}", f"must fit into {np.dtype(dtype).name}, in which the model computes",
-            array[place].item(), "scale it, or give the model's parameters in float64",
-        )  # fmt: skip
+            f"{path}{list(place)}",
+            f"must fit into {np.dtype(dtype).name}, in which the model computes",
+            array[place].item(),
+            "scale it, or give the model's parameters in float64",
+        )
     return cast_array

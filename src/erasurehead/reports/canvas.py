@@ -235,8 +235,17 @@ def curve(axes: Axes, times: Array, values: Array, style: RunStyle, label: str, 
         label: name of the run in the legend.
         index: number of the run in the figure.
     """
-    axes.plot(times, values, style.line, label=label, color=style.colour, linewidth=2.0, marker=style.marker,
-              markersize=6, markevery=(0.04 + 0.02 * index, 0.12))  # fmt: skip
+    axes.plot(
+        times,
+        values,
+        style.line,
+        label=label,
+        color=style.colour,
+        linewidth=2.0,
+        marker=style.marker,
+        markersize=6,
+        markevery=(0.04 + 0.02 * index, 0.12),
+    )
 
 
 def on_log_axis(times: Array, values: Array, left: float) -> tuple[Array, Array]:

@@ -107,9 +107,15 @@ def draw_adversary(axes: Axes, analysis: Analysis) -> None:
         _line(axes, analysis, curves.bound, _BOUND, "spectral bound", line=":", marker="")
         if not curves.worst_proven.all():
             axes.fill_between(
-                share, 100 * curves.worst / tasks, 100 * curves.bound / tasks, where=~curves.worst_proven, color=FAINT,
-                alpha=0.5, linewidth=0, label="includes the worst",
-            )  # fmt: skip
+                share,
+                100 * curves.worst / tasks,
+                100 * curves.bound / tasks,
+                where=~curves.worst_proven,
+                color=FAINT,
+                alpha=0.5,
+                linewidth=0,
+                label="includes the worst",
+            )
         if np.allclose(curves.mean, curves.bound, atol=1e-6 * tasks):
             _annotate(axes, "all sets of stragglers are alike: one line")
     else:
@@ -179,10 +185,16 @@ def _line(
     markevery: object = (0.05, 0.15),
 ) -> None:
     axes.plot(
-        _share(analysis), 100 * values / analysis.code.n_tasks, style.line if line is None else line, label=label,
-        color=style.colour, linewidth=2.0, marker=style.marker if marker is None else marker, markersize=6,
+        _share(analysis),
+        100 * values / analysis.code.n_tasks,
+        style.line if line is None else line,
+        label=label,
+        color=style.colour,
+        linewidth=2.0,
+        marker=style.marker if marker is None else marker,
+        markersize=6,
         markevery=markevery if len(values) > 8 else None,
-    )  # fmt: skip
+    )
 
 
 def _band(axes: Axes, analysis: Analysis, style: RunStyle, label: str = "2 standard errors") -> None:

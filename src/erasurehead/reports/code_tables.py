@@ -19,13 +19,26 @@ SHARES = (0.1, 0.2, 0.3, 0.5)
 """Default fractions of stragglers in tables."""
 
 _COSTS = (
-    "Code", "Workers", "Tasks", "Load", "Copies of\nthe data", "Sent per step\n(gradients)", "Tolerates "
-    "any\n(stragglers)",
-    "Rounding\n(times)", "Decoder",
-)  # fmt: skip
+    "Code",
+    "Workers",
+    "Tasks",
+    "Load",
+    "Copies of\nthe data",
+    "Sent per step\n(gradients)",
+    "Tolerates any\n(stragglers)",
+    "Rounding\n(times)",
+    "Decoder",
+)
 _RESIDUALS = (
-    "Code", "Stragglers", "Share of\nworkers (%)", "Random\n(%)", "±", "One-step\n(%)", "Adversary\n(%)", "Bound\n(%)",
-)  # fmt: skip
+    "Code",
+    "Stragglers",
+    "Share of\nworkers (%)",
+    "Random\n(%)",
+    "±",
+    "One-step\n(%)",
+    "Adversary\n(%)",
+    "Bound\n(%)",
+)
 
 COST_NOTES = (
     "Load: tasks of the busiest worker. Sent: by each worker. Rounding: worst factor from the rounding of messages to "
@@ -106,9 +119,15 @@ def _costs(analysis: Analysis) -> list[str]:
     found = analysis.conditioning
     rounding = f"≥ {times(found.amplification)}" if found.bound is None else f"≤ {times(found.bound)}"
     return [
-        str(code.n_workers), str(code.n_tasks), str(cost.load), f"{cost.storage:.3g}", f"{cost.upload:.3g}",
-        tolerance, times(found.amplification) if found.proven else rounding, cost.decoder,
-    ]  # fmt: skip
+        str(code.n_workers),
+        str(code.n_tasks),
+        str(cost.load),
+        f"{cost.storage:.3g}",
+        f"{cost.upload:.3g}",
+        tolerance,
+        times(found.amplification) if found.proven else rounding,
+        cost.decoder,
+    ]
 
 
 def _residuals(analysis: Analysis, index: int) -> list[str]:
@@ -118,10 +137,14 @@ def _residuals(analysis: Analysis, index: int) -> list[str]:
     bound = percent(float(curves.bound[index]) / tasks)
     error = float(curves.mean_error[index]) / tasks
     return [
-        str(count), f"{100 * count / analysis.code.n_workers:.1f}", percent(float(curves.mean[index]) / tasks),
-        percent(error) if error > EXACT else "", percent(float(curves.one_step[index]) / tasks),
-        worst if curves.worst_proven[index] else f"≥ {worst}", bound,
-    ]  # fmt: skip
+        str(count),
+        f"{100 * count / analysis.code.n_workers:.1f}",
+        percent(float(curves.mean[index]) / tasks),
+        percent(error) if error > EXACT else "",
+        percent(float(curves.one_step[index]) / tasks),
+        worst if curves.worst_proven[index] else f"≥ {worst}",
+        bound,
+    ]
 
 
 def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], notes: str) -> Table:

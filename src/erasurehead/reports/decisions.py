@@ -39,8 +39,14 @@ def draw_decisions(figure: Figure, run: Run, title: str) -> None:
     _decisions(panels[2], rows, unit, style)
     if scaled:
         axes = panels[3]
-        axes.plot(_times(scaled, unit), [row.decision["scaling"] for row in scaled], ".-", color=style.colour,
-                  linewidth=1.0, drawstyle="steps-post")  # fmt: skip
+        axes.plot(
+            _times(scaled, unit),
+            [row.decision["scaling"] for row in scaled],
+            ".-",
+            color=style.colour,
+            linewidth=1.0,
+            drawstyle="steps-post",
+        )
         axes.set_ylim(-0.1, 1.15)
         axes.set_ylabel("power of the\ncurvature", rotation=0, ha="right", va="center")
     for axes in panels:
@@ -81,8 +87,16 @@ def _objectives(axes: Axes, run: Run, unit: Unit, style: RunStyle) -> None:
         heights = [max((row.loss - low) / first, 1e-16) if row.loss is not None else math.nan for row in shown]
         if shown:
             line = "-" if label == "taken" else "none"
-            axes.plot(_times(shown, unit), heights, linestyle=line, marker=marker, markersize=4, linewidth=1.0,
-                      color=colour, label=label)  # fmt: skip
+            axes.plot(
+                _times(shown, unit),
+                heights,
+                linestyle=line,
+                marker=marker,
+                markersize=4,
+                linewidth=1.0,
+                color=colour,
+                label=label,
+            )
     axes.set_yscale("log")
     heights = np.array([(row.loss - low) / first for row in known if row.loss is not None and row.loss > low])
     axes.set_ylim(0.3 * float(heights.min(initial=0.1)), 3.0 * float(np.minimum(heights, 10.0).max(initial=1.0)))

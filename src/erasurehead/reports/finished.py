@@ -140,8 +140,10 @@ class FinishedComparison:
                 each = "; ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True))
                 notes.append(f"The comparison is not fair, as the runs differ in their {fact}: {each}.")
         if any(run.peers for run in self.runs) and not all(run.peers for run in self.runs):
-            notes.append("The loss of peers is that of their mean model, over all data; with a coordinator it is the "
-                        "estimate that comes with each gradient.")  # fmt: skip
+            notes.append(
+                "The loss of peers is that of their mean model, over all data; with a coordinator it is the "
+                "estimate that comes with each gradient."
+            )
         return notes + measures.early_end_notes(names, [run.stopped for run in self.runs])
 
     def to_markdown(self) -> str:
@@ -159,15 +161,22 @@ class FinishedComparison:
             "speed_up": {"compared": "target" if self.by_target else "seconds_per_step", "baseline": self.names[0]},
             "runs": [
                 {
-                    "name": name, "peers": run.peers, "workers": run.workers, "steps": run.steps,
-                    "seconds": run.seconds, "seconds_per_step": run.seconds_per_step, "seconds_to_target": time,
-                    "speed_up": speed_up, "final": {metric: run.final(metric) for metric in run.curves},
-                    **run.facts, "stopped": run.stopped,
+                    "name": name,
+                    "peers": run.peers,
+                    "workers": run.workers,
+                    "steps": run.steps,
+                    "seconds": run.seconds,
+                    "seconds_per_step": run.seconds_per_step,
+                    "seconds_to_target": time,
+                    "speed_up": speed_up,
+                    "final": {metric: run.final(metric) for metric in run.curves},
+                    **run.facts,
+                    "stopped": run.stopped,
                 }
                 for name, run, time, speed_up in zip(self.names, self.runs, self.times, self.speed_ups, strict=True)
             ],
             "notes": self.notes,
-        }  # fmt: skip
+        }
 
     def draw(
         self, folder: Path, formats: Sequence[str] = ("png", "svg"), title: str = "", access: Access = "private"

@@ -87,9 +87,12 @@ def draw_timeline(axes: Axes, run: Run, until: float, title: str) -> None:
     for outcome, (colour, _) in OUTCOMES.items():
         bars = [item for item in intervals if item.outcome == outcome]
         axes.barh(
-            [item.worker for item in bars], [item.end - item.begin for item in bars], height=0.8,
-            left=[item.begin for item in bars], color=colour,
-        )  # fmt: skip
+            [item.worker for item in bars],
+            [item.end - item.begin for item in bars],
+            height=0.8,
+            left=[item.begin for item in bars],
+            color=colour,
+        )
     ends = [row.end for row in run.steps if row.end <= until]
     bottom = max(measures.n_workers(run), 1) - 0.5
     axes.vlines(ends, -0.5, bottom, color=INK, linewidth=0.8)

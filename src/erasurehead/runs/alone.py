@@ -126,6 +126,10 @@ def _by_scikit_learn(experiment: Experiment) -> Iterator[Alone]:
     x = rows.ravel()
     known = len(x) == problem.n_parameters
     yield Alone(
-        f"scikit-learn's {made.__name__}", spent, None, not said, problem.objective(x) if known else None,
+        f"scikit-learn's {made.__name__}",
+        spent,
+        None,
+        not said,
+        problem.objective(x) if known else None,
         problem.metrics(x) if known else {},
-    )  # fmt: skip
+    )

@@ -41,9 +41,13 @@ from erasurehead.training.result import Run, Status
 ALONE = "One core of this machine alone, with all data, no workers and no delays:"
 
 _RANGES: Mapping[str, tuple[float, float]] = {
-    "auc": (0.0, 1.0), "accuracy": (0.0, 1.0), "r2": (-math.inf, 1.0),
-    "mse": (0.0, math.inf), "log_loss": (0.0, math.inf), "error": (0.0, math.inf),
-}  # fmt: skip
+    "auc": (0.0, 1.0),
+    "accuracy": (0.0, 1.0),
+    "r2": (-math.inf, 1.0),
+    "mse": (0.0, math.inf),
+    "log_loss": (0.0, math.inf),
+    "error": (0.0, math.inf),
+}
 """The range of each metric."""
 
 
@@ -228,12 +232,25 @@ class Trained:
             if end not in ("finished", "interrupted")
         )
         outcome = Outcome(
-            title, target, tuple(rows), tuple(figures), folder, folders, failures, "interrupted" in ends,
-            tuple(alone), tuple(fell),
-        )  # fmt: skip
+            title,
+            target,
+            tuple(rows),
+            tuple(figures),
+            folder,
+            folders,
+            failures,
+            "interrupted" in ends,
+            tuple(alone),
+            tuple(fell),
+        )
         price = section.seconds_per_task if section.engine == "virtual" else None
-        facts = {"data": describe(experiments[0].data), "engine": section.engine, "workers": section.workers,
-                 "seconds_per_task": price, **outcome.as_dict()}  # fmt: skip
+        facts = {
+            "data": describe(experiments[0].data),
+            "engine": section.engine,
+            "workers": section.workers,
+            "seconds_per_task": price,
+            **outcome.as_dict(),
+        }
         write_whole(folder / COMPARISON, [to_text(facts).encode()], access)
         return outcome
 

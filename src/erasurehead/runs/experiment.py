@@ -293,13 +293,22 @@ class Experiment:
         try:
             with going_on(self.resuming), np.errstate(over="ignore", invalid="ignore"):  # the loop reports divergence
                 run = train(
-                    self.problem, self.scheme, optimizer, engine, section.steps, [*watching, least],
-                    section.evaluate_every, fault_policy=self.config.faults.policy(),
+                    self.problem,
+                    self.scheme,
+                    optimizer,
+                    engine,
+                    section.steps,
+                    [*watching, least],
+                    section.evaluate_every,
+                    fault_policy=self.config.faults.policy(),
                     resume=None if recording is None else recording.resumption,
                     wanted=lambda step: None if recording is None else recording.wanted(step),
-                    until=section.until, patience=section.patience, max_seconds=section.max_seconds,
-                    tolerance=self._tolerance, wire=wire,
-                )  # fmt: skip
+                    until=section.until,
+                    patience=section.patience,
+                    max_seconds=section.max_seconds,
+                    tolerance=self._tolerance,
+                    wire=wire,
+                )
         except BaseException as error:
             if recording is not None:
                 recording.cut_off(error)

@@ -184,10 +184,13 @@ def _earlier(folder: Folder, overwrite: bool, opened: contextlib.ExitStack) -> l
         check_unlocked(place / LOCK)
     if names and not overwrite and (_has_steps(folder) or folder.kind(STEPS) != "file"):
         raise InvalidArgument(
-            "run.out", "must be empty, or not there", str(folder.path), "name another one",
+            "run.out",
+            "must be empty, or not there",
+            str(folder.path),
+            "name another one",
             sentence=f"The run folder {str(folder.path)!r} is already in use: it is not empty; name another one, leave "
             "it out to have a new one made, or say overwrite (--overwrite).",
-        )  # fmt: skip
+        )
     return _found(folder, names, opened, whole=True)
 
 
@@ -227,10 +230,13 @@ def _found_inside(folder: Folder, name: str, opened: contextlib.ExitStack) -> li
 def _strange(folder: Folder, name: str, kind: str) -> InvalidArgument:
     what = f" (it is a {kind})" if kind not in ("", "file", "folder") else ""
     return InvalidArgument(
-        "run.out", "must hold nothing that no run wrote", str(folder.path), "name another one",
+        "run.out",
+        "must hold nothing that no run wrote",
+        str(folder.path),
+        "name another one",
         sentence=f"The run folder {str(folder.path)!r} is not overwritten: it holds {name!r}, which no run wrote "
         f"there{what}; name another one.",
-    )  # fmt: skip
+    )
 
 
 def check_tame(place: Path) -> None:

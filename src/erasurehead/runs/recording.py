@@ -68,9 +68,14 @@ class Recording(Callback):
             self._recorder = self._reopened() if resuming else self._anew()
         section = config.checkpoints
         self._checkpointer = Checkpointer(
-            self._recorder, section.every_steps, section.every_seconds, keep=section.keep, behind=section.behind,
-            keep_finished=section.keep_finished, facts=facts,
-        )  # fmt: skip
+            self._recorder,
+            section.every_steps,
+            section.every_seconds,
+            keep=section.keep,
+            behind=section.behind,
+            keep_finished=section.keep_finished,
+            facts=facts,
+        )
         self.callbacks: list[Callback] = [self, self._recorder, *callbacks, self._checkpointer]
 
     @property

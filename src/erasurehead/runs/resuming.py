@@ -144,8 +144,10 @@ def check_unfinished(folder: RunFolder, steps: int, seconds: float | None = None
         raise invalid("run.steps", rule, steps, instead)
     if not has_checkpoints(folder.path):
         raise InvalidArgument(
-            "resume", "must have a checkpoint to go on from", str(folder.path),
+            "resume",
+            "must have a checkpoint to go on from",
+            str(folder.path),
             sentence=f"The run in {str(folder.path)!r} is finished, and its last checkpoint is gone: there is nothing "
             "to resume. It stays unless a run is trained with checkpoints.keep_finished = false "
             f"(--no-keep-checkpoints). A new run can begin with its model: --initial {shlex.quote(str(folder.path))}.",
-        )  # fmt: skip
+        )

@@ -53,9 +53,11 @@ class IncrementalAggregated(Aggregation):
     def __init__(self, code: GradientCode, adapt: bool = True, greatest_age: int = GREATEST_AGE) -> None:
         if not code.replicas or (code.encoding.data != 1.0).any():
             raise invalid(
-                "code", "must have groups of workers that send equal sums of their tasks", code.name,
+                "code",
+                "must have groups of workers that send equal sums of their tasks",
+                code.name,
                 "such as codes.uncoded, codes.fractional_repetition or codes.multi_message",
-            )  # fmt: skip
+            )
         self.code, self.adapt, self._oldest = code, adapt, greatest_age
         self._table: dict[_Tasks, tuple[int, Array]] = {}  # by tasks: the step of the model, and the message
         self._late: list[LateMessage] = []

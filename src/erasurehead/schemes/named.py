@@ -71,10 +71,12 @@ class Scheme:
         """
         if self.late == "carry" and not rounds_kept(late):
             raise invalid(
-                "late", "must be 'carry', or 'drop(R)' of 1 round at least, for the scheme "
-                f"{self.name}, which lives on late work", late,
+                "late",
+                "must be 'carry', or 'drop(R)' of 1 round at least, for the scheme "
+                f"{self.name}, which lives on late work",
+                late,
                 "say late='carry' to the engine, or --late carry",
-            )  # fmt: skip
+            )
 
     def early(self, late: LateWork, verified: bool = False) -> Early:
         """Return whether an optimizer may ask for orders that few arrivals answer: see `Optimizer.early`.

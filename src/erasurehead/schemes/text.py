@@ -112,9 +112,11 @@ def _custom(n_workers: int, code: str, wait: str, rescale: str = "none", name: s
     built = parse_code(_call(code), n_workers)
     if rescale not in ("none", "coverage"):
         raise invalid(
-            "rescale", "must be 'none' or 'coverage' in a custom scheme", rescale,
+            "rescale",
+            "must be 'none' or 'coverage' in a custom scheme",
+            rescale,
             "erasurehead and ignore_stragglers know 'expectation' as well",
-        )  # fmt: skip
+        )
     return schemes.custom(built, wait_rules.parse(wait), rescaling(rescale, built, None), name)
 
 

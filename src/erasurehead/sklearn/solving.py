@@ -74,9 +74,14 @@ class Solver:
         if isinstance(scheme, str) and workers is not None:
             scheme = _parsed(scheme, min(int(workers), problem.n_samples))
         run = train(
-            problem, scheme, QuasiNewton(first), engine, steps=int(self.max_iter), evaluate_every=0,
+            problem,
+            scheme,
+            QuasiNewton(first),
+            engine,
+            steps=int(self.max_iter),
+            evaluate_every=0,
             tolerance=self._tolerance(problem, first),
-        )  # fmt: skip
+        )
         if run.status == "interrupted":
             raise KeyboardInterrupt(run.stopped)
         return run
@@ -177,7 +182,7 @@ class SampleMatrix:
         intercept = -1 if self.fit_intercept else None
         problem = build(
             self._matrix, labels, l2=0.0 if l1 else l2, penalty=penalty, intercept=intercept, sample_weight=self.weights
-        )  # fmt: skip
+        )
         run = solver.run(problem, problem.initial() if start is None else self._parameters(*start))
         rows = run.x.reshape(problem.sample_loss.n_outputs, -1)
         coef = rows[:, : self.n_features].copy()

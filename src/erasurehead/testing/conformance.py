@@ -335,10 +335,14 @@ class EngineConformance(EngineSuite):
     @pytest.mark.parametrize(
         ("points", "messages"),
         [
-            ("float32", "float32"), ("float64", "float32"), ("float32", "float64"), ("uint16", "uint8"),
-            ("bfloat16", "bfloat16"), ("float16", "bfloat16"),
+            ("float32", "float32"),
+            ("float64", "float32"),
+            ("float32", "float64"),
+            ("uint16", "uint8"),
+            ("bfloat16", "bfloat16"),
+            ("float16", "bfloat16"),
         ],
-    )  # fmt: skip
+    )
     def test_models_and_messages_of_any_dtype_are_transferred_unchanged(self, points: str, messages: str) -> None:
         if "bfloat16" in (points, messages):
             pytest.importorskip("ml_dtypes", reason="bfloat16 needs the package ml_dtypes")
@@ -357,9 +361,16 @@ class EngineConformance(EngineSuite):
         with self.make() as engine:
             start(engine, [Reader(0, (0,))])
             engine.submit(
-                Order(4, (np.arange(3.0),), round=2, generation=5, kind="line search", coefficients=(0.1, -1e300),
-                      note={"tolerance": 3, "text": "ü"})
-            )  # fmt: skip
+                Order(
+                    4,
+                    (np.arange(3.0),),
+                    round=2,
+                    generation=5,
+                    kind="line search",
+                    coefficients=(0.1, -1e300),
+                    note={"tolerance": 3, "text": "ü"},
+                )
+            )
             (event,) = arrivals(engine, 1)
             assert event.read().tolist() == [4.0, 2.0, 5.0, 11.0, 0.1, -1e300, 3.0, 1.0]
 

@@ -77,9 +77,14 @@ class PeerConformance:
             more: settings of `consensus.train` that differ from the defaults of these tests.
         """
         given: dict[str, Any] = {
-            "peers": 4, "steps": 12, "rate": RATE, "batch": BATCH, "delays": "exponential(mean=0.004)",
-            "evaluate_every": 4.0, "until": TIME_LIMIT,
-        }  # fmt: skip
+            "peers": 4,
+            "steps": 12,
+            "rate": RATE,
+            "batch": BATCH,
+            "delays": "exponential(mean=0.004)",
+            "evaluate_every": 4.0,
+            "until": TIME_LIMIT,
+        }
         settings = given | more
         done = self.train(small_problem(), settings.pop("graph", "ring()"), policy, **settings)
         if done.seconds >= TIME_LIMIT and not done.stopped:

@@ -75,13 +75,16 @@ class _Flooding(_Observing):
         if message.vector is not None:
             disorder = message.round <= self.observed("newest")
             self.observe(
-                vectors=self.observed("vectors") + 1, newest=message.round,
+                vectors=self.observed("vectors") + 1,
+                newest=message.round,
                 disorder=self.observed("disorder") + disorder,
                 torn=self.observed("torn") + bool((message.vector != message.round).any()),
-            )  # fmt: skip
+            )
         elif message.tag == "control":
-            self.observe(controls=self.observed("controls") + 1, disorder=self.observed("disorder") + (
-                message.round != self.observed("controls") + 1))  # fmt: skip
+            self.observe(
+                controls=self.observed("controls") + 1,
+                disorder=self.observed("disorder") + (message.round != self.observed("controls") + 1),
+            )
         else:
             self.observe(whole=float(message.data == tuple(range(NUMBERS))))
 

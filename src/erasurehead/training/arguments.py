@@ -16,9 +16,12 @@ from erasurehead.schemes.text import parse_scheme
 from erasurehead.training.default_workers import default_workers
 
 _ENGINES = {
-    "processes": "ProcessEngine", "in_process": "InProcessEngine", "virtual": "VirtualEngine", "mpi": "MPIEngine",
+    "processes": "ProcessEngine",
+    "in_process": "InProcessEngine",
+    "virtual": "VirtualEngine",
+    "mpi": "MPIEngine",
     "ray": "RayEngine",
-}  # fmt: skip
+}
 """Names of engines, and their classes, which are imported only when they are used."""
 
 
@@ -92,9 +95,11 @@ def check_parts(problem: object, optimizer: object) -> None:
         raise invalid("optimizer", "must be an optimizer", optimizer, hint)
     if problem.regularizer.sharp and not optimizer.proximal:
         raise invalid(
-            "optimizer", f"must be proximal for the penalty {problem.regularizer}", type(optimizer).__name__,
+            "optimizer",
+            f"must be proximal for the penalty {problem.regularizer}",
+            type(optimizer).__name__,
             "take GradientDescent, HeavyBall or Nesterov, or end your moves with `landed` and say proximal = True",
-        )  # fmt: skip
+        )
 
 
 def check_kinds(optimizer: Optimizer | type[Optimizer], scheme: Scheme) -> None:
@@ -110,11 +115,15 @@ def check_kinds(optimizer: Optimizer | type[Optimizer], scheme: Scheme) -> None:
     asked, there = ", ".join(map(repr, without)), ", ".join(map(repr, scheme.rules))
     if without == [CURVATURE]:  # only schemes that take messages one by one are without a rule for it
         raise invalid(
-            "scheme", f"must be one that waits for whole gradients with {name}, which compares them", scheme.name,
+            "scheme",
+            f"must be one that waits for whole gradients with {name}, which compares them",
+            scheme.name,
             "take schemes.adaptive ('adaptive' as a text, also for --scheme), or optimizers.GradientDescent "
             "('gradient_descent' as optimizer.name in a run file, and for --optimizer)",
-        )  # fmt: skip
+        )
     raise invalid(
-        "scheme", f"must have a wait rule for each kind of order that {name} asks for; it has none for {asked}",
-        f"one with rules for {there}", f"give rules={{{asked}: wait_rules.decodable(), ...}}",
-    )  # fmt: skip
+        "scheme",
+        f"must have a wait rule for each kind of order that {name} asks for; it has none for {asked}",
+        f"one with rules for {there}",
+        f"give rules={{{asked}: wait_rules.decodable(), ...}}",
+    )

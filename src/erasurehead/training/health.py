@@ -50,9 +50,11 @@ class HealthMonitor:
             check_comparable(pool.assignment.scheme.decoder, pool.assignment.scheme.rule)
             if pool.engine.message_error >= _COARSE:
                 raise invalid(
-                    "wire", "must lose less precision where messages are verified (verify)",
-                    f"a relative error of {pool.engine.message_error:g}", "take a cast, or more levels",
-                )  # fmt: skip
+                    "wire",
+                    "must lose less precision where messages are verified (verify)",
+                    f"a relative error of {pool.engine.message_error:g}",
+                    "take a cast, or more levels",
+                )
 
     def begin(self) -> None:
         """Record that a round begins, and which worker now has which position of the code."""

@@ -224,11 +224,19 @@ class _Training:
     def run(self) -> Run:
         """The run so far, without evaluations."""
         return Run(
-            self._scheme.name, self.engine.name, self.optimizer.known, self.step_rows, self.arrival_rows,
-            self.start_seconds, status=self.status, stopped=self.stopped, neglected=self.steps.neglected,
-            ended=None if self.stopped else self.stopping.ended or "steps", measured=self.stopping.measured,
+            self._scheme.name,
+            self.engine.name,
+            self.optimizer.known,
+            self.step_rows,
+            self.arrival_rows,
+            self.start_seconds,
+            status=self.status,
+            stopped=self.stopped,
+            neglected=self.steps.neglected,
+            ended=None if self.stopped else self.stopping.ended or "steps",
+            measured=self.stopping.measured,
             optimum=self.stopping.optimum,
-        )  # fmt: skip
+        )
 
     def final(self, run: Run) -> tuple[Array, FinalModel | None]:
         """Return the final model: the better of the newest and the one before, if the newest is not evaluated yet.

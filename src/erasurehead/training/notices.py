@@ -7,11 +7,30 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeAlias, TypedDict
 
 NoticeKind: TypeAlias = Literal[
-    "died", "ended", "joined", "suspected", "cleared", "lied", "failed", "refused", "held",
-    "resized", "not_resized", "offered",
-    "rule_given_up", "tasks_lost", "tasks_neglected", "verification_cost", "measured_between", "not_connected",
-    "older_checkpoint", "rewritten", "unrecorded", "model_moved", "model_lost",
-]  # fmt: skip
+    "died",
+    "ended",
+    "joined",
+    "suspected",
+    "cleared",
+    "lied",
+    "failed",
+    "refused",
+    "held",
+    "resized",
+    "not_resized",
+    "offered",
+    "rule_given_up",
+    "tasks_lost",
+    "tasks_neglected",
+    "verification_cost",
+    "measured_between",
+    "not_connected",
+    "older_checkpoint",
+    "rewritten",
+    "unrecorded",
+    "model_moved",
+    "model_lost",
+]
 """The kinds of notices, and the data of each.
 
 About workers, with `reason` in words:

@@ -127,7 +127,8 @@ def _nearer(problem: Problem, x: Array, units: Array, short: float) -> tuple[Arr
 
 def _refused(why: str) -> InvalidArgument:
     return InvalidArgument(
-        "until", "must not be a gap where the minimum of the objective cannot be found",
+        "until",
+        "must not be a gap where the minimum of the objective cannot be found",
         sentence=f"until 'gap ...' needs the minimum of the objective, which cannot be found: {why}. Another "
         "target, such as 'objective < 0.3', needs none.",
-    )  # fmt: skip
+    )

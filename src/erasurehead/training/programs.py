@@ -85,10 +85,14 @@ class CodedProgram(Program):
         Only programs whose shards are the same objects compare as equal.
         """
         return tuple(
-            (id(self.shards[recipe.shard]), recipe.spec.length, recipe.coefficients.tobytes(),
-             None if recipe.places is None else recipe.places.tobytes())
+            (
+                id(self.shards[recipe.shard]),
+                recipe.spec.length,
+                recipe.coefficients.tobytes(),
+                None if recipe.places is None else recipe.places.tobytes(),
+            )
             for recipe in self.recipes.values()
-        )  # fmt: skip
+        )
 
     @property
     def nbytes(self) -> int:
@@ -273,9 +277,11 @@ def with_tasks(
             (task,) = by_task.tasks_of_message(row).tolist()
             coefficients = (held == task).astype(float)[np.newaxis, :]
             spec = replace(
-                recipe.spec, message=code.n_messages + row, work=1.0,
+                recipe.spec,
+                message=code.n_messages + row,
+                work=1.0,
                 content=_content(by_task, tuple(held.tolist()), coefficients),
-            )  # fmt: skip
+            )
             recipes.append(Recipe(spec, recipe.shard, coefficients, recipe.places))
             positions[row] = layout.positions[recipe.spec.message]
         found.append(program.with_tasks(recipes))

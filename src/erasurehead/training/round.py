@@ -135,10 +135,24 @@ class RoundRunner:
         self._intake.late_parts.end(current)
         late_parts = self._intake.late_parts.deliver()
         return RoundResult(
-            estimate, found.decoding, current.view, assignment, current.begin, current.view.elapsed, rows, received,
-            current.lost, tuple(current.late_rows), tuple(found.used_late), share, found.overflowed, curvature,
-            found.parts, counted, () if current.lost else late_parts,
-        )  # fmt: skip
+            estimate,
+            found.decoding,
+            current.view,
+            assignment,
+            current.begin,
+            current.view.elapsed,
+            rows,
+            received,
+            current.lost,
+            tuple(current.late_rows),
+            tuple(found.used_late),
+            share,
+            found.overflowed,
+            curvature,
+            found.parts,
+            counted,
+            () if current.lost else late_parts,
+        )
 
     def _until_estimated(self, current: Round, tried: bool) -> _Estimated:
         """Wait and decode until nothing is wrong with the result; messages that cannot be used are refused."""

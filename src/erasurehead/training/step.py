@@ -92,13 +92,20 @@ class StepRunner:
                 raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
             origin = self._log.origin or 0.0
             row = result.step_row(
-                order, self._pool.engine.stamp("end", order.round) - origin, origin, gradient, loss,
+                order,
+                self._pool.engine.stamp("end", order.round) - origin,
+                origin,
+                gradient,
+                loss,
                 stepped=result.estimate is not None or bool(result.parts or result.late_parts),
                 rejected=optimizer.rejected,
                 decision={**optimizer.decision, **({BY_TASK: True} if order.note.get(BY_TASK, False) else {})},
-                dead=self._pool.dead, neglected=neglected, notices=self._log.take_notices(),
-                events=self._log.take_events(), old_work=self._pool.engine.late,
-            )  # fmt: skip
+                dead=self._pool.dead,
+                neglected=neglected,
+                notices=self._log.take_notices(),
+                events=self._log.take_events(),
+                old_work=self._pool.engine.late,
+            )
             self._record(order, row, result, exact)
         return row
 

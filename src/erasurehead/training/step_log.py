@@ -21,8 +21,11 @@ Happened: TypeAlias = Died | Joined | Failed | Offered
 """Events about workers, as opposed to messages."""
 
 _KINDS: Mapping[type[Event], WorkerEventKind] = {
-    Died: "died", Joined: "joined", Failed: "failed", Offered: "offered",
-}  # fmt: skip
+    Died: "died",
+    Joined: "joined",
+    Failed: "failed",
+    Offered: "offered",
+}
 
 
 class StepLog:

@@ -42,10 +42,11 @@ def test_runs_and_shards_have_the_modes_that_are_asked_for(tmp_path: Path, acces
     (tmp_path / "homes.csv").write_text(LINES)
     run = {"engine": "virtual", "preset": "paper", "workers": 2, "steps": 3, "out": str(tmp_path / "run")}
     tables = {
-        "scheme": "uncoded", "data": {"source": str(tmp_path / "homes.csv")},
+        "scheme": "uncoded",
+        "data": {"source": str(tmp_path / "homes.csv")},
         "run": run if access is None else {**run, "access": access},
         "checkpoints": {"every_steps": 1, "behind": 0, "keep_finished": True},
-    }  # fmt: skip
+    }
     with umask(mask):
         Experiment.from_config(build_config(tables)).run()
         shard(tmp_path / "homes.csv", 2, tmp_path / "shards", **({} if access is None else {"access": access}))
@@ -60,10 +61,11 @@ def test_a_folder_that_is_there_keeps_its_mode_and_a_file_hands_its_own_on(tmp_p
         (tmp_path / name).mkdir()
         (tmp_path / name).chmod(0o751)
     tables = {
-        "scheme": "uncoded", "data": {"source": str(tmp_path / "homes.csv")},
+        "scheme": "uncoded",
+        "data": {"source": str(tmp_path / "homes.csv")},
         "run": {"engine": "virtual", "preset": "paper", "workers": 2, "steps": 3, "out": str(tmp_path / "run")},
         "checkpoints": {"every_steps": 1, "keep_finished": True},
-    }  # fmt: skip
+    }
     Experiment.from_config(build_config(tables)).run()
     shard(tmp_path / "homes.csv", 2, tmp_path / "shards")
     assert modes(tmp_path / "run") == ({0o751, 0o700}, {0o600})

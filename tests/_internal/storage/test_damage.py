@@ -38,12 +38,17 @@ class _Notices(Callback):
 
 
 def experiment(place: Path, out: str, **checkpoints: Any) -> Experiment:
-    return Experiment.from_config(build_config({
-        "scheme": "uncoded", "data": {"source": str(place / "homes.csv"), "categorical": True},
-        "run": {"engine": "virtual", "preset": "paper", "workers": 2, "steps": 6, "out": str(place / out)},
-        "delays": {"model": "exponential(mean=0.5, seed=1)"},
-        "checkpoints": {"every_steps": 1, "behind": 0, **checkpoints},
-    }))  # fmt: skip
+    return Experiment.from_config(
+        build_config(
+            {
+                "scheme": "uncoded",
+                "data": {"source": str(place / "homes.csv"), "categorical": True},
+                "run": {"engine": "virtual", "preset": "paper", "workers": 2, "steps": 6, "out": str(place / out)},
+                "delays": {"model": "exponential(mean=0.5, seed=1)"},
+                "checkpoints": {"every_steps": 1, "behind": 0, **checkpoints},
+            }
+        )
+    )
 
 
 @pytest.fixture(scope="module")
@@ -75,11 +80,21 @@ def _everything(run: Path, data: Path) -> list[object]:
     checkpoint = CheckpointStore(run).load()
     assert checkpoint.passed_over == (), checkpoint.passed_over
     return [
-        found.steps, found.arrivals, found.evaluations, found.x.tobytes(), folder.summary, folder.tables,
-        folder.encoding.to_json(), repr(model.predict(str(data))), replay(run).table.tolist(),
+        found.steps,
+        found.arrivals,
+        found.evaluations,
+        found.x.tobytes(),
+        folder.summary,
+        folder.tables,
+        folder.encoding.to_json(),
+        repr(model.predict(str(data))),
+        replay(run).table.tolist(),
         Recorded.from_file(str(run / "arrivals.jsonl")).table.tolist(),
-        checkpoint.step, repr(checkpoint.state), dict(checkpoint.facts), dict(checkpoint.records),
-    ]  # fmt: skip
+        checkpoint.step,
+        repr(checkpoint.state),
+        dict(checkpoint.facts),
+        dict(checkpoint.records),
+    ]
 
 
 @pytest.mark.slow

@@ -109,11 +109,25 @@ LOOKING = ("predict", "evaluate", "read", "replay", "out")
 """Those that leave the folder as it was, whatever comes of them: it is new for all others."""
 
 OF_A_RUN = (
-    "config.toml", "steps.jsonl", "arrivals.jsonl", "evaluations.jsonl", "model.safetensors", "encoding.json",
-    "summary.json", "checksums.json", ".lock", "control.json", "checkpoints", "checkpoints/newest.json",
-    "checkpoints/newest.safetensors", "checkpoints/step-0000099.json", ".summary.json.new", ".config.toml.new",
-    ".checksums.json.new", "checkpoints/.step-0000004.json.new",
-)  # fmt: skip
+    "config.toml",
+    "steps.jsonl",
+    "arrivals.jsonl",
+    "evaluations.jsonl",
+    "model.safetensors",
+    "encoding.json",
+    "summary.json",
+    "checksums.json",
+    ".lock",
+    "control.json",
+    "checkpoints",
+    "checkpoints/newest.json",
+    "checkpoints/newest.safetensors",
+    "checkpoints/step-0000099.json",
+    ".summary.json.new",
+    ".config.toml.new",
+    ".checksums.json.new",
+    "checkpoints/.step-0000004.json.new",
+)
 
 
 def _newest(run: Path, name: str) -> Path:

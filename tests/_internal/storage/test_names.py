@@ -17,9 +17,30 @@ from erasurehead.datasets.sharded.manifest import StoredFile
 from erasurehead.errors import DataError
 
 HOSTILE: tuple[Any, ...] = (
-    "", ".", "..", "/", "/etc/passwd", "a/b", "../a", "a/", "a\\b", "\\\\host\\share", "a\0b", "\0", "a\nb", "\x7f",
-    "\ud800", "a" * 252, "é" * 126, None, 3, True, ["a"], {"a": 1}, b"a",
-)  # fmt: skip
+    "",
+    ".",
+    "..",
+    "/",
+    "/etc/passwd",
+    "a/b",
+    "../a",
+    "a/",
+    "a\\b",
+    "\\\\host\\share",
+    "a\0b",
+    "\0",
+    "a\nb",
+    "\x7f",
+    "\ud800",
+    "a" * 252,
+    "é" * 126,
+    None,
+    3,
+    True,
+    ["a"],
+    {"a": 1},
+    b"a",
+)
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=repr)
@@ -51,10 +72,18 @@ def test_a_manifest_of_shards_names_files_of_its_folder(tmp_path: Path, which: s
     entry = {"name": name, "bytes": 3, "sha256": "0" * 64, "rows": 1}
     good = {**entry, "name": "file"}
     manifest: dict[str, Any] = {
-        "name": "x", "task": "logistic", "classes": 2, "form": "sparse", "columns": 3,
-        "origin": {"file": "x", "bytes": 1, "rows": 1, "test_fraction": 0.0, "seed": 0}, "notes": [],
-        "encoding": good, "supports": good, "test": good, "tasks": [good],
-    }  # fmt: skip
+        "name": "x",
+        "task": "logistic",
+        "classes": 2,
+        "form": "sparse",
+        "columns": 3,
+        "origin": {"file": "x", "bytes": 1, "rows": 1, "test_fraction": 0.0, "seed": 0},
+        "notes": [],
+        "encoding": good,
+        "supports": good,
+        "test": good,
+        "tasks": [good],
+    }
     (tmp_path / "manifest.json").write_bytes(sealed("erasurehead-shards", 2, "shards", manifest))
     assert ShardFolder.open(tmp_path).manifest.n_tasks == 1
     manifest[which] = [entry] if which == "tasks" else entry

@@ -90,11 +90,11 @@ def test_a_configuration_survives_its_file() -> None:
     config = build_config(
         {
             "scheme": "custom(code='uncoded()', wait='first(3)')",
-            "data": {"source": "a \"b\" \\ c.csv", "one_hot": ["x", "y"], "interactions": [["x", "y"]]},
+            "data": {"source": 'a "b" \\ c.csv', "one_hot": ["x", "y"], "interactions": [["x", "y"]]},
             "optimizer": {"rate": "geometric(0.1, 0.99)"},
             "problem": {"l2": 1e-5},
         }
-    )  # fmt: skip
+    )
     assert build_config(tomllib.loads(to_toml(config.model_dump()))) == config
 
 

@@ -10,10 +10,20 @@ from erasurehead.schemes import Asynchronous, wait_rules
 
 @pytest.mark.parametrize(
     "text",
-    ["first(11)", "fraction(0.5)", "decodable()", "residual_below(0.25)", "deadline(0.5)", "confirmed(2)",
-     "arrivals(3)", "aged(4)", "first(11) | decodable()", "(first(2) | decodable()) & deadline(1.5) & aged(3)",
-     "first(2) & deadline(1.5) | decodable()"],
-)  # fmt: skip
+    [
+        "first(11)",
+        "fraction(0.5)",
+        "decodable()",
+        "residual_below(0.25)",
+        "deadline(0.5)",
+        "confirmed(2)",
+        "arrivals(3)",
+        "aged(4)",
+        "first(11) | decodable()",
+        "(first(2) | decodable()) & deadline(1.5) & aged(3)",
+        "first(2) & deadline(1.5) | decodable()",
+    ],
+)
 def test_the_repr_of_a_rule_evaluates_to_it(text: str) -> None:
     rule = wait_rules.parse(text)
     assert eval(repr(rule), {"wait_rules": wait_rules}) == rule

@@ -68,10 +68,32 @@ class DynamicPeer(LocalPeer):
     """
 
     checkpointed = (
-        "offers", "open_links", "threshold", "before", "declared", "taking_part", "took", "links", "degrees", "early",
-        "told", "hops", "best", "paces", "reports", "reported", "asked", "epochs", "newest", "at", "decided",
-        "epoch_start", "held", "number", "also",
-    )  # fmt: skip
+        "offers",
+        "open_links",
+        "threshold",
+        "before",
+        "declared",
+        "taking_part",
+        "took",
+        "links",
+        "degrees",
+        "early",
+        "told",
+        "hops",
+        "best",
+        "paces",
+        "reports",
+        "reported",
+        "asked",
+        "epochs",
+        "newest",
+        "at",
+        "decided",
+        "epoch_start",
+        "held",
+        "number",
+        "also",
+    )
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)

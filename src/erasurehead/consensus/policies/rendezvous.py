@@ -250,9 +250,11 @@ class Static(Policy):
         if self.backup is not None and self.backup >= min(graph.degrees):
             peer = graph.degrees.index(min(graph.degrees))
             raise invalid(
-                "backup", f"must leave every peer a neighbour to wait for, and peer {peer} has {graph.degrees[peer]}",
-                self.backup, f"at most {min(graph.degrees) - 1} backup workers, or static(wait_for=1)",
-            )  # fmt: skip
+                "backup",
+                f"must leave every peer a neighbour to wait for, and peer {peer} has {graph.degrees[peer]}",
+                self.backup,
+                f"at most {min(graph.degrees) - 1} backup workers, or static(wait_for=1)",
+            )
         if self.wait_for is not None and self.wait_for > max(graph.degrees):
             raise invalid(
                 "wait_for",

@@ -44,9 +44,12 @@ class ColumnUse:
     def as_dict(self) -> dict[str, Any]:
         """Return the use as plain data."""
         return {
-            "name": self.name, "becomes": self.becomes, "columns": self.width, "missing": self.missing,
+            "name": self.name,
+            "becomes": self.becomes,
+            "columns": self.width,
+            "missing": self.missing,
             "nearly_unique": self.nearly_unique,
-        }  # fmt: skip
+        }
 
 
 def column_uses(
@@ -59,8 +62,9 @@ def column_uses(
         table: the raw columns, to count missing and nearly unique values; None not to count them.
         rows: the training rows; None for all.
     """
-    features = {feature.column if isinstance(feature, Numeric) else feature.label: feature
-                for feature in encoding.features}  # fmt: skip
+    features = {
+        feature.column if isinstance(feature, Numeric) else feature.label: feature for feature in encoding.features
+    }
     labels = {encoding.target.name, *encoding.target.aliases}
     uses: list[ColumnUse] = []
     for name in dict.fromkeys((*encoding.columns, *features)):

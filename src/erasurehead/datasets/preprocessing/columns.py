@@ -139,9 +139,11 @@ def _spelled(names: Sequence[str], target: str | None, columns: Columns) -> tupl
         return group if isinstance(group, str) else tuple(map(spelled, group))
 
     return None if target is None else spelled(target), replace(
-        columns, drop=all_of(columns.drop), one_hot=all_of(columns.one_hot),
+        columns,
+        drop=all_of(columns.drop),
+        one_hot=all_of(columns.one_hot),
         interactions=[all_of(group) for group in columns.interactions],
-    )  # fmt: skip
+    )
 
 
 def _checked(names: Sequence[str], target: str | None, columns: Columns, source: str) -> set[str]:

@@ -99,8 +99,10 @@ class TableEncoding(Encoding, kind="table"):
         if feature.keys is None:
             return [f"{feature.columns[0]}={value}" for value in labels[0]]
         places = split_keys(feature.keys, [len(values) for values in labels])
-        parts = [[f"{name}={values[place]}" for place in column.tolist()]
-                 for name, values, column in zip(feature.columns, labels, places, strict=True)]  # fmt: skip
+        parts = [
+            [f"{name}={values[place]}" for place in column.tolist()]
+            for name, values, column in zip(feature.columns, labels, places, strict=True)
+        ]
         return [" x ".join(each) for each in zip(*parts, strict=True)]
 
     @property
@@ -267,8 +269,9 @@ class TableEncoding(Encoding, kind="table"):
 
     def feature_codes(self, feature: OneHot, table: Table) -> Codes:
         """Return which of a feature's columns has the 1 of each row of a table; -1 for none."""
-        return self._codes(feature, {name: self.vocabularies[name].codes(table.column(name))
-                                     for name in feature.columns})  # fmt: skip
+        return self._codes(
+            feature, {name: self.vocabularies[name].codes(table.column(name)) for name in feature.columns}
+        )
 
     def _codes(self, feature: OneHot, codes: Mapping[str, Codes]) -> Codes:
         if feature.keys is None:

@@ -151,9 +151,13 @@ class Target:
         """Return the target as plain JSON data, for `target_from_json`."""
         classes = None if self.classes is None else self.classes.to_json()
         return {
-            "name": self.name, "task": self.task, "classes": classes, "unit": self.unit, "others": self.others,
+            "name": self.name,
+            "task": self.task,
+            "classes": classes,
+            "unit": self.unit,
+            "others": self.others,
             "aliases": list(self.aliases),
-        }  # fmt: skip
+        }
 
 
 def target_from_json(data: Mapping[str, Any]) -> Target:
@@ -171,9 +175,13 @@ def target_from_json(data: Mapping[str, Any]) -> Target:
         )
     classes = vocabulary_from_json(facts.inner("classes").data, "target.classes") if facts.has("classes") else None
     return Target(
-        facts.text("name"), cast("Task", task), classes, unit, others,
+        facts.text("name"),
+        cast("Task", task),
+        classes,
+        unit,
+        others,
         facts.texts("aliases"),
-    )  # fmt: skip
+    )
 
 
 def check_task(task: str | None) -> None:

@@ -12,9 +12,16 @@ from erasurehead.datasets.preprocessing.vocabulary import NumberVocabulary
 from erasurehead.datasets.published.recipe import Recipe
 
 COLUMNS = (
-    "RESOURCE", "MGR_ID", "ROLE_ROLLUP_1", "ROLE_ROLLUP_2", "ROLE_DEPTNAME", "ROLE_TITLE", "ROLE_FAMILY_DESC",
-    "ROLE_FAMILY", "ROLE_CODE",
-)  # fmt: skip
+    "RESOURCE",
+    "MGR_ID",
+    "ROLE_ROLLUP_1",
+    "ROLE_ROLLUP_2",
+    "ROLE_DEPTNAME",
+    "ROLE_TITLE",
+    "ROLE_FAMILY_DESC",
+    "ROLE_FAMILY",
+    "ROLE_CODE",
+)
 
 _LEFT_OUT = {("ROLE_ROLLUP_1", "ROLE_ROLLUP_2"), ("ROLE_TITLE", "ROLE_FAMILY")}
 

@@ -10,10 +10,17 @@ from erasurehead.datasets.preprocessing.vocabulary import NumberVocabulary
 from erasurehead.datasets.published.recipe import Recipe
 
 QUANTITIES = (
-    "Elevation", "Aspect", "Slope", "Horizontal_Distance_To_Hydrology", "Vertical_Distance_To_Hydrology",
-    "Horizontal_Distance_To_Roadways", "Hillshade_9am", "Hillshade_Noon", "Hillshade_3pm",
+    "Elevation",
+    "Aspect",
+    "Slope",
+    "Horizontal_Distance_To_Hydrology",
+    "Vertical_Distance_To_Hydrology",
+    "Horizontal_Distance_To_Roadways",
+    "Hillshade_9am",
+    "Hillshade_Noon",
+    "Hillshade_3pm",
     "Horizontal_Distance_To_Fire_Points",
-)  # fmt: skip
+)
 AREAS = tuple(f"Wilderness_Area_{number}" for number in range(4))
 SOILS = tuple(f"Soil_Type_{number}" for number in range(40))
 COLUMNS = (*QUANTITIES, *AREAS, *SOILS)

@@ -112,8 +112,9 @@ def _mnist(folder: Path) -> tuple[tuple[Bytes, Bytes], tuple[Bytes, Bytes], list
     images, labels, test_images, test_labels = found
     for pictures, numbers, name in ((images, labels, "train"), (test_images, test_labels, "t10k")):
         if pictures.ndim != 3 or numbers.ndim != 1 or len(pictures) != len(numbers) or numbers.max(initial=0) > 9:
-            raise DataError(f"The {name} files of MNIST in {folder} do not match: {pictures.shape} images, "
-                            f"{numbers.shape} labels.")  # fmt: skip
+            raise DataError(
+                f"The {name} files of MNIST in {folder} do not match: {pictures.shape} images, {numbers.shape} labels."
+            )
     return (images.reshape(len(images), -1), labels), (test_images.reshape(len(test_images), -1), test_labels), notes
 
 
@@ -202,9 +203,14 @@ def load_images(
 
 
 def _dataset(
-    found: _Set, train: tuple[Bytes, Bytes], test: tuple[Bytes, Bytes], rows: int | None, source: str, notes: list[str],
+    found: _Set,
+    train: tuple[Bytes, Bytes],
+    test: tuple[Bytes, Bytes],
+    rows: int | None,
+    source: str,
+    notes: list[str],
     name: str,
-) -> Dataset:  # fmt: skip
+) -> Dataset:
     (images, labels), (test_images, test_labels) = train, test
     kept = len(images) if rows is None else min(rows, len(images))
     if kept < len(images):
@@ -213,10 +219,16 @@ def _dataset(
         raise DataError(f"The images in {source} must have {found.n_pixels} pixels, but have {images.shape[1]}.")
     target = Target("", "softmax", vocabulary_of(Numbers(np.arange(10.0))))
     return Dataset(
-        name=name, X_train=_design(images[:kept]), y_train=labels[:kept].astype(np.int64), X_test=_design(test_images),
-        y_test=test_labels.astype(np.int64), task="softmax", encoding=ArrayEncoding(found.n_pixels, target),
-        source=source, notes=tuple(notes),
-    )  # fmt: skip
+        name=name,
+        X_train=_design(images[:kept]),
+        y_train=labels[:kept].astype(np.int64),
+        X_test=_design(test_images),
+        y_test=test_labels.astype(np.int64),
+        task="softmax",
+        encoding=ArrayEncoding(found.n_pixels, target),
+        source=source,
+        notes=tuple(notes),
+    )
 
 
 def _design(images: Bytes) -> Array:

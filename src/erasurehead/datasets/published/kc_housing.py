@@ -7,9 +7,25 @@ from erasurehead.datasets.preprocessing.target import Target
 from erasurehead.datasets.published.recipe import Recipe
 
 COLUMNS = (
-    "bedrooms", "bathrooms", "sqft_living", "sqft_lot", "floors", "waterfront", "view", "condition", "grade",
-    "sqft_above", "sqft_basement", "yr_built", "yr_renovated", "zipcode", "lat", "long", "sqft_living15", "sqft_lot15",
-)  # fmt: skip
+    "bedrooms",
+    "bathrooms",
+    "sqft_living",
+    "sqft_lot",
+    "floors",
+    "waterfront",
+    "view",
+    "condition",
+    "grade",
+    "sqft_above",
+    "sqft_basement",
+    "yr_built",
+    "yr_renovated",
+    "zipcode",
+    "lat",
+    "long",
+    "sqft_living15",
+    "sqft_lot15",
+)
 
 KC_HOUSING = Recipe(
     name="kc_housing",

@@ -117,6 +117,14 @@ def follow(
         said.append(f"{counted('row', table.n_rows - len(kept))} of other classes left out")
     said += [f"training rows: {sentence}" for sentence in trained.report.sentences()]
     return Dataset(
-        name or recipe.name, trained.X, y[train], tested.X, y[test], recipe.target.task, encoding, source,
-        tuple(said), recipe.published,
-    )  # fmt: skip
+        name or recipe.name,
+        trained.X,
+        y[train],
+        tested.X,
+        y[test],
+        recipe.target.task,
+        encoding,
+        source,
+        tuple(said),
+        recipe.published,
+    )

@@ -20,9 +20,13 @@ def count_pairs(codes: Mapping[str, IntArray], pairs: Sequence[tuple[str, str]])
 
 
 def reach_total(
-    rng: np.random.Generator, codes: Mapping[str, IntArray], changed: str, grouped: str,
-    pairs: Sequence[tuple[str, str]], total: int,
-) -> None:  # fmt: skip
+    rng: np.random.Generator,
+    codes: Mapping[str, IntArray],
+    changed: str,
+    grouped: str,
+    pairs: Sequence[tuple[str, str]],
+    total: int,
+) -> None:
     """Change values of one column, in place, until the pairs have exactly the given number of distinct values.
 
     A row is given a value drawn from all rows, which tends to make new pairs, or from the rows of the same group,
@@ -69,8 +73,10 @@ class _Column:
         if new == old or self._uses[old] == 1:
             return 0
         beside = [int(other[row]) for other in self._others]
-        return sum((count[new, value] == 0) - (count[old, value] == 1)
-                   for count, value in zip(self._counts, beside, strict=True))  # fmt: skip
+        return sum(
+            (count[new, value] == 0) - (count[old, value] == 1)
+            for count, value in zip(self._counts, beside, strict=True)
+        )
 
     def change(self, row: int, new: int) -> None:
         """Give a row another value."""
@@ -180,9 +186,12 @@ def _rollups(rng: np.random.Generator, sizes: _Sizes) -> IntArray:
 
 
 def _roles(
-    rng: np.random.Generator, sizes: _Sizes, division_of_department: IntArray, department_of_manager: IntArray,
+    rng: np.random.Generator,
+    sizes: _Sizes,
+    division_of_department: IntArray,
+    department_of_manager: IntArray,
     manager: IntArray,
-) -> tuple[IntArray, IntArray, IntArray]:  # fmt: skip
+) -> tuple[IntArray, IntArray, IntArray]:
     """Return each row's role description, title and role family.
 
     Each role has a title, and each title a family. A division has few families, a department few roles of these, and a

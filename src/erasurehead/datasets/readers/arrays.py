@@ -25,9 +25,16 @@ if TYPE_CHECKING:
 _COPIES = 2  # of the data at a time: as in the file, and as float64
 _VECTORS = 6  # least number of vectors as long as the model that training holds at a time
 _UNREADABLE = (
-    OSError, ValueError, EOFError, TypeError, SyntaxError, OverflowError, MemoryError, RecursionError,
+    OSError,
+    ValueError,
+    EOFError,
+    TypeError,
+    SyntaxError,
+    OverflowError,
+    MemoryError,
+    RecursionError,
     zipfile.BadZipFile,
-)  # fmt: skip
+)
 """What NumPy and scipy raise for files that are damaged, or not theirs."""
 
 

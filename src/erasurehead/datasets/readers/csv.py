@@ -127,8 +127,11 @@ class _NumberBuilder(Builder):
             return TRUTHS[field]
         text = field
         if self._commas and is_number(field) and "." in field:
-            raise Fault(row, f"{field!r} has a decimal point, but the numbers of this file have decimal commas; write "
-                        "it with a comma, or say --decimal . if no column has them")  # fmt: skip
+            raise Fault(
+                row,
+                f"{field!r} has a decimal point, but the numbers of this file have decimal commas; write "
+                "it with a comma, or say --decimal . if no column has them",
+            )
         if self._commas and COMMA.fullmatch(field):
             text = field.replace(",", ".")
         if not is_number(text):

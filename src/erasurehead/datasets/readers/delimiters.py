@@ -15,9 +15,18 @@ BLANKS = " "
 _NAMES = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas"}
 _SAMPLED = 20  # lines from which the delimiter is guessed
 _NAMED = {
-    "comma": ",", "semicolon": ";", "tab": "\t", r"\t": "\t", "bar": "|", "pipe": "|", "blank": BLANKS,
-    "blanks": BLANKS, "space": BLANKS, "spaces": BLANKS, "whitespace": BLANKS,
-}  # fmt: skip
+    "comma": ",",
+    "semicolon": ";",
+    "tab": "\t",
+    r"\t": "\t",
+    "bar": "|",
+    "pipe": "|",
+    "blank": BLANKS,
+    "blanks": BLANKS,
+    "space": BLANKS,
+    "spaces": BLANKS,
+    "whitespace": BLANKS,
+}
 _FIELD = re.compile(r'"(?:[^"]|"")*"|\S+')
 _QUOTED = re.compile(r'"[^"]*"')
 _AT_QUOTES = re.compile(r'(?<=")[,;\t|]|[,;\t|](?= *")')

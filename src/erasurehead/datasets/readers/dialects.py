@@ -66,9 +66,13 @@ def check_dialect(
         if not name or name in made[:place]:
             raise invalid("names", "must give each column a name of its own", list(names))
     return Dialect(
-        check_delimiter(delimiter), None if header is None else _HEADER[header], made,
-        cast("Decimal | None", decimal), cast("Quotes | None", quotes), tuple(text.strip() for text in missing),
-    )  # fmt: skip
+        check_delimiter(delimiter),
+        None if header is None else _HEADER[header],
+        made,
+        cast("Decimal | None", decimal),
+        cast("Quotes | None", quotes),
+        tuple(text.strip() for text in missing),
+    )
 
 
 def given(dialect: Dialect) -> tuple[str, object] | None:

@@ -160,8 +160,10 @@ def _text_form(path: Path, first: bytes, ending: str) -> Form:
     if ending in _SVMLIGHT:
         return "svmlight"
     if first.lstrip().startswith((b"{", b"[", b"<")):
-        raise DataError(f"{path} is neither a table nor a matrix; it begins with {chr(first.lstrip()[0])!r}. Name a "
-                        f"file that ends in {READ}.")  # fmt: skip
+        raise DataError(
+            f"{path} is neither a table nor a matrix; it begins with {chr(first.lstrip()[0])!r}. Name a "
+            f"file that ends in {READ}."
+        )
     if looks_like_svmlight(path):
         return "svmlight"
     lines = b"\n".join(first.split(b"\n", 2)[:2])  # the first may be a title

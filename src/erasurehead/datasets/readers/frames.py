@@ -96,9 +96,14 @@ def read_frame(
     index = [str(name) for name in getattr(getattr(frame, "index", None), "names", ()) if name is not None]
     notes = (f"the index {', '.join(map(repr, index))} is left out: reset_index() makes a column of it",)
     return Table(
-        source, columns, n_rows, lambda row: f"{source}, row {row}", notes if index else (), names,
+        source,
+        columns,
+        n_rows,
+        lambda row: f"{source}, row {row}",
+        notes if index else (),
+        names,
         frozenset(categories),
-    )  # fmt: skip
+    )
 
 
 def _lists_columns(frame: object) -> bool:

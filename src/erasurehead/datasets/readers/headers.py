@@ -42,8 +42,9 @@ def verdict(first: Sequence[str], rows: Sequence[Sequence[str]]) -> Verdict:
     values = np.array([number(text) if text not in MISSING else np.nan for text in first])
     below = [row for row in rows if list(row) != list(first)]  # joined files repeat their header
     if not below:
-        if not np.isnan(values).all() and all(known == known or text in MISSING
-                                              for known, text in zip(values.tolist(), first, strict=True)):  # fmt: skip
+        if not np.isnan(values).all() and all(
+            known == known or text in MISSING for known, text in zip(values.tolist(), first, strict=True)
+        ):
             return Verdict(False, "it has only numbers")
         return Verdict(True, "it has texts", True)
     columns = columns_of(below)
@@ -143,8 +144,10 @@ def _unlike(
     if whole and min(fractions) >= 1.0 - MOST_STRAYS and (count >= _FEW or (counts and count > 1)):
         return "it has whole numbers above fractions"
     ranges = [float(known.max() - known.min()) for known in numbers]
-    distances = [max(float(known.min() - value), float(value - known.max()))
-                 for value, known in zip(values.tolist(), numbers, strict=True)]  # fmt: skip
+    distances = [
+        max(float(known.min() - value), float(value - known.max()))
+        for value, known in zip(values.tolist(), numbers, strict=True)
+    ]
     if count < 2 or len(rows) < _FEW:
         return ""
     if min(ranges) > 0 and all(distance > width for distance, width in zip(distances, ranges, strict=True)):

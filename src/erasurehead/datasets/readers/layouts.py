@@ -197,9 +197,16 @@ class _Look:
             self._refuse_grouped(names, data)
         skip = rows.ends[0] if found.header and not commented else rows.start
         return Layout(
-            names, found.header, rows.layout.delimiter, skip, decimal, rows.layout.quotes,
-            rows.layout.blanks_behind, self.dialect.missing, tuple(self.notes),
-        )  # fmt: skip
+            names,
+            found.header,
+            rows.layout.delimiter,
+            skip,
+            decimal,
+            rows.layout.quotes,
+            rows.layout.blanks_behind,
+            self.dialect.missing,
+            tuple(self.notes),
+        )
 
     def _behind_comments(self, start: int, delimiter: str | None) -> tuple[int, str]:
         """Return where the lines go on behind comments, and the last comment, which may hold the names."""
@@ -290,9 +297,11 @@ class _Look:
         if given:
             if len(given) != len(first):
                 raise invalid(
-                    "names", f"must name all {len(first)} columns of {self.path.name}", list(given),
+                    "names",
+                    f"must name all {len(first)} columns of {self.path.name}",
+                    list(given),
                     f"its first line is {', '.join(first)[:200]}",
-                )  # fmt: skip
+                )
             if found.reason and not found.header:
                 self.notes.append(f"line {line} is data, as {found.reason} (--header yes leaves it out)")
             elif found.reason and found.obvious:

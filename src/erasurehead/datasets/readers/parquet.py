@@ -80,9 +80,12 @@ def parquet_blocks(
                     lambda row, said=f"{path}, column {name!r}", start=before: f"{said}, row {start + row}",
                 )
             yield Table(
-                str(path), columns, batch.num_rows, lambda row, before=before: f"{path}, row {before + row}",
+                str(path),
+                columns,
+                batch.num_rows,
+                lambda row, before=before: f"{path}, row {before + row}",
                 categories=categories,
-            )  # fmt: skip
+            )
             before += batch.num_rows
     except (OSError, ValueError) as error:
         if isinstance(error, DataError):

@@ -21,9 +21,31 @@ from erasurehead._internal.digits import in_groups
 from erasurehead.errors import DataError, shown
 
 MISSING = (
-    "", "NA", "N/A", "n/a", "#N/A", "#NA", "#N/A N/A", "<NA>", "NaN", "nan", "NAN", "-nan", "-NaN", "nan(ind)",
-    "-nan(ind)", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "null", "NULL", "\\N", "None", "?",
-)  # fmt: skip
+    "",
+    "NA",
+    "N/A",
+    "n/a",
+    "#N/A",
+    "#NA",
+    "#N/A N/A",
+    "<NA>",
+    "NaN",
+    "nan",
+    "NAN",
+    "-nan",
+    "-NaN",
+    "nan(ind)",
+    "-nan(ind)",
+    "1.#IND",
+    "-1.#IND",
+    "1.#QNAN",
+    "-1.#QNAN",
+    "null",
+    "NULL",
+    "\\N",
+    "None",
+    "?",
+)
 """Representations of missing values in text files, as written by R, spreadsheets, databases, pandas, Python and C."""
 
 _FINITE = "replace it, or make the value missing (NaN, null)"
@@ -287,9 +309,12 @@ class Table:
 
 
 def table_of_rows(
-    rows: Sequence[Mapping[str, object]], source: str = "the list of rows", wanted: Collection[str] | None = None,
-    exact: Collection[str] = (), missing: Collection[str] = MISSING,
-) -> Table:  # fmt: skip
+    rows: Sequence[Mapping[str, object]],
+    source: str = "the list of rows",
+    wanted: Collection[str] | None = None,
+    exact: Collection[str] = (),
+    missing: Collection[str] = MISSING,
+) -> Table:
     """Return a table of rows that are mappings from column name to a number, a text, or None for a missing value.
 
     Arguments:
@@ -315,9 +340,10 @@ def table_of_rows(
             )
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = read_columns(
-        [name for name in names if wanted is None or name in wanted], source,
+        [name for name in names if wanted is None or name in wanted],
+        source,
         lambda name: column_of([row.get(name) for row in rows], name, source, name in exact, missing),
-    )  # fmt: skip
+    )
     return Table(source, columns, len(rows), lambda row: f"{source}, row {row}", there=tuple(map(str, names)))
 
 

@@ -77,9 +77,10 @@ def read_checked(folder: Path, file: StoredFile) -> bytearray:
     if key not in _verdicts:
         found = hashlib.sha256(data).hexdigest()
         _verdicts[key] = (
-            "" if found == file.sha256
+            ""
+            if found == file.sha256
             else f"{path} is damaged: its SHA-256 is {found[:12]}... instead of {file.sha256[:12]}...; {_REMEDY}."
-        )  # fmt: skip
+        )
     if complaint := _verdicts[key]:
         raise DataError(complaint)
     return data

@@ -24,10 +24,18 @@ MOST_ULPS = 4
 
 
 def check(
-    source: Any, original: Callable[..., Any], examples: Sequence[Any], *, draws: int = 4, seconds: float = 20.0,
-    seed: int = 0, sampler: Sampler = around, compiler_options: dict[str, Any] | None = None, other_mode: bool = True,
+    source: Any,
+    original: Callable[..., Any],
+    examples: Sequence[Any],
+    *,
+    draws: int = 4,
+    seconds: float = 20.0,
+    seed: int = 0,
+    sampler: Sampler = around,
+    compiler_options: dict[str, Any] | None = None,
+    other_mode: bool = True,
     extremes: bool = True,
-) -> Report:  # fmt: skip
+) -> Report:
     """Compare a source with the function that it was made from.
 
     Arguments:

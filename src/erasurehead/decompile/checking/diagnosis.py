@@ -11,9 +11,9 @@ from erasurehead.decompile.checking.rounding import DISCRETE, SPECIAL, Watched
 from erasurehead.decompile.checking.side_by_side import SideBySide
 from erasurehead.decompile.program import Statement
 
-CONVENTIONS = FREE | SPECIAL.keys() - {"pow", "erf", "erfc", "erf_inv"} | {
-    "select_and_scatter_add", "select_and_gather_add"
-}  # fmt: skip
+CONVENTIONS = (
+    FREE | SPECIAL.keys() - {"pow", "erf", "erfc", "erf_inv"} | {"select_and_scatter_add", "select_and_gather_add"}
+)
 """Operations whose results at infinities, NaN and poles are a convention: JAX's differ from numpy's and scipy's."""
 
 _JUMPING = {*DISCRETE, "sort", "argmax", "argmin", "top_k"}
@@ -39,9 +39,7 @@ class Diagnosis:
     given: dict[tuple[int, int], Any] = field(default_factory=lambda: dict[tuple[int, int], Any]())
 
 
-def diagnose(
-    watched: Watched, given: tuple[Any, ...], inputs: tuple[Any, ...], flush: bool = False
-) -> Diagnosis:  # fmt: skip
+def diagnose(watched: Watched, given: tuple[Any, ...], inputs: tuple[Any, ...], flush: bool = False) -> Diagnosis:
     """Run a program statement by statement in JAX and in numpy, and return where the results diverge.
 
     Arguments:

@@ -74,9 +74,12 @@ class Report:
             tried += f" ({self.flipped} left out, as a comparison or a rounding flips within rounding)"
         if self.passed:
             far = (
-                "to the bit" if self.worst == 0 else f"to {self.worst:.0f} units in the last place"
-                if self.backend == "jax" else f"to {self.worst:.2g} of the tolerance"
-            )  # fmt: skip
+                "to the bit"
+                if self.worst == 0
+                else f"to {self.worst:.0f} units in the last place"
+                if self.backend == "jax"
+                else f"to {self.worst:.2g} of the tolerance"
+            )
             said = f"{self.name} does the same on {tried}, {far}."
         else:
             said = f"{self.name} differs (checked on {tried}): " + "; ".join(map(str, self.differences)) + "."

@@ -37,7 +37,7 @@ def around(example: Any, random: np.random.Generator, draw: int) -> Any:
         return jax.random.wrap_key_data(
             fresh,
             impl=str(jax.random.key_impl(example)),
-        )  # fmt: skip
+        )
     array: Any = np.asarray(example)
     kind = "f" if array.dtype.kind == "V" or "float" in array.dtype.name else array.dtype.kind
     if array.size == 0:

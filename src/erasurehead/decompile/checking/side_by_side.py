@@ -29,15 +29,18 @@ class SideBySide:
 
     def __init__(
         self, watched: Watched, arguments: tuple[Any, ...], inputs: tuple[Any, ...], flush: bool = False
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.given: dict[tuple[int, int], Any] = {}
         self._watched, self._arguments, self._flush = watched, arguments, flush
         jax = jax_module()
         self._in_jax: dict[Variable, Any] = {
-            leaf.variable: flushed(array_of(value)) if flush and leaf.variable.type.kind in "fc"
-            else value if hasattr(value, "dtype") else jax.numpy.asarray(value)
+            leaf.variable: flushed(array_of(value))
+            if flush and leaf.variable.type.kind in "fc"
+            else value
+            if hasattr(value, "dtype")
+            else jax.numpy.asarray(value)
             for leaf, value in zip(watched.program.leaves, jax.tree.leaves(inputs), strict=True)
-        }  # fmt: skip
+        }
         numbers = {id(s): k for k, s in enumerate(watched.statements) if k in watched.top}
         self._places = {
             output: (numbers[id(s)], i)

@@ -43,8 +43,9 @@ def _of(module: ModuleType) -> dict[str, str]:
     lines = text.splitlines()
     return {
         node.name: "\n".join(lines[node.lineno - 1 : node.end_lineno])
-        for node in tree.body if isinstance(node, ast.FunctionDef)
-    }  # fmt: skip
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+    }
 
 
 def names() -> list[str]:

@@ -11,9 +11,13 @@ from erasurehead.decompile.writer import Scope, uses_of
 
 
 def inner_function(
-    scope: Scope, block: Block, *, splits: tuple[int, int] | None = None, one_tuple: bool = False,
+    scope: Scope,
+    block: Block,
+    *,
+    splits: tuple[int, int] | None = None,
+    one_tuple: bool = False,
     result: Callable[[list[str]], str] | None = None,
-) -> str:  # fmt: skip
+) -> str:
     """Write a block as a function within this one, and return its name.
 
     Arguments:
@@ -85,9 +89,13 @@ def _call(scope: Scope, statement: Statement) -> Expr:
     kind = statement.params["kind"]
     known = id(block) in scope.module.functions
     decorator = {
-        "jit": "@jax.jit", "pjit": "@jax.jit", "custom_jvp_call": "@jax.custom_jvp",
-        "custom_vjp_call": "@jax.custom_vjp", "remat2": "@jax.checkpoint", "checkpoint": "@jax.checkpoint",
-    }[kind]  # fmt: skip
+        "jit": "@jax.jit",
+        "pjit": "@jax.jit",
+        "custom_jvp_call": "@jax.custom_jvp",
+        "custom_vjp_call": "@jax.custom_vjp",
+        "remat2": "@jax.checkpoint",
+        "checkpoint": "@jax.checkpoint",
+    }[kind]
     scope.need("jax")
     name = kept_function(scope, block, decorator)
     if not known and kind in ("custom_jvp_call", "custom_vjp_call"):

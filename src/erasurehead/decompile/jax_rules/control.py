@@ -94,9 +94,14 @@ def _scan(scope: Scope, statement: Statement) -> Expr | None:
     )
     unroll = int(p.get("unroll", 1))
     expr = call(
-        "lax.scan", function, start, xs, length=str(p["length"]) if not values[n:] else None,
-        reverse="True" if p["reverse"] else None, unroll=str(unroll) if unroll != 1 else None,
-    )  # fmt: skip
+        "lax.scan",
+        function,
+        start,
+        xs,
+        length=str(p["length"]) if not values[n:] else None,
+        reverse="True" if p["reverse"] else None,
+        unroll=str(unroll) if unroll != 1 else None,
+    )
 
     def group(outputs: list[Variable], hint: str) -> str:
         names = [scope.bind(o, hint) if o in scope.uses else "_" for o in outputs]

@@ -8,33 +8,84 @@ from erasurehead.decompile.texts import Expr, call, infix, method, prefix
 from erasurehead.decompile.writer import Scope
 
 _OPERATORS = {
-    "add": "+", "add_any": "+", "sub": "-", "mul": "*", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">",
-    "ge": ">=", "and": "&", "or": "|", "xor": "^",
-}  # fmt: skip
+    "add": "+",
+    "add_any": "+",
+    "sub": "-",
+    "mul": "*",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+}
 
 _UNARY = {
-    "sin": "jnp.sin", "cos": "jnp.cos", "tan": "jnp.tan", "asin": "jnp.arcsin", "acos": "jnp.arccos",
-    "atan": "jnp.arctan", "sinh": "jnp.sinh", "cosh": "jnp.cosh", "tanh": "jnp.tanh", "asinh": "jnp.arcsinh",
-    "acosh": "jnp.arccosh", "atanh": "jnp.arctanh", "exp": "jnp.exp", "exp2": "jnp.exp2", "log": "jnp.log",
-    "log1p": "jnp.log1p", "expm1": "jnp.expm1", "sqrt": "jnp.sqrt", "cbrt": "jnp.cbrt", "rsqrt": "lax.rsqrt",
-    "logistic": "lax.logistic", "floor": "jnp.floor", "ceil": "jnp.ceil", "sign": "jnp.sign", "abs": "jnp.abs",
-    "is_finite": "jnp.isfinite", "erf": "lax.erf", "erfc": "lax.erfc", "erf_inv": "lax.erf_inv",
-    "lgamma": "lax.lgamma", "digamma": "lax.digamma", "bessel_i0e": "lax.bessel_i0e", "square": "jnp.square",
-    "bessel_i1e": "lax.bessel_i1e", "population_count": "lax.population_count", "clz": "lax.clz",
-    "real": "jnp.real", "imag": "jnp.imag",
-}  # fmt: skip
+    "sin": "jnp.sin",
+    "cos": "jnp.cos",
+    "tan": "jnp.tan",
+    "asin": "jnp.arcsin",
+    "acos": "jnp.arccos",
+    "atan": "jnp.arctan",
+    "sinh": "jnp.sinh",
+    "cosh": "jnp.cosh",
+    "tanh": "jnp.tanh",
+    "asinh": "jnp.arcsinh",
+    "acosh": "jnp.arccosh",
+    "atanh": "jnp.arctanh",
+    "exp": "jnp.exp",
+    "exp2": "jnp.exp2",
+    "log": "jnp.log",
+    "log1p": "jnp.log1p",
+    "expm1": "jnp.expm1",
+    "sqrt": "jnp.sqrt",
+    "cbrt": "jnp.cbrt",
+    "rsqrt": "lax.rsqrt",
+    "logistic": "lax.logistic",
+    "floor": "jnp.floor",
+    "ceil": "jnp.ceil",
+    "sign": "jnp.sign",
+    "abs": "jnp.abs",
+    "is_finite": "jnp.isfinite",
+    "erf": "lax.erf",
+    "erfc": "lax.erfc",
+    "erf_inv": "lax.erf_inv",
+    "lgamma": "lax.lgamma",
+    "digamma": "lax.digamma",
+    "bessel_i0e": "lax.bessel_i0e",
+    "square": "jnp.square",
+    "bessel_i1e": "lax.bessel_i1e",
+    "population_count": "lax.population_count",
+    "clz": "lax.clz",
+    "real": "jnp.real",
+    "imag": "jnp.imag",
+}
 
 _BINARY = {
-    "atan2": "jnp.arctan2", "nextafter": "jnp.nextafter", "max": "jnp.maximum", "min": "jnp.minimum",
-}  # fmt: skip
+    "atan2": "jnp.arctan2",
+    "nextafter": "jnp.nextafter",
+    "max": "jnp.maximum",
+    "min": "jnp.minimum",
+}
 
 _LAX = {
-    "rem": "lax.rem", "shift_left": "lax.shift_left", "shift_right_logical": "lax.shift_right_logical",
-    "shift_right_arithmetic": "lax.shift_right_arithmetic", "igamma": "lax.igamma", "igammac": "lax.igammac",
-    "igamma_grad_a": "lax.igamma_grad_a", "random_gamma_grad": "lax.random_gamma_grad", "complex": "lax.complex",
-    "polygamma": "lax.polygamma", "zeta": "lax.zeta", "regularized_incomplete_beta": "lax.betainc",
+    "rem": "lax.rem",
+    "shift_left": "lax.shift_left",
+    "shift_right_logical": "lax.shift_right_logical",
+    "shift_right_arithmetic": "lax.shift_right_arithmetic",
+    "igamma": "lax.igamma",
+    "igammac": "lax.igammac",
+    "igamma_grad_a": "lax.igamma_grad_a",
+    "random_gamma_grad": "lax.random_gamma_grad",
+    "complex": "lax.complex",
+    "polygamma": "lax.polygamma",
+    "zeta": "lax.zeta",
+    "regularized_incomplete_beta": "lax.betainc",
     "mulhi": "lax.mulhi",
-}  # fmt: skip
+}
 
 _PLAIN_FLOATS = ("float32", "float64", "float16", "bfloat16", "complex64", "complex128")
 
@@ -85,8 +136,11 @@ def _lax(scope: Scope, statement: Statement, function: str) -> Expr:
 def _shift(statement: Statement) -> str | None:
     """Return the operator that a shift by a number is; None if it has none."""
     signed = statement.inputs[0].type.kind == "i"
-    right = {"shift_left": "<<", "shift_right_arithmetic": ">>" if signed else None,
-             "shift_right_logical": None if signed else ">>"}  # fmt: skip
+    right = {
+        "shift_left": "<<",
+        "shift_right_arithmetic": ">>" if signed else None,
+        "shift_right_logical": None if signed else ">>",
+    }
     return right.get(statement.op)
 
 
@@ -174,9 +228,11 @@ def _bitcast(scope: Scope, statement: Statement) -> Expr:
 def _reduce_precision(scope: Scope, statement: Statement) -> Expr:
     p = statement.params
     return call(
-        "lax.reduce_precision", scope.operand(statement.inputs[0]),
-        exponent_bits=str(p["exponent_bits"]), mantissa_bits=str(p["mantissa_bits"]),
-    )  # fmt: skip
+        "lax.reduce_precision",
+        scope.operand(statement.inputs[0]),
+        exponent_bits=str(p["exponent_bits"]),
+        mantissa_bits=str(p["mantissa_bits"]),
+    )
 
 
 @rule("clamp")

@@ -60,9 +60,12 @@ def _slice(scope: Scope, statement: Statement) -> Expr:
     if x.type.is_key or 0 in out.type.shape or isinstance(x, Literal):
         strides = dims(p["strides"]) if p["strides"] else None
         return call(
-            "lax.slice", scope.operand(x), dims(p["start_indices"]), dims(p["limit_indices"]),
+            "lax.slice",
+            scope.operand(x),
+            dims(p["start_indices"]),
+            dims(p["limit_indices"]),
             *([strides] if strides else []),
-        )  # fmt: skip
+        )
     return write_slice(scope, statement)
 
 
@@ -71,23 +74,32 @@ def _dynamic_slice(scope: Scope, statement: Statement) -> Expr:
     x, *starts = statement.inputs
     starts = [scope.operand(v) for v in starts]
     return call(
-        "lax.dynamic_slice", scope.operand(x), tuple_text(starts), dims(statement.params["slice_sizes"]),
+        "lax.dynamic_slice",
+        scope.operand(x),
+        tuple_text(starts),
+        dims(statement.params["slice_sizes"]),
         allow_negative_indices="False",
-    )  # fmt: skip
+    )
 
 
 @rule("dynamic_update_slice")
 def _dynamic_update_slice(scope: Scope, statement: Statement) -> Expr:
     x, update, *starts = statement.inputs
     return call(
-        "lax.dynamic_update_slice", scope.operand(x), scope.operand(update),
-        tuple_text([scope.operand(v) for v in starts]), allow_negative_indices="False",
-    )  # fmt: skip
+        "lax.dynamic_update_slice",
+        scope.operand(x),
+        scope.operand(update),
+        tuple_text([scope.operand(v) for v in starts]),
+        allow_negative_indices="False",
+    )
 
 
 _MODES = {
-    "CLIP": '"clip"', "FILL_OR_DROP": '"fill"', "PROMISE_IN_BOUNDS": '"promise_in_bounds"', "ONE_HOT": '"one_hot"'
-}  # fmt: skip
+    "CLIP": '"clip"',
+    "FILL_OR_DROP": '"fill"',
+    "PROMISE_IN_BOUNDS": '"promise_in_bounds"',
+    "ONE_HOT": '"one_hot"',
+}
 
 
 def _mode(statement: Statement) -> str:
@@ -114,10 +126,12 @@ def _gather(scope: Scope, statement: Statement) -> Expr:
             "start_indices_batching_dims": dims(numbers.start_indices_batching_dims),
         }
     spec = call(
-        "lax.GatherDimensionNumbers", offset_dims=dims(numbers.offset_dims),
+        "lax.GatherDimensionNumbers",
+        offset_dims=dims(numbers.offset_dims),
         collapsed_slice_dims=dims(numbers.collapsed_slice_dims),
-        start_index_map=dims(numbers.start_index_map), **batching,
-    )  # fmt: skip
+        start_index_map=dims(numbers.start_index_map),
+        **batching,
+    )
     fill = p.get("fill_value")
     fill_text: str | None = None
     if p["mode"].name == "FILL_OR_DROP" and fill is not None and isinstance(fill, int | float):
@@ -125,16 +139,25 @@ def _gather(scope: Scope, statement: Statement) -> Expr:
         if isinstance(fill, float) and fill in (float("inf"), -float("inf")):
             fill_text = "jnp.inf" if fill > 0 else "-jnp.inf"
     return call(
-        "lax.gather", scope.operand(x), scope.operand(indices), spec,
-        dims(p["slice_sizes"]), mode=_mode(statement), fill_value=fill_text,
+        "lax.gather",
+        scope.operand(x),
+        scope.operand(indices),
+        spec,
+        dims(p["slice_sizes"]),
+        mode=_mode(statement),
+        fill_value=fill_text,
         **_flags(statement),
-    )  # fmt: skip
+    )
 
 
 _SCATTER = {
-    "scatter": "lax.scatter", "scatter-add": "lax.scatter_add", "scatter-mul": "lax.scatter_mul",
-    "scatter-min": "lax.scatter_min", "scatter-max": "lax.scatter_max", "scatter-sub": "lax.scatter_sub",
-}  # fmt: skip
+    "scatter": "lax.scatter",
+    "scatter-add": "lax.scatter_add",
+    "scatter-mul": "lax.scatter_mul",
+    "scatter-min": "lax.scatter_min",
+    "scatter-max": "lax.scatter_max",
+    "scatter-sub": "lax.scatter_sub",
+}
 
 
 @rule(*_SCATTER)
@@ -153,6 +176,6 @@ def _scatter(scope: Scope, statement: Statement) -> Expr:
         inserted_window_dims=dims(numbers.inserted_window_dims),
         scatter_dims_to_operand_dims=dims(numbers.scatter_dims_to_operand_dims),
         **batching,
-    )  # fmt: skip
+    )
     operands = [scope.operand(v) for v in statement.inputs]
     return call(_SCATTER[statement.op], *operands, spec, mode=_mode(statement), **_flags(statement))

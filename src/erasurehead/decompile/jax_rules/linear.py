@@ -20,19 +20,27 @@ def _eigh(scope: Scope, statement: Statement) -> Expr:
     algorithm = p.get("algorithm")
     text = None if algorithm is None else f"lax.linalg.EighImplementation.{algorithm.name}"
     return call(
-        "lax.linalg.eigh", scope.operand(statement.inputs[0]), lower=flag(statement.params, "lower"),
-        symmetrize_input="False", sort_eigenvalues=flag(statement.params, "sort_eigenvalues"),
-        subset_by_index=None if subset is None else str(tuple(subset)), implementation=text,
-    )  # fmt: skip
+        "lax.linalg.eigh",
+        scope.operand(statement.inputs[0]),
+        lower=flag(statement.params, "lower"),
+        symmetrize_input="False",
+        sort_eigenvalues=flag(statement.params, "sort_eigenvalues"),
+        subset_by_index=None if subset is None else str(tuple(subset)),
+        implementation=text,
+    )
 
 
 @rule("eig")
 def _eig(scope: Scope, statement: Statement) -> Expr:
-    return _only(statement, call(
-        "lax.linalg.eig", scope.operand(statement.inputs[0]),
-        compute_left_eigenvectors=flag(statement.params, "compute_left_eigenvectors"),
-        compute_right_eigenvectors=flag(statement.params, "compute_right_eigenvectors"),
-    ))  # fmt: skip
+    return _only(
+        statement,
+        call(
+            "lax.linalg.eig",
+            scope.operand(statement.inputs[0]),
+            compute_left_eigenvectors=flag(statement.params, "compute_left_eigenvectors"),
+            compute_right_eigenvectors=flag(statement.params, "compute_right_eigenvectors"),
+        ),
+    )
 
 
 def _only(statement: Statement, expr: Expr) -> Expr:
@@ -46,10 +54,13 @@ def _svd(scope: Scope, statement: Statement) -> Expr | None:
     compute = bool(p["compute_uv"])
     subset, algorithm = p.get("subset_by_index"), p.get("algorithm")
     expr = call(
-        "lax.linalg.svd", scope.operand(statement.inputs[0]), full_matrices=flag(statement.params, "full_matrices"),
-        compute_uv=None if compute else "False", subset_by_index=None if subset is None else str(tuple(subset)),
+        "lax.linalg.svd",
+        scope.operand(statement.inputs[0]),
+        full_matrices=flag(statement.params, "full_matrices"),
+        compute_uv=None if compute else "False",
+        subset_by_index=None if subset is None else str(tuple(subset)),
         algorithm=None if algorithm is None else f"lax.linalg.SvdAlgorithm.{algorithm.name}",
-    )  # fmt: skip
+    )
     if compute:  # the function gives u, s, vt, the primitive s, u, vt
         names = [scope.bind(o, "t") if o in scope.uses else "_" for o in statement.outputs]
         scope.emit(f"{names[1]}, {names[0]}, {names[2]} = {expr.text}")
@@ -61,9 +72,11 @@ def _svd(scope: Scope, statement: Statement) -> Expr | None:
 def _qr(scope: Scope, statement: Statement) -> Expr:
     p = statement.params
     return call(
-        "lax.linalg.qr", scope.operand(statement.inputs[0]), pivoting="True" if p.get("pivoting") else None,
+        "lax.linalg.qr",
+        scope.operand(statement.inputs[0]),
+        pivoting="True" if p.get("pivoting") else None,
         full_matrices=flag(statement.params, "full_matrices"),
-    )  # fmt: skip
+    )
 
 
 @rule("lu")
@@ -87,7 +100,7 @@ def _ormqr(scope: Scope, statement: Statement) -> Expr:
     p = statement.params
     return call(
         "lax.linalg.ormqr", *map(scope.operand, statement.inputs), left=str(p["left"]), transpose=str(p["transpose"])
-    )  # fmt: skip
+    )
 
 
 @rule("hessenberg")
@@ -103,10 +116,11 @@ def _schur(scope: Scope, statement: Statement) -> Expr:
 
         raise refuse("schur", "it sorts by a user-defined function")
     expr = call(
-        "lax.linalg.schur", scope.operand(statement.inputs[0]),
+        "lax.linalg.schur",
+        scope.operand(statement.inputs[0]),
         compute_schur_vectors=flag(statement.params, "compute_schur_vectors"),
         sort_eig_vals=flag(statement.params, "sort_eig_vals"),
-    )  # fmt: skip
+    )
     return _only(statement, expr)
 
 
@@ -136,6 +150,8 @@ def _others(scope: Scope, statement: Statement) -> Expr:
         return call("lax.linalg.cholesky_update", *map(scope.operand, statement.inputs))
     p = statement.params
     return call(
-        "lax.linalg.symmetric_product", *map(scope.operand, statement.inputs), alpha=repr(float(p["alpha"])),
+        "lax.linalg.symmetric_product",
+        *map(scope.operand, statement.inputs),
+        alpha=repr(float(p["alpha"])),
         beta=repr(float(p["beta"])),
-    )  # fmt: skip
+    )

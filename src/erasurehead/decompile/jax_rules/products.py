@@ -37,21 +37,30 @@ def _dot(scope: Scope, statement: Statement) -> Expr:
     preferred = p.get("preferred_element_type")
     form = matmul_form(statement)
     plain = (
-        form is not None and p.get("precision") is None and preferred is not None and preferred == out.type.dtype
-        and a.type.dtype == b.type.dtype == out.type.dtype and not (a.type.weak and b.type.weak)
-        and a.type.kind in "fc" and out.type.name not in ("float16", "bfloat16")
-        and not isinstance(a, Literal | None) and not isinstance(b, Literal | None)
-    )  # fmt: skip
+        form is not None
+        and p.get("precision") is None
+        and preferred is not None
+        and preferred == out.type.dtype
+        and a.type.dtype == b.type.dtype == out.type.dtype
+        and not (a.type.weak and b.type.weak)
+        and a.type.kind in "fc"
+        and out.type.name not in ("float16", "bfloat16")
+        and not isinstance(a, Literal | None)
+        and not isinstance(b, Literal | None)
+    )
     if plain and form is not None:
         left, right = scope.operand(a), scope.operand(b)
         left = attribute(left, "T") if form[0] else left
         right = attribute(right, "T") if form[1] else right
         return infix(left, "@", right)
     return call(
-        "lax.dot_general", scope.operand(a), scope.operand(b), _numbers(p["dimension_numbers"]),
+        "lax.dot_general",
+        scope.operand(a),
+        scope.operand(b),
+        _numbers(p["dimension_numbers"]),
         precision=_precision(p.get("precision")),
         preferred_element_type=None if preferred is None else jax_dtype(_name(preferred)),
-    )  # fmt: skip
+    )
 
 
 def _name(dtype: Any) -> str:
@@ -69,14 +78,19 @@ def _ragged(scope: Scope, statement: Statement) -> Expr:
     p = statement.params
     n = p["ragged_dot_dimension_numbers"]
     spec = call(
-        "lax.RaggedDotDimensionNumbers", _numbers(n.dot_dimension_numbers), list_text(n.lhs_ragged_dimensions),
+        "lax.RaggedDotDimensionNumbers",
+        _numbers(n.dot_dimension_numbers),
+        list_text(n.lhs_ragged_dimensions),
         list_text(n.rhs_group_dimensions),
-    )  # fmt: skip
+    )
     preferred = p.get("preferred_element_type")
     return call(
-        "lax.ragged_dot_general", *map(scope.operand, statement.inputs), spec, precision=_precision(p.get("precision")),
+        "lax.ragged_dot_general",
+        *map(scope.operand, statement.inputs),
+        spec,
+        precision=_precision(p.get("precision")),
         preferred_element_type=None if preferred is None else jax_dtype(_name(preferred)),
-    )  # fmt: skip
+    )
 
 
 @rule("conv_general_dilated")
@@ -90,7 +104,10 @@ def _conv(scope: Scope, statement: Statement) -> Expr:
     plain = tuple(n.lhs_spec) == tuple(n.rhs_spec) == tuple(n.out_spec) == natural
     preferred = p.get("preferred_element_type")
     return call(
-        "lax.conv_general_dilated", scope.operand(x), scope.operand(kernel), dims(p["window_strides"]),
+        "lax.conv_general_dilated",
+        scope.operand(x),
+        scope.operand(kernel),
+        dims(p["window_strides"]),
         pads(p["padding"]),
         lhs_dilation=dims(p["lhs_dilation"]) if tuple(p["lhs_dilation"]) != ones else None,
         rhs_dilation=dims(p["rhs_dilation"]) if tuple(p["rhs_dilation"]) != ones else None,
@@ -99,7 +116,7 @@ def _conv(scope: Scope, statement: Statement) -> Expr:
         batch_group_count=str(p["batch_group_count"]) if p["batch_group_count"] != 1 else None,
         precision=_precision(p.get("precision")),
         preferred_element_type=None if preferred is None else jax_dtype(_name(preferred)),
-    )  # fmt: skip
+    )
 
 
 @rule("fft")

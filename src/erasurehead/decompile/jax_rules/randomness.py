@@ -85,9 +85,12 @@ def _generator(scope: Scope, statement: Statement) -> Expr:
 
     name = np.dtype(p["dtype"]).name
     return call(
-        "lax.rng_bit_generator", scope.operand(statement.inputs[0]), dims(p["shape"]),
-        dtype=f"jnp.{name}", algorithm=enum_text(p["algorithm"]),
-    )  # fmt: skip
+        "lax.rng_bit_generator",
+        scope.operand(statement.inputs[0]),
+        dims(p["shape"]),
+        dtype=f"jnp.{name}",
+        algorithm=enum_text(p["algorithm"]),
+    )
 
 
 @rule("rng_uniform")

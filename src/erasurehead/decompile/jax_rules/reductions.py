@@ -33,18 +33,21 @@ def _reduce(scope: Scope, statement: Statement, name: str) -> Expr:
 RULES.simple(
     _reduce,
     {
-        "reduce_sum": "sum", "reduce_prod": "prod", "reduce_max": "max", "reduce_min": "min", "reduce_or": "any",
-        "reduce_and": "all", "reduce_xor": "",
+        "reduce_sum": "sum",
+        "reduce_prod": "prod",
+        "reduce_max": "max",
+        "reduce_min": "min",
+        "reduce_or": "any",
+        "reduce_and": "all",
+        "reduce_xor": "",
     },
-)  # fmt: skip
+)
 
 
 @rule("argmax", "argmin")
 def _search(scope: Scope, statement: Statement) -> Expr:
     (axis,) = statement.params["axes"]
-    return call(
-        f"lax.{statement.op}", scope.operand(statement.inputs[0]), str(int(axis)), dtype_of(statement.output)
-    )  # fmt: skip
+    return call(f"lax.{statement.op}", scope.operand(statement.inputs[0]), str(int(axis)), dtype_of(statement.output))
 
 
 @rule("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
@@ -52,7 +55,7 @@ def _running(scope: Scope, statement: Statement) -> Expr:
     reverse = "True" if statement.params["reverse"] else None
     return call(
         f"lax.{statement.op}", scope.operand(statement.inputs[0]), axis=str(statement.params["axis"]), reverse=reverse
-    )  # fmt: skip
+    )
 
 
 @rule("reduce")
@@ -90,15 +93,26 @@ def _window(scope: Scope, statement: Statement) -> Expr:
     if x.type.name != "float32":
         ones = (1,) * len(p["window_dimensions"])
         return bind(
-            scope, statement, f"{statement.op}_p", window_dimensions=dims(p["window_dimensions"]),
-            window_strides=dims(p["window_strides"]), padding=pads(p["padding"]),
-            base_dilation=dims(p["base_dilation"] or ones), window_dilation=dims(p["window_dilation"] or ones),
-        )  # fmt: skip
+            scope,
+            statement,
+            f"{statement.op}_p",
+            window_dimensions=dims(p["window_dimensions"]),
+            window_strides=dims(p["window_strides"]),
+            padding=pads(p["padding"]),
+            base_dilation=dims(p["base_dilation"] or ones),
+            window_dilation=dims(p["window_dilation"] or ones),
+        )
     initial = floats[which]
     return call(
-        "lax.reduce_window", scope.operand(x), initial, function, dims(p["window_dimensions"]),
-        dims(p["window_strides"]), pads(p["padding"]), **window_keywords(statement),
-    )  # fmt: skip
+        "lax.reduce_window",
+        scope.operand(x),
+        initial,
+        function,
+        dims(p["window_dimensions"]),
+        dims(p["window_strides"]),
+        pads(p["padding"]),
+        **window_keywords(statement),
+    )
 
 
 @rule("reduce_window")
@@ -108,9 +122,15 @@ def _general_window(scope: Scope, statement: Statement) -> Expr:
     values = [scope.operand(v) for v in statement.inputs]
     first, start = (values[0], values[1]) if n == 1 else (tuple_text(values[:n]), tuple_text(values[n:]))
     return call(
-        "lax.reduce_window", first, start, name, dims(p["window_dimensions"]), dims(p["window_strides"]),
-        pads(p["padding"]), **window_keywords(statement),
-    )  # fmt: skip
+        "lax.reduce_window",
+        first,
+        start,
+        name,
+        dims(p["window_dimensions"]),
+        dims(p["window_strides"]),
+        pads(p["padding"]),
+        **window_keywords(statement),
+    )
 
 
 def _operator_of(op: object) -> str:
@@ -160,8 +180,11 @@ def _top_k(scope: Scope, statement: Statement) -> Expr:
 def _approx_top_k(scope: Scope, statement: Statement) -> Expr:
     p = statement.params
     return call(
-        "lax.approx_max_k" if p["is_max_k"] else "lax.approx_min_k", scope.operand(statement.inputs[0]),
-        str(p["k"]), reduction_dimension=str(p["reduction_dimension"]), recall_target=str(p["recall_target"]),
+        "lax.approx_max_k" if p["is_max_k"] else "lax.approx_min_k",
+        scope.operand(statement.inputs[0]),
+        str(p["k"]),
+        reduction_dimension=str(p["reduction_dimension"]),
+        recall_target=str(p["recall_target"]),
         reduction_input_size_override=str(p["reduction_input_size_override"]),
         aggregate_to_topk=str(p["aggregate_to_topk"]),
-    )  # fmt: skip
+    )

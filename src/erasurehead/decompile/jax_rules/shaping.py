@@ -54,9 +54,11 @@ def _reshape(scope: Scope, statement: Statement) -> Expr:
     order = p.get("dimensions")
     if order is not None or x.type.is_key or isinstance(x, Literal):
         return call(
-            "lax.reshape", scope.operand(x), dims(p["new_sizes"]),
+            "lax.reshape",
+            scope.operand(x),
+            dims(p["new_sizes"]),
             dimensions=dims(order) if order is not None else None,
-        )  # fmt: skip
+        )
     sizes = [int(n) for n in p["new_sizes"]]
     return method(scope.operand(x), "reshape", *(map(str, sizes) if sizes else ["()"]))
 

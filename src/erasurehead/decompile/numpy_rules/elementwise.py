@@ -16,23 +16,61 @@ from erasurehead.decompile.texts import Expr, attribute, call, infix, list_text,
 from erasurehead.decompile.writer import Scope
 
 _OPERATORS = {
-    "add": "+", "add_any": "+", "sub": "-", "mul": "*", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">",
-    "ge": ">=", "and": "&", "or": "|", "xor": "^",
-}  # fmt: skip
+    "add": "+",
+    "add_any": "+",
+    "sub": "-",
+    "mul": "*",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+}
 
 _UNARY = {
-    "sin": "np.sin", "cos": "np.cos", "tan": "np.tan", "asin": "np.arcsin", "acos": "np.arccos",
-    "atan": "np.arctan", "sinh": "np.sinh", "cosh": "np.cosh", "tanh": "np.tanh", "asinh": "np.arcsinh",
-    "acosh": "np.arccosh", "atanh": "np.arctanh", "exp": "np.exp", "exp2": "np.exp2", "log": "np.log",
-    "log1p": "np.log1p", "expm1": "np.expm1", "sqrt": "np.sqrt", "cbrt": "np.cbrt", "floor": "np.floor",
-    "ceil": "np.ceil", "is_finite": "np.isfinite", "square": "np.square", "conj": "np.conj",
-}  # fmt: skip
+    "sin": "np.sin",
+    "cos": "np.cos",
+    "tan": "np.tan",
+    "asin": "np.arcsin",
+    "acos": "np.arccos",
+    "atan": "np.arctan",
+    "sinh": "np.sinh",
+    "cosh": "np.cosh",
+    "tanh": "np.tanh",
+    "asinh": "np.arcsinh",
+    "acosh": "np.arccosh",
+    "atanh": "np.arctanh",
+    "exp": "np.exp",
+    "exp2": "np.exp2",
+    "log": "np.log",
+    "log1p": "np.log1p",
+    "expm1": "np.expm1",
+    "sqrt": "np.sqrt",
+    "cbrt": "np.cbrt",
+    "floor": "np.floor",
+    "ceil": "np.ceil",
+    "is_finite": "np.isfinite",
+    "square": "np.square",
+    "conj": "np.conj",
+}
 
 _SPECIAL = {
-    "erf": "special.erf", "erfc": "special.erfc", "erf_inv": "special.erfinv", "lgamma": "special.gammaln",
-    "digamma": "special.psi", "bessel_i0e": "special.i0e", "bessel_i1e": "special.i1e", "igamma": "special.gammainc",
-    "igammac": "special.gammaincc", "zeta": "special.zeta", "regularized_incomplete_beta": "special.betainc",
-}  # fmt: skip
+    "erf": "special.erf",
+    "erfc": "special.erfc",
+    "erf_inv": "special.erfinv",
+    "lgamma": "special.gammaln",
+    "digamma": "special.psi",
+    "bessel_i0e": "special.i0e",
+    "bessel_i1e": "special.i1e",
+    "igamma": "special.gammainc",
+    "igammac": "special.gammaincc",
+    "zeta": "special.zeta",
+    "regularized_incomplete_beta": "special.betainc",
+}
 
 
 def _operator(scope: Scope, statement: Statement, operator: str) -> Expr:

@@ -53,17 +53,22 @@ def _gather(scope: Scope, statement: Statement) -> Expr:
     n = p["dimension_numbers"]
     keywords: dict[str, Any] = {}
     if n.operand_batching_dims:
-        keywords = {
-            "batching": dims(n.operand_batching_dims), "index_batching": dims(n.start_indices_batching_dims)
-        }  # fmt: skip
+        keywords = {"batching": dims(n.operand_batching_dims), "index_batching": dims(n.start_indices_batching_dims)}
     if p["mode"].name == "FILL_OR_DROP":
         keywords["fill"] = _fill(statement)
     x, indices = map(scope.operand, statement.inputs)
     kind = statement.output.type
     text = help_call(
-        scope, "gather", x, indices, dims(p["slice_sizes"]), dims(n.offset_dims), dims(n.collapsed_slice_dims),
-        dims(n.start_index_map), **keywords,
-    )  # fmt: skip
+        scope,
+        "gather",
+        x,
+        indices,
+        dims(p["slice_sizes"]),
+        dims(n.offset_dims),
+        dims(n.collapsed_slice_dims),
+        dims(n.start_index_map),
+        **keywords,
+    )
     if "fill" in keywords and kind.kind != "b":
         from erasurehead.decompile.numpy_rules.base import cast
 
@@ -72,9 +77,13 @@ def _gather(scope: Scope, statement: Statement) -> Expr:
 
 
 _COMBINE = {
-    "scatter": "None", "scatter-add": "np.add", "scatter-mul": "np.multiply", "scatter-min": "np.minimum",
-    "scatter-max": "np.maximum", "scatter-sub": "np.subtract",
-}  # fmt: skip
+    "scatter": "None",
+    "scatter-add": "np.add",
+    "scatter-mul": "np.multiply",
+    "scatter-min": "np.minimum",
+    "scatter-max": "np.maximum",
+    "scatter-sub": "np.subtract",
+}
 
 
 @rule(*_COMBINE)
@@ -83,12 +92,16 @@ def _scatter(scope: Scope, statement: Statement) -> Expr:
     n = p["dimension_numbers"]
     keywords: dict[str, str | None] = {}
     if n.operand_batching_dims:
-        keywords = {
-            "batching": dims(n.operand_batching_dims), "index_batching": dims(n.scatter_indices_batching_dims)
-        }  # fmt: skip
+        keywords = {"batching": dims(n.operand_batching_dims), "index_batching": dims(n.scatter_indices_batching_dims)}
     if p["mode"].name == "CLIP":
         keywords["clip"] = "True"
     return help_call(
-        scope, "scatter", *map(scope.operand, statement.inputs), _COMBINE[statement.op], dims(n.update_window_dims),
-        dims(n.inserted_window_dims), dims(n.scatter_dims_to_operand_dims), **keywords,
-    )  # fmt: skip
+        scope,
+        "scatter",
+        *map(scope.operand, statement.inputs),
+        _COMBINE[statement.op],
+        dims(n.update_window_dims),
+        dims(n.inserted_window_dims),
+        dims(n.scatter_dims_to_operand_dims),
+        **keywords,
+    )

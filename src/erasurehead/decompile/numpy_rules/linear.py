@@ -41,9 +41,12 @@ def _eig(scope: Scope, statement: Statement) -> Expr:
 def _svd(scope: Scope, statement: Statement) -> Expr:
     _whole(statement)
     return help_call(
-        scope, "svd", scope.operand(statement.inputs[0]), flag(statement.params, "full_matrices"),
+        scope,
+        "svd",
+        scope.operand(statement.inputs[0]),
+        flag(statement.params, "full_matrices"),
         flag(statement.params, "compute_uv"),
-    )  # fmt: skip
+    )
 
 
 @rule("qr")
@@ -51,7 +54,7 @@ def _qr(scope: Scope, statement: Statement) -> Expr:
     pivoting = "True" if statement.params.get("pivoting") else None
     return help_call(
         scope, "qr", scope.operand(statement.inputs[0]), flag(statement.params, "full_matrices"), pivoting=pivoting
-    )  # fmt: skip
+    )
 
 
 @rule("lu")

@@ -77,10 +77,18 @@ def _conv(scope: Scope, statement: Statement) -> Expr:
     n = p["dimension_numbers"]
     layout = tuple_text([dims(n.lhs_spec), dims(n.rhs_spec), dims(n.out_spec)])
     result = help_call(
-        scope, "convolve", _side(scope, x, inner), _side(scope, kernel, inner), dims(p["window_strides"]),
-        pads(p["padding"]) if p["padding"] else "()", dims(p["lhs_dilation"]), dims(p["rhs_dilation"]), layout,
-        str(p["feature_group_count"]), str(p["batch_group_count"]),
-    )  # fmt: skip
+        scope,
+        "convolve",
+        _side(scope, x, inner),
+        _side(scope, kernel, inner),
+        dims(p["window_strides"]),
+        pads(p["padding"]) if p["padding"] else "()",
+        dims(p["lhs_dilation"]),
+        dims(p["rhs_dilation"]),
+        layout,
+        str(p["feature_group_count"]),
+        str(p["batch_group_count"]),
+    )
     return result if inner.dtype == out.dtype else cast(scope, result, out)
 
 

@@ -53,10 +53,15 @@ def _lowest(scope: Scope, statement: Statement, name: str) -> str:
 RULES.simple(
     _reduce,
     {
-        "reduce_sum": "sum", "reduce_prod": "prod", "reduce_max": "max", "reduce_min": "min", "reduce_or": "any",
-        "reduce_and": "all", "reduce_xor": "xor",
+        "reduce_sum": "sum",
+        "reduce_prod": "prod",
+        "reduce_max": "max",
+        "reduce_min": "min",
+        "reduce_or": "any",
+        "reduce_and": "all",
+        "reduce_xor": "xor",
     },
-)  # fmt: skip
+)
 
 
 @rule("argmax", "argmin")
@@ -90,9 +95,12 @@ def _window_parts(statement: Statement) -> list[str]:
     p = statement.params
     ones = (1,) * len(p["window_dimensions"])
     return [
-        dims(p["window_dimensions"]), dims(p["window_strides"]), pads(p["padding"]),
-        dims(p.get("base_dilation") or ones), dims(p.get("window_dilation") or ones),
-    ]  # fmt: skip
+        dims(p["window_dimensions"]),
+        dims(p["window_strides"]),
+        pads(p["padding"]),
+        dims(p.get("base_dilation") or ones),
+        dims(p.get("window_dilation") or ones),
+    ]
 
 
 @rule("reduce_window_sum", "reduce_window_max", "reduce_window_min")
@@ -132,9 +140,15 @@ def _scatter_add(scope: Scope, statement: Statement) -> Expr:
     source, x = map(scope.operand, statement.inputs)
     p = statement.params
     return help_call(
-        scope, "scatter_to_chosen", source, x, _largest(statement), dims(p["window_dimensions"]),
-        dims(p["window_strides"]), pads(p["padding"]),
-    )  # fmt: skip
+        scope,
+        "scatter_to_chosen",
+        source,
+        x,
+        _largest(statement),
+        dims(p["window_dimensions"]),
+        dims(p["window_strides"]),
+        pads(p["padding"]),
+    )
 
 
 @rule("select_and_gather_add")

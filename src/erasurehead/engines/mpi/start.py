@@ -123,10 +123,12 @@ def _watch(place: Launched, start: Start) -> Generator[Any]:
         job = [f"{key}={value}" for key, value in place.job.items()]
         told = [place.size, place.here, start.patience, start.limit, launcher_of(place), place.name, *job]
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", watch.__file__, *map(str, told)], stdin=subprocess.PIPE,
+            [sys.executable, "-I", "-S", watch.__file__, *map(str, told)],
+            stdin=subprocess.PIPE,
             env={key: value for key, value in os.environ.items() if key != place.name},  # it is none of the ranks
-            pass_fds=[door.fileno()], start_new_session=True,
-        )  # fmt: skip
+            pass_fds=[door.fileno()],
+            start_new_session=True,
+        )
         door.close()
         assert process.stdin is not None
         ends.enter_context(contextlib.suppress(OSError))

@@ -43,9 +43,12 @@ def check_comparable(decoder: Decoder, rule: WaitRule) -> None:
     )
     said = f"{code} with the rule {rule} leaves none that say anything about each other, so that no lie would be found"
     raise InvalidArgument(
-        "fault_policy.verify", "must have messages to compare", True, remedy,
+        "fault_policy.verify",
+        "must have messages to compare",
+        True,
+        remedy,
         sentence=f"fault_policy.verify (--verify) must have messages to compare, but {said}; {remedy}.",
-    )  # fmt: skip
+    )
 
 
 def comparable(code: GradientCode, arrived: BoolArray) -> bool:

@@ -67,9 +67,16 @@ def _draw(axes: Axes, numbers: Numbers, metric: str, target: Target, clock: str)
         own = columns["method"] == method.label
         style = look_of(method)
         axes.plot(
-            seconds[own] / unit.size, values[own], style.line, color=style.colour, linewidth=2.0, marker=style.marker,
-            markersize=5, markevery=_marked(method, int(own.sum())), label=method.label,
-        )  # fmt: skip
+            seconds[own] / unit.size,
+            values[own],
+            style.line,
+            color=style.colour,
+            linewidth=2.0,
+            marker=style.marker,
+            markersize=5,
+            markevery=_marked(method, int(own.sum())),
+            label=method.label,
+        )
         if seconds[own][-1] < until:  # the run is over; its last model is as good as it was
             axes.plot(seconds[own][-1] / unit.size, values[own][-1], "|", color=style.colour, markersize=14, mew=2.5)
     axes.set_xlim(0, until / unit.size)
@@ -84,8 +91,16 @@ def _draw(axes: Axes, numbers: Numbers, metric: str, target: Target, clock: str)
     axes.set_ylabel(f"test {measures.metric_name(metric)} ({better})")
     axes.grid(color=FAINT, linewidth=0.5)
     corner = "upper right" if measures.lower_is_better(metric) else "lower right"
-    axes.legend(loc=corner, fontsize=9, title="| end of run",
-                title_fontsize=8, handlelength=3.0, frameon=True, framealpha=0.85, edgecolor="none")  # fmt: skip
+    axes.legend(
+        loc=corner,
+        fontsize=9,
+        title="| end of run",
+        title_fontsize=8,
+        handlelength=3.0,
+        frameon=True,
+        framealpha=0.85,
+        edgecolor="none",
+    )
 
 
 def _marked(method: Method, points: int) -> tuple[int, int]:
@@ -105,5 +120,11 @@ def _until(labels: np.ndarray, seconds: np.ndarray, values: np.ndarray, metric: 
 
 def _mark_target(axes: Axes, target: Target) -> None:
     if target is not None:  # named in the legend: beside the line there are curves
-        axes.axhline(target[1], color=INK, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1,
-                     label=f"target: {measures.target_name(target)}")  # fmt: skip
+        axes.axhline(
+            target[1],
+            color=INK,
+            linewidth=1.0,
+            linestyle=(0, (1, 2)),
+            zorder=1,
+            label=f"target: {measures.target_name(target)}",
+        )

@@ -101,11 +101,17 @@ class Printed:
 TABLE1: Mapping[str, Printed] = {
     "amazon": Printed(26_215, 241_915, "logistic", "10", "the rows are those of the training part"),
     "covertype": Printed(
-        495_141, 15_509, "logistic", "0.1",
+        495_141,
+        15_509,
+        "logistic",
+        "0.1",
         "the rows are those before a fifth is set aside: 396,112 are left for training",
     ),
     "kc_housing": Printed(
-        17_290, 27_654, "least squares", "0.1 * 0.99^t",
+        17_290,
+        27_654,
+        "least squares",
+        "0.1 * 0.99^t",
         "the rows are those of the training part; the authors' code has 0.98^t",
     ),
-}  # fmt: skip
+}

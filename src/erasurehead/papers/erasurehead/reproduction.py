@@ -53,14 +53,16 @@ def _panels(figure: str, delayed: bool) -> dict[str, _Maker]:
 _MAKERS: Mapping[str, _Maker] = {
     "table1": table1,
     **_panels("2", delayed=True),
-    **{f"3{letter}": lambda benches, n=name, i=f"3{letter}": speed_ups(benches[n], i)
-       for letter, name in zip("abc", SETS, strict=True)},
+    **{
+        f"3{letter}": lambda benches, n=name, i=f"3{letter}": speed_ups(benches[n], i)
+        for letter, name in zip("abc", SETS, strict=True)
+    },
     **_panels("4", delayed=False),
     "theory-bound": lambda benches: bounds("theory-bound"),
     "theory-step": lambda benches: step_time("theory-step"),
     "theory-time": lambda benches: time_to_error("theory-time"),
     "theory-data": lambda benches: constants_table("theory-data", benches),
-}  # fmt: skip
+}
 
 EXHIBITS = tuple(_MAKERS)
 """The names of the exhibits, in the paper's order; `2`, `3`, `4` and `theory` stand for all of their panels."""

@@ -33,12 +33,30 @@ def speed_ups(bench: Bench, id: str) -> Exhibit:
         plain = runs[UNCODED, seed]
         reached = None if target is None else run.time_to(*target)
         uncoded = None if target is None else plain.time_to(*target)
-        rows.append((
-            method.label, method.family, method.load, method.wait_for, seed, reached, run.seconds_per_step,
-            uncoded / reached if uncoded and reached else None, plain.seconds_per_step / run.seconds_per_step,
-        ))  # fmt: skip
-    names = ("method", "family", "load", "wait_for", "seed", "seconds_to_target", "seconds_per_step",
-             "speed_up_to_target", "speed_up_per_step")  # fmt: skip
+        rows.append(
+            (
+                method.label,
+                method.family,
+                method.load,
+                method.wait_for,
+                seed,
+                reached,
+                run.seconds_per_step,
+                uncoded / reached if uncoded and reached else None,
+                plain.seconds_per_step / run.seconds_per_step,
+            )
+        )
+    names = (
+        "method",
+        "family",
+        "load",
+        "wait_for",
+        "seed",
+        "seconds_to_target",
+        "seconds_per_step",
+        "speed_up_to_target",
+        "speed_up_per_step",
+    )
     numbers = Numbers.of(names, rows)
     compared = "time per step" if target is None else f"time to {measures.target_name(target)}"
     notes = [

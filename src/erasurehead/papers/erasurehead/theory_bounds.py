@@ -126,11 +126,30 @@ def constants_table(id: str, benches: Mapping[str, Bench]) -> Exhibit:
         found = estimate_constants(bench.experiment.problem, N_WORKERS)
         first, second = theorem1(found, erasures, N_WORKERS), theorem2(found, N_WORKERS, LOAD, WAIT_FOR)
         says = "yes" if first.floor < found.gap else "no: its floor is above the first error"
-        rows.append((
-            TITLES[name], bench.kind, found.mu, found.beta, found.sigma, found.gap, first.floor, second.floor, says,
-        ))  # fmt: skip
-    names = ("data set", "data", "mu", "beta", "sigma", "f(x0) - f*", "floor of Theorem 1", "floor of Theorem 2",
-             "is Theorem 1 informative?")  # fmt: skip
+        rows.append(
+            (
+                TITLES[name],
+                bench.kind,
+                found.mu,
+                found.beta,
+                found.sigma,
+                found.gap,
+                first.floor,
+                second.floor,
+                says,
+            )
+        )
+    names = (
+        "data set",
+        "data",
+        "mu",
+        "beta",
+        "sigma",
+        "f(x0) - f*",
+        "floor of Theorem 1",
+        "floor of Theorem 2",
+        "is Theorem 1 informative?",
+    )
     notes = [
         *(bench.described for bench in benches.values()),
         f"c = {LOAD}, r = {WAIT_FOR} of {N_WORKERS}; constants of the region that 50 steps of gradient descent cross.",

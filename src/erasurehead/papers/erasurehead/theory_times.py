@@ -88,16 +88,24 @@ def _draw_steps(axes: Axes, numbers: Numbers) -> None:
     for label, family, line in _STEP:
         own = [row for row in rows if row["curve"] == label]
         axes.plot(
-            [row["n"] for row in own], [row["n times the time of a step"] for row in own], line, linewidth=2.0,
-            color=colour_of(family), label=label,
-        )  # fmt: skip
+            [row["n"] for row in own],
+            [row["n times the time of a step"] for row in own],
+            line,
+            linewidth=2.0,
+            color=colour_of(family),
+            label=label,
+        )
     for _, family, _ in (_STEP[0], _STEP[1], _STEP[3]):
         own = [row for row in rows if row["curve"] == f"{_SIMULATION}{family}"]
         axes.plot(
-            [row["n"] for row in own], [row["n times the time of a step"] for row in own], "o",
-            color=colour_of(family), markeredgecolor="white", markersize=7,
+            [row["n"] for row in own],
+            [row["n times the time of a step"] for row in own],
+            "o",
+            color=colour_of(family),
+            markeredgecolor="white",
+            markersize=7,
             label="simulated" if family == "uncoded" else None,
-        )  # fmt: skip
+        )
     axes.set_xscale("log")
     axes.set_xticks(_WORKERS, [str(n) for n in _WORKERS])
     _dress(axes, "n × time of a step (lower is better)")
@@ -119,11 +127,17 @@ def time_to_error(id: str) -> Exhibit:
     summary = Numbers.of(
         ("curve", *(f"n times the bound, n = {n:,}" for n in (_MANY[2], _MANY[-1]))),
         [
-            (label, *(row["n times the bound"] for row in numbers.rows()
-                      if row["curve"] == label and row["n"] in (_MANY[2], _MANY[-1])))
+            (
+                label,
+                *(
+                    row["n times the bound"]
+                    for row in numbers.rows()
+                    if row["curve"] == label and row["n"] in (_MANY[2], _MANY[-1])
+                ),
+            )
             for label, _, _ in _TIMES
         ],
-    )  # fmt: skip
+    )
     notes = [
         f"Constants of the least-squares example of the convergence bounds (kappa = {constants.kappa:.3g}); "
         f"c = {LOAD}, lambda = 1/{LOAD}, r = 11 n / 30, error {_EPSILON:.0%} of the first one; no data are needed.",
@@ -171,9 +185,15 @@ def _draw_times(axes: Axes, numbers: Numbers) -> None:
         own = [row for row in numbers.rows() if row["curve"] == label]
         heights = [np.nan if row["n times the bound"] is None else row["n times the bound"] for row in own]
         axes.plot(
-            [row["n"] for row in own], heights, line, color=colour_of(family), linewidth=2.0, marker="o",
-            markersize=4, label=label,
-        )  # fmt: skip
+            [row["n"] for row in own],
+            heights,
+            line,
+            color=colour_of(family),
+            linewidth=2.0,
+            marker="o",
+            markersize=4,
+            label=label,
+        )
     axes.set_xscale("log")
     axes.set_xticks([1e2, 1e4, 1e6, 1e8, 1e10], ["100", "10 thousand", "1 million", "100 million", "10 billion"])
     _dress(axes, "n × bound on the time (lower is better)")

@@ -59,9 +59,12 @@ class Key:
     def as_dict(self) -> dict[str, Any]:
         """Return the key as plain data."""
         return {
-            "key": self.path, "options": list(self.options), "values": self.range, "default": self.default,
+            "key": self.path,
+            "options": list(self.options),
+            "values": self.range,
+            "default": self.default,
             "text": self.text,
-        }  # fmt: skip
+        }
 
     @property
     def path(self) -> str:

@@ -35,9 +35,21 @@ from erasurehead.schemes.text import parse_rate
 from erasurehead.training import arguments
 
 _FOR_FILES = (
-    "target", "drop", "delimiter", "header", "names", "decimal", "quotes", "missing", "one_hot", "categorical",
-    "interactions", "standardize", "constant", "test_fraction",
-)  # fmt: skip
+    "target",
+    "drop",
+    "delimiter",
+    "header",
+    "names",
+    "decimal",
+    "quotes",
+    "missing",
+    "one_hot",
+    "categorical",
+    "interactions",
+    "standardize",
+    "constant",
+    "test_fraction",
+)
 _FOR_NAMES = ("path", "synthetic", "rows")
 _FOR_FOLDERS = ("worker_path",)
 _INITIAL = ("zeros", "randn")
@@ -83,17 +95,21 @@ def check_engine_keys(run: RunSection) -> None:
     """
     if run.address is not None and run.engine != "ray":
         raise invalid(
-            "run.address", f"is for the engine ray, not for {run.engine}", run.address,
+            "run.address",
+            f"is for the engine ray, not for {run.engine}",
+            run.address,
             "leave it out, or take the engine ray",
-        )  # fmt: skip
+        )
     if run.address is not None and re.fullmatch(r"auto|[^/]+:\d+", run.address) is None:
         raise invalid("run.address", "must be HOST:PORT of the cluster's head, or 'auto'", run.address)
     for key in ("start_patience", "start_limit"):
         if getattr(run, key) is not None and run.engine != "mpi":
             raise invalid(
-                f"run.{key}", f"is for the engine mpi, not for {run.engine}", getattr(run, key),
+                f"run.{key}",
+                f"is for the engine mpi, not for {run.engine}",
+                getattr(run, key),
                 "leave it out, or take the engine mpi",
-            )  # fmt: skip
+            )
 
 
 def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDataset:
@@ -115,17 +131,33 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
     if is_sharded(section.source):
         sharded = ShardedDataset.open(section.source)
         if loss not in (None, sharded.task):
-            raise invalid("problem.loss", f"must be {sharded.task}, which {section.source} is sharded for", loss,
-                          "shard the file again with another --loss")  # fmt: skip
+            raise invalid(
+                "problem.loss",
+                f"must be {sharded.task}, which {section.source} is sharded for",
+                loss,
+                "shard the file again with another --loss",
+            )
         return sharded
     try:
         return datasets.read(
-            section.source, section.target, drop=section.drop, one_hot=section.one_hot, categorical=section.categorical,
-            interactions=section.interactions, standardize=section.standardize, task=cast("Task | None", loss),
-            constant=section.constant, test_fraction=section.test_fraction, seed=section.seed,
-            delimiter=section.delimiter, header=section.header, names=section.names, decimal=section.decimal,
-            quotes=section.quotes, missing=section.missing,
-        )  # fmt: skip
+            section.source,
+            section.target,
+            drop=section.drop,
+            one_hot=section.one_hot,
+            categorical=section.categorical,
+            interactions=section.interactions,
+            standardize=section.standardize,
+            task=cast("Task | None", loss),
+            constant=section.constant,
+            test_fraction=section.test_fraction,
+            seed=section.seed,
+            delimiter=section.delimiter,
+            header=section.header,
+            names=section.names,
+            decimal=section.decimal,
+            quotes=section.quotes,
+            missing=section.missing,
+        )
     except InvalidArgument as error:
         key = "problem.loss" if error.argument == "task" else f"data.{error.argument}"
         known = error.argument == "task" or error.argument in DataSection.model_fields
@@ -168,9 +200,14 @@ def build_problem(
     if loss == "softmax":
         n_classes = data.n_classes or None
         return problems.SoftmaxRegression(
-            data.X_train, data.y_train, test=test, n_classes=n_classes, intercept=intercept, class_weight=weight,
+            data.X_train,
+            data.y_train,
+            test=test,
+            n_classes=n_classes,
+            intercept=intercept,
+            class_weight=weight,
             **penalty,
-        )  # fmt: skip
+        )
     return problems.LeastSquares(data.X_train, data.y_train, test=test, intercept=intercept, **penalty)
 
 
@@ -423,10 +460,11 @@ def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps
             raise invalid(
                 "delays.model",
                 f"must let {scheme.name} meet its wait rule {scheme.rule}, which it does not when workers {workers} "
-                f"never answer (step {first + step})", str(model),
+                f"never answer (step {first + step})",
+                str(model),
                 "a larger load tolerates more stragglers, and a rule such as first(r) or deadline(s) does not "
                 "wait for them",
-            )  # fmt: skip
+            )
 
 
 def who_is_silent(never: NDArray[np.bool_], first: int, free: Array, kept: float) -> tuple[NDArray[np.bool_], Array]:

@@ -116,9 +116,11 @@ class Confirmed(WaitRule):
         most = int(copies_of(decoder.code).sizes.max())
         if self.copies > most:
             raise invalid(
-                "confirmed(copies)", f"must be at most {most}, as no more messages of the code are equal", self.copies,
+                "confirmed(copies)",
+                f"must be at most {most}, as no more messages of the code are equal",
+                self.copies,
                 "use a code of replicas with a larger load",
-            )  # fmt: skip
+            )
 
     def for_workers(self, before: int, after: int) -> WaitRule:
         return Confirmed(min(self.copies, scaled_count(self.copies, before, after)))

@@ -85,9 +85,11 @@ class First(WaitRule):
         most = participants(decoder.code)
         if self.workers > most:
             raise invalid(
-                "first(workers)", f"must be at most the {most} workers that send messages", self.workers,
+                "first(workers)",
+                f"must be at most the {most} workers that send messages",
+                self.workers,
                 f"first({most}) waits for all of them",
-            )  # fmt: skip
+            )
 
     def for_workers(self, before: int, after: int) -> WaitRule:
         return First(scaled_count(self.workers, before, after))

@@ -101,9 +101,11 @@ class Early(WaitRule):
         _WHOLE.check(decoder)
         if not decoder.code.replicas:
             raise invalid(
-                "early()", "must be of a code whose groups of workers send equal messages", decoder.code.name,
+                "early()",
+                "must be of a code whose groups of workers send equal messages",
+                decoder.code.name,
                 "such as codes.fractional_repetition, or codes.uncoded",
-            )  # fmt: skip
+            )
 
     def state(self) -> Tree:
         return {"expected": self._expected, "took": [[step, seconds] for step, seconds in self._took.items()]}

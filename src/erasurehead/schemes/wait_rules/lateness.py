@@ -48,9 +48,11 @@ class Arrivals(WaitRule):
         most = decoder.code.n_messages
         if self.count > most:
             raise invalid(
-                "arrivals(count)", f"must be at most the {most} messages of a round", self.count,
+                "arrivals(count)",
+                f"must be at most the {most} messages of a round",
+                self.count,
                 f"arrivals({most}) waits for as many",
-            )  # fmt: skip
+            )
 
     def for_workers(self, before: int, after: int) -> WaitRule:
         return self if self.count == 1 else Arrivals(scaled_count(self.count, before, after))

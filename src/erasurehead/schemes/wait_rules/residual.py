@@ -50,10 +50,12 @@ class Decodable(WaitRule):
         code = decoder.code
         if code.tolerance is None and _full_residual(decoder) > EXACT * code.n_tasks:
             raise RuleUnreachable(
-                "wait", "must ask for what the code can give", str(self),
+                "wait",
+                "must ask for what the code can give",
+                str(self),
                 sentence=f"decodable() asks for the full gradient, but all messages of {code!r} together do not give "
                 "it; wait for first(r) workers, or for residual_below(e).",
-            )  # fmt: skip
+            )
 
     def __str__(self) -> str:
         return "decodable()"
@@ -93,16 +95,20 @@ class ResidualBelow(WaitRule):
         code = decoder.code
         if self.tasks >= code.n_tasks:
             raise invalid(
-                "residual_below(tasks)", f"must be smaller than the number of tasks, {code.n_tasks}", self.tasks,
+                "residual_below(tasks)",
+                f"must be smaller than the number of tasks, {code.n_tasks}",
+                self.tasks,
                 "a residual of all tasks means that nothing is known",
-            )  # fmt: skip
+            )
         full = _full_residual(decoder)
         if full > self.bound(code):
             raise RuleUnreachable(
-                "wait", f"must allow a residual of at least {full:.6g}", str(self),
+                "wait",
+                f"must allow a residual of at least {full:.6g}",
+                str(self),
                 sentence=f"residual_below({self.tasks!r}) asks for less than {full:.6g}, "
                 f"the residual that all messages of {code!r} together leave; allow at least that.",
-            )  # fmt: skip
+            )
 
     def __str__(self) -> str:
         return f"residual_below({self.tasks!r})"

@@ -93,9 +93,11 @@ class View:
         """
         if self._ages_before is None:
             raise invalid(
-                "remembers", "must be True for a wait rule that reads the ages of tasks", False,
+                "remembers",
+                "must be True for a wait rule that reads the ages of tasks",
+                False,
                 "they are kept for such rules only",
-            )  # fmt: skip
+            )
         ages = self._ages_before.copy()
         for late in self.late:
             tasks = self.code.tasks_of_message(late.message)
