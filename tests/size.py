@@ -10,6 +10,7 @@ import io
 import tokenize
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "erasurehead"
@@ -88,6 +89,7 @@ def size_of(path: Path) -> Size:
     return Size(1, len(lines - docs), sum(1 for _ in ast.walk(tree)), names, skips, classes)
 
 
+@cache
 def rooms() -> dict[str, Size]:
     """Return the size of each room, and of the files beside them under an empty name."""
     found: dict[str, Size] = {}

@@ -289,6 +289,7 @@ class TestData:
         assert run.code == 0
         assert run.json["metrics"]["auc"] > 0.8
 
+    @pytest.mark.slow
     def test_what_train_does_with_nothing_said_is_among_what_is_tried_unless_a_rate_is_given(
         self, typed: Typed
     ) -> None:
@@ -364,6 +365,7 @@ class TestWhatATaskTakes:
         return pretend
 
     @pytest.mark.usefixtures("shop")
+    @pytest.mark.slow
     def test_with_data_it_is_measured_and_larger_loads_are_tried_and_the_run_file_does_as_planned(
         self, typed: Typed
     ) -> None:
@@ -443,6 +445,7 @@ class TestWhatATaskTakes:
         assert added["uncoded()"] == pytest.approx(whole["uncoded()"] + 0.5, rel=1e-9)
 
     @pytest.mark.usefixtures("shop")
+    @pytest.mark.slow
     def test_delays_that_grow_with_the_load_have_computing_in_them(
         self, typed: Typed, measured: Callable[[float], None]
     ) -> None:

@@ -213,6 +213,7 @@ def test_a_target_is_told_when_it_was_reached(typed: Typed, shop: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["train", "compare", "consensus"])
+@pytest.mark.slow
 def test_what_users_are_warned_of_is_a_sentence_in_every_command(typed: Typed, shop: Path, command: str) -> None:
     """It was a line of Python's, with the path of a module and a line of its code."""
     rows = [f"{worker},{step},{0.1 * (worker + 1)}\n" for step in range(9) for worker in range(4) if step < 7 or worker]

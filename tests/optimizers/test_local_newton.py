@@ -74,6 +74,7 @@ def newton(run: Run) -> list[int]:
 
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 @pytest.mark.parametrize("loss", ["squares", "logistic"])
+@pytest.mark.slow
 def test_what_is_slow_otherwise_is_at_the_optimum_far_sooner(loss: str, late: LateWork) -> None:
     ratios: list[float] = []
     for seed in range(3):
@@ -107,6 +108,7 @@ class Depths(Callback):
 
 
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.slow
 def test_where_each_worker_has_little_of_the_data_few_arrivals_go_on_for_longer(seed: int) -> None:
     scheme = schemes.adaptive(WORKERS, 1)
     found = Depths(hard()), Depths(hard())
@@ -149,6 +151,7 @@ def test_their_rows_say_how_long_they_took_and_how_many_came() -> None:
 
 
 @pytest.mark.parametrize("late", ["preempt", "carry"])
+@pytest.mark.slow
 def test_where_times_grow_with_the_work_a_few_products_are_tried_at_most(late: LateWork) -> None:
     for seed in range(4):
         run = fit(hard(), Exponential(0.5, seed=seed, scale_with_load=True), late)
@@ -192,6 +195,7 @@ def test_runs_with_them_are_replayed_to_the_bit(tmp_path: Path, late: LateWork) 
 
 
 @pytest.mark.parametrize("late", ["preempt", "carry"])
+@pytest.mark.slow
 def test_runs_go_on_from_any_of_them_to_the_bit(late: LateWork) -> None:
     kept = States()
     whole = fit(hard(), late=late, callbacks=[kept])

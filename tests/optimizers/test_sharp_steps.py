@@ -107,6 +107,7 @@ def objective(one: LinearProblem, x: Array) -> float:
         (200, 60, 1e-3, 3.0, 200),
     ],
 )
+@pytest.mark.slow
 def test_more_columns_than_rows_end_at_the_optimum_of_scikit_learn(
     rows: int, columns: int, l1: float, common: float, most: int
 ) -> None:

@@ -108,6 +108,7 @@ def test_where_there_is_nothing_to_go_by_nothing_is_said() -> None:
 
 
 @pytest.mark.timeout(60)  # it takes two seconds; with rounds recombined for each setting anew, ten
+@pytest.mark.slow
 def test_rounds_are_recombined_once_for_all_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of two hundred settings for ten thousand workers drew eight hundred rounds of its own: a minute and more."""
     model = delays.Bootstrap(delays.Exponential(0.5, seed=0).rows(0, 100, 10_000))

@@ -100,6 +100,7 @@ def solver() -> optimizers.QuasiNewton:
 
 
 @pytest.mark.parametrize("late", ["preempt", "carry", "drop(1)"])
+@pytest.mark.slow
 def test_what_train_does_with_nothing_said_runs_beside_the_race_with_its_own_optimizer(late: LateWork) -> None:
     settings = (*SETTINGS, *adaptive_settings(12, 4))
     found = plan(EXPONENTIAL, 12, 0.01, settings, steps=500, late=late)
@@ -158,6 +159,7 @@ def test_loads_that_make_the_same_groups_of_workers_are_one_setting() -> None:
         assert tuple(parse_scheme(text, workers).code.load for text in adaptive_settings(workers)) == loads
 
 
+@pytest.mark.slow
 def test_a_message_per_task_is_tried_where_delays_grow_with_the_load() -> None:
     grows = delays.Exponential(0.5, seed=0, scale_with_load=True)
     several = tuple(f"adaptive(load={load}, multi_message=True)" for load in (2, 3, 4))

@@ -185,6 +185,7 @@ def test_edits_that_are_another_function_are_refused(tmp_path: Path) -> None:
         problems.jax(steep, np.zeros(3), (X, Y), batch_size=ROWS, gradient=tmp_path / "none.py")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_is_refused_in_a_sentence() -> None:
     problem = without_jax()
     with pytest.raises(DataError, match="A task has 5 samples, and the decompiled source is for batches of 10"):

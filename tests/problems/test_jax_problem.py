@@ -174,6 +174,7 @@ def masked(w: Any, batch: Any, of: Any = lambda total, weight: (total, weight)) 
 
 
 @pytest.mark.parametrize("options", [{}, {"batch_size": 13, "worker_backend": "numpy"}], ids=["jax", "numpy"])
+@pytest.mark.slow
 def test_sums_with_their_weights_are_minimised_as_their_quotient(options: dict[str, Any]) -> None:
     rows = {"x": X[:39], "y": Y[:39]}
     if options:

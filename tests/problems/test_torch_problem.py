@@ -86,6 +86,7 @@ def test_only_mini_batches_and_random_numbers_make_a_problem_stochastic() -> Non
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.slow
 def test_the_default_solver_takes_a_module_on_all_its_data_to_the_optimum(dtype: str) -> None:
     made = problems.torch(linear(getattr(torch, dtype)), (X, Y), MSE)
     run = train(made, schemes.adaptive(4), QuasiNewton(made.initial()), VirtualEngine(Exponential(0.5, seed=0)), 300)

@@ -83,6 +83,7 @@ def test_nothing_need_be_set(data: str) -> None:
     assert mine.config.run.steps == 5000
 
 
+@pytest.mark.slow
 def test_a_run_of_many_short_steps_ends_by_itself(data_folder: Path) -> None:
     """Where late work is dropped and takes its time, most steps are from few arrivals each; on houses a thousand."""
     table = {

@@ -36,6 +36,7 @@ def trained(folder: Path | None, steps: int = 40, *watching: Callback) -> Run:
     )
 
 
+@pytest.mark.slow
 def test_rows_are_read_from_the_folder_as_they_would_be_in_memory(tmp_path: Path) -> None:
     inside, kept = trained(tmp_path / "run", 200), trained(None, 200)
     assert isinstance(inside.steps, RowsInFolder)

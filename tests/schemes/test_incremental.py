@@ -133,6 +133,7 @@ def differing(n: int = 480) -> LeastSquares:
 
 
 @pytest.mark.parametrize("late", ["preempt", "carry", "drop(4)"])
+@pytest.mark.slow
 def test_it_reaches_the_optimum_where_tasks_differ_and_a_worker_is_slow_for_good(late: LateWork) -> None:
     problem = differing()
     optimum = find_optimum(problem, problem.initial())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from erasurehead import delays, schemes, train
 from erasurehead.engines import VirtualEngine
@@ -14,6 +15,7 @@ from erasurehead.problems import LogisticRegression
 from erasurehead.schemes.text import parse_scheme
 
 
+@pytest.mark.slow
 def test_a_message_per_task_is_sooner_where_delays_grow_with_the_load_and_later_where_they_do_not() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 5))

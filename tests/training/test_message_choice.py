@@ -67,6 +67,7 @@ def by_task(run: Run) -> list[bool]:
 
 
 @pytest.mark.parametrize("late", ["carry", "preempt"])
+@pytest.mark.slow
 def test_where_delays_grow_with_the_load_tasks_are_sent_one_by_one_and_training_is_sooner_at_the_optimum(
     late: LateWork,
 ) -> None:
@@ -93,6 +94,7 @@ def test_where_delays_grow_with_the_load_tasks_are_sent_one_by_one_and_training_
 
 
 @pytest.mark.parametrize("late", ["carry", "preempt"])
+@pytest.mark.slow
 def test_where_they_do_not_it_is_the_same_run_to_the_bit(late: LateWork) -> None:
     tried = 0
     for seed in range(8):
@@ -137,6 +139,7 @@ def drawn(rng: np.random.Generator, number: int, mean: float, tasks: bool) -> li
 @given(
     st.integers(0, 2**31), st.sampled_from([True, False]), st.sampled_from(["carry", "preempt"]), st.floats(0.2, 5.0)
 )
+@pytest.mark.slow
 def test_what_is_chosen_can_be_saved_at_any_time(seed: int, grows: bool, late: LateWork, mean: float) -> None:
     choice = MessageChoice(LOAD, late)
     for order, rows in rounds(np.random.default_rng(seed), choice, grows, late, mean):
@@ -161,6 +164,7 @@ def rounds(
 
 
 @pytest.mark.parametrize("late", ["carry", "preempt"])
+@pytest.mark.slow
 def test_it_is_hardly_ever_wrong_and_then_not_for_long(late: LateWork) -> None:
     runs, tried, kept = 300, 0, 0
     for seed in range(runs):
@@ -206,6 +210,7 @@ def test_it_goes_on_from_any_step_to_the_bit(late: LateWork) -> None:
 
 
 @pytest.mark.parametrize("late", ["carry", "preempt"])
+@pytest.mark.slow
 def test_it_is_replayed_to_the_bit(tmp_path: Path, late: LateWork) -> None:
     first = fit(law(3), late, callbacks=[Recorder(RunFolder.create(tmp_path))])
     assert any(by_task(first))

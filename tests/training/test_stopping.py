@@ -119,6 +119,7 @@ def test_an_exact_gradient_that_has_vanished_ends_a_run_and_an_estimate_does_not
     assert go(300, problem=sampled).ended == "steps"
 
 
+@pytest.mark.slow
 def test_with_l1_a_gradient_has_vanished_when_the_shortest_subgradient_has() -> None:
     problem = problems.LogisticRegression(X, Y, penalty=problems.L1(0.05))
     runs = {tolerance: go(problem=problem, tolerance=tolerance) for tolerance in (1e-2, 1e-6)}
