@@ -16,7 +16,7 @@ _CLUSTER = (pytest.mark.slow, pytest.mark.processes, pytest.mark.xdist_group("cl
 _MARKS: dict[str, tuple[Any, ...]] = {"clusters-ray.md": _CLUSTER}
 
 
-_NEEDS = {"problems.md": ("jax", "torch"), "decompile.md": ("jax",)}
+_NEEDS = {"problems.md": ("jax", "torch"), "decompile.md": ("jax",), "late_ranks.md": ("torch",)}
 
 
 def _marked(page: Path) -> Any:
