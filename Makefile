@@ -70,6 +70,11 @@ check: $(READY)  ## Check style, formatting and types
 	$(BIN)/ruff format --check src tests benchmarks docs
 	$(BIN)/pyright
 
+.PHONY: wheel
+wheel: $(READY)  ## Build the wheel, check it, and try it in an empty environment for each extra (minutes, 2 GB)
+	$(BIN)/python -m pip install --quiet --group wheel
+	$(BIN)/python tests/wheel.py
+
 .PHONY: size
 size: $(READY)  ## Show how large each room of the house is
 	$(BIN)/python tests/size.py
