@@ -10,10 +10,10 @@ from scipy import sparse
 from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding
 from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.datasets.preprocessing.target import fit_target
-from erasurehead.datasets.readers.table import Numbers, table_of_rows
+from erasurehead.datasets.readers.table import NumberColumn, table_of_rows
 from erasurehead.errors import DataError
 
-TARGET = fit_target(Numbers(np.array([0.0, 1.0])), "", None, str)
+TARGET = fit_target(NumberColumn(np.array([0.0, 1.0])), "", None, str)
 X = np.array([[1.0, 2.0], [3.0, 4.0]])
 
 

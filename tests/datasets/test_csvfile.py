@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from erasurehead.datasets.readers import csv as csvfile
 from erasurehead.datasets.readers.csv import Kind, read_csv
-from erasurehead.datasets.readers.layouts import Layout, look
-from erasurehead.datasets.readers.table import Table, Texts
+from erasurehead.datasets.readers.layouts import TableLayout, look
+from erasurehead.datasets.readers.table import Table, TextColumn
 from erasurehead.errors import DataError
 
 
@@ -31,7 +31,7 @@ def _read(path: Path, kinds: dict[str, Kind] | Kind = "auto") -> Table:
 
 def _texts(table: Table, name: str) -> list[str | None]:
     column = table.column(name)
-    assert isinstance(column, Texts)
+    assert isinstance(column, TextColumn)
     return [None if code < 0 else column.values[code] for code in column.codes]
 
 
@@ -60,13 +60,13 @@ def test_an_auto_column_of_numbers_and_texts_is_one_of_texts_in_any_order(tmp_pa
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_the_delimiter_is_found(tmp_path: Path, delimiter: str) -> None:
     path = _file(tmp_path, "a,b,c\n1,2,3\n".replace(",", delimiter))
-    assert look(path) == Layout(("a", "b", "c"), True, delimiter, skip=1)
+    assert look(path) == TableLayout(("a", "b", "c"), True, delimiter, skip=1)
     np.testing.assert_array_equal(_read(path).numbers("c"), [3])
 
 
 def test_a_first_line_of_numbers_is_data(tmp_path: Path) -> None:
     path = _file(tmp_path, "5,6\n7,8\n")
-    assert look(path) == Layout(("1", "2"), False, ",")
+    assert look(path) == TableLayout(("1", "2"), False, ",")
     np.testing.assert_array_equal(_read(path).numbers("2"), [6, 8])
 
 

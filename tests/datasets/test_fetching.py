@@ -14,7 +14,7 @@ from erasurehead.datasets.published.covertype import COVERTYPE
 from erasurehead.datasets.published.fetching import fetch_public
 from erasurehead.datasets.published.kc_housing import COLUMNS as HOUSE_COLUMNS
 from erasurehead.datasets.published.kc_housing import KC_HOUSING
-from erasurehead.datasets.readers.table import Texts
+from erasurehead.datasets.readers.table import TextColumn
 from erasurehead.errors import DataError
 
 
@@ -57,7 +57,7 @@ def test_sets_with_texts_are_asked_for_as_a_frame() -> None:
         return SimpleNamespace(data=frame)
 
     table = fetch_public(KC_HOUSING, answer)
-    assert isinstance(table.column("floors"), Texts)
+    assert isinstance(table.column("floors"), TextColumn)
     np.testing.assert_array_equal(table.numbers("floors"), [1, 1.5, 1])
     np.testing.assert_array_equal(table.numbers("price"), [1, 2, 3])
 

@@ -11,7 +11,7 @@ import pytest
 
 from erasurehead import datasets
 from erasurehead.datasets.readers.frames import is_frame, read_frame
-from erasurehead.datasets.readers.table import Texts
+from erasurehead.datasets.readers.table import TextColumn
 from erasurehead.errors import DataError, InvalidArgument
 
 from .frames import HeldFrame
@@ -101,7 +101,7 @@ def test_a_column_of_categorical_type_needs_no_naming() -> None:
     frame = HeldFrame(held, {"town": ["Rye", "Ely", "Ayr", "never"]})
     table = read_frame(frame)
     town = table.column("town")
-    assert isinstance(town, Texts)
+    assert isinstance(town, TextColumn)
     assert [None if code < 0 else town.values[code] for code in town.codes] == held["town"]
     assert table.categories == {"town"}
     assert datasets.read(frame, "price").n_columns == 3 + 3 + 1
@@ -114,7 +114,7 @@ def test_a_dictionary_of_arrow_is_categorical() -> None:
     table = arrow.table({"town": arrow.array(["b", None, "a", "b"]).dictionary_encode(), "y": [1.0, 2.5, 3.0, 4.0]})
     read = read_frame(table)
     town = read.column("town")
-    assert isinstance(town, Texts)
+    assert isinstance(town, TextColumn)
     assert [None if code < 0 else town.values[code] for code in town.codes] == ["b", None, "a", "b"]
     assert read.categories == {"town"}
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from erasurehead import datasets
 from erasurehead.datasets.preprocessing.label_copies import LabelCopy
 from erasurehead.datasets.readers import csv
-from erasurehead.datasets.readers.table import Column, Numbers, column_of
+from erasurehead.datasets.readers.table import Column, NumberColumn, column_of
 from erasurehead.datasets.sharded import shard
 
 N = 40
@@ -31,32 +31,34 @@ def test_a_column_is_a_copy_if_each_value_has_a_label_of_its_own(seed: int, n_cl
     rng = np.random.default_rng(seed)
     classes = rng.integers(0, n_classes, N)
     classes[:2] = 0, 1
-    label = Numbers(classes.astype(np.float64))
+    label = NumberColumn(classes.astype(np.float64))
     names = column_of([f"class {value * 7 % 11}" for value in classes.tolist()], "it", "here")
     assert "equals the label 'y'" in said(label, label, rows)
     assert "says what the label 'y' says" in said(names, label, rows)
     assert "says what the label 'y' says" in said(label, names, rows)
     holes = label.values.copy()
     holes[2:12] = np.nan
-    assert "equals the label 'y'" in said(Numbers(holes), label, rows)
+    assert "equals the label 'y'" in said(NumberColumn(holes), label, rows)
     spoilt = label.values.copy()
     spoilt[-1] = 1.0 - spoilt[-1] if spoilt[-1] in (0.0, 1.0) else 0.0
-    assert not said(Numbers(spoilt), label, rows)
+    assert not said(NumberColumn(spoilt), label, rows)
 
 
 @pytest.mark.parametrize("rows", [N, 9])
 def test_another_unit_of_a_quantity_is_a_copy_and_an_identifier_is_none(rows: int) -> None:
     rng = np.random.default_rng(0)
     price = np.round(rng.normal(300.0, 40.0, N), 2)
-    assert "in other words or units" in said(Numbers(price * 1e-3 + 5.0), Numbers(price), rows)
+    assert "in other words or units" in said(NumberColumn(price * 1e-3 + 5.0), NumberColumn(price), rows)
     for other in (rng.permutation(N) * 1.0, np.ones(N), price + rng.normal(0.0, 1e-3, N), price**2):
-        assert not said(Numbers(other), Numbers(price), rows)
-    assert not said(Numbers(np.arange(N) * 1.0), column_of([f"name {row}" for row in range(N)], "it", "here"), rows)
+        assert not said(NumberColumn(other), NumberColumn(price), rows)
+    assert not said(
+        NumberColumn(np.arange(N) * 1.0), column_of([f"name {row}" for row in range(N)], "it", "here"), rows
+    )
 
 
 def test_few_rows_or_few_values_say_nothing() -> None:
-    label = Numbers(np.arange(N) % 2.0)
-    assert not said(Numbers(np.where(np.arange(N) < 25, np.nan, label.values)), label)
+    label = NumberColumn(np.arange(N) % 2.0)
+    assert not said(NumberColumn(np.where(np.arange(N) < 25, np.nan, label.values)), label)
     copy = LabelCopy()
     copy.add(label.take(np.arange(9)), label.take(np.arange(9)))
     assert not copy.warning("it", "y")
@@ -81,7 +83,7 @@ def test_whole_files_and_shards_warn_of_the_same_columns(tmp_path: Path, monkeyp
 def test_blocks_in_which_nothing_varies_are_compared_with_those_in_which_something_does() -> None:
     label = np.repeat([1.0, 1.0, 2.0, 5.0], 10)
     column = np.repeat([0.0, 0.0, 10.0, 40.0], 10)  # the label, less 1, times 10
-    assert "in other words or units" in said(Numbers(column), Numbers(label), 10)
+    assert "in other words or units" in said(NumberColumn(column), NumberColumn(label), 10)
     column[:10] = 7.0
-    assert not said(Numbers(column), Numbers(label), 10)
-    assert not said(Numbers(np.repeat([0.0, 5.0, 10.0, 40.0], 10)), Numbers(label), 10)
+    assert not said(NumberColumn(column), NumberColumn(label), 10)
+    assert not said(NumberColumn(np.repeat([0.0, 5.0, 10.0, 40.0], 10)), NumberColumn(label), 10)

@@ -10,8 +10,8 @@ from sklearn.preprocessing import OneHotEncoder
 from erasurehead.datasets.preprocessing.design import CodeBlock, NumberBlock, design, joint_keys
 from erasurehead.datasets.preprocessing.table_encoding import fit_table
 from erasurehead.datasets.preprocessing.target import Target
-from erasurehead.datasets.readers.layouts import Layout
-from erasurehead.datasets.readers.table import Numbers, Table
+from erasurehead.datasets.readers.layouts import TableLayout
+from erasurehead.datasets.readers.table import NumberColumn, Table
 from erasurehead.errors import DataError
 
 
@@ -23,10 +23,10 @@ def _codes(*values: int) -> np.ndarray:
 def test_it_agrees_with_scikit_learn(n_rows: int, n_columns: int, n_values: int, seed: int) -> None:
     values = np.random.default_rng(seed).integers(0, n_values, size=(n_rows, n_columns)).astype(np.float64)
     names = tuple(f"c{place}" for place in range(n_columns))
-    columns = {name: Numbers(values[:, place]) for place, name in enumerate(names)}
+    columns = {name: NumberColumn(values[:, place]) for place, name in enumerate(names)}
     table = Table("it", columns, n_rows, str)
     groups = [(name,) for name in names]
-    encoding = fit_table(table, Target("", "least_squares"), Layout(names), one_hot=groups, constant=False)
+    encoding = fit_table(table, Target("", "least_squares"), TableLayout(names), one_hot=groups, constant=False)
     X = encoding.encode(table)[0].X
     expected = OneHotEncoder().fit_transform(values)
     assert X.shape == expected.shape

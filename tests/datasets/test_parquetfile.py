@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from erasurehead.datasets.readers.parquet import parquet_columns, read_parquet
-from erasurehead.datasets.readers.table import Texts
+from erasurehead.datasets.readers.table import TextColumn
 from erasurehead.datasets.reading import read
 from erasurehead.errors import DataError, MissingExtra
 
@@ -31,8 +31,8 @@ def test_types_say_what_is_a_number(tmp_path: Path) -> None:
     np.testing.assert_array_equal(table.numbers("f"), [0.5, 1.5, np.nan])
     np.testing.assert_array_equal(table.numbers("b"), [1, 0, np.nan])
     text, town = table.column("t"), table.column("d")
-    assert isinstance(text, Texts)
-    assert isinstance(town, Texts)
+    assert isinstance(text, TextColumn)
+    assert isinstance(town, TextColumn)
     assert (text.codes.tolist(), text.values) == ([0, -1, 0], ("x",))
     assert (town.codes.tolist(), town.values) == ([0, -1, 1], ("Ely", "Rye"))
 

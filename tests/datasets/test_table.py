@@ -6,7 +6,15 @@ from datetime import date
 import numpy as np
 import pytest
 
-from erasurehead.datasets.readers.table import MISSING, Numbers, TextCoder, Texts, column_of, plain, table_of_rows
+from erasurehead.datasets.readers.table import (
+    MISSING,
+    NumberColumn,
+    TextCoder,
+    TextColumn,
+    column_of,
+    plain,
+    table_of_rows,
+)
 from erasurehead.errors import DataError
 
 
@@ -17,7 +25,7 @@ def test_rows_become_columns_of_numbers_or_texts() -> None:
     np.testing.assert_array_equal(table.numbers("age"), [4, math.nan, 2.5])
     np.testing.assert_array_equal(table.numbers("on"), [1, math.nan, math.nan])
     town = table.column("town")
-    assert isinstance(town, Texts)
+    assert isinstance(town, TextColumn)
     assert (town.codes.tolist(), town.values) == ([0, -1, 0], ("Ely",))
     assert town.missing().tolist() == [False, True, False]
 
@@ -65,7 +73,7 @@ def test_the_coder_numbers_texts_by_first_appearance_and_passes_over_outer_space
 
 def test_in_a_column_of_texts_numbers_are_as_they_print_and_nan_is_missing() -> None:
     column = column_of(["a", 3.0, np.float32(2.5), math.nan, date(2014, 10, 13)], "a", "rows")
-    assert isinstance(column, Texts)
+    assert isinstance(column, TextColumn)
     assert column.codes.tolist() == [0, 1, 2, -1, 3]
     assert column.values == ("a", "3", "2.5", "2014-10-13")
 
@@ -75,4 +83,4 @@ def test_numbers_print_as_people_write_them() -> None:
 
 
 def test_missing_numbers_are_those_that_are_nan() -> None:
-    assert Numbers(np.array([1.0, math.nan])).missing().tolist() == [False, True]
+    assert NumberColumn(np.array([1.0, math.nan])).missing().tolist() == [False, True]

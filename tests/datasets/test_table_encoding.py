@@ -14,7 +14,7 @@ from erasurehead.datasets.preprocessing.design import Numeric
 from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.datasets.preprocessing.table_encoding import TableEncoding, fit_table
 from erasurehead.datasets.preprocessing.target import Target, fit_target
-from erasurehead.datasets.readers.layouts import Layout
+from erasurehead.datasets.readers.layouts import TableLayout
 from erasurehead.datasets.readers.table import Table, table_of_rows
 from erasurehead.errors import DataError
 
@@ -31,7 +31,7 @@ def _fit(rows: Sequence[Mapping[str, object]] = ROWS, **options: bool) -> TableE
     table = table_of_rows(rows)
     target = fit_target(table.column("bought"), "bought", None, table.place)
     groups = [("town",), ("shop",), ("town", "shop")]
-    return fit_table(table, target, Layout(NAMES), numeric=["age"], one_hot=groups, **options)
+    return fit_table(table, target, TableLayout(NAMES), numeric=["age"], one_hot=groups, **options)
 
 
 def _dense(encoded: Encoded) -> list[list[float]]:
@@ -65,14 +65,14 @@ def test_numbers_are_standardized_over_the_rows_that_were_fitted() -> None:
 
 def test_a_column_that_does_not_vary_is_shifted_only() -> None:
     table = table_of_rows([{"a": 0.1}] * 3)
-    encoding = fit_table(table, Target("y", "least_squares"), Layout(("a",)), numeric=["a"])
+    encoding = fit_table(table, Target("y", "least_squares"), TableLayout(("a",)), numeric=["a"])
     np.testing.assert_allclose(encoding.encode(table)[0].X, [[0, 1]] * 3, atol=1e-15)
 
 
 def test_only_the_chosen_rows_are_fitted() -> None:
     table = table_of_rows(ROWS)
     target = Target("bought", "least_squares")
-    encoding = fit_table(table, target, Layout(NAMES), numeric=["age"], one_hot=[("town",)], rows=np.array([0, 1]))
+    encoding = fit_table(table, target, TableLayout(NAMES), numeric=["age"], one_hot=[("town",)], rows=np.array([0, 1]))
     assert encoding.vocabularies["town"].labels() == ["Ely", "Rye"]
     train, test = encoding.encode(table, [np.array([0, 1]), np.array([2, 3])])
     assert (train.report.unseen, test.report.unseen) == ({}, {"town": 1})
@@ -168,7 +168,7 @@ def test_errors_of_files_say_where(tmp_path: Path) -> None:
 def test_files_without_header_may_lack_the_label(tmp_path: Path) -> None:
     table = table_of_rows([{"1": 5.0, "2": 0, "3": 7}, {"1": 6.0, "2": 1, "3": 9}])
     target = fit_target(table.column("2"), "2", None, table.place)
-    encoding = fit_table(table, target, Layout(("1", "2", "3"), header=False), one_hot=[("1",), ("3",)])
+    encoding = fit_table(table, target, TableLayout(("1", "2", "3"), header=False), one_hot=[("1",), ("3",)])
     whole = encoding.apply(_write(tmp_path / "whole.csv", [[6, 0, 7], [5, 1, 9]]))
     assert whole.y is not None
     assert (_dense(whole), whole.y.tolist()) == ([[0, 1, 1, 0, 1], [1, 0, 0, 1, 1]], [-1, 1])
@@ -182,7 +182,7 @@ def test_rows_of_other_classes_are_dropped_with_their_labels_only() -> None:
     classes = fit_target(table_of_rows([{"y": 1}, {"y": 2}]).column("y"), "y", None, str).classes
     table = table_of_rows([{"a": value, "y": y} for value, y in ((1, 1), (2, 7), (3, 2))])
     target = Target("y", "logistic", classes, others="drop")
-    encoding = fit_table(table, target, Layout(("a", "y")), one_hot=[("a",)], constant=False)
+    encoding = fit_table(table, target, TableLayout(("a", "y")), one_hot=[("a",)], constant=False)
     encoded = encoding.apply(table)
     assert _dense(encoded) == [[1, 0, 0], [0, 0, 1]]
     assert (encoded.report.n_rows, encoded.report.dropped) == (2, 1)
@@ -224,7 +224,7 @@ def test_numbers_too_large_to_standardize_are_refused() -> None:
 def test_columns_that_never_have_values_together_are_not_combined() -> None:
     table = table_of_rows([{"a": "x", "b": None}, {"a": None, "b": "y"}])
     with pytest.raises(DataError, match="no row has a value in all of a, b; do not combine them"):
-        fit_table(table, Target("y", "least_squares"), Layout(("a", "b")), one_hot=[("a", "b")])
+        fit_table(table, Target("y", "least_squares"), TableLayout(("a", "b")), one_hot=[("a", "b")])
 
 
 def test_a_table_may_be_encoded_as_it_is() -> None:

@@ -17,15 +17,15 @@ from erasurehead.datasets.preprocessing.vocabulary import (
     vocabulary_from_json,
     vocabulary_of,
 )
-from erasurehead.datasets.readers.table import Column, Numbers, Texts, column_of
+from erasurehead.datasets.readers.table import Column, NumberColumn, TextColumn, column_of
 from erasurehead.errors import DataError
 
 _VALUES = st.one_of(st.integers(-2000, 2000).map(float), st.floats(-1e12, 1e12))
 
 
-def _texts(*values: str | None) -> Texts:
+def _texts(*values: str | None) -> TextColumn:
     column = column_of(list(values), "it", "here")
-    assert isinstance(column, Texts)
+    assert isinstance(column, TextColumn)
     return column
 
 
@@ -67,13 +67,20 @@ def test_other_texts_are_compared_as_they_are_written(values: tuple[str, ...]) -
 
 def test_numbers_are_looked_up_among_texts_as_they_print() -> None:
     vocabulary = TextVocabulary(("1", "2.5", "a"))
-    assert vocabulary.codes(Numbers(np.array([2.5, 1.0, 7.0, math.nan]))).tolist() == [1, 0, -1, -1]
+    assert vocabulary.codes(NumberColumn(np.array([2.5, 1.0, 7.0, math.nan]))).tolist() == [1, 0, -1, -1]
 
 
 def test_unseen_and_missing_values_have_no_code() -> None:
-    vocabulary = vocabulary_of(Numbers(np.array([3.0, 1.0, math.nan, 3.0])))
+    vocabulary = vocabulary_of(NumberColumn(np.array([3.0, 1.0, math.nan, 3.0])))
     assert vocabulary.size == 2
-    assert vocabulary.codes(Numbers(np.array([1.0, 2.0, 3.0, 4.0, math.nan, -5.0]))).tolist() == [0, -1, 1, -1, -1, -1]
+    assert vocabulary.codes(NumberColumn(np.array([1.0, 2.0, 3.0, 4.0, math.nan, -5.0]))).tolist() == [
+        0,
+        -1,
+        1,
+        -1,
+        -1,
+        -1,
+    ]
 
 
 def test_only_values_of_rows_count_not_those_that_a_column_once_had() -> None:
@@ -81,7 +88,7 @@ def test_only_values_of_rows_count_not_those_that_a_column_once_had() -> None:
     assert vocabulary_of(part).labels() == ["a", "c"]
 
 
-@pytest.mark.parametrize("column", [Numbers(np.array([math.nan])), Texts(np.array([-1], dtype=np.int32), ())])
+@pytest.mark.parametrize("column", [NumberColumn(np.array([math.nan])), TextColumn(np.array([-1], dtype=np.int32), ())])
 def test_a_column_without_values_has_no_vocabulary(column: Column) -> None:
     with pytest.raises(DataError, match="no row has a value"):
         vocabulary_of(column)
@@ -95,7 +102,7 @@ def test_whole_numbers_survive_their_steps(values: list[int]) -> None:
 
 @given(st.lists(_VALUES, min_size=1, max_size=30))
 def test_number_vocabularies_survive_json(values: list[float]) -> None:
-    vocabulary = vocabulary_of(Numbers(np.array(values)))
+    vocabulary = vocabulary_of(NumberColumn(np.array(values)))
     again = vocabulary_from_json(json.loads(json.dumps(vocabulary.to_json())))
     assert isinstance(again, NumberVocabulary)
     assert again.labels() == vocabulary.labels()
@@ -111,8 +118,10 @@ def test_text_vocabularies_survive_json() -> None:
 
 
 def test_whole_numbers_are_written_as_steps() -> None:
-    assert vocabulary_of(Numbers(np.array([118300.0, 117961.0, 118301.0]))).to_json() == {"whole": [117961, 339, 1]}
-    assert vocabulary_of(Numbers(np.array([0.5, 2.0]))).to_json() == {"numbers": [0.5, 2.0]}
+    assert vocabulary_of(NumberColumn(np.array([118300.0, 117961.0, 118301.0]))).to_json() == {
+        "whole": [117961, 339, 1]
+    }
+    assert vocabulary_of(NumberColumn(np.array([0.5, 2.0]))).to_json() == {"numbers": [0.5, 2.0]}
 
 
 def test_spellings_of_a_truth_value_are_one_value() -> None:

@@ -34,9 +34,9 @@ from erasurehead.datasets.readers.csv import read_csv
 from erasurehead.datasets.readers.dialects import Decimal, Dialect, Quotes, check_dialect, given
 from erasurehead.datasets.readers.forms import form
 from erasurehead.datasets.readers.frames import Frame, frame_layout, frame_name, is_frame, read_frame
-from erasurehead.datasets.readers.layouts import Layout, look
+from erasurehead.datasets.readers.layouts import TableLayout, look
 from erasurehead.datasets.readers.mixed_columns import settled
-from erasurehead.datasets.readers.table import Numbers, Table, with_numbers
+from erasurehead.datasets.readers.table import NumberColumn, Table, with_numbers
 from erasurehead.errors import DataError, invalid
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class _Raw:
 
     name: str
     source: str
-    layout: Layout
+    layout: TableLayout
     choice: Choice
     table: Table
     text: bool = False
@@ -253,10 +253,10 @@ def _made(
     )
 
 
-def _parquet_layout(path: Path) -> Layout:
+def _parquet_layout(path: Path) -> TableLayout:
     from erasurehead.datasets.readers.parquet import parquet_columns
 
-    return Layout(parquet_columns(path))
+    return TableLayout(parquet_columns(path))
 
 
 def _parquet_table(path: Path, wanted: Sequence[str], exact: Sequence[str]) -> Table:
@@ -303,8 +303,8 @@ def _read_arrays(
     if arrays.y is not None and target is not None:
         raise invalid("target", "is not for svmlight files, which hold their labels", os.fspath(target))
     matrix, raw, last = _separate(arrays, path, target)
-    labels = fit_target(Numbers(raw), "", task, arrays.place)
-    y, _ = labels.apply(Numbers(raw), arrays.place)
+    labels = fit_target(NumberColumn(raw), "", task, arrays.place)
+    y, _ = labels.apply(NumberColumn(raw), arrays.place)
     train, test, moved = _split(y, labels, test_fraction, seed, path)
     _check_varies(matrix[train], path)
     encoding = ArrayEncoding(int(matrix.shape[1]), labels, constant, arrays.base, last)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from erasurehead._internal.arrays import Array, IntArray, Places
-from erasurehead.datasets.sharded.folder import Rows, read_rows
+from erasurehead.datasets.sharded.folder import LabelledRows, read_rows
 from erasurehead.datasets.sharded.manifest import Form, StoredFile
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.problems.base import Shard
@@ -49,7 +49,7 @@ class Store:
     n_samples: int
     sample_loss: SampleLoss
 
-    def read(self, files: Sequence[StoredFile]) -> Rows:
+    def read(self, files: Sequence[StoredFile]) -> LabelledRows:
         """Return the rows of some files, one after the other.
 
         Raises:
@@ -61,19 +61,19 @@ class Store:
             return parts[0]
         y: NDArray[Any] = np.concatenate([cast("NDArray[Any]", part.y) for part in parts])
         if self.form == "dense":
-            return Rows(np.concatenate([cast("Array", part.X) for part in parts]), y)
+            return LabelledRows(np.concatenate([cast("Array", part.X) for part in parts]), y)
         stack: Any = sparse.vstack
-        return Rows(stack([part.X for part in parts], format="csr"), y)
+        return LabelledRows(stack([part.X for part in parts], format="csr"), y)
 
-    def _rows_of(self, folder: Path, file: StoredFile) -> Rows:
+    def _rows_of(self, folder: Path, file: StoredFile) -> LabelledRows:
         rows = read_rows(folder, file, self.form, self.n_columns)
         try:
             target = check_target(rows.y, "the labels", len(rows.y), "the rows")
-            return Rows(rows.X, self.sample_loss.labels(target, "the labels"))
+            return LabelledRows(rows.X, self.sample_loss.labels(target, "the labels"))
         except InvalidArgument as error:
             raise DataError(f"{folder / file.name} does not hold what its manifest says: {error}") from None
 
-    def design(self, rows: Rows) -> Design:
+    def design(self, rows: LabelledRows) -> Design:
         """Return rows in the form of the whole data: a task with only ones is not a pattern if other tasks differ."""
         if self.form == "dense":
             return DenseDesign(cast("Array", rows.X))

@@ -16,7 +16,7 @@ from erasurehead.datasets.preprocessing.facts import Facts
 from erasurehead.datasets.preprocessing.target import Target, target_from_json
 from erasurehead.datasets.readers.arrays import Arrays, read_arrays, read_labels
 from erasurehead.datasets.readers.frames import is_frame
-from erasurehead.datasets.readers.table import Numbers, Table
+from erasurehead.datasets.readers.table import NumberColumn, Table
 from erasurehead.errors import DataError, counted
 
 
@@ -61,7 +61,7 @@ class ArrayEncoding(Encoding, kind="arrays"):
         report = EncodingReport(int(design.shape[0]), unseen, {})
         if labels is False or found is None:
             return Encoded(design, None, report)
-        y, _ = self.target.apply(Numbers(found), arrays.place)
+        y, _ = self.target.apply(NumberColumn(found), arrays.place)
         return Encoded(design, y, report)
 
     def _arrays(self, source: Source) -> Arrays:

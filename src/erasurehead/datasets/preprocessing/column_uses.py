@@ -11,7 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import IntArray
 from erasurehead.datasets.preprocessing.design import Numeric, OneHot
 from erasurehead.datasets.preprocessing.label_copies import LabelCopy
-from erasurehead.datasets.readers.table import EXACT, Column, Numbers, Table
+from erasurehead.datasets.readers.table import EXACT, Column, NumberColumn, Table
 
 if TYPE_CHECKING:
     from erasurehead.datasets.preprocessing.table_encoding import TableEncoding
@@ -103,7 +103,7 @@ def _used(encoding: TableEncoding, feature: Numeric | OneHot, table: Table | Non
 
 def rounded_warning(name: str, column: Column) -> str:
     """Return what is to be said of a column of whole numbers that were rounded; empty if they were not."""
-    if not (isinstance(column, Numbers) and column.rounded):
+    if not (isinstance(column, NumberColumn) and column.rounded):
         return ""
     return (
         f"{name}: whole numbers beyond {EXACT:,} are rounded; if they are names, as identifiers are, name the column "
@@ -143,7 +143,7 @@ def _missing(table: Table | None, names: tuple[str, ...]) -> int | None:
 
 def _numbers_rows(table: Table, name: str, rows: IntArray | None) -> bool:
     column = table.column(name)
-    if not isinstance(column, Numbers):
+    if not isinstance(column, NumberColumn):
         return False
     values = column.values if rows is None else column.values[rows]
     if len(values) < _FEWEST or bool((values != np.trunc(values)).any()):  # NaN is unequal to all

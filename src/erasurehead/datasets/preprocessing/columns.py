@@ -14,7 +14,7 @@ from erasurehead.datasets.preprocessing.target import Target
 from erasurehead.datasets.readers.csv import Kind
 from erasurehead.datasets.readers.index_columns import index_columns, nameless_behind
 from erasurehead.datasets.readers.mixed_columns import Tally
-from erasurehead.datasets.readers.table import Column, Table, Texts, are_numbers, not_a_number
+from erasurehead.datasets.readers.table import Column, Table, TextColumn, are_numbers, not_a_number
 from erasurehead.errors import DataError, invalid
 
 HINT = "; name the column in one_hot (--one-hot), or use categorical (--categorical), if its values are categories"
@@ -216,7 +216,7 @@ def features(table: Table, label: str, columns: Columns) -> tuple[list[str], lis
             continue
         if columns.is_named(name) or (name in table.categories and not _is_empty(column)):
             one_hot.append((name,))
-        elif isinstance(column, Texts) and not are_numbers(column):
+        elif isinstance(column, TextColumn) and not are_numbers(column):
             if not columns.categorical:
                 _refuse_text(table, name, column)
             one_hot.append((name,))
@@ -243,7 +243,7 @@ def _is_empty(column: Column) -> bool:
     return bool(column.missing().all())
 
 
-def _refuse_text(table: Table, name: str, column: Texts) -> None:
+def _refuse_text(table: Table, name: str, column: TextColumn) -> None:
     row = int(np.argmax((column.codes >= 0) & np.isnan(column.numbers())))
     said = not_a_number(f"{column.values[column.codes[row]]}", HINT)
     raise DataError(f"{table.place(row)}, column {name!r}: {said}.")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, BoolArray
-from erasurehead.datasets.readers.table import Column, Texts, are_numbers
+from erasurehead.datasets.readers.table import Column, TextColumn, are_numbers
 
 _FEWEST = 10  # rows from which a column that goes with the label does hardly do so by chance
 _FIRST = 1 << 10  # rows that are compared before all others, as most columns differ from the label soon
@@ -76,6 +76,6 @@ class LabelCopy:
 def _comparable(column: Column, there: BoolArray) -> NDArray[Any]:
     if are_numbers(column):
         return column.numbers()[there]
-    assert isinstance(column, Texts)
+    assert isinstance(column, TextColumn)
     codes, places = np.unique(column.codes[there], return_inverse=True)
     return np.array([column.values[code] for code in codes.tolist()], dtype=np.str_)[places]

@@ -41,7 +41,7 @@ from erasurehead.datasets.readers.csv import Kind, csv_blocks, read_csv
 from erasurehead.datasets.readers.dialects import Dialect, check_dialect
 from erasurehead.datasets.readers.forms import form
 from erasurehead.datasets.readers.frames import is_frame, read_frame
-from erasurehead.datasets.readers.layouts import Layout, look, n_fields
+from erasurehead.datasets.readers.layouts import TableLayout, look, n_fields
 from erasurehead.datasets.readers.table import EXACT, Column, Table, absent, as_texts, table_of_rows
 from erasurehead.errors import DataError, counted
 
@@ -187,7 +187,7 @@ class TableEncoding(Encoding, kind="table"):
             return read_parquet(path, wanted, self._exact, absent(self.dialect.missing))
         return read_csv(path, self._layout(path), wanted.get)
 
-    def _layout(self, path: Path) -> Layout:
+    def _layout(self, path: Path) -> TableLayout:
         """Return how a file is laid out, of which the header is known, and the decimal mark if nothing contradicts."""
         dialect = replace(self.dialect, header=self.header, names=())
         alike = dialect.decimal or "."
@@ -213,7 +213,7 @@ class TableEncoding(Encoding, kind="table"):
             self._refuse_header(path, layout)
         return layout
 
-    def _refuse_header(self, path: Path, layout: Layout) -> None:
+    def _refuse_header(self, path: Path, layout: TableLayout) -> None:
         """Raise if the first line of a file of data has nothing in it that the model knows.
 
         Raises:
@@ -334,7 +334,7 @@ def _check_exact(vocabularies: Mapping[str, Vocabulary | None]) -> None:
 def fit_table(
     table: Table,
     target: Target,
-    layout: Layout,
+    layout: TableLayout,
     *,
     numeric: Iterable[str] = (),
     one_hot: Iterable[Sequence[str]] = (),
@@ -381,7 +381,7 @@ def fit_table(
     return TableEncoding(layout.names, layout.header, vocabularies, tuple(features), target, constant, dialect)
 
 
-def as_read(dialect: Dialect, layout: Layout) -> Dialect:
+def as_read(dialect: Dialect, layout: TableLayout) -> Dialect:
     """Return what is known of how a file is written: what the user said, and decimal commas that were seen."""
     return replace(dialect, header=None, decimal="," if layout.decimal == "," else dialect.decimal)
 

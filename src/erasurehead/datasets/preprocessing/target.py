@@ -18,7 +18,7 @@ from erasurehead.datasets.preprocessing.vocabulary import (
     vocabulary_from_json,
     vocabulary_of,
 )
-from erasurehead.datasets.readers.table import Column, Numbers, plain
+from erasurehead.datasets.readers.table import Column, NumberColumn, plain
 from erasurehead.errors import DataError, invalid
 
 MOST_CLASSES = 20
@@ -222,7 +222,7 @@ def fit_target(column: Column, name: str, task: Task | None, place: Callable[[in
         target = Target(name, "least_squares")
         target.apply(column, place)
         return target
-    if isinstance(column, Numbers) and column.rounded and task is None:
+    if isinstance(column, NumberColumn) and column.rounded and task is None:
         task = _guess(column, NumberVocabulary(np.unique(column.values)))
         if task == "least_squares":
             return Target(name, task)
@@ -267,7 +267,7 @@ def check_all_there(column: Column, name: str, place: Callable[[int], str]) -> N
 def _guess(column: Column, classes: Vocabulary) -> Task:
     if classes.size == 2:
         return "logistic"
-    if isinstance(column, Numbers):
+    if isinstance(column, NumberColumn):
         values = column.values
         if classes.size > MOST_CLASSES or not bool((values == np.trunc(values)).all()):
             return "least_squares"
@@ -276,7 +276,7 @@ def _guess(column: Column, classes: Vocabulary) -> Task:
 
 def _written(column: Column, row: int) -> str:
     """Return the value of a row as a text."""
-    if isinstance(column, Numbers):
+    if isinstance(column, NumberColumn):
         return plain(float(column.values[row]))
     return column.values[int(column.codes[row])]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.datasets.preprocessing.facts import Facts
-from erasurehead.datasets.readers.table import EXACT, TRUTHS, Column, Numbers, Texts, identified, plain
+from erasurehead.datasets.readers.table import EXACT, TRUTHS, Column, NumberColumn, TextColumn, identified, plain
 from erasurehead.errors import DataError
 
 Codes = NDArray[np.int32]
@@ -57,7 +57,7 @@ class NumberVocabulary(Vocabulary):
         return len(self.values)
 
     def codes(self, column: Column) -> Codes:
-        if isinstance(column, Numbers):
+        if isinstance(column, NumberColumn):
             return self._find(column.values)
         known = self._find(np.array([identified(text) for text in column.values], dtype=np.float64))
         return np.append(known, np.int32(-1))[column.codes]
@@ -94,7 +94,7 @@ class TextVocabulary(Vocabulary):
         if TRUTHS.keys() >= set(places):
             known = {TRUTHS[text]: code for text, code in places.items()}
             places = {text: known[value] for text, value in [*TRUTHS.items(), ("0", 0.0), ("1", 1.0)] if value in known}
-        if isinstance(column, Texts):
+        if isinstance(column, TextColumn):
             texts, codes = column.values, column.codes
         else:
             numbers, codes = distinct(column.values)
@@ -119,7 +119,7 @@ def vocabulary_of(column: Column) -> Vocabulary:
     Raises:
         DataError: if no row has a value, or values were rounded, so that different ones cannot be told apart.
     """
-    if isinstance(column, Numbers):
+    if isinstance(column, NumberColumn):
         values: Array = distinct(column.values)[0]
         if not len(values):
             raise DataError("no row has a value")

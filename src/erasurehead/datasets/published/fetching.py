@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from erasurehead.datasets.published.recipe import Recipe
-from erasurehead.datasets.readers.table import Column, Numbers, Table, column_of
+from erasurehead.datasets.readers.table import Column, NumberColumn, Table, column_of
 from erasurehead.errors import DataError
 
 Fetch: TypeAlias = Callable[[Recipe], Table]
@@ -63,9 +63,10 @@ def _patience() -> Generator[None]:
 def _covtype(recipe: Recipe, call: Callable[..., Any], said: str) -> Table:
     bunch = call(n_retries=1, delay=0.5)
     columns: dict[str, Column] = {
-        name: Numbers(np.asarray(bunch.data[:, place], dtype=np.float64)) for place, name in enumerate(recipe.features)
+        name: NumberColumn(np.asarray(bunch.data[:, place], dtype=np.float64))
+        for place, name in enumerate(recipe.features)
     }
-    columns[recipe.target.name] = Numbers(np.asarray(bunch.target, dtype=np.float64))
+    columns[recipe.target.name] = NumberColumn(np.asarray(bunch.target, dtype=np.float64))
     return Table(said, columns, len(bunch.target), lambda row: f"{said}, row {row}")
 
 

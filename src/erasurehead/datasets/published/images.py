@@ -22,7 +22,7 @@ from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding
 from erasurehead.datasets.preprocessing.target import Target
 from erasurehead.datasets.preprocessing.vocabulary import vocabulary_of
 from erasurehead.datasets.published.search import VARIABLE
-from erasurehead.datasets.readers.table import Numbers
+from erasurehead.datasets.readers.table import NumberColumn
 from erasurehead.errors import DataError, check_count, invalid
 
 Bytes = NDArray[np.uint8]
@@ -217,7 +217,7 @@ def _dataset(
         notes = [*notes, f"the first {kept:,} of {len(images):,} training rows"]
     if images.shape[1] != found.n_pixels or test_images.shape[1] != found.n_pixels:
         raise DataError(f"The images in {source} must have {found.n_pixels} pixels, but have {images.shape[1]}.")
-    target = Target("", "softmax", vocabulary_of(Numbers(np.arange(10.0))))
+    target = Target("", "softmax", vocabulary_of(NumberColumn(np.arange(10.0))))
     return Dataset(
         name=name,
         X_train=_design(images[:kept]),

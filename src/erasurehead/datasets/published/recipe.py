@@ -14,7 +14,7 @@ from erasurehead.datasets.preprocessing.table_encoding import fit_table
 from erasurehead.datasets.preprocessing.target import Target
 from erasurehead.datasets.readers.csv import read_csv
 from erasurehead.datasets.readers.dialects import Dialect
-from erasurehead.datasets.readers.layouts import Layout, look
+from erasurehead.datasets.readers.layouts import TableLayout, look
 from erasurehead.datasets.readers.table import Table
 from erasurehead.errors import DataError, counted
 
@@ -106,7 +106,7 @@ def follow(
         both = " and ".join(recipe.target.classes.labels())
         raise DataError(f"{source}: there must be rows of both labels, {both}, but one of them is missing.")
     train, test = split_rows(len(kept), TEST_FRACTION, SEED)
-    layout = Layout(recipe.columns, recipe.header)
+    layout = TableLayout(recipe.columns, recipe.header)
     encoding = fit_table(table, recipe.target, layout, one_hot=recipe.one_hot, rows=kept)
     trained, tested = encoding.encode(table, [kept[train], kept[test]])
     said = [*notes, recipe.target.meaning()]

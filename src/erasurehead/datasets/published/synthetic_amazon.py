@@ -11,7 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.datasets.published.amazon import AMAZON, COLUMNS, PAIRS
 from erasurehead.datasets.published.skew import by_rank, covering, repeated, scaled, zipf
-from erasurehead.datasets.readers.table import Column, Numbers, Table
+from erasurehead.datasets.readers.table import Column, NumberColumn, Table
 
 
 def count_pairs(codes: Mapping[str, IntArray], pairs: Sequence[tuple[str, str]]) -> int:
@@ -155,8 +155,8 @@ def amazon_table(rng: np.random.Generator, n_rows: int) -> Table:
     codes: dict[str, IntArray] = dict(zip(COLUMNS, (column[rows] for column in found), strict=True))
     if n_rows == AMAZON.n_rows:
         reach_total(rng, codes, "RESOURCE", "MGR_ID", PAIRS, N_PAIRS)
-    columns: dict[str, Column] = {name: Numbers(_numbered(rng, column)) for name, column in codes.items()}
-    columns["ACTION"] = Numbers(_granted(rng, codes).astype(np.float64))
+    columns: dict[str, Column] = {name: NumberColumn(_numbered(rng, column)) for name, column in codes.items()}
+    columns["ACTION"] = NumberColumn(_granted(rng, codes).astype(np.float64))
     return Table("the synthetic stand-in", columns, n_rows, lambda row: f"the synthetic stand-in, row {row}")
 
 

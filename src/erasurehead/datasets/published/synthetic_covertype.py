@@ -11,7 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.datasets.published.covertype import AREAS, QUANTITIES, SOILS
 from erasurehead.datasets.published.skew import by_rank, exact_counts, scaled
-from erasurehead.datasets.readers.table import Column, Numbers, Table
+from erasurehead.datasets.readers.table import Column, NumberColumn, Table
 
 N_ROWS = 495_141
 """Rows of the two classes in the public file; the synthetic stand-in has no others."""
@@ -65,7 +65,7 @@ def covertype_table(rng: np.random.Generator, n_rows: int) -> Table:
         middle = np.argsort(np.where(rank % 2, rank, -rank))  # common values in the middle, rare ones at the ends
         counts = exact_counts(n_rows, size, top, quantity.power)[middle]
         codes = by_rank(_follow(rng, terrain, quantity.follows), counts)
-        columns[name] = Numbers(quantity.low + codes.astype(np.float64))
+        columns[name] = NumberColumn(quantity.low + codes.astype(np.float64))
     areas = np.maximum(1, np.round(n_rows * np.array(_AREA_SHARES))).astype(np.int64)
     areas[0] += n_rows - areas.sum()
     columns |= _indicators(AREAS, by_rank(_follow(rng, terrain, _FOLLOWS_AREA), areas))
@@ -73,7 +73,7 @@ def covertype_table(rng: np.random.Generator, n_rows: int) -> Table:
     columns |= _indicators(SOILS, by_rank(_follow(rng, terrain, _FOLLOWS_SOIL), soils))
     tendency = terrain + _NOISE * rng.standard_normal(n_rows)
     second = by_rank(tendency, np.array([n_rows - round(_SECOND * n_rows), round(_SECOND * n_rows)]))
-    columns["Cover_Type"] = Numbers(1.0 + second.astype(np.float64))
+    columns["Cover_Type"] = NumberColumn(1.0 + second.astype(np.float64))
     return Table("the synthetic stand-in", columns, n_rows, lambda row: f"the synthetic stand-in, row {row}")
 
 
@@ -82,4 +82,4 @@ def _follow(rng: np.random.Generator, hidden: Array, correlation: float) -> Arra
 
 
 def _indicators(names: Sequence[str], codes: IntArray) -> dict[str, Column]:
-    return {name: Numbers((codes == place).astype(np.float64)) for place, name in enumerate(names)}
+    return {name: NumberColumn((codes == place).astype(np.float64)) for place, name in enumerate(names)}

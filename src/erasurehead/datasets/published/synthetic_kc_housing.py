@@ -10,7 +10,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.datasets.published.kc_housing import KC_HOUSING
 from erasurehead.datasets.published.skew import by_rank, exact_counts, scaled
-from erasurehead.datasets.readers.table import Column, Numbers, Table
+from erasurehead.datasets.readers.table import Column, NumberColumn, Table
 
 
 class _Column(NamedTuple):
@@ -62,12 +62,12 @@ def kc_housing_table(rng: np.random.Generator, n_rows: int) -> Table:
     """
     quality, place, rest = (rng.standard_normal(n_rows) for _ in range(3))
     columns: dict[str, Column] = {
-        name: Numbers(_values(rng, column, quality, place)) for name, column in _COLUMNS.items()
+        name: NumberColumn(_values(rng, column, quality, place)) for name, column in _COLUMNS.items()
     }
     merit: Array = 0.7 * quality + 0.4 * place + 0.1 * rest
     merit = merit / float(merit.std())
     worth: Array = _LEVEL + merit * (_SPREAD + _TAIL * merit)
-    columns["price"] = Numbers(np.rint(np.exp(worth)))
+    columns["price"] = NumberColumn(np.rint(np.exp(worth)))
     return Table("the synthetic stand-in", columns, n_rows, lambda row: f"the synthetic stand-in, row {row}")
 
 

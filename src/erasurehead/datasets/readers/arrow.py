@@ -11,8 +11,8 @@ import numpy as np
 from erasurehead.datasets.readers.table import (
     MISSING,
     Column,
-    Numbers,
-    Texts,
+    NumberColumn,
+    TextColumn,
     Unreadable,
     as_texts,
     column_of,
@@ -41,13 +41,13 @@ def arrow_column(array: Any, name: str, source: str, exact: bool = False, missin
     if types.is_dictionary(kind):
         known = as_texts(arrow_column(array.dictionary, name, source, True, missing))
         places = array.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
-        return Texts(np.append(known.codes, np.int32(-1))[places], known.values)
+        return TextColumn(np.append(known.codes, np.int32(-1))[places], known.values)
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
         none = array.is_null().to_numpy(zero_copy_only=False)
         values = array.fill_null(False if types.is_boolean(kind) else 0) if array.null_count else array
         return numbers_of(values.to_numpy(zero_copy_only=False), none, exact)
     if array.null_count == len(array):
-        return Numbers(np.full(len(array), np.nan))
+        return NumberColumn(np.full(len(array), np.nan))
     texts = any(getattr(types, f"is_{one}", _never)(kind) for one in ("string", "large_string", "string_view"))
     if not (texts or types.is_decimal(kind) or types.is_date(kind)):
         raise Unreadable(str(kind))

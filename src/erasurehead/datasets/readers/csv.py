@@ -16,16 +16,16 @@ from erasurehead._internal.arrays import Array
 from erasurehead._internal.digits import in_groups
 from erasurehead.datasets.readers.decimals import COMMA, if_decimal, with_points
 from erasurehead.datasets.readers.files import Lines, text_lines
-from erasurehead.datasets.readers.layouts import Layout, csv_reader
+from erasurehead.datasets.readers.layouts import TableLayout, csv_reader
 from erasurehead.datasets.readers.mixed_columns import Tally
 from erasurehead.datasets.readers.table import (
     EXACT,
     TRUTHS,
     Column,
-    Numbers,
+    NumberColumn,
     Table,
     TextCoder,
-    Texts,
+    TextColumn,
     is_rounded,
     not_a_number,
     parse,
@@ -51,7 +51,7 @@ def is_number(text: str) -> bool:
     return not in_groups(text)
 
 
-class Fault(Exception):
+class FieldError(Exception):
     """A field that cannot be used.
 
     Arguments:
@@ -91,7 +91,7 @@ class Builder(ABC):
 
 
 class _NumberBuilder(Builder):
-    def __init__(self, layout: Layout, hint: str, missing: str = _EMPTY) -> None:
+    def __init__(self, layout: TableLayout, hint: str, missing: str = _EMPTY) -> None:
         self._parts: list[Array] = []
         self._commas = layout.decimal == ","
         self._none = layout.absent
@@ -127,7 +127,7 @@ class _NumberBuilder(Builder):
             return TRUTHS[field]
         text = field
         if self._commas and is_number(field) and "." in field:
-            raise Fault(
+            raise FieldError(
                 row,
                 f"{field!r} has a decimal point, but the numbers of this file have decimal commas; write "
                 "it with a comma, or say --decimal . if no column has them",
@@ -136,11 +136,11 @@ class _NumberBuilder(Builder):
             text = field.replace(",", ".")
         if not is_number(text):
             commas = if_decimal(field) if self._hint else ""
-            raise Fault(row, f"{not_a_number(field, self._hint)}{commas}", text=True)
+            raise FieldError(row, f"{not_a_number(field, self._hint)}{commas}", text=True)
         self._mix(row, field, False)
         value = float(text)
         if np.isinf(value):
-            raise Fault(row, f"{field!r} is not a finite number; {self._missing}")
+            raise FieldError(row, f"{field!r} is not a finite number; {self._missing}")
         return value
 
     def _mix(self, row: int, field: str, truth: bool) -> None:
@@ -149,11 +149,11 @@ class _NumberBuilder(Builder):
         elif self._truths != truth:
             kinds = ("a truth value", "numbers") if truth else ("a number", "truth values")
             said = f"{field!r} is {kinds[0]} among {kinds[1]}; write all of them as numbers, such as 0 and 1"
-            raise Fault(row, said, text=True)
+            raise FieldError(row, said, text=True)
 
     def finish(self) -> Column:
         values = np.concatenate(self._parts)
-        return truths(values) if self._truths else Numbers(values, self._rounded)
+        return truths(values) if self._truths else NumberColumn(values, self._rounded)
 
 
 class _PointCoder(TextCoder):
@@ -169,7 +169,7 @@ class _PointCoder(TextCoder):
 
 
 class _TextBuilder(Builder):
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: TableLayout) -> None:
         self._coder = (_PointCoder if layout.decimal == "," else TextCoder)(layout.absent)
         self._parts: list[NDArray[np.int32]] = []
 
@@ -177,13 +177,13 @@ class _TextBuilder(Builder):
         self._parts.append(np.fromiter(map(self._coder.__getitem__, fields), np.int32, len(fields)))
 
     def finish(self) -> Column:
-        return Texts(np.concatenate(self._parts), self._coder.texts())
+        return TextColumn(np.concatenate(self._parts), self._coder.texts())
 
 
 class _AutoBuilder(Builder):
     """Counts missing values until there is a value, whose kind is then taken for that of the column."""
 
-    def __init__(self, layout: Layout, label: bool) -> None:
+    def __init__(self, layout: TableLayout, label: bool) -> None:
         self._layout = layout
         self._none = layout.absent
         self._label = label
@@ -211,7 +211,7 @@ class _AutoBuilder(Builder):
         return (self._builder or self._begin(number=True)).finish()
 
 
-def builder(kind: Kind, layout: Layout, hint: str) -> Builder:
+def builder(kind: Kind, layout: TableLayout, hint: str) -> Builder:
     """Return the builder of a column that is read in a certain way.
 
     Arguments:
@@ -227,7 +227,7 @@ def builder(kind: Kind, layout: Layout, hint: str) -> Builder:
 _CHUNK_FIELDS = 400_000  # fields held as Python strings at a time: about 25 MB
 
 
-def read_csv(path: Path, layout: Layout, kind: Callable[[str], Kind | None], hint: str = "") -> Table:
+def read_csv(path: Path, layout: TableLayout, kind: Callable[[str], Kind | None], hint: str = "") -> Table:
     """Read a CSV file, compressed or not.
 
     Arguments:
@@ -248,7 +248,7 @@ def read_csv(path: Path, layout: Layout, kind: Callable[[str], Kind | None], hin
             kinds |= dict.fromkeys(mixed.names, "text")
 
 
-def _read(path: Path, layout: Layout, kind: Callable[[str], Kind | None], hint: str) -> Table:
+def _read(path: Path, layout: TableLayout, kind: Callable[[str], Kind | None], hint: str) -> Table:
     builders = _builders(layout, kind, hint)
     n_rows = 0
     with text_lines(path) as lines:
@@ -264,7 +264,7 @@ def _read(path: Path, layout: Layout, kind: Callable[[str], Kind | None], hint: 
 
 
 def csv_blocks(
-    path: Path, layout: Layout, kind: Callable[[str], Kind | None], hint: str = "", notes: list[str] | None = None
+    path: Path, layout: TableLayout, kind: Callable[[str], Kind | None], hint: str = "", notes: list[str] | None = None
 ) -> Iterator[Table]:
     """Yield a CSV file as tables of some rows each, so that it may be larger than memory.
 
@@ -292,7 +292,7 @@ def csv_blocks(
             notes.extend(_end_notes(lines, path))
 
 
-def count_rows(path: Path, layout: Layout) -> int:
+def count_rows(path: Path, layout: TableLayout) -> int:
     """Return the number of rows of data in a CSV file."""
     with text_lines(path) as lines:
         return sum(1 for _ in _rows(lines, layout, path))
@@ -307,12 +307,17 @@ def _end_notes(lines: Lines, path: Path) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _builders(layout: Layout, kind: Callable[[str], Kind | None], hint: str) -> dict[str, Builder]:
+def _builders(layout: TableLayout, kind: Callable[[str], Kind | None], hint: str) -> dict[str, Builder]:
     return {name: builder(wanted, layout, hint) for name in layout.names if (wanted := kind(name)) is not None}
 
 
 def _fill(
-    builders: Mapping[str, Builder], rows: Sequence[Sequence[str]], before: int, layout: Layout, path: Path, hint: str
+    builders: Mapping[str, Builder],
+    rows: Sequence[Sequence[str]],
+    before: int,
+    layout: TableLayout,
+    path: Path,
+    hint: str,
 ) -> None:
     """Add the fields of some rows to the columns; `before` rows were read before them."""
     columns = list(zip(*rows, strict=True))
@@ -322,7 +327,7 @@ def _fill(
             continue
         try:
             builders[name].add(fields)
-        except Fault as fault:
+        except FieldError as fault:
             if fault.text and isinstance(builders[name], _AutoBuilder):
                 mixed.add(name)
                 continue
@@ -332,7 +337,7 @@ def _fill(
         raise Mixed(mixed)
 
 
-def _among_numbers(path: Path, layout: Layout, name: str, model: bool) -> str:
+def _among_numbers(path: Path, layout: TableLayout, name: str, model: bool) -> str:
     """Return what to say of a column of numbers with a few texts; empty if it holds more of them, or the file ends."""
     tally = Tally()
     try:
@@ -343,7 +348,7 @@ def _among_numbers(path: Path, layout: Layout, name: str, model: bool) -> str:
     return tally.refusal(name, True, model) if tally.mostly_numbers else ""
 
 
-def _rows(lines: Lines, layout: Layout, path: Path) -> Iterator[tuple[int, list[str]]]:
+def _rows(lines: Lines, layout: TableLayout, path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the line on which each row of data ends, and its fields; blank lines are skipped.
 
     So are rows at the end with nothing in any of several fields, as spreadsheets export them.
@@ -378,7 +383,7 @@ def _rows(lines: Lines, layout: Layout, path: Path) -> Iterator[tuple[int, list[
         yield layout.skip + reader.line_num, row
 
 
-def _unreadable(path: Path, layout: Layout, first: int, last: int, error: csv.Error) -> DataError:
+def _unreadable(path: Path, layout: TableLayout, first: int, last: int, error: csv.Error) -> DataError:
     """Return the error for a row, on some lines, that Python's CSV reader refuses."""
     plain = 'if quotes are letters like any others in this file, say so (--quotes none, quotes="none")'
     with text_lines(path) as lines:
@@ -407,21 +412,21 @@ def _open_quote(lines: Sequence[str], delimiter: str) -> int:
     return opened if quoted else 0
 
 
-def _chunks(lines: Lines, layout: Layout, path: Path) -> Iterator[list[list[str]]]:
+def _chunks(lines: Lines, layout: TableLayout, path: Path) -> Iterator[list[list[str]]]:
     size = max(1, _CHUNK_FIELDS // len(layout.names))
     rows = _rows(lines, layout, path)
     while chunk := [row for _, row in islice(rows, size)]:
         yield chunk
 
 
-def _place(path: Path, layout: Layout, row: int) -> str:
+def _place(path: Path, layout: TableLayout, row: int) -> str:
     """Return where a row is. The file is read again: lines are not kept, and quoted fields may span several."""
     with text_lines(path) as lines:
         line, _ = next(islice(_rows(lines, layout, path), row, None))
     return f"{path}, line {line}"
 
 
-def _check_widths(rows: Sequence[Sequence[str]], before: int, layout: Layout, path: Path) -> None:
+def _check_widths(rows: Sequence[Sequence[str]], before: int, layout: TableLayout, path: Path) -> None:
     width = len(layout.names)
     if all(len(row) == width for row in rows):
         return

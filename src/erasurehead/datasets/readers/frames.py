@@ -15,12 +15,12 @@ from typing import Any, Protocol, TypeGuard, cast, runtime_checkable
 import numpy as np
 
 from erasurehead.datasets.readers.arrow import arrow_column, is_category
-from erasurehead.datasets.readers.layouts import Layout
+from erasurehead.datasets.readers.layouts import TableLayout
 from erasurehead.datasets.readers.table import (
     MISSING,
     Column,
     Table,
-    Texts,
+    TextColumn,
     as_texts,
     check_finite,
     checked_names,
@@ -45,13 +45,13 @@ def is_frame(source: object) -> TypeGuard[Frame]:
     return speaks and not isinstance(source, type)
 
 
-def frame_layout(frame: Frame) -> Layout:
+def frame_layout(frame: Frame) -> TableLayout:
     """Return the columns of a frame. They do not include its index.
 
     Raises:
         DataError: if there are none, or two have the same name.
     """
-    return Layout(checked_names(tuple(map(str, _names(frame))), frame_name(frame)))
+    return TableLayout(checked_names(tuple(map(str, _names(frame))), frame_name(frame)))
 
 
 def frame_name(frame: Frame) -> str:
@@ -152,7 +152,7 @@ def _category(series: Any, name: str, source: str, missing: Collection[str]) -> 
         return as_texts(column_of(series.to_list(), name, source, True, missing))
     # The values of pandas' categories would be rounded where one is missing.
     known = as_texts(column_of(series.cat.categories.to_list(), name, source, True, missing))
-    return Texts(np.append(known.codes, np.int32(-1))[codes.to_numpy()], known.values)
+    return TextColumn(np.append(known.codes, np.int32(-1))[codes.to_numpy()], known.values)
 
 
 def _read_arrow(

@@ -18,7 +18,7 @@ _MANY = 8  # columns beyond which numbers that rise, or are evenly spaced, are n
 
 
 @dataclass(frozen=True)
-class Verdict:
+class HeaderVerdict:
     """What the first line of a table is.
 
     Attributes:
@@ -32,7 +32,7 @@ class Verdict:
     obvious: bool = False
 
 
-def verdict(first: Sequence[str], rows: Sequence[Sequence[str]]) -> Verdict:
+def verdict(first: Sequence[str], rows: Sequence[Sequence[str]]) -> HeaderVerdict:
     """Decide whether the first line of a table holds names.
 
     Arguments:
@@ -45,8 +45,8 @@ def verdict(first: Sequence[str], rows: Sequence[Sequence[str]]) -> Verdict:
         if not np.isnan(values).all() and all(
             known == known or text in MISSING for known, text in zip(values.tolist(), first, strict=True)
         ):
-            return Verdict(False, "it has only numbers")
-        return Verdict(True, "it has texts", True)
+            return HeaderVerdict(False, "it has only numbers")
+        return HeaderVerdict(True, "it has texts", True)
     columns = columns_of(below)
     numbers = [_numbers(column) for column in columns]
     named = not first[0] and _is_index(columns[0], len(below))
@@ -83,14 +83,14 @@ def verdict(first: Sequence[str], rows: Sequence[Sequence[str]]) -> Verdict:
         for_data.append(f"it has {twice!r} twice")
     holds_numbers = not np.isnan(values).all()
     if word and not recurs:  # no row has a word where all others have numbers, whatever the rest of it looks like
-        return Verdict(True, "it has texts above numbers", not for_data and not holds_numbers)
+        return HeaderVerdict(True, "it has texts above numbers", not for_data and not holds_numbers)
     if len(for_header) == len(for_data):
         if holds_numbers:
-            return Verdict(False, for_data[0] if for_data else "it has numbers, as lines below have")
-        return Verdict(True, for_header[0] if for_header else "none of its values occurs below")
+            return HeaderVerdict(False, for_data[0] if for_data else "it has numbers, as lines below have")
+        return HeaderVerdict(True, for_header[0] if for_header else "none of its values occurs below")
     if len(for_header) < len(for_data):
-        return Verdict(False, for_data[0])
-    return Verdict(True, for_header[0], bool(texts_above) and not for_data and not holds_numbers)
+        return HeaderVerdict(False, for_data[0])
+    return HeaderVerdict(True, for_header[0], bool(texts_above) and not for_data and not holds_numbers)
 
 
 def _there(values: Array | None) -> Array:

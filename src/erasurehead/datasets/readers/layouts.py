@@ -15,7 +15,7 @@ from erasurehead.datasets.readers.decimals import columns_of, decimal_mark, grou
 from erasurehead.datasets.readers.delimiters import guess_delimiter, separated
 from erasurehead.datasets.readers.dialects import Decimal, Dialect, Quotes
 from erasurehead.datasets.readers.files import text_lines
-from erasurehead.datasets.readers.headers import Verdict, verdict
+from erasurehead.datasets.readers.headers import HeaderVerdict, verdict
 from erasurehead.datasets.readers.index_columns import named, unnamed
 from erasurehead.datasets.readers.table import MISSING, absent, parse
 from erasurehead.errors import DataError, invalid
@@ -33,7 +33,7 @@ _AUTO = Dialect()
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """How a text table is laid out.
 
     Arguments:
@@ -64,7 +64,7 @@ class Layout:
         return absent(self.missing)
 
 
-def look(path: Path, dialect: Dialect = _AUTO, alike: Decimal | None = None) -> Layout:
+def look(path: Path, dialect: Dialect = _AUTO, alike: Decimal | None = None) -> TableLayout:
     """Detect the layout of a text table from its beginning.
 
     - Before the table there may be a line such as `sep=;`, comments that begin with `#`, and titles: lines of fewer
@@ -98,7 +98,7 @@ def n_fields(path: Path, dialect: Dialect) -> int:
     return len(look(path, replace(dialect, header=False, names=())).names)
 
 
-def _prepared(lines: Iterable[str], layout: Layout) -> tuple[Iterable[str], str]:
+def _prepared(lines: Iterable[str], layout: TableLayout) -> tuple[Iterable[str], str]:
     """Return lines for Python's CSV reader, and its delimiter."""
     if layout.quotes == "backslash":
         lines = map(_doubled, lines)
@@ -115,7 +115,7 @@ def _closed(line: str) -> str:
     return _BLANKS_BEHIND.sub('"', line)
 
 
-def csv_reader(lines: Iterable[str], layout: Layout) -> Any:
+def csv_reader(lines: Iterable[str], layout: TableLayout) -> Any:
     """Return Python's CSV reader of lines: an iterator over rows, with `line_num`."""
     text, mark = _prepared(lines, layout)
     quoting = csv.QUOTE_NONE if layout.quotes == "none" else csv.QUOTE_MINIMAL
@@ -139,7 +139,7 @@ def _beginning(path: Path) -> tuple[list[str], bool]:
 class _Rows:
     """Rows from some line on: their fields, the number of the line on which each ends, and whether all were read."""
 
-    layout: Layout
+    layout: TableLayout
     start: int
     fields: list[list[str]]
     ends: list[int]
@@ -169,7 +169,7 @@ class _Look:
         self.path, self.dialect, self.lines, self.whole = path, dialect, lines, whole
         self.notes: list[str] = []
 
-    def layout(self, alike: Decimal | None) -> Layout:
+    def layout(self, alike: Decimal | None) -> TableLayout:
         start, declared = 0, self.dialect.delimiter
         if (found := _DECLARED.fullmatch(self.lines[0])) and len(self.lines) > 1:
             start, declared = 1, declared or found[1]
@@ -196,7 +196,7 @@ class _Look:
         if decimal == "." and self.dialect.decimal is None and alike is None and rows.layout.delimiter in ";\t":
             self._refuse_grouped(names, data)
         skip = rows.ends[0] if found.header and not commented else rows.start
-        return Layout(
+        return TableLayout(
             names,
             found.header,
             rows.layout.delimiter,
@@ -240,7 +240,7 @@ class _Look:
         made: list[_Rows] = []
         for quotes in ("doubled", "backslash") if self.dialect.quotes is None else (self.dialect.quotes,):
             for blanks_behind in (False, True):
-                layout = Layout((), delimiter=mark, quotes=quotes, blanks_behind=blanks_behind)
+                layout = TableLayout((), delimiter=mark, quotes=quotes, blanks_behind=blanks_behind)
                 fields, ends, sound = _parse(self.lines[start:], layout, self.whole)
                 made.append(_Rows(layout, start, fields, [start + end for end in ends], sound))
                 if sound:
@@ -273,14 +273,14 @@ class _Look:
                 return tried
         return rows
 
-    def _verdict(self, first: list[str], rows: list[list[str]], commented: bool, line: int) -> Verdict:
+    def _verdict(self, first: list[str], rows: list[list[str]], commented: bool, line: int) -> HeaderVerdict:
         if self.dialect.header is not None:
-            return Verdict(self.dialect.header, "", True)
+            return HeaderVerdict(self.dialect.header, "", True)
         if commented:
             self.notes.append("the columns' names are those of the comment before the table (--header no skips it)")
-            return Verdict(True, "", True)
+            return HeaderVerdict(True, "", True)
         if self._quoted_alone(line, len(first)):
-            found = Verdict(True, "only its fields are quoted")
+            found = HeaderVerdict(True, "only its fields are quoted")
         else:
             first = _adjusted(first, rows, True)
             found = verdict(first, _of_width(rows, len(first)))
@@ -292,7 +292,7 @@ class _Look:
         """Return whether all fields of a line are quoted, and none of any other."""
         return self.lines[line - 1].count('"') == 2 * count and not any('"' in text for text in self.lines[line:])
 
-    def _names(self, first: list[str], rows: list[list[str]], found: Verdict, line: int) -> tuple[str, ...]:
+    def _names(self, first: list[str], rows: list[list[str]], found: HeaderVerdict, line: int) -> tuple[str, ...]:
         given = self.dialect.names
         if given:
             if len(given) != len(first):
@@ -407,7 +407,7 @@ def _empty_behind(rows: Sequence[Sequence[str]], width: int, most: float) -> set
     return found
 
 
-def _parse(lines: Sequence[str], layout: Layout, whole: bool) -> tuple[list[list[str]], list[int], bool]:
+def _parse(lines: Sequence[str], layout: TableLayout, whole: bool) -> tuple[list[list[str]], list[int], bool]:
     """Return the fields of rows that are not blank, the lines on which they end, and whether no quote was wrong."""
     reader = csv_reader(lines, layout)
     rows: list[list[str]] = []

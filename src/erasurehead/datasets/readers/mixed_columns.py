@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 
 from erasurehead.datasets.readers.decimals import MOST_STRAYS, if_decimal
-from erasurehead.datasets.readers.table import Table, Texts, not_a_number, parse, written
+from erasurehead.datasets.readers.table import Table, TextColumn, not_a_number, parse, written
 from erasurehead.errors import DataError
 
 MOST_CODES = 20
@@ -43,7 +43,7 @@ class Tally:
             name: of the column; numbers are not counted, as one that holds nothing else needs no tally.
         """
         column = table.column(name)
-        if not isinstance(column, Texts) or name in table.categories:
+        if not isinstance(column, TextColumn) or name in table.categories:
             return
         counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.values))
         numeric = [code for code, text in enumerate(column.values) if text[0] in _BEGINS and counts[code]]

@@ -26,7 +26,7 @@ _QUERY = re.compile(rb"\sqid:\d+")
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SparseRows:
     """Rows of index-value pairs, as in a file.
 
     Arguments:
@@ -44,7 +44,7 @@ class Rows:
     lines: IntArray
 
 
-def read_svmlight(path: Path) -> Rows:
+def read_svmlight(path: Path) -> SparseRows:
     """Read an svmlight/LIBSVM file, compressed or not. Comments (`#`) and `qid:` are skipped.
 
     Raises:
@@ -54,10 +54,12 @@ def read_svmlight(path: Path) -> Rows:
     parsed = list(svmlight_blocks(path))
     if not parsed:
         raise DataError(f"{path} has no rows of data.")
-    return Rows(*(np.concatenate([getattr(part, name) for part in parsed]) for name in Rows.__dataclass_fields__))
+    return SparseRows(
+        *(np.concatenate([getattr(part, name) for part in parsed]) for name in SparseRows.__dataclass_fields__)
+    )
 
 
-def svmlight_blocks(path: Path) -> Iterator[Rows]:
+def svmlight_blocks(path: Path) -> Iterator[SparseRows]:
     """Yield the rows of a file in blocks of a few megabytes, none of them empty.
 
     Raises:
@@ -77,12 +79,12 @@ def looks_like_svmlight(path: Path) -> bool:
     return False
 
 
-def zero_based(rows: Rows) -> bool:
+def zero_based(rows: SparseRows) -> bool:
     """Return whether indices count from 0, which is so if one of them is 0. Otherwise they count from 1."""
     return bool(len(rows.indices)) and int(rows.indices.min()) == 0
 
 
-def matrix(rows: Rows, n_columns: int, base: int) -> tuple[SparseMatrix, int]:
+def matrix(rows: SparseRows, n_columns: int, base: int) -> tuple[SparseMatrix, int]:
     """Return rows as a CSR matrix, and the number of rows with entries that were left out as beyond the matrix.
 
     Arguments:
@@ -99,7 +101,7 @@ def matrix(rows: Rows, n_columns: int, base: int) -> tuple[SparseMatrix, int]:
     return made, len(np.unique(owners[~inside]))
 
 
-def _parse(text: bytes, first: int, path: Path) -> Rows:
+def _parse(text: bytes, first: int, path: Path) -> SparseRows:
     """Parse a block of whole lines: all numbers at once; the format is checked by the order of blanks and colons."""
     if b"#" in text:
         text = _COMMENT.sub(b"", text)
@@ -114,7 +116,7 @@ def _parse(text: bytes, first: int, path: Path) -> Rows:
     if labels is None or pairs is None or not _rise(pairs[0::2], counts):
         raise _fault(lines, first, path)
     numbers = first + np.flatnonzero([bool(line) for line in lines])
-    return Rows(labels, pairs[0::2].astype(np.int64), pairs[1::2].copy(), counts, numbers)
+    return SparseRows(labels, pairs[0::2].astype(np.int64), pairs[1::2].copy(), counts, numbers)
 
 
 def _alternates(joined: bytes) -> bool:

@@ -104,7 +104,7 @@ def read_columns(names: Iterable[str], source: str, read: Callable[[str], Column
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers:
+class NumberColumn:
     """A column of numbers.
 
     Arguments:
@@ -115,9 +115,9 @@ class Numbers:
     values: Array
     rounded: bool = False
 
-    def take(self, rows: IntArray) -> Numbers:
+    def take(self, rows: IntArray) -> NumberColumn:
         """Return the given rows."""
-        return Numbers(self.values[rows], self.rounded)
+        return NumberColumn(self.values[rows], self.rounded)
 
     def numbers(self) -> Array:
         """Return the values."""
@@ -129,7 +129,7 @@ class Numbers:
 
 
 @dataclass(frozen=True, eq=False)
-class Texts:
+class TextColumn:
     """A column of texts: `values[codes[row]]`, and -1 where a value is missing.
 
     Arguments:
@@ -140,9 +140,9 @@ class Texts:
     codes: NDArray[np.int32]
     values: tuple[str, ...]
 
-    def take(self, rows: IntArray) -> Texts:
+    def take(self, rows: IntArray) -> TextColumn:
         """Return the given rows; `values` may then contain texts that no row has."""
-        return Texts(self.codes[rows], self.values)
+        return TextColumn(self.codes[rows], self.values)
 
     def missing(self) -> NDArray[np.bool_]:
         """Return which rows have no value, shape (n_rows,)."""
@@ -159,12 +159,12 @@ class Texts:
         return np.array([*known, math.nan], dtype=np.float64)[self.codes]
 
 
-Column: TypeAlias = Numbers | Texts
+Column: TypeAlias = NumberColumn | TextColumn
 
 
 def are_numbers(column: Column) -> bool:
     """Return whether a column is one of numbers: also of truth values alone, or with no value at all."""
-    return isinstance(column, Numbers) or TRUTHS.keys() >= set(column.used())
+    return isinstance(column, NumberColumn) or TRUTHS.keys() >= set(column.used())
 
 
 def with_numbers(table: Table, texts: Collection[str] = ()) -> tuple[Table, tuple[str, ...]]:
@@ -184,14 +184,14 @@ def with_numbers(table: Table, texts: Collection[str] = ()) -> tuple[Table, tupl
     found: dict[str, Column] = {
         name: numbers
         for name, column in table.columns.items()
-        if isinstance(column, Texts) and name not in kept and (numbers := _numbers_in(column)) is not None
+        if isinstance(column, TextColumn) and name not in kept and (numbers := _numbers_in(column)) is not None
     }
     for name, column in found.items():
         check_finite(column, lambda row, name=name: f"{table.place(row)}, column {name!r}")
     return replace(table, columns={**table.columns, **found}) if found else table, tuple(found)
 
 
-def _numbers_in(column: Texts) -> Numbers | None:
+def _numbers_in(column: TextColumn) -> NumberColumn | None:
     known, rounded = np.full(len(column.values) + 1, np.nan), False
     there = np.bincount(column.codes[column.codes >= 0], minlength=len(column.values))
     for code, text in enumerate(column.values):
@@ -201,37 +201,37 @@ def _numbers_in(column: Texts) -> Numbers | None:
         if math.isnan(value):
             return None
         rounded |= abs(value) >= EXACT and is_rounded(text, value)
-    return Numbers(known[column.codes], rounded)
+    return NumberColumn(known[column.codes], rounded)
 
 
-def truths(values: Array) -> Texts:
+def truths(values: Array) -> TextColumn:
     """Return the column of truth values: 1 for true, 0 for false, NaN where one is missing."""
-    return Texts(np.where(np.isnan(values), -1, values).astype(np.int32), ("False", "True"))
+    return TextColumn(np.where(np.isnan(values), -1, values).astype(np.int32), ("False", "True"))
 
 
-def as_texts(column: Column) -> Texts:
+def as_texts(column: Column) -> TextColumn:
     """Return a column as one of texts: numbers as people write them."""
-    if isinstance(column, Texts):
+    if isinstance(column, TextColumn):
         return column
     none = column.missing()
     found, inverse = np.unique(column.values[~none], return_inverse=True)
     codes = np.full(len(none), -1, dtype=np.int32)
     codes[~none] = inverse
-    return Texts(codes, tuple(map(plain, found.tolist())))
+    return TextColumn(codes, tuple(map(plain, found.tolist())))
 
 
 def joined(parts: Sequence[Column]) -> Column:
     """Return one column of the rows of several, of texts if one of them has a text."""
-    numbers = [part for part in parts if isinstance(part, Numbers)]
-    if all(isinstance(part, Numbers) or not part.values for part in parts):
+    numbers = [part for part in parts if isinstance(part, NumberColumn)]
+    if all(isinstance(part, NumberColumn) or not part.values for part in parts):
         values = [part.numbers() for part in parts]
-        return Numbers(np.concatenate(values) if values else np.zeros(0), any(part.rounded for part in numbers))
+        return NumberColumn(np.concatenate(values) if values else np.zeros(0), any(part.rounded for part in numbers))
     known: dict[str, int] = {}
     codes: list[NDArray[np.int32]] = []
     for part in map(as_texts, parts):
         own = [known.setdefault(text, len(known)) for text in part.values]
         codes.append(np.array([*own, -1], dtype=np.int32)[part.codes])
-    return Texts(np.concatenate(codes), tuple(known))
+    return TextColumn(np.concatenate(codes), tuple(known))
 
 
 def checked_names(names: Sequence[str], source: str) -> tuple[str, ...]:
@@ -288,7 +288,7 @@ class Table:
         """
         column = self.column(name)
         values = column.numbers()
-        if isinstance(column, Numbers):
+        if isinstance(column, NumberColumn):
             return values
         wrong = ~np.isfinite(values) & ~column.missing()
         if wrong.any():
@@ -379,18 +379,18 @@ def column_of(
     if kinds & {"text", "day"} or kinds == {"truth"} or (exact and kinds and "real" not in kinds):
         coder = TextCoder(missing)
         codes = np.fromiter((coder[_text(value)] for value in values), np.int32, len(values))
-        return Texts(codes, coder.texts())
+        return TextColumn(codes, coder.texts())
     return _numbers(values, name, source)
 
 
-def _numbers(values: Sequence[object], name: str, source: str) -> Numbers:
+def _numbers(values: Sequence[object], name: str, source: str) -> NumberColumn:
     numbers = np.array([_number(value) for value in values], dtype=np.float64)
     for row in np.flatnonzero(np.isinf(numbers)).tolist():
         raise DataError(
             f"{source}, row {row}, column {name!r}: {shown(values[row])} is not a finite number; {_FINITE}."
         )
     large = np.flatnonzero(np.abs(numbers) >= EXACT).tolist()
-    return Numbers(numbers, any(values[row] != int(numbers[row]) for row in large))
+    return NumberColumn(numbers, any(values[row] != int(numbers[row]) for row in large))
 
 
 def numbers_of(values: NDArray[Any], absent: BoolArray | None = None, exact: bool = False) -> Column:
@@ -408,13 +408,13 @@ def numbers_of(values: NDArray[Any], absent: BoolArray | None = None, exact: boo
         found, inverse = np.unique(values[~none], return_inverse=True)
         codes = np.full(len(values), -1, dtype=np.int32)
         codes[~none] = inverse
-        return Texts(codes, tuple(map(str, found.tolist())))
+        return TextColumn(codes, tuple(map(str, found.tolist())))
     numbers = values.astype(np.float64)
     numbers[none] = np.nan
     if values.dtype.kind == "f":
-        return Numbers(numbers)
+        return NumberColumn(numbers)
     large = np.abs(numbers) >= EXACT  # False for NaN
-    return Numbers(
+    return NumberColumn(
         numbers, any(int(known) != int(own) for known, own in zip(numbers[large], values[large], strict=True))
     )
 
@@ -429,7 +429,7 @@ def check_finite(column: Column, place: Callable[[int], str]) -> None:
     Raises:
         DataError: that names the row.
     """
-    if isinstance(column, Numbers) and bool(np.isinf(column.values).any()):
+    if isinstance(column, NumberColumn) and bool(np.isinf(column.values).any()):
         row = int(np.argmax(np.isinf(column.values)))
         raise DataError(f"{place(row)}: {column.values[row]} is not a finite number; {_FINITE}.")
 

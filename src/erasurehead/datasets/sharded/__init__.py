@@ -7,5 +7,5 @@ as a data set. `erasurehead.problems.sharded` trains on it.
 from erasurehead.datasets.sharded.dataset import ShardedDataset as ShardedDataset
 from erasurehead.datasets.sharded.folder import ShardFolder as ShardFolder
 from erasurehead.datasets.sharded.folder import is_sharded as is_sharded
-from erasurehead.datasets.sharded.manifest import Manifest as Manifest
+from erasurehead.datasets.sharded.manifest import ShardManifest as ShardManifest
 from erasurehead.datasets.sharded.writing import shard as shard

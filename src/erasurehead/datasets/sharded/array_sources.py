@@ -18,8 +18,8 @@ from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.datasets.readers.arrays import Arrays, load_npy, read_labels, read_matrix
 from erasurehead.datasets.readers.forms import form
 from erasurehead.datasets.readers.svmlight import matrix, svmlight_blocks
-from erasurehead.datasets.readers.table import Numbers
-from erasurehead.datasets.sharded.sources import CHANGED, EMPTY, Fitted, Piece, Places, Source, Split
+from erasurehead.datasets.readers.table import NumberColumn
+from erasurehead.datasets.sharded.sources import CHANGED, EMPTY, EncodedRows, Fitted, Places, RowSource, RowSplit
 from erasurehead.datasets.sharded.table_sources import LabelValues, moved_note
 from erasurehead.errors import DataError, invalid
 
@@ -48,14 +48,14 @@ class _Shape:
     notes: tuple[str, ...]
 
 
-class ArraySource(Source):
+class ArraySource(RowSource):
     """A file that holds a matrix."""
 
-    def fit(self, split: Split, task: Task | None, constant: bool) -> Fitted:
+    def fit(self, split: RowSplit, task: Task | None, constant: bool) -> Fitted:
         labels = LabelValues("", task)
         n_rows = 0
         for block in self._blocks(None):
-            labels.add(Numbers(_labels(block)), block.place)
+            labels.add(NumberColumn(_labels(block)), block.place)
             n_rows += len(_labels(block))
         if not n_rows:
             raise DataError(EMPTY.format(path=self.path))
@@ -66,15 +66,15 @@ class ArraySource(Source):
         notes = (target.note(task), *moved_note(labels, target, places, self.path), *shape.notes)
         return Fitted(encoding, places, shape.entries / n_rows + constant, self._dense(), notes)
 
-    def pieces(self, encoding: Encoding, places: Places) -> Iterator[Piece]:
+    def pieces(self, encoding: Encoding, places: Places) -> Iterator[EncodedRows]:
         assert isinstance(encoding, ArrayEncoding)
         before = 0
         for block in self._blocks(encoding):
             if block.beyond or int(block.X.shape[1]) != encoding.n_features:
                 raise DataError(CHANGED.format(path=self.path))
-            y, _ = encoding.target.apply(Numbers(_labels(block)), block.place)
+            y, _ = encoding.target.apply(NumberColumn(_labels(block)), block.place)
             design = with_constant(block.X) if encoding.constant else block.X
-            yield Piece(np.arange(before, before + len(y)), design, y)
+            yield EncodedRows(np.arange(before, before + len(y)), design, y)
             before += len(y)
 
     @abstractmethod

@@ -18,7 +18,7 @@ from erasurehead._internal.storage import Folder
 from erasurehead.datasets.encoded import Labels
 from erasurehead.datasets.matrices import csr
 from erasurehead.datasets.preprocessing.encoding import Encoding
-from erasurehead.datasets.sharded.manifest import MANIFEST, Form, Manifest, StoredFile, read_manifest
+from erasurehead.datasets.sharded.manifest import MANIFEST, Form, ShardManifest, StoredFile, read_manifest
 from erasurehead.datasets.sharded.tensor_stream import decode_tensors
 from erasurehead.errors import DataError
 
@@ -31,7 +31,7 @@ _verdicts: dict[tuple[str, int, int, str], str] = {}
 """Results of checksums in this process: by path, length, time of change and expected checksum, the complaint."""
 
 
-class Rows(NamedTuple):
+class LabelledRows(NamedTuple):
     """Rows of a design matrix with their labels, as stored in a file."""
 
     X: Matrix
@@ -96,7 +96,7 @@ def _fill(stream: Any, data: bytearray, path: Path) -> None:
         done += count
 
 
-def read_rows(folder: Path, file: StoredFile, form: Form, n_columns: int) -> Rows:
+def read_rows(folder: Path, file: StoredFile, form: Form, n_columns: int) -> LabelledRows:
     """Read the rows of a task, or the test rows.
 
     Arguments:
@@ -121,7 +121,7 @@ def read_rows(folder: Path, file: StoredFile, form: Form, n_columns: int) -> Row
     values: Any = cast("Any", X) if form == "dense" else cast("Any", X).data
     if values.dtype != np.float64 or not np.isfinite(values).all():
         raise DataError(f"{said} holds values that are no finite numbers of float64.")
-    return Rows(X, y)
+    return LabelledRows(X, y)
 
 
 def _sparse(tensors: dict[str, NDArray[Any]], n_columns: int) -> Matrix:
@@ -142,7 +142,7 @@ class ShardFolder:
     """
 
     path: Path
-    manifest: Manifest
+    manifest: ShardManifest
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> ShardFolder:
@@ -167,15 +167,15 @@ class ShardFolder:
             )
         return made
 
-    def task(self, number: int) -> Rows:
+    def task(self, number: int) -> LabelledRows:
         """Return the rows of a task."""
         return self._rows(self.manifest.tasks[number])
 
-    def test(self) -> Rows | None:
+    def test(self) -> LabelledRows | None:
         """Return the test rows; None if there are none."""
         return None if self.manifest.test is None else self._rows(self.manifest.test)
 
-    def _rows(self, file: StoredFile) -> Rows:
+    def _rows(self, file: StoredFile) -> LabelledRows:
         return read_rows(self.path, file, self.manifest.form, self.manifest.columns)
 
     def support(self, tasks: Sequence[int]) -> IntArray | None:

@@ -64,7 +64,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Manifest:
+class ShardManifest:
     """The description of a folder of shards.
 
     Arguments:
@@ -125,7 +125,7 @@ class Manifest:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> ShardManifest:
     """Read the manifest of a folder.
 
     Raises:
@@ -146,8 +146,8 @@ def read_manifest(folder: Path) -> Manifest:
         ) from None
 
 
-def _manifest(data: Mapping[str, Any]) -> Manifest:
-    made = Manifest(
+def _manifest(data: Mapping[str, Any]) -> ShardManifest:
+    made = ShardManifest(
         name=str(data["name"]),
         task=data["task"],
         classes=int(data["classes"]),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import BoolArray
 from erasurehead.datasets.matrices import MAX_INDEX
-from erasurehead.datasets.sharded.folder import Rows
+from erasurehead.datasets.sharded.folder import LabelledRows
 from erasurehead.datasets.sharded.manifest import StoredFile
 from erasurehead.datasets.sharded.spool import Spool
 from erasurehead.datasets.sharded.tensor_stream import Slot, TensorWriter
@@ -84,7 +84,7 @@ class RowFiles:
         values = {} if bool(self.spool.ones[some].all()) else {"values": Slot(_F64, (entries,))}
         return {**values, **labels, "columns": Slot(_I32, (entries,)), "edges": Slot(_I32, (n_rows + 1,))}
 
-    def _write(self, writer: TensorWriter, slots: dict[str, Slot], rows: Rows, entries: int) -> None:
+    def _write(self, writer: TensorWriter, slots: dict[str, Slot], rows: LabelledRows, entries: int) -> None:
         writer.write("labels", rows.y)
         if isinstance(rows.X, np.ndarray):
             writer.write("rows", rows.X)

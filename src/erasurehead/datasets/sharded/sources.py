@@ -63,7 +63,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Split:
+class RowSplit:
     """How the rows are split into training and test rows, as by `split_rows`.
 
     Arguments:
@@ -109,7 +109,7 @@ class Fitted:
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class EncodedRows:
     """Encoded rows: for training, for testing, or both.
 
     Arguments:
@@ -125,7 +125,7 @@ class Piece:
     report: EncodingReport | None = None
 
 
-class Source(ABC):
+class RowSource(ABC):
     """A file that is read in blocks, as often as necessary.
 
     Arguments:
@@ -136,7 +136,7 @@ class Source(ABC):
         self.path = path
 
     @abstractmethod
-    def fit(self, split: Split, task: Task | None, constant: bool) -> Fitted:
+    def fit(self, split: RowSplit, task: Task | None, constant: bool) -> Fitted:
         """Read the whole file, and fit its encoding.
 
         Arguments:
@@ -146,5 +146,5 @@ class Source(ABC):
         """
 
     @abstractmethod
-    def pieces(self, encoding: Encoding, places: Places) -> Iterator[Piece]:
+    def pieces(self, encoding: Encoding, places: Places) -> Iterator[EncodedRows]:
         """Read the whole file again, and yield its rows encoded."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from erasurehead._internal.arrays import IntArray
 from erasurehead.datasets.encoded import Labels
 from erasurehead.datasets.matrices import csr
-from erasurehead.datasets.sharded.folder import Rows
+from erasurehead.datasets.sharded.folder import LabelledRows
 from erasurehead.datasets.sharded.sources import CHANGED
 from erasurehead.errors import DataError
 
@@ -33,7 +33,7 @@ class _Batch:
     """Rows with their places."""
 
     places: IntArray
-    rows: Rows
+    rows: LabelledRows
 
 
 class Spool:
@@ -71,7 +71,7 @@ class Spool:
         if not len(places):
             return
         rows = X if isinstance(X, np.ndarray) else _without_zeros(X)
-        self._waiting.append(_Batch(places, Rows(rows, y)))
+        self._waiting.append(_Batch(places, LabelledRows(rows, y)))
         self._bytes += 16 * len(places) + (rows.nbytes if isinstance(rows, np.ndarray) else 12 * len(rows.data))
         if self._bytes >= self._room:
             self.flush()
@@ -85,10 +85,10 @@ class Spool:
         cuts = np.searchsorted(batch.places, self._edges)
         for bucket in np.flatnonzero(np.diff(cuts)):
             low, high = int(cuts[bucket]), int(cuts[bucket + 1])
-            rows = Rows(batch.rows.X[low:high], batch.rows.y[low:high])
+            rows = LabelledRows(batch.rows.X[low:high], batch.rows.y[low:high])
             self._append(int(bucket), batch.places[low:high], rows)
 
-    def _append(self, bucket: int, places: IntArray, rows: Rows) -> None:
+    def _append(self, bucket: int, places: IntArray, rows: LabelledRows) -> None:
         X, y = rows
         if isinstance(X, np.ndarray):
             arrays: list[NDArray[Any]] = [places, y, X]
@@ -104,7 +104,7 @@ class Spool:
             for array in arrays:
                 file.write(np.ascontiguousarray(array).data)
 
-    def take(self, bucket: int, dense: bool, n_columns: int, labels: np.dtype[Any]) -> Rows:
+    def take(self, bucket: int, dense: bool, n_columns: int, labels: np.dtype[Any]) -> LabelledRows:
         """Return the rows of a bucket in the order of their places, and remove them.
 
         Raises:
@@ -137,12 +137,12 @@ def _batches(data: bytes, dense: bool, n_columns: int, labels: np.dtype[Any]) ->
         n_rows, n_entries, has_values = (int(number) for number in read(np.int64, 3))
         places, y = read(np.int64, n_rows), read(labels, n_rows)
         if dense:
-            batches.append(_Batch(places, Rows(read(np.float64, n_entries).reshape(n_rows, n_columns), y)))
+            batches.append(_Batch(places, LabelledRows(read(np.float64, n_entries).reshape(n_rows, n_columns), y)))
             continue
         edges = np.concatenate(([0], np.cumsum(read(np.int32, n_rows)))).astype(np.int32)
         columns = read(np.int32, n_entries)
         values = read(np.float64, n_entries) if has_values else np.ones(n_entries)
-        batches.append(_Batch(places, Rows(csr(values, columns, edges, (n_rows, n_columns)), y)))
+        batches.append(_Batch(places, LabelledRows(csr(values, columns, edges, (n_rows, n_columns)), y)))
     return batches
 
 
@@ -153,9 +153,9 @@ def _sorted(batches: Sequence[_Batch]) -> _Batch:
     matrices = [batch.rows.X for batch in batches]
     rows = matrices[0] if len(matrices) == 1 else _stacked(matrices)
     if bool((np.diff(places) > 0).all()):
-        return _Batch(places, Rows(rows, y))
+        return _Batch(places, LabelledRows(rows, y))
     order = np.argsort(places, kind="stable")
-    return _Batch(places[order], Rows(rows[order], y[order]))
+    return _Batch(places[order], LabelledRows(rows[order], y[order]))
 
 
 def _stacked(matrices: list[Matrix]) -> Matrix:

@@ -31,10 +31,19 @@ from erasurehead.datasets.preprocessing.vocabulary import Codes, Vocabulary, dis
 from erasurehead.datasets.readers.csv import Kind, Mixed, count_rows, csv_blocks
 from erasurehead.datasets.readers.dialects import Dialect
 from erasurehead.datasets.readers.forms import form
-from erasurehead.datasets.readers.layouts import Layout, look
+from erasurehead.datasets.readers.layouts import TableLayout, look
 from erasurehead.datasets.readers.mixed_columns import settled
-from erasurehead.datasets.readers.table import Column, Numbers, Table, Texts, are_numbers, with_numbers
-from erasurehead.datasets.sharded.sources import BLOCK_ROWS, CHANGED, EMPTY, Fitted, Piece, Places, Source, Split
+from erasurehead.datasets.readers.table import Column, NumberColumn, Table, TextColumn, are_numbers, with_numbers
+from erasurehead.datasets.sharded.sources import (
+    BLOCK_ROWS,
+    CHANGED,
+    EMPTY,
+    EncodedRows,
+    Fitted,
+    Places,
+    RowSource,
+    RowSplit,
+)
 from erasurehead.errors import DataError
 
 
@@ -61,7 +70,7 @@ class LabelValues:
         """
         check_all_there(column, self._name, place)
         self._first = self._first or place
-        if isinstance(column, Numbers) and self._enough():
+        if isinstance(column, NumberColumn) and self._enough():
             self._codes.clear()  # they are quantities
         else:
             self._codes.append(self._values.codes(column))
@@ -74,7 +83,7 @@ class LabelValues:
         """Return how labels become numbers; see `fit_target`."""
         first = self._first
         assert first is not None
-        column = self._values.column() or Texts(np.zeros(0, dtype=np.int32), ())
+        column = self._values.column() or TextColumn(np.zeros(0, dtype=np.int32), ())
         return fit_target(column, self._name, self._task, lambda _: first(0))
 
     def classes(self, target: Target) -> Codes | None:
@@ -116,7 +125,7 @@ class Distinct:
 
     def codes(self, column: Column) -> Codes:
         """Add the values of some rows, and return their codes, int32, shape (n_rows,); -1 where one is missing."""
-        if isinstance(column, Numbers):
+        if isinstance(column, NumberColumn):
             self._rounded |= column.rounded
             values, codes = distinct(column.values)
             known = [self._numbers.setdefault(value, len(self)) for value in values.tolist()]
@@ -130,9 +139,9 @@ class Distinct:
     def column(self) -> Column | None:
         """Return a column with each value once, in the order of the codes; None if there is no value."""
         if self._texts:
-            return Texts(np.arange(len(self._texts), dtype=np.int32), tuple(self._texts))
+            return TextColumn(np.arange(len(self._texts), dtype=np.int32), tuple(self._texts))
         values = np.array(list(self._numbers), dtype=np.float64)
-        return Numbers(values, self._rounded) if self._numbers else None
+        return NumberColumn(values, self._rounded) if self._numbers else None
 
 
 class Combinations:
@@ -177,7 +186,7 @@ class TableFit:
         dialect: what the user said about a CSV file.
     """
 
-    def __init__(self, layout: Layout, choice: Choice, task: Task | None, path: Path, dialect: Dialect) -> None:
+    def __init__(self, layout: TableLayout, choice: Choice, task: Task | None, path: Path, dialect: Dialect) -> None:
         self._layout = layout
         self._read = choice.read
         self._label = label = choice.label
@@ -216,12 +225,12 @@ class TableFit:
             column = whole if rows is None else whole.take(rows)
             self._copies[name].add(column, labels)
             self._kind(block, name)
-            if isinstance(column, Numbers) and column.rounded and not self._columns.is_named(name):
+            if isinstance(column, NumberColumn) and column.rounded and not self._columns.is_named(name):
                 self._rounded[name] = rounded_warning(name, column)
             if not self._columns.is_named(name) and are_numbers(column):
                 values = column.numbers()
                 self._moments.setdefault(name, Moments()).add(values[~np.isnan(values)])
-            if isinstance(column, Texts) or self._columns.is_named(name) or name in self._columns.combined:
+            if isinstance(column, TextColumn) or self._columns.is_named(name) or name in self._columns.combined:
                 codes[name] = self._values.setdefault(name, Distinct()).codes(column)
         for group, combinations in self._combinations.items():
             combinations.add([codes[name] for name in group])
@@ -271,7 +280,7 @@ class TableFit:
 
     def _kinds(self, source: str) -> Table:
         """Return a table whose columns have the kinds of the file's."""
-        text, none = Texts(np.zeros(1, dtype=np.int32), ("text",)), Numbers(np.zeros(0))
+        text, none = TextColumn(np.zeros(1, dtype=np.int32), ("text",)), NumberColumn(np.zeros(0))
         columns: dict[str, Column] = {name: text if name in self._texts else none for name in self._read}
         return Table(source, columns, 0, lambda row: source, categories=frozenset(self._texts))
 
@@ -288,7 +297,7 @@ class TableFit:
         return OneHot(group, keys)
 
 
-class TableSource(Source):
+class TableSource(RowSource):
     """A CSV or Parquet file.
 
     Arguments:
@@ -312,12 +321,12 @@ class TableSource(Source):
         self._begun: set[str] = set()
         self._typed: dict[str, None] = {}  # columns of numbers whose type is that of texts
 
-    def _look(self) -> Layout:
+    def _look(self) -> TableLayout:
         if not self._parquet:
             return look(self.path, self._dialect)
         from erasurehead.datasets.readers.parquet import parquet_columns
 
-        return Layout(parquet_columns(self.path))
+        return TableLayout(parquet_columns(self.path))
 
     def _count(self) -> int:
         if self._parquet:
@@ -330,7 +339,7 @@ class TableSource(Source):
             raise DataError(EMPTY.format(path=self.path))
         return found
 
-    def fit(self, split: Split, task: Task | None, constant: bool) -> Fitted:
+    def fit(self, split: RowSplit, task: Task | None, constant: bool) -> Fitted:
         # The encoding is fitted to the training rows, which are known only after all rows are counted.
         places = split.places(self._count()) if split.test_fraction else None
         while True:
@@ -374,7 +383,7 @@ class TableSource(Source):
         notes += settled(tallies, not self._parquet, self._label)
         return fit, n_rows, notes
 
-    def pieces(self, encoding: Encoding, places: Places) -> Iterator[Piece]:
+    def pieces(self, encoding: Encoding, places: Places) -> Iterator[EncodedRows]:
         assert isinstance(encoding, TableEncoding)
         before = 0
         for block in self._blocks():
@@ -385,7 +394,7 @@ class TableSource(Source):
             for rows, encoded in zip(parts, encoding.encode(block, parts), strict=True):
                 if rows is parts[0] and encoded.report.unseen:  # the encoding was fitted to exactly these rows
                     raise DataError(CHANGED.format(path=self.path))
-                yield Piece(before + rows, encoded.X, y[rows], encoded.report)
+                yield EncodedRows(before + rows, encoded.X, y[rows], encoded.report)
             before += block.n_rows
 
     def _blocks(self, notes: list[str] | None = None) -> Iterator[Table]:
@@ -408,7 +417,7 @@ class TableSource(Source):
             Mixed: if so.
         """
         kinds = {name: block.column(name) for name, kind in self._kinds.items() if kind in ("auto", "label")}
-        texts = {name for name, column in kinds.items() if isinstance(column, Texts)}
+        texts = {name for name, column in kinds.items() if isinstance(column, TextColumn)}
         if mixed := texts & self._begun:
             raise Mixed(mixed)
         self._begun |= {name for name, column in kinds.items() if not bool(column.missing().all())} - texts

@@ -27,9 +27,9 @@ from erasurehead.datasets.readers.dialects import Decimal, Quotes, check_dialect
 from erasurehead.datasets.reading import is_table
 from erasurehead.datasets.sharded.array_sources import array_source
 from erasurehead.datasets.sharded.folder import ShardFolder
-from erasurehead.datasets.sharded.manifest import MANIFEST, Form, Manifest, Origin, StoredFile
+from erasurehead.datasets.sharded.manifest import MANIFEST, Form, Origin, ShardManifest, StoredFile
 from erasurehead.datasets.sharded.shard_files import RowFiles, write_supports, write_text
-from erasurehead.datasets.sharded.sources import CHANGED, Fitted, Places, Source, Split
+from erasurehead.datasets.sharded.sources import CHANGED, Fitted, Places, RowSource, RowSplit
 from erasurehead.datasets.sharded.spool import Spool, bucket_edges
 from erasurehead.datasets.sharded.table_sources import TableSource
 from erasurehead.errors import DataError, check_count, counted, invalid
@@ -114,7 +114,7 @@ def shard(
     folder = _free(out)
     columns = Columns(one_hot, categorical, interactions, standardize, drop)
     dialect = check_dialect(delimiter, header, names, decimal, quotes, missing)
-    split = Split(test_fraction, seed)
+    split = RowSplit(test_fraction, seed)
     check_task(task)
     place = readable(path).absolute()
     name = None if target is None else os.fspath(target)
@@ -145,7 +145,7 @@ class _Writing:
         block: bytes of rows that are held at a time.
     """
 
-    def __init__(self, folder: Path, source: Source, fitted: Fitted, tasks: Sequence[slice], block: int) -> None:
+    def __init__(self, folder: Path, source: RowSource, fitted: Fitted, tasks: Sequence[slice], block: int) -> None:
         self._folder = folder
         self._source = source
         self._encoding: Encoding = fitted.encoding
@@ -183,7 +183,7 @@ class _Writing:
         tasks, supports = self._write_tasks(writer, about)
         n_test = self._places.n_rows - self._places.n_train
         test = writer.write("test.safetensors", self._buckets[-1], n_test, about)[0] if n_test else None
-        manifest = Manifest(
+        manifest = ShardManifest(
             name=name,
             task=target.task,
             classes=target.n_classes,
