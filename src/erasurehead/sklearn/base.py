@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,25 +17,35 @@ from sklearn.utils.validation import (
 )
 
 from erasurehead._internal.arrays import Array
+from erasurehead.engines.base import Engine
+from erasurehead.schemes.named import Scheme
 from erasurehead.sklearn.solving import Solver
 
 
-class LinearEstimator(BaseEstimator):
-    """A linear model whose coefficients `erasurehead.train` finds.
+class FittedAttributes(BaseEstimator):
+    """What `fit` leaves, apart from the parameters, which are fields of dataclasses."""
 
-    Attributes:
-        coef_: the coefficients.
-        intercept_: the constant terms.
-    """
-
-    tol: float
-    max_iter: int
-    engine: Any
-    n_workers: int | None
-    scheme: Any
     coef_: Array
     intercept_: Any
+    n_iter_: Any
+    converged_: bool
     n_features_in_: int
+    classes_: Any  # of classifiers
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LinearEstimator(FittedAttributes):
+    """A linear model whose coefficients `erasurehead.train` finds.
+
+    Its fields, and those of its subclasses, are the parameters that scikit-learn sees.
+    """
+
+    tol: float = 1e-10
+    max_iter: int = 1000
+    fit_intercept: bool = True
+    engine: Engine | str | None = None
+    n_workers: int | None = None
+    scheme: Scheme | str = "adaptive"
 
     def __sklearn_tags__(self) -> Any:
         tags: Any = super().__sklearn_tags__()

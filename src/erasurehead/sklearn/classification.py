@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -16,14 +17,54 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead.engines.base import Engine
 from erasurehead.problems import linear as problems
-from erasurehead.schemes.named import Scheme
 from erasurehead.sklearn.base import LinearEstimator
-from erasurehead.sklearn.solving import FittedModel, SampleMatrix, check_number
+from erasurehead.sklearn.solving import SampleMatrix, check_number
 
 
-class LogisticRegression(ClassifierMixin, LinearEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class LogisticModel(ClassifierMixin, LinearEstimator):
+    """A logistic model of two classes, or a softmax model of more: its predictions."""
+
+    l1_ratio: float = 0.0
+    tol: float = 1e-4
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
+    random_state: Any = None
+
+    def decision_function(self, X: Any) -> Array:
+        """Return how far samples are on the side of the second class, or of each class.
+
+        Arguments:
+            X: samples x features.
+
+        Returns:
+            Coefficients times features plus intercept, shape (n_samples,); for more than two classes
+            (n_samples, n_classes).
+        """
+        margins = self._margins(X)
+        return margins[:, 0] if margins.shape[1] == 1 else margins
+
+    def predict(self, X: Any) -> Any:
+        """Return the likeliest class of each sample, shape (n_samples,)."""
+        margins = self.decision_function(X)
+        places = (margins > 0.0).astype(np.int64) if margins.ndim == 1 else margins.argmax(axis=1)
+        return self.classes_[places]
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each class, in the order of `classes_`, shape (n_samples, n_classes)."""
+        margins = self.decision_function(X)
+        return np.column_stack([expit(-margins), expit(margins)]) if margins.ndim == 1 else softmax(margins, axis=1)
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithms of `predict_proba`, which do not underflow, shape (n_samples, n_classes)."""
+        margins = self.decision_function(X)
+        if margins.ndim == 1:
+            return np.column_stack([log_expit(-margins), log_expit(margins)])
+        return log_softmax(margins, axis=1)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LogisticRegression(LogisticModel):
     """Logistic regression, of more than two classes as softmax regression: scikit-learn's, on any engine.
 
     It minimises what scikit-learn's `LogisticRegression` minimises: `C` times the sum of the samples' losses, times
@@ -63,36 +104,8 @@ class LogisticRegression(ClassifierMixin, LinearEstimator):
         InvalidArgument: from `fit`, if an argument is out of its range. It is a ValueError.
     """
 
-    classes_: Any
-    n_iter_: Any
-    converged_: bool
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        l1_ratio: float = 0.0,
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        fit_intercept: bool = True,
-        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-        engine: Engine | str | None = None,
-        n_workers: int | None = None,
-        scheme: Scheme | str = "adaptive",
-    ) -> None:
-        self.C = C
-        self.l1_ratio = l1_ratio
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.engine = engine
-        self.n_workers = n_workers
-        self.scheme = scheme
+    C: float = 1.0
+    warm_start: bool = False
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find the coefficients.
@@ -123,8 +136,11 @@ class LogisticRegression(ClassifierMixin, LinearEstimator):
         start = None
         if self.warm_start and getattr(self, "coef_", np.empty(0)).shape == (n_outputs, samples.n_features):
             start = self.coef_, self.intercept_
-        found = samples.solve(solver, build, labels, l1_ratio * factor, 0.5 * (1.0 - l1_ratio) * factor, start)
-        self._take(found)
+        model = samples.solve(solver, build, labels, l1_ratio * factor, 0.5 * (1.0 - l1_ratio) * factor, start)
+        self.coef_, self.intercept_ = model.coef, model.intercept
+        if n_classes > 2:  # only their differences count
+            self.intercept_ = model.intercept - model.intercept.mean()
+        self.n_iter_, self.converged_ = np.array([model.n_iter]), model.converged
         return self
 
     def _weighted(self, sample_weight: Any, X: Any, y: Array, places: IntArray) -> Array | None:
@@ -139,40 +155,3 @@ class LogisticRegression(ClassifierMixin, LinearEstimator):
         else:
             factors = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         return factors[places] if weights is None else weights * factors[places]
-
-    def _take(self, found: FittedModel) -> None:
-        self.coef_, self.intercept_ = found.coef, found.intercept
-        if len(found.coef) > 1:  # only their differences count
-            self.intercept_ = found.intercept - found.intercept.mean()
-        self.n_iter_, self.converged_ = np.array([found.n_iter]), found.converged
-
-    def decision_function(self, X: Any) -> Array:
-        """Return how far samples are on the side of the second class, or of each class.
-
-        Arguments:
-            X: samples x features.
-
-        Returns:
-            Coefficients times features plus intercept, shape (n_samples,); for more than two classes
-            (n_samples, n_classes).
-        """
-        margins = self._margins(X)
-        return margins[:, 0] if margins.shape[1] == 1 else margins
-
-    def predict(self, X: Any) -> Any:
-        """Return the likeliest class of each sample, shape (n_samples,)."""
-        margins = self.decision_function(X)
-        places = (margins > 0.0).astype(np.int64) if margins.ndim == 1 else margins.argmax(axis=1)
-        return self.classes_[places]
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return the probability of each class, in the order of `classes_`, shape (n_samples, n_classes)."""
-        margins = self.decision_function(X)
-        return np.column_stack([expit(-margins), expit(margins)]) if margins.ndim == 1 else softmax(margins, axis=1)
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithms of `predict_proba`, which do not underflow, shape (n_samples, n_classes)."""
-        margins = self.decision_function(X)
-        if margins.ndim == 1:
-            return np.column_stack([log_expit(-margins), log_expit(margins)])
-        return log_softmax(margins, axis=1)

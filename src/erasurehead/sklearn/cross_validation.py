@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -15,15 +16,14 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 
 from erasurehead._internal.arrays import Array
-from erasurehead.engines.base import Engine
 from erasurehead.errors import check_count, invalid
-from erasurehead.schemes.named import Scheme
 from erasurehead.sklearn.base import LinearEstimator
-from erasurehead.sklearn.classification import LogisticRegression
-from erasurehead.sklearn.regression import ElasticNet, Ridge
+from erasurehead.sklearn.classification import LogisticModel, LogisticRegression
+from erasurehead.sklearn.regression import ElasticNet, Ridge, TargetModel
 from erasurehead.sklearn.solving import check_number
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PenaltySearch(LinearEstimator):
     """Chooses a penalty by cross-validation, and fits with it; mixed into the estimator that fits.
 
@@ -33,9 +33,8 @@ class PenaltySearch(LinearEstimator):
     _plain: ClassVar[type[Any]]  # what is fitted
     _penalty_name: ClassVar[str]
     _scored_by: ClassVar[str]  # by default
-    cv: Any
-    scoring: Any
-    scores_: Array
+    cv: Any = None
+    scoring: Any = None
 
     @abstractmethod
     def _path(self, X: Any, y: Array, weights: Array | None) -> Sequence[float]:
@@ -68,7 +67,7 @@ class PenaltySearch(LinearEstimator):
             for strength in path:
                 model.set_params(**{self._penalty_name: strength}).fit(samples[fitted], y[fitted], inside)
                 scores[-1].append(score(model, samples[held], y[held], **outside))
-        self.scores_ = np.array(scores)
+        self.scores_: Array = np.array(scores)
         best = path[int(self.scores_.mean(axis=0).argmax())]
         model = self._plain(**settings, **{self._penalty_name: best}).fit(samples, y, weights)
         found: dict[str, Any] = {name: value for name, value in vars(model).items() if name.endswith("_")}
@@ -77,7 +76,8 @@ class PenaltySearch(LinearEstimator):
         return self
 
 
-class LogisticRegressionCV(PenaltySearch, LogisticRegression):
+@dataclass(eq=False, repr=False, kw_only=True)
+class LogisticRegressionCV(PenaltySearch, LogisticModel):
     """Logistic regression with the `C` that cross-validation finds best; scikit-learn's, on any engine.
 
     Arguments:
@@ -95,34 +95,8 @@ class LogisticRegressionCV(PenaltySearch, LogisticRegression):
 
     _plain, _penalty_name, _scored_by = LogisticRegression, "C", "accuracy"
 
-    def __init__(
-        self,
-        *,
-        Cs: int | Sequence[float] = 10,
-        cv: Any = None,
-        scoring: Any = None,
-        l1_ratio: float = 0.0,
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        fit_intercept: bool = True,
-        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        random_state: Any = None,
-        engine: Engine | str | None = None,
-        n_workers: int | None = None,
-        scheme: Scheme | str = "adaptive",
-    ) -> None:
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.l1_ratio = l1_ratio
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.engine = engine
-        self.n_workers = n_workers
-        self.scheme = scheme
+    Cs: int | Sequence[float] = 10
+    tol: float = 1e-4
 
     def _path(self, X: Any, y: Array, weights: Array | None) -> Sequence[float]:
         if np.ndim(self.Cs) == 0:
@@ -130,7 +104,8 @@ class LogisticRegressionCV(PenaltySearch, LogisticRegression):
         return sorted(_strengths("Cs", self.Cs))
 
 
-class RidgeCV(PenaltySearch, Ridge):
+@dataclass(eq=False, repr=False, kw_only=True)
+class RidgeCV(PenaltySearch, TargetModel):
     """Least squares with l2, with the `alpha` that cross-validation finds best; scikit-learn's, on any engine.
 
     Arguments:
@@ -148,34 +123,14 @@ class RidgeCV(PenaltySearch, Ridge):
 
     _plain, _penalty_name, _scored_by = Ridge, "alpha", "neg_mean_squared_error"
 
-    def __init__(
-        self,
-        alphas: Sequence[float] = (0.1, 1.0, 10.0),
-        *,
-        cv: Any = None,
-        scoring: Any = None,
-        tol: float = 1e-10,
-        max_iter: int = 1000,
-        fit_intercept: bool = True,
-        engine: Engine | str | None = None,
-        n_workers: int | None = None,
-        scheme: Scheme | str = "adaptive",
-    ) -> None:
-        self.alphas = alphas
-        self.cv = cv
-        self.scoring = scoring
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.engine = engine
-        self.n_workers = n_workers
-        self.scheme = scheme
+    alphas: Sequence[float] = field(default=(0.1, 1.0, 10.0), kw_only=False)
 
     def _path(self, X: Any, y: Array, weights: Array | None) -> Sequence[float]:
         return sorted(_strengths("alphas", self.alphas), reverse=True)
 
 
-class ElasticNetCV(PenaltySearch, ElasticNet):
+@dataclass(eq=False, repr=False, kw_only=True)
+class ElasticNetCV(PenaltySearch, TargetModel):
     """Least squares with l1 and l2, with the `alpha` that cross-validation finds best; scikit-learn's, on any engine.
 
     Arguments:
@@ -195,32 +150,9 @@ class ElasticNetCV(PenaltySearch, ElasticNet):
 
     _plain, _penalty_name, _scored_by = ElasticNet, "alpha", "neg_mean_squared_error"
 
-    def __init__(
-        self,
-        *,
-        l1_ratio: float = 0.5,
-        alphas: int | Sequence[float] = 100,
-        cv: Any = None,
-        scoring: Any = None,
-        tol: float = 1e-10,
-        max_iter: int = 1000,
-        fit_intercept: bool = True,
-        random_state: Any = None,
-        engine: Engine | str | None = None,
-        n_workers: int | None = None,
-        scheme: Scheme | str = "adaptive",
-    ) -> None:
-        self.l1_ratio = l1_ratio
-        self.alphas = alphas
-        self.cv = cv
-        self.scoring = scoring
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.engine = engine
-        self.n_workers = n_workers
-        self.scheme = scheme
+    l1_ratio: float = 0.5
+    alphas: int | Sequence[float] = 100
+    random_state: Any = None
 
     def _path(self, X: Any, y: Array, weights: Array | None) -> Sequence[float]:
         if np.ndim(self.alphas):

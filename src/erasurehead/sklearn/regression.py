@@ -6,31 +6,36 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from erasurehead._internal.arrays import Array
-from erasurehead.engines.base import Engine
 from erasurehead.problems.linear import LeastSquares
-from erasurehead.schemes.named import Scheme
 from erasurehead.sklearn.base import LinearEstimator
 from erasurehead.sklearn.solving import SampleMatrix, check_number
 
 
-class LinearRegressor(RegressorMixin, LinearEstimator):
-    """A linear model of one target or of several, each fitted by itself."""
-
-    fit_intercept: bool
-    warm_start: bool
-    n_iter_: Any
-    converged_: bool
+class TargetModel(RegressorMixin, LinearEstimator):
+    """A linear model of one target or of several: its predictions."""
 
     def __sklearn_tags__(self) -> Any:
         tags: Any = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+    def predict(self, X: Any) -> Array:
+        """Return what is predicted for samples x features, shape (n_samples,) or (n_samples, n_targets)."""
+        return self._margins(X)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LinearRegressor(TargetModel):
+    """Least squares with a penalty or none, each target fitted by itself."""
+
+    warm_start: bool = False
 
     @abstractmethod
     def _penalty(self, total: float) -> tuple[float, float]:
@@ -76,10 +81,6 @@ class LinearRegressor(RegressorMixin, LinearEstimator):
         self.converged_ = all(one.converged for one in found)
         return self
 
-    def predict(self, X: Any) -> Array:
-        """Return what is predicted for samples x features, shape (n_samples,) or (n_samples, n_targets)."""
-        return self._margins(X)
-
 
 class LinearRegression(LinearRegressor):
     """Least squares without a penalty: scikit-learn's, on any engine.
@@ -112,29 +113,11 @@ class LinearRegression(LinearRegressor):
         feature_names_in_: their names; only of data frames, whose names are texts.
     """
 
-    def __init__(
-        self,
-        *,
-        tol: float = 1e-10,
-        max_iter: int = 1000,
-        fit_intercept: bool = True,
-        warm_start: bool = False,
-        engine: Engine | str | None = None,
-        n_workers: int | None = None,
-        scheme: Scheme | str = "adaptive",
-    ) -> None:
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.warm_start = warm_start
-        self.engine = engine
-        self.n_workers = n_workers
-        self.scheme = scheme
-
     def _penalty(self, total: float) -> tuple[float, float]:
         return 0.0, 0.0
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Ridge(LinearRegressor):
     """Least squares with l2: scikit-learn's, on any engine.
 
@@ -160,33 +143,14 @@ class Ridge(LinearRegressor):
         coef_: as for `LinearRegression`, as are the others.
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        tol: float = 1e-10,
-        max_iter: int = 1000,
-        fit_intercept: bool = True,
-        warm_start: bool = False,
-        random_state: Any = None,
-        engine: Engine | str | None = None,
-        n_workers: int | None = None,
-        scheme: Scheme | str = "adaptive",
-    ) -> None:
-        self.alpha = alpha
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.engine = engine
-        self.n_workers = n_workers
-        self.scheme = scheme
+    alpha: float = field(default=1.0, kw_only=False)
+    random_state: Any = None
 
     def _penalty(self, total: float) -> tuple[float, float]:
         return 0.0, check_number("alpha", self.alpha) / total
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ElasticNet(LinearRegressor):
     """Least squares with l1 and l2, so that coefficients become exactly 0: scikit-learn's, on any engine.
 
@@ -214,30 +178,9 @@ class ElasticNet(LinearRegressor):
         coef_: as for `LinearRegression`, as are the others.
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        l1_ratio: float = 0.5,
-        tol: float = 1e-10,
-        max_iter: int = 1000,
-        fit_intercept: bool = True,
-        warm_start: bool = False,
-        random_state: Any = None,
-        engine: Engine | str | None = None,
-        n_workers: int | None = None,
-        scheme: Scheme | str = "adaptive",
-    ) -> None:
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.engine = engine
-        self.n_workers = n_workers
-        self.scheme = scheme
+    alpha: float = field(default=1.0, kw_only=False)
+    l1_ratio: float = 0.5
+    random_state: Any = None
 
     def _penalty(self, total: float) -> tuple[float, float]:
         alpha, l1_ratio = check_number("alpha", self.alpha), check_number("l1_ratio", self.l1_ratio, 1.0)
