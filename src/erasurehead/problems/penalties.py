@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self, final
+from typing import Any, Self, final
 
 import numpy as np
 
@@ -82,9 +82,59 @@ class Penalty(ABC):
         return self
 
 
+class _Norms(Penalty):
+    """`l1 * sum |x_i| + l2 * ||x||^2`, without some parameters: what all penalties here are."""
+
+    l1: float
+    l2: float
+    unpenalized: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        _check("l1", self.l1)
+        _check("l2", self.l2)
+
+    @property
+    def smooth(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.l2 > 0
+
+    @property
+    def sharp(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.l1 > 0
+
+    def value(self, x: Array) -> float:
+        if self.unpenalized:
+            x = x.copy()
+            x[list(self.unpenalized)] = 0.0
+        sharp = self.l1 * float(np.abs(x).sum()) if self.l1 else 0.0
+        return sharp + self.l2 * squared_norm(x) if self.l2 else sharp
+
+    def gradient(self, x: Array) -> Array:
+        gradient = 2.0 * self.l2 * x if self.l2 else np.zeros_like(x)  # in this order, as the original code has it
+        gradient[list(self.unpenalized)] = 0.0
+        return gradient
+
+    def prox(self, x: Array, step: float) -> Array:
+        if not self.l1:
+            return x
+        shrunk = _shrunk(x, step * self.l1)
+        shrunk[list(self.unpenalized)] = x[list(self.unpenalized)]
+        return shrunk
+
+    def steepest(self, x: Array, slope: Array) -> Array:
+        if not self.l1:
+            return slope
+        factors = np.full(len(x), self.l1)
+        factors[list(self.unpenalized)] = 0.0
+        return np.where(x == 0.0, _shrunk(slope, factors), slope + factors * np.sign(x))
+
+    def without(self, parameters: Sequence[int]) -> Self:
+        kept: Any = self
+        return replace(kept, unpenalized=tuple(dict.fromkeys([*self.unpenalized, *map(int, parameters)])))
+
+
 @final
 @dataclass(frozen=True)
-class L2(Penalty):
+class L2(_Norms):
     """`l2 * ||x||^2`, without a factor of one half.
 
     >>> L2(0.5).value(np.array([3.0, 4.0])), L2(0.5, unpenalized=(1,)).gradient(np.array([3.0, 4.0]))
@@ -97,36 +147,12 @@ class L2(Penalty):
 
     l2: float
     unpenalized: tuple[int, ...] = ()
-    sharp = False
-
-    def __post_init__(self) -> None:
-        _check("l2", self.l2)
-
-    @property
-    def smooth(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.l2 > 0
-
-    def value(self, x: Array) -> float:
-        if not self.l2:
-            return 0.0
-        return self.l2 * squared_norm(_kept(x, self.unpenalized))
-
-    def gradient(self, x: Array) -> Array:
-        gradient = 2.0 * self.l2 * x  # as the original code writes it
-        if self.unpenalized:
-            gradient[list(self.unpenalized)] = 0.0
-        return gradient
-
-    def prox(self, x: Array, step: float) -> Array:
-        return x
-
-    def without(self, parameters: Sequence[int]) -> L2:
-        return replace(self, unpenalized=_joined(self.unpenalized, parameters))
+    l1 = 0.0
 
 
 @final
 @dataclass(frozen=True)
-class L1(Penalty):
+class L1(_Norms):
     """`l1 * sum |x_i|`: parameters that contribute too little become exactly 0.
 
     >>> L1(0.5).prox(np.array([3.0, -0.2, 0.4]), step=1.0)
@@ -139,40 +165,12 @@ class L1(Penalty):
 
     l1: float
     unpenalized: tuple[int, ...] = ()
-    smooth = False
-
-    def __post_init__(self) -> None:
-        _check("l1", self.l1)
-
-    @property
-    def sharp(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.l1 > 0
-
-    def value(self, x: Array) -> float:
-        return self.l1 * float(np.abs(_kept(x, self.unpenalized)).sum())
-
-    def gradient(self, x: Array) -> Array:
-        return np.zeros_like(x)
-
-    def prox(self, x: Array, step: float) -> Array:
-        shrunk = np.sign(x) * np.maximum(np.abs(x) - step * self.l1, 0.0)
-        if self.unpenalized:
-            shrunk[list(self.unpenalized)] = x[list(self.unpenalized)]
-        return shrunk
-
-    def steepest(self, x: Array, slope: Array) -> Array:
-        factors = np.full(len(x), self.l1)
-        factors[list(self.unpenalized)] = 0.0
-        at_zero = np.sign(slope) * np.maximum(np.abs(slope) - factors, 0.0)
-        return np.where(x == 0.0, at_zero, slope + factors * np.sign(x))
-
-    def without(self, parameters: Sequence[int]) -> L1:
-        return replace(self, unpenalized=_joined(self.unpenalized, parameters))
+    l2 = 0.0
 
 
 @final
 @dataclass(frozen=True)
-class ElasticNet(Penalty):
+class ElasticNet(_Norms):
     """`l1 * sum |x_i| + l2 * ||x||^2`: sparse like l1, with a unique minimum where columns are copies of each other.
 
     >>> ElasticNet(1.0, 0.5).value(np.array([3.0, -4.0]))
@@ -187,33 +185,6 @@ class ElasticNet(Penalty):
     l1: float
     l2: float
     unpenalized: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        _check("l1", self.l1)
-        _check("l2", self.l2)
-
-    @property
-    def smooth(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.l2 > 0
-
-    @property
-    def sharp(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.l1 > 0
-
-    def value(self, x: Array) -> float:
-        return L1(self.l1, self.unpenalized).value(x) + L2(self.l2, self.unpenalized).value(x)
-
-    def gradient(self, x: Array) -> Array:
-        return L2(self.l2, self.unpenalized).gradient(x)
-
-    def prox(self, x: Array, step: float) -> Array:
-        return L1(self.l1, self.unpenalized).prox(x, step)
-
-    def steepest(self, x: Array, slope: Array) -> Array:
-        return L1(self.l1, self.unpenalized).steepest(x, slope)
-
-    def without(self, parameters: Sequence[int]) -> ElasticNet:
-        return replace(self, unpenalized=_joined(self.unpenalized, parameters))
 
 
 def as_penalty(l2: float, penalty: Penalty | None, unpenalized: Sequence[int]) -> Penalty:
@@ -239,13 +210,5 @@ def _check(name: str, factor: float) -> None:
         raise invalid(name, "must be a finite number of at least 0", factor)
 
 
-def _kept(x: Array, unpenalized: Sequence[int]) -> Array:
-    if not len(unpenalized):
-        return x
-    x = x.copy()
-    x[list(unpenalized)] = 0.0
-    return x
-
-
-def _joined(before: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys([*before, *(int(parameter) for parameter in more)]))
+def _shrunk(x: Array, by: float | Array) -> Array:
+    return np.sign(x) * np.maximum(np.abs(x) - by, 0.0)
