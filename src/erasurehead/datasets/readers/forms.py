@@ -22,80 +22,55 @@ _TABLES = frozenset({".csv", ".tsv"})
 _SVMLIGHT = frozenset({".svm", ".svmlight", ".libsvm"})
 _EITHER = frozenset({".txt", ".data"})
 _EXPORT = "export it as CSV, and name that file"
-_UNPACK = "unpack it, and name the file in it"
 _PANDAS = "write the table as CSV or Parquet"
 _ARRAYS = "write the table as CSV or Parquet, or the matrix with numpy.save"
-_SPSS, _STATA, _SAS = "an SPSS file", "a Stata file", "a SAS file"
-_TAR = ("a TAR archive", "unpack it (tar -xf), and name the file in it")
-_XZ, _ZSTD = ("compressed with xz", "unpack it (unxz)"), ("compressed with zstd", "unpack it (unzstd)")
-_HDF5, _FEATHER = (
-    ("an HDF5 file", _ARRAYS),
-    ("an Arrow (Feather) file", "write it as Parquet (pyarrow.parquet.write_table)"),
+_INSIDE = "and name the file in it"
+_FOREIGN: tuple[tuple[str, str, str, tuple[bytes, ...]], ...] = (
+    ("an Excel file", _EXPORT, ".xlsx .xlsm .xlsb .xls", (b"\xd0\xcf\x11\xe0",)),
+    ("an OpenDocument file", _EXPORT, ".ods", ()),
+    ("a ZIP archive", f"unpack it (unzip), {_INSIDE}", ".zip", ()),
+    ("a TAR archive", f"unpack it (tar -xf), {_INSIDE}", ".tar .tgz .tbz2 .txz", ()),
+    ("a 7z archive", f"unpack it (7z x), {_INSIDE}", ".7z", (b"7z\xbc\xaf",)),
+    ("a RAR archive", f"unpack it, {_INSIDE}", ".rar", (b"Rar!",)),
+    ("compressed with xz", "unpack it (unxz)", ".xz", (b"\xfd7zXZ",)),
+    ("compressed with zstd", "unpack it (unzstd)", ".zst", (b"(\xb5/\xfd",)),
+    ("compressed with lz4", "unpack it (unlz4)", "", (b"\x04\x22M\x18",)),
+    ("compressed with compress", "unpack it (uncompress)", "", (b"\x1f\x9d",)),
+    ("a PDF document", _EXPORT, "", (b"%PDF",)),
+    ("an HDF5 file", _ARRAYS, ".h5 .hdf5 .hdf", (b"\x89HDF",)),
+    (
+        "an Arrow (Feather) file",
+        "write it as Parquet (pyarrow.parquet.write_table)",
+        ".feather .arrow .ipc",
+        (b"ARROW1",),
+    ),
+    ("an ORC file", "write it as Parquet", ".orc", (b"ORC",)),
+    ("an Avro file", "write it as Parquet", ".avro", (b"Obj\x01",)),
+    ("an SQLite database", _EXPORT, "", (b"SQLite",)),
+    ("a database", _EXPORT, ".db .sqlite .sqlite3 .mdb .accdb .dbf", ()),
+    ("a dump of a database", _EXPORT, ".sql", ()),
+    ("a Python pickle", _ARRAYS, ".pkl .pickle", (b"\x80\x03", b"\x80\x04", b"\x80\x05")),
+    ("an SPSS file", _EXPORT, ".sav .zsav .por", (b"$FL2", b"$FL3")),
+    ("a Stata file", _EXPORT, ".dta", (b"<stata_dta>",)),
+    ("a SAS file", _EXPORT, ".sas7bdat .xpt", ()),
+    ("a file of R", "write the table with write.csv", ".rds .rda .rdata", (b"RDX", b"X\n\x00\x00\x00")),
+    ("a MATLAB file", "write the matrix with numpy.save or scipy.sparse.save_npz", ".mat", (b"MATLAB",)),
+    ("JSON", _PANDAS, ".json .geojson", ()),
+    ("JSON lines", _PANDAS, ".jsonl .ndjson", ()),
+    ("YAML", _PANDAS, ".yaml .yml", ()),
+    ("ARFF", _EXPORT, ".arff", ()),
+    ("XML", _EXPORT, ".xml", ()),
+    ("HTML", _EXPORT, ".html .htm", ()),
+    ("TOML", "a run file goes without --data: erasurehead train RUN_FILE", ".toml", ()),
 )
-_PICKLE = ("a Python pickle", _ARRAYS)
-_EXCEL = ("an Excel file", _EXPORT)
-_7Z, _RAR = ("a 7z archive", "unpack it (7z x), and name the file in it"), ("a RAR archive", _UNPACK)
-_BINARY: tuple[tuple[bytes, tuple[str, str]], ...] = (
-    (b"\xd0\xcf\x11\xe0", _EXCEL),
-    (b"\xfd7zXZ", _XZ),
-    (b"(\xb5/\xfd", _ZSTD),
-    (b"\x04\x22M\x18", ("compressed with lz4", "unpack it (unlz4)")),
-    (b"\x1f\x9d", ("compressed with compress", "unpack it (uncompress)")),
-    (b"7z\xbc\xaf", _7Z),
-    (b"Rar!", _RAR),
-    (b"%PDF", ("a PDF document", _EXPORT)),
-    (b"\x89HDF", _HDF5),
-    (b"ARROW1", _FEATHER),
-    (b"ORC", ("an ORC file", "write it as Parquet")),
-    (b"Obj\x01", ("an Avro file", "write it as Parquet")),
-    (b"SQLite", ("an SQLite database", _EXPORT)),
-    (b"\x80\x03", _PICKLE),
-    (b"\x80\x04", _PICKLE),
-    (b"\x80\x05", _PICKLE),
-    (b"$FL2", (_SPSS, _EXPORT)),
-    (b"$FL3", (_SPSS, _EXPORT)),
-    (b"<stata_dta>", (_STATA, _EXPORT)),
-    (b"RDX", ("a file of R", "write the table with write.csv")),
-    (b"X\n\x00\x00\x00", ("a file of R", "write the table with write.csv")),
-    (b"MATLAB", ("a MATLAB file", "write the matrix with numpy.save or scipy.sparse.save_npz")),
-)
-"""First bytes of files that cannot be read, what they are, and what to do."""
-_TEXTS: dict[str, tuple[str, str]] = {
-    **dict.fromkeys((".json", ".geojson"), ("JSON", _PANDAS)),
-    **dict.fromkeys((".jsonl", ".ndjson"), ("JSON lines", _PANDAS)),
-    **dict.fromkeys((".yaml", ".yml"), ("YAML", _PANDAS)),
-    ".arff": ("ARFF", _EXPORT),
-    ".xml": ("XML", _EXPORT),
-    **dict.fromkeys((".html", ".htm"), ("HTML", _EXPORT)),
-    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls"), _EXCEL),
-    ".ods": ("an OpenDocument file", _EXPORT),
-    **dict.fromkeys((".sav", ".zsav", ".por"), (_SPSS, _EXPORT)),
-    ".dta": (_STATA, _EXPORT),
-    **dict.fromkeys((".sas7bdat", ".xpt"), (_SAS, _EXPORT)),
-    **dict.fromkeys((".rds", ".rda", ".rdata"), ("a file of R", "write the table with write.csv")),
-    **dict.fromkeys((".db", ".sqlite", ".sqlite3", ".mdb", ".accdb", ".dbf"), ("a database", _EXPORT)),
-    ".sql": ("a dump of a database", _EXPORT),
-    **dict.fromkeys((".h5", ".hdf5", ".hdf"), _HDF5),
-    **dict.fromkeys((".feather", ".arrow", ".ipc"), _FEATHER),
-    ".orc": ("an ORC file", "write it as Parquet"),
-    ".avro": ("an Avro file", "write it as Parquet"),
-    **dict.fromkeys((".pkl", ".pickle"), _PICKLE),
-    ".zip": ("a ZIP archive", "unpack it (unzip), and name the file in it"),
-    **dict.fromkeys((".tar", ".tgz", ".tbz2", ".txz"), _TAR),
-    ".7z": _7Z,
-    ".rar": _RAR,
-    ".xz": _XZ,
-    ".zst": _ZSTD,
-    ".mat": ("a MATLAB file", "write the matrix with numpy.save or scipy.sparse.save_npz"),
-    ".toml": ("TOML", "a run file goes without --data: erasurehead train RUN_FILE"),
-}
-"""Suffixes of files that cannot be read, what they are, and what to do."""
+"""Files that cannot be read: what they are, what to do, the suffixes of their names, and their first bytes."""
+_BY_SUFFIX = {ending: (what, remedy) for what, remedy, endings, _ in _FOREIGN for ending in endings.split()}
 _PAGE = (b"<!doctype html", b"<html")
-_CONTENTS: tuple[tuple[bytes, tuple[str, str]], ...] = (
-    (rb"\s*(\{\s*\"|\[\s*[\[{])", ("JSON", _PANDAS)),
-    (rb"\s*<\?xml", ("XML", _EXPORT)),
-    (rb"([ \t\r\n]|%[^\n]*\n)*@relation\b", ("ARFF", _EXPORT)),
-    (rb"version https://git-lfs", ("a pointer to a file in Git LFS", "fetch the file itself (git lfs pull)")),
+_CONTENTS: tuple[tuple[bytes, str, str], ...] = (
+    (rb"\s*(\{\s*\"|\[\s*[\[{])", "JSON", _PANDAS),
+    (rb"\s*<\?xml", "XML", _EXPORT),
+    (rb"([ \t\r\n]|%[^\n]*\n)*@relation\b", "ARFF", _EXPORT),
+    (rb"version https://git-lfs", "a pointer to a file in Git LFS", "fetch the file itself (git lfs pull)"),
 )
 """How texts begin that are no tables, whatever their names say, what they are, and what to do."""
 _FIELDS = re.compile(rb"[,;\t|]|^[ \t]*[-+.\d]\S*[ \t]+[-+.\d]", re.MULTILINE)
@@ -122,13 +97,13 @@ def form(path: Path, delimited: bool = False) -> Form:
     if first.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _zipped(path)
     if first[257:262] == b"ustar":
-        raise DataError(f"{path} is {_TAR[0]}, which is not read; {_TAR[1]}.")
+        raise _foreign(path, ".tar")
     if first.lstrip()[:14].lower().startswith(_PAGE) and ending not in (".html", ".htm"):
         raise DataError(
             f"{path} holds a page of the web (HTML) and no table, as where a download needs a login; fetch it again."
         )
-    for magic, (what, remedy) in _BINARY:
-        if first.startswith(magic):
+    for what, remedy, _, begins in _FOREIGN:
+        if first.startswith(begins):
             raise DataError(f"{path} is {what}, which is not read; {remedy}.")
     if ending in (".parquet", ".pq"):
         return "parquet"  # and damaged, as the reader will report
@@ -139,13 +114,12 @@ def form(path: Path, delimited: bool = False) -> Form:
                 "name in .csv."
             )
         return "npy" if ending == ".npy" else "npz"
-    if ending not in _TEXTS:
-        for begins, (what, remedy) in _CONTENTS:
-            if re.match(begins, first, re.IGNORECASE):
-                raise DataError(f"{path} is {what}, which is not read; {remedy}.")
-    else:
-        what, remedy = _TEXTS[ending]
+    if ending in _BY_SUFFIX:
+        what, remedy = _BY_SUFFIX[ending]
         raise DataError(f"{path}: {what} is not read here; {remedy}.")
+    for begin, what, remedy in _CONTENTS:
+        if re.match(begin, first, re.IGNORECASE):
+            raise DataError(f"{path} is {what}, which is not read; {remedy}.")
     return "csv" if delimited and ending not in _SVMLIGHT else _text_form(path, first, ending)
 
 
@@ -185,9 +159,14 @@ def _zipped(path: Path) -> Form:
     if suffix(path) == ".npz" or (names and all(name.endswith(".npy") for name in names)):
         return "npz"
     if any(name.startswith("xl/") for name in names):
-        raise DataError(f"{path} is an Excel file, which is not read; {_EXPORT}.")
+        raise _foreign(path, ".xlsx")
     if "content.xml" in names:
-        raise DataError(f"{path} is an OpenDocument file, which is not read; {_EXPORT}.")
+        raise _foreign(path, ".ods")
     held = [name for name in names if not name.endswith("/")]
     inside = f"it: {', '.join(held[:3])}{', ...' * (len(held) > 3)}" if held else "it"
     raise DataError(f"{path} is a ZIP archive, which is not read; unpack it (unzip), and name the file in {inside}.")
+
+
+def _foreign(path: Path, ending: str) -> DataError:
+    what, remedy = _BY_SUFFIX[ending]
+    return DataError(f"{path} is {what}, which is not read; {remedy}.")
