@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from erasurehead.datasets.encoded import Labels, Task
+from erasurehead.datasets.preprocessing.facts import Facts
 from erasurehead.datasets.preprocessing.target import Target, fit_target, target_from_json
 from erasurehead.datasets.readers.table import column_of
 from erasurehead.errors import DataError, InvalidArgument
@@ -102,7 +103,7 @@ def test_the_unit_divides_a_least_squares_target() -> None:
 @pytest.mark.parametrize("values", [[0, 1], ["no", "yes"], [1, 2, 3], [0.25, 0.5, 0.75]])
 def test_targets_survive_json(values: list[object]) -> None:
     target, labels = _fit(values)
-    again = target_from_json(json.loads(json.dumps(target.to_json())))
+    again = target_from_json(Facts(json.loads(json.dumps(target.to_json())), "target"))
     assert again.meaning() == target.meaning()
     assert again.apply(column_of(values, "y", "here"), _place)[0].tolist() == labels.tolist()
     assert again.to_json() == target.to_json()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from erasurehead.datasets.preprocessing.facts import Facts
 from erasurehead.datasets.preprocessing.vocabulary import (
     NumberVocabulary,
     TextVocabulary,
@@ -103,7 +104,7 @@ def test_whole_numbers_survive_their_steps(values: list[int]) -> None:
 @given(st.lists(_VALUES, min_size=1, max_size=30))
 def test_number_vocabularies_survive_json(values: list[float]) -> None:
     vocabulary = vocabulary_of(NumberColumn(np.array(values)))
-    again = vocabulary_from_json(json.loads(json.dumps(vocabulary.to_json())))
+    again = vocabulary_from_json(Facts(json.loads(json.dumps(vocabulary.to_json())), ""))
     assert isinstance(again, NumberVocabulary)
     assert again.labels() == vocabulary.labels()
     assert isinstance(vocabulary, NumberVocabulary)
@@ -112,7 +113,7 @@ def test_number_vocabularies_survive_json(values: list[float]) -> None:
 
 def test_text_vocabularies_survive_json() -> None:
     vocabulary = vocabulary_of(_texts("ü", 'quo"te', "new\nline", "1"))
-    again = vocabulary_from_json(json.loads(json.dumps(vocabulary.to_json())))
+    again = vocabulary_from_json(Facts(json.loads(json.dumps(vocabulary.to_json())), ""))
     assert isinstance(again, TextVocabulary)
     assert again.labels() == vocabulary.labels()
 
@@ -134,7 +135,7 @@ def test_spellings_of_a_truth_value_are_one_value() -> None:
 def test_a_truth_value_is_known_however_a_later_file_spells_it() -> None:
     vocabulary = vocabulary_of(_texts("True", "False"))
     assert vocabulary.labels() == ["False", "True"]
-    again = vocabulary_from_json(vocabulary.to_json())
+    again = vocabulary_from_json(Facts(vocabulary.to_json(), ""))
     assert again.codes(_texts("true", "FALSE", "tRuE", "yes")).tolist() == [1, 0, -1, -1]
 
 

@@ -12,7 +12,7 @@ from erasurehead._internal.user_files import readable
 from erasurehead.datasets.encoded import Encoded, EncodingReport
 from erasurehead.datasets.matrices import check_matrix, split_last_column, with_constant
 from erasurehead.datasets.preprocessing.encoding import CONSTANT, Encoding, Source
-from erasurehead.datasets.preprocessing.facts import Facts
+from erasurehead.datasets.preprocessing.facts import COUNT, FLAG, Facts
 from erasurehead.datasets.preprocessing.target import Target, target_from_json
 from erasurehead.datasets.readers.arrays import Arrays, read_arrays, read_labels
 from erasurehead.datasets.readers.frames import is_frame
@@ -98,11 +98,11 @@ class ArrayEncoding(Encoding, kind="arrays"):
         """Return the encoding that `to_dict` returned as plain data."""
         facts = Facts(data, "")
         return ArrayEncoding(
-            n_features=facts.count("n_features"),
-            target=target_from_json(facts.inner("target").data),
-            constant=facts.flag("constant"),
-            base=facts.count("base"),
-            labels_last=facts.flag("labels_last"),
+            n_features=facts.get("n_features", COUNT),
+            target=target_from_json(facts.inner("target")),
+            constant=facts.get("constant", FLAG),
+            base=facts.get("base", COUNT),
+            labels_last=facts.get("labels_last", FLAG),
         )
 
 

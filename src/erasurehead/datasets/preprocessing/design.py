@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.datasets.matrices import MAX_INDEX, csr
-from erasurehead.datasets.preprocessing.facts import Facts
+from erasurehead.datasets.preprocessing.facts import NUMBER, POSITIVE, TEXT, TEXTS, WHOLE_NUMBERS, Facts
 from erasurehead.datasets.preprocessing.vocabulary import differences, from_differences
 from erasurehead.errors import DataError
 
@@ -59,24 +59,17 @@ def feature_to_json(feature: Feature) -> dict[str, Any]:
     return {"one_hot": list(feature.columns), "keys": keys}
 
 
-def feature_from_json(data: Mapping[str, Any], where: str = "feature") -> Feature:
+def feature_from_json(facts: Facts) -> Feature:
     """Return the feature that `feature_to_json` returned as plain data.
-
-    Arguments:
-        data: the description.
-        where: where it is in the file, for messages.
 
     Raises:
         DataError: if it has another form.
     """
-    facts = Facts(data, where)
     if "number" in facts.data:
-        scale = facts.number("scale")
-        if scale <= 0.0:
-            raise DataError(f"The encoding is damaged: {where}.scale must be above 0, but it is {scale}.")
-        return Numeric(facts.text("number"), facts.number("mean"), scale, facts.number("fill"))
-    keys = from_differences(facts.numbers("keys", whole=True)) if facts.has("keys") else None
-    return OneHot(facts.texts("one_hot"), keys)
+        name, mean, scale = facts.get("number", TEXT), facts.get("mean", NUMBER), facts.get("scale", POSITIVE)
+        return Numeric(name, float(mean), float(scale), float(facts.get("fill", NUMBER)))
+    keys = facts.find("keys", WHOLE_NUMBERS)
+    return OneHot(tuple(facts.get("one_hot", TEXTS)), None if keys is None else from_differences(keys))
 
 
 _MAX_KEY = 2**62

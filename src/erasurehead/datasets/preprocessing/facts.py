@@ -3,10 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, cast
 
 from erasurehead.errors import DataError, real, shown
+
+Rule: TypeAlias = tuple[str, Callable[[Any], bool]]
+"""What a value must be, in words and as a check."""
+
+
+def _list_of(words: str, each: Callable[[Any], bool]) -> Rule:
+    return words, lambda value: isinstance(value, list) and all(map(each, cast("list[Any]", value)))
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(real(value))
+
+
+NUMBER: Rule = ("a finite number", lambda value: math.isfinite(real(value)))
+POSITIVE: Rule = ("a number above 0", lambda value: 0.0 < real(value) < math.inf)
+COUNT: Rule = ("a whole number of at least 0", lambda value: type(value) is int and value >= 0)
+FLAG: Rule = ("true or false", lambda value: isinstance(value, bool))
+TEXT: Rule = ("a text", lambda value: isinstance(value, str))
+TEXTS = _list_of("a list of texts", lambda value: isinstance(value, str))
+NUMBERS = _list_of("a list of finite numbers", _is_finite)
+WHOLE_NUMBERS = _list_of("a list of whole numbers", lambda value: isinstance(value, int) and _is_finite(value))
+LIST = _list_of("a list", lambda value: True)
+OBJECT: Rule = ("an object", lambda value: isinstance(value, Mapping))
+
+
+def one_of(*values: str) -> Rule:
+    """Return the rule that a value is one of some texts."""
+    return f"one of {', '.join(values)}", values.__contains__
 
 
 class Facts:
@@ -15,81 +43,40 @@ class Facts:
     Arguments:
         data: an object of the file.
         where: where it is in the file, for messages.
+
+    Raises:
+        DataError: if it is no object.
     """
 
-    def __init__(self, data: object, where: str) -> None:
-        if not isinstance(data, Mapping):
-            raise DataError(f"The encoding is damaged: {where} must be an object, but it is {shown(data)}.")
-        self.data = cast("Mapping[str, Any]", data)
-        self.where = where
+    def __init__(self, data: Any, where: str) -> None:
+        self.data: Mapping[str, Any] = _checked(data, OBJECT, where)
+        self._where = where
 
-    def number(self, key: str) -> float:
-        """Return a finite number."""
-        value = self._there(key)
-        if not math.isfinite(real(value)):
-            raise self._wrong(key, "a finite number")
-        return float(value)
+    def get(self, key: str, rule: Rule) -> Any:
+        """Return a value.
 
-    def count(self, key: str) -> int:
-        """Return a whole number of at least 0."""
-        value = self._there(key)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise self._wrong(key, "a whole number of at least 0")
-        return value
+        Raises:
+            DataError: if it is missing, or not as the rule says.
+        """
+        if key not in self.data:
+            raise DataError(f"The encoding is damaged: {self.place(key)} is missing.")
+        return _checked(self.data[key], rule, self.place(key))
 
-    def flag(self, key: str) -> bool:
-        """Return true or false."""
-        value = self._there(key)
-        if not isinstance(value, bool):
-            raise self._wrong(key, "true or false")
-        return value
-
-    def text(self, key: str) -> str:
-        """Return a text."""
-        value = self._there(key)
-        if not isinstance(value, str):
-            raise self._wrong(key, "a text")
-        return value
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        """Return a list of texts."""
-        values = self.items(key)
-        if not all(isinstance(value, str) for value in values):
-            raise self._wrong(key, "a list of texts")
-        return tuple(values)
-
-    def numbers(self, key: str, whole: bool = False) -> list[Any]:
-        """Return a list of finite numbers, which must be integers if `whole`."""
-        values = self.items(key)
-        kinds = int if whole else (int, float)
-        if not all(isinstance(value, kinds) and math.isfinite(real(value)) for value in values):
-            raise self._wrong(key, f"a list of {'whole' if whole else 'finite'} numbers")
-        return values
-
-    def items(self, key: str) -> list[Any]:
-        """Return a list."""
-        value = self._there(key)
-        if not isinstance(value, list):
-            raise self._wrong(key, "a list")
-        return cast("list[Any]", value)
-
-    def has(self, key: str) -> bool:
-        """Return whether a key exists and is not null."""
-        return self.data.get(key) is not None
+    def find(self, key: str, rule: Rule) -> Any:
+        """Return a value, or None if it is missing or null."""
+        return None if self.data.get(key) is None else self.get(key, rule)
 
     def inner(self, key: str) -> Facts:
         """Return the object under a key."""
-        return Facts(self._there(key), f"{self.where}.{key}" if self.where else key)
+        return Facts(self.get(key, OBJECT), self.place(key))
 
-    def _there(self, key: str) -> Any:
-        if key not in self.data:
-            raise DataError(f"The encoding is damaged: {self._name(key)} is missing.")
-        return self.data[key]
+    def place(self, key: str) -> str:
+        """Return where a value is in the file."""
+        return f"{self._where}.{key}" if self._where else key
 
-    def _name(self, key: str) -> str:
-        return f"{self.where}.{key}" if self.where else key
 
-    def _wrong(self, key: str, rule: str) -> DataError:
-        return DataError(
-            f"The encoding is damaged: {self._name(key)} must be {rule}, but it is {shown(self.data[key])}."
-        )
+def _checked(value: Any, rule: Rule, where: str) -> Any:
+    words, holds = rule
+    if not holds(value):
+        raise DataError(f"The encoding is damaged: {where} must be {words}, but it is {shown(value)}.")
+    return value

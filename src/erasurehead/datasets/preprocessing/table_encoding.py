@@ -26,7 +26,7 @@ from erasurehead.datasets.preprocessing.design import (
     split_keys,
 )
 from erasurehead.datasets.preprocessing.encoding import CONSTANT, VERSION, Encoding, Source
-from erasurehead.datasets.preprocessing.facts import Facts
+from erasurehead.datasets.preprocessing.facts import FLAG, LIST, TEXT, TEXTS, Facts
 from erasurehead.datasets.preprocessing.moments import Moments
 from erasurehead.datasets.preprocessing.target import Target, target_from_json
 from erasurehead.datasets.preprocessing.vocabulary import (
@@ -296,27 +296,26 @@ class TableEncoding(Encoding, kind="table"):
     def from_dict(data: Mapping[str, Any]) -> TableEncoding:
         """Return the encoding that `to_dict` returned as plain data."""
         facts = Facts(data, "")
-        known = facts.inner("vocabularies")
-        vocabularies = {
-            name: vocabulary_from_json(known.inner(name).data, f"vocabularies.{name}") for name in known.data
-        }
+        stored = facts.inner("vocabularies")
+        vocabularies = {name: vocabulary_from_json(stored.inner(name)) for name in stored.data}
         features = tuple(
-            feature_from_json(entry, f"features[{place}]") for place, entry in enumerate(facts.items("features"))
+            feature_from_json(Facts(entry, f"features[{place}]"))
+            for place, entry in enumerate(facts.get("features", LIST))
         )
         for feature in features:
             for name in feature.columns if isinstance(feature, OneHot) else ():
                 if name not in vocabularies:
                     raise DataError(f"The encoding is damaged: there is no vocabulary of column {name!r}.")
-        target = target_from_json(facts.inner("target").data)
+        target = target_from_json(facts.inner("target"))
         if data.get("version", VERSION) < VERSION:
             _check_exact({**vocabularies, target.name: target.classes})
         return TableEncoding(
-            columns=facts.texts("columns"),
-            header=facts.flag("header"),
+            columns=tuple(facts.get("columns", TEXTS)),
+            header=facts.get("header", FLAG),
             vocabularies=vocabularies,
             features=features,
             target=target,
-            constant=facts.flag("constant"),
+            constant=facts.get("constant", FLAG),
             dialect=_dialect_from_json(facts),
         )
 
@@ -388,13 +387,9 @@ def as_read(dialect: Dialect, layout: TableLayout) -> Dialect:
 
 def _dialect_from_json(facts: Facts) -> Dialect:
     """Return the dialect of an encoding: what it does not mention is detected."""
-
-    def text(key: str) -> str | None:
-        return facts.text(key) if facts.has(key) else None
-
-    names = facts.texts("columns") if facts.has("renamed") and facts.flag("renamed") else ()
-    missing = facts.texts("missing") if facts.has("missing") else ()
-    return check_dialect(text("delimiter"), None, names, text("decimal"), text("quotes"), missing)
+    texts = {key: facts.find(key, TEXT) for key in ("delimiter", "decimal", "quotes")}
+    names = facts.get("columns", TEXTS) if facts.find("renamed", FLAG) else ()
+    return check_dialect(**texts, names=names, missing=facts.find("missing", TEXTS) or ())
 
 
 def _dialect_to_json(dialect: Dialect) -> dict[str, Any]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 
 from erasurehead._internal.arrays import IntArray
 from erasurehead.datasets.encoded import TASKS, Labels, Task
-from erasurehead.datasets.preprocessing.facts import Facts
+from erasurehead.datasets.preprocessing.facts import POSITIVE, TEXT, TEXTS, Facts, one_of
 from erasurehead.datasets.preprocessing.vocabulary import (
     Codes,
     NumberVocabulary,
@@ -160,27 +160,19 @@ class Target:
         }
 
 
-def target_from_json(data: Mapping[str, Any]) -> Target:
+def target_from_json(facts: Facts) -> Target:
     """Return the target that `Target.to_json` returned as plain data.
 
     Raises:
         DataError: if it has another form.
     """
-    facts = Facts(data, "target")
-    task, others, unit = facts.text("task"), facts.text("others"), facts.number("unit")
-    if task not in TASKS or others not in ("refuse", "drop") or unit <= 0.0:
-        raise DataError(
-            f"The encoding is damaged: target must have a task of {', '.join(TASKS)}, others of refuse or drop and a "
-            f"unit above 0, but these are {task!r}, {others!r} and {unit}."
-        )
-    classes = vocabulary_from_json(facts.inner("classes").data, "target.classes") if facts.has("classes") else None
     return Target(
-        facts.text("name"),
-        cast("Task", task),
-        classes,
-        unit,
-        others,
-        facts.texts("aliases"),
+        facts.get("name", TEXT),
+        facts.get("task", one_of(*TASKS)),
+        None if facts.data.get("classes") is None else vocabulary_from_json(facts.inner("classes")),
+        float(facts.get("unit", POSITIVE)),
+        facts.get("others", one_of("refuse", "drop")),
+        tuple(facts.get("aliases", TEXTS)),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead.datasets.preprocessing.facts import Facts
+from erasurehead.datasets.preprocessing.facts import NUMBERS, TEXTS, WHOLE_NUMBERS, Facts
 from erasurehead.datasets.readers.table import EXACT, TRUTHS, Column, NumberColumn, TextColumn, identified, plain
 from erasurehead.errors import DataError
 
@@ -207,19 +207,14 @@ def from_differences(steps: Sequence[int]) -> IntArray:
     return np.cumsum(np.array(steps, dtype=np.int64))
 
 
-def vocabulary_from_json(data: Mapping[str, Any], where: str = "vocabulary") -> Vocabulary:
+def vocabulary_from_json(facts: Facts) -> Vocabulary:
     """Return the vocabulary that `Vocabulary.to_json` returned as plain data.
-
-    Arguments:
-        data: the description.
-        where: where it is in the file, for messages.
 
     Raises:
         DataError: if it has another form.
     """
-    facts = Facts(data, where)
     if "whole" in facts.data:
-        return NumberVocabulary(from_differences(facts.numbers("whole", whole=True)).astype(np.float64))
+        return NumberVocabulary(from_differences(facts.get("whole", WHOLE_NUMBERS)).astype(np.float64))
     if "numbers" in facts.data:
-        return NumberVocabulary(np.array(facts.numbers("numbers"), dtype=np.float64))
-    return TextVocabulary(facts.texts("texts"))
+        return NumberVocabulary(np.array(facts.get("numbers", NUMBERS), dtype=np.float64))
+    return TextVocabulary(tuple(facts.get("texts", TEXTS)))
