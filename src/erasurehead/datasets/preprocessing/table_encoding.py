@@ -27,15 +27,13 @@ from erasurehead.datasets.preprocessing.design import (
 )
 from erasurehead.datasets.preprocessing.encoding import CONSTANT, VERSION, Encoding, Source
 from erasurehead.datasets.preprocessing.facts import FLAG, LIST, TEXT, TEXTS, Facts
-from erasurehead.datasets.preprocessing.moments import Moments
+from erasurehead.datasets.preprocessing.feature_fit import FeatureFit
 from erasurehead.datasets.preprocessing.target import Target, target_from_json
 from erasurehead.datasets.preprocessing.vocabulary import (
     Codes,
     NumberVocabulary,
     Vocabulary,
-    nothing_in,
     vocabulary_from_json,
-    vocabulary_of_column,
 )
 from erasurehead.datasets.readers.csv import Kind, csv_blocks, read_csv
 from erasurehead.datasets.readers.dialects import Dialect, check_dialect
@@ -358,26 +356,16 @@ def fit_table(
     Raises:
         DataError: if a column is missing or has no value in any of the rows.
     """
-    groups = [tuple(group) for group in one_hot]
-    vocabularies: dict[str, Vocabulary] = {}
-    codes: dict[str, Codes] = {}
-    combined = {name for group in groups if len(group) > 1 for name in group}
-    for name in dict.fromkeys(name for group in groups for name in group):
-        column = table.column(name) if rows is None else table.column(name).take(rows)
-        vocabularies[name] = vocabulary_of_column(column, name, table.source)
-        if name in combined:
-            codes[name] = vocabularies[name].codes(column)
-    features: list[Feature] = [_fit_numeric(table, name, rows, standardize) for name in numeric]
-    for group in groups:
-        if len(group) == 1:
-            features.append(OneHot(group))
-            continue
-        keys = np.unique(_joint(group, codes, vocabularies))
-        keys = keys[keys >= 0]
-        if not len(keys):
-            raise DataError(f"{table.source}: no row has a value in all of {', '.join(group)}; do not combine them.")
-        features.append(OneHot(group, keys))
-    return TableEncoding(layout.names, layout.header, vocabularies, tuple(features), target, constant, dialect)
+    numeric, groups = list(numeric), [tuple(group) for group in one_hot]
+    names = dict.fromkeys(name for group in groups for name in group)
+    chosen = np.arange(table.n_rows) if rows is None else rows
+    fit = FeatureFit(groups, table.source)
+    fit.add(
+        {name: table.numbers(name)[chosen] for name in numeric},
+        {name: table.column(name).take(chosen) for name in names},
+    )
+    vocabularies, features = fit.features(numeric, groups, standardize)
+    return TableEncoding(layout.names, layout.header, vocabularies, features, target, constant, dialect)
 
 
 def as_read(dialect: Dialect, layout: TableLayout) -> Dialect:
@@ -396,37 +384,6 @@ def _dialect_to_json(dialect: Dialect) -> dict[str, Any]:
     known = {"delimiter": dialect.delimiter, "decimal": dialect.decimal, "quotes": dialect.quotes}
     known |= {"missing": list(dialect.missing) or None, "renamed": bool(dialect.names) or None}
     return {key: value for key, value in known.items() if value is not None}
-
-
-def _fit_numeric(table: Table, name: str, rows: IntArray | None, standardize: bool) -> Numeric:
-    values: Array = table.numbers(name) if rows is None else table.numbers(name)[rows]
-    moments = Moments()
-    moments.add(values[~np.isnan(values)])
-    return numeric_feature(name, moments, standardize, table.source)
-
-
-def numeric_feature(name: str, moments: Moments, standardize: bool, source: str) -> Numeric:
-    """Return the feature of a column of numbers.
-
-    Arguments:
-        name: name of the column.
-        moments: moments of its values in the training rows.
-        standardize: whether to shift and scale it to mean 0 and standard deviation 1.
-        source: the file, for messages.
-
-    Raises:
-        DataError: if there is no value, or the variance is beyond float64.
-    """
-    if not moments.count:
-        raise nothing_in(name, source)
-    mean, deviation = moments.mean, moments.deviation
-    if not np.isfinite(deviation):
-        raise DataError(f"{source}: the numbers of column {name!r} are too large to square; change their unit.")
-    if not standardize:
-        return Numeric(name, 0.0, 1.0, fill=mean)
-    # A constant column has no scale; neither has one that varies only by rounding errors.
-    varies = deviation > 1e-12 * max(abs(mean), moments.largest)
-    return Numeric(name, mean, deviation if varies else 1.0, fill=mean)
 
 
 def _joint(columns: Sequence[str], codes: Mapping[str, Codes], vocabularies: Mapping[str, Vocabulary]) -> IntArray:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import BoolArray, IntArray
+from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.datasets.encoded import Task
 from erasurehead.datasets.preprocessing.column_uses import copy_warning, rounded_warning
 from erasurehead.datasets.preprocessing.columns import (
@@ -21,13 +20,13 @@ from erasurehead.datasets.preprocessing.columns import (
     tallies_of,
     typed_notes,
 )
-from erasurehead.datasets.preprocessing.design import Feature, Numeric, OneHot, joint_keys
+from erasurehead.datasets.preprocessing.design import Numeric
 from erasurehead.datasets.preprocessing.encoding import Encoding
+from erasurehead.datasets.preprocessing.feature_fit import DistinctValues, FeatureFit
 from erasurehead.datasets.preprocessing.label_copies import LabelCopy
-from erasurehead.datasets.preprocessing.moments import Moments
-from erasurehead.datasets.preprocessing.table_encoding import TableEncoding, as_read, numeric_feature
+from erasurehead.datasets.preprocessing.table_encoding import TableEncoding, as_read
 from erasurehead.datasets.preprocessing.target import MOST_CLASSES, Target, check_all_there, fit_target
-from erasurehead.datasets.preprocessing.vocabulary import Codes, Vocabulary, distinct, vocabulary_of_column
+from erasurehead.datasets.preprocessing.vocabulary import Codes
 from erasurehead.datasets.readers.csv import Kind, Mixed, count_rows, csv_blocks
 from erasurehead.datasets.readers.dialects import Dialect
 from erasurehead.datasets.readers.forms import form
@@ -58,7 +57,7 @@ class LabelValues:
     def __init__(self, name: str, task: Task | None) -> None:
         self._name = name
         self._task: Task | None = task
-        self._values = Distinct()
+        self._values = DistinctValues()
         self._codes: list[Codes] = []
         self._first: Callable[[int], str] | None = None
 
@@ -109,72 +108,6 @@ def moved_note(labels: LabelValues, target: Target, places: Places, path: Path) 
         raise DataError(f"{path}: {error}") from None
 
 
-_HALF = 32  # bits of a code within a pair
-
-
-class Distinct:
-    """Distinct values of a column, each with a code: 0, 1, ... in the order of first occurrence."""
-
-    def __init__(self) -> None:
-        self._texts: dict[str, int] = {}
-        self._numbers: dict[float, int] = {}
-        self._rounded = False
-
-    def __len__(self) -> int:
-        return len(self._texts) + len(self._numbers)
-
-    def codes(self, column: Column) -> Codes:
-        """Add the values of some rows, and return their codes, int32, shape (n_rows,); -1 where one is missing."""
-        if isinstance(column, NumberColumn):
-            self._rounded |= column.rounded
-            values, codes = distinct(column.values)
-            known = [self._numbers.setdefault(value, len(self)) for value in values.tolist()]
-            return np.array([*known, -1], dtype=np.int32)[codes]
-        own = np.full(len(column.values) + 1, -1, dtype=np.int32)
-        used: list[int] = np.unique(column.codes[column.codes >= 0]).tolist()
-        for code in used:
-            own[code] = self._texts.setdefault(column.values[code], len(self))
-        return own[column.codes]
-
-    def column(self) -> Column | None:
-        """Return a column with each value once, in the order of the codes; None if there is no value."""
-        if self._texts:
-            return TextColumn(np.arange(len(self._texts), dtype=np.int32), tuple(self._texts))
-        values = np.array(list(self._numbers), dtype=np.float64)
-        return NumberColumn(values, self._rounded) if self._numbers else None
-
-
-class Combinations:
-    """Distinct combinations of the codes of several columns.
-
-    Arguments:
-        n_columns: number of columns that are combined, at least 2.
-    """
-
-    def __init__(self, n_columns: int) -> None:
-        self._pairs: list[dict[int, int]] = [{} for _ in range(n_columns - 1)]
-
-    def add(self, columns: list[Codes]) -> None:
-        """Add the codes of some rows, one array per column; a row with a missing code has no combination."""
-        whole = np.logical_and.reduce([codes >= 0 for codes in columns])
-        joined: IntArray = columns[0][whole].astype(np.int64)
-        for codes, known in zip(columns[1:], self._pairs, strict=True):
-            pairs, inverse = np.unique(joined << _HALF | codes[whole], return_inverse=True)
-            numbers = [known.setdefault(pair, len(known)) for pair in pairs.tolist()]
-            joined = np.array(numbers, dtype=np.int64)[inverse]
-
-    def rows(self) -> list[NDArray[np.int32]]:
-        """Return the combinations, one array of codes per column."""
-        columns: list[IntArray] = []
-        last = np.array(list(self._pairs[-1]), dtype=np.int64)
-        for known in reversed([None, *self._pairs[:-1]]):
-            columns.append(last & ((1 << _HALF) - 1))
-            before = last >> _HALF
-            last = before if known is None else np.array(list(known), dtype=np.int64)[before]
-        columns.append(last)
-        return [codes.astype(np.int32) for codes in reversed(columns)]
-
-
 class TableFit:
     """Collects what an encoding needs: distinct values, distinct combinations, means and standard deviations.
 
@@ -199,10 +132,7 @@ class TableFit:
         self._first: dict[str, type[Column]] = {}  # the kind of the first values of other columns
         self._copies = {name: LabelCopy() for name in choice.read if name != label}
         self._rounded: dict[str, str] = {}
-        self._values: dict[str, Distinct] = {}
-        self._moments: dict[str, Moments] = {}
-        groups = {tuple(group) for group in columns.interactions}
-        self._combinations = {group: Combinations(len(group)) for group in groups}
+        self._features = FeatureFit(columns.interactions, str(path))
 
     def add(self, block: Table, training: BoolArray | None) -> None:
         """Add the next rows of the file.
@@ -218,7 +148,8 @@ class TableFit:
         features(block, self._label, self._columns)  # refuses texts, and says where they are
         rows = None if training is None else np.flatnonzero(training)
         labels = block.column(self._label) if rows is None else block.column(self._label).take(rows)
-        codes: dict[str, Codes] = {}
+        numbers: dict[str, Array] = {}
+        values: dict[str, Column] = {}
         for name, whole in block.columns.items():
             if name == self._label:
                 continue
@@ -228,12 +159,10 @@ class TableFit:
             if isinstance(column, NumberColumn) and column.rounded and not self._columns.is_named(name):
                 self._rounded[name] = rounded_warning(name, column)
             if not self._columns.is_named(name) and are_numbers(column):
-                values = column.numbers()
-                self._moments.setdefault(name, Moments()).add(values[~np.isnan(values)])
+                numbers[name] = column.numbers()
             if isinstance(column, TextColumn) or self._columns.is_named(name) or name in self._columns.combined:
-                codes[name] = self._values.setdefault(name, Distinct()).codes(column)
-        for group, combinations in self._combinations.items():
-            combinations.add([codes[name] for name in group])
+                values[name] = column
+        self._features.add(numbers, values)
 
     def _kind(self, block: Table, name: str) -> None:
         """Note whether a column holds categories, by all of its rows, whether they are for training or not."""
@@ -263,38 +192,16 @@ class TableFit:
         Raises:
             DataError: if a column has no value in any training row, or the labels cannot be used.
         """
-        source = str(self._path)
-        numeric, groups = features(self._kinds(source), self._label, self._columns)
-        columns = {
-            name: self._values[name].column() for name in dict.fromkeys(name for group in groups for name in group)
-        }
-        vocabularies = {name: vocabulary_of_column(column, name, source) for name, column in columns.items()}
-        made: list[Feature] = [
-            numeric_feature(name, self._moments.get(name, Moments()), self._columns.standardize, source)
-            for name in numeric
-        ]
-        for group in groups:
-            made.append(OneHot(group) if len(group) == 1 else self._joint(group, columns, vocabularies))
-        kept = as_read(self._dialect, self._layout)
-        return TableEncoding(self._layout.names, self._layout.header, vocabularies, tuple(made), target, constant, kept)
+        numeric, groups = features(self._kinds(str(self._path)), self._label, self._columns)
+        vocabularies, made = self._features.features(numeric, groups, self._columns.standardize)
+        dialect = as_read(self._dialect, self._layout)
+        return TableEncoding(self._layout.names, self._layout.header, vocabularies, made, target, constant, dialect)
 
     def _kinds(self, source: str) -> Table:
         """Return a table whose columns have the kinds of the file's."""
         text, none = TextColumn(np.zeros(1, dtype=np.int32), ("text",)), NumberColumn(np.zeros(0))
         columns: dict[str, Column] = {name: text if name in self._texts else none for name in self._read}
         return Table(source, columns, 0, lambda row: source, categories=frozenset(self._texts))
-
-    def _joint(
-        self, group: tuple[str, ...], columns: dict[str, Column | None], vocabularies: dict[str, Vocabulary]
-    ) -> OneHot:
-        held = [column for name in group if (column := columns[name]) is not None]
-        final = [vocabularies[name].codes(column) for name, column in zip(group, held, strict=True)]
-        found = self._combinations[group].rows()
-        codes = [known[own] for known, own in zip(final, found, strict=True)]
-        keys = np.unique(joint_keys(codes, [vocabularies[name].size for name in group]))
-        if not len(keys):
-            raise DataError(f"{self._path}: no row has a value in all of {', '.join(group)}; do not combine them.")
-        return OneHot(group, keys)
 
 
 class TableSource(RowSource):
