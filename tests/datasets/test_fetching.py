@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead.datasets.published.amazon import AMAZON, COLUMNS
-from erasurehead.datasets.published.covertype import COVERTYPE
 from erasurehead.datasets.published.fetching import fetch_public
-from erasurehead.datasets.published.kc_housing import COLUMNS as HOUSE_COLUMNS
-from erasurehead.datasets.published.kc_housing import KC_HOUSING
+from erasurehead.datasets.published.recipes import AMAZON, COVERTYPE, HOUSE_COLUMNS, KC_HOUSING
+from erasurehead.datasets.published.recipes import AMAZON_COLUMNS as COLUMNS
 from erasurehead.datasets.readers.table import TextColumn
 from erasurehead.errors import DataError
 

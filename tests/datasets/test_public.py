@@ -13,8 +13,7 @@ from erasurehead.datasets.published.fetching import fetch_public
 from erasurehead.datasets.published.public import load
 from erasurehead.datasets.published.recipe import Recipe
 from erasurehead.datasets.published.search import VARIABLE
-from erasurehead.datasets.published.synthetic import synthetic
-from erasurehead.datasets.published.synthetic_kc_housing import kc_housing_table
+from erasurehead.datasets.published.synthetic import kc_housing_table, synthetic
 from erasurehead.datasets.readers.table import Table
 from erasurehead.errors import DataError, InvalidArgument
 

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.datasets.published.amazon import AMAZON
-from erasurehead.datasets.published.covertype import COVERTYPE
 from erasurehead.datasets.published.public import NAMES, available, where
+from erasurehead.datasets.published.recipes import AMAZON, COVERTYPE
 from erasurehead.datasets.published.search import VARIABLE, locate
 from erasurehead.errors import InvalidArgument
 

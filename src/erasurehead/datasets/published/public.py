@@ -7,11 +7,9 @@ from dataclasses import replace
 from typing import Literal
 
 from erasurehead.datasets.base import Dataset, Published
-from erasurehead.datasets.published.amazon import AMAZON
-from erasurehead.datasets.published.covertype import COVERTYPE
 from erasurehead.datasets.published.fetching import Fetch, fetch_public
-from erasurehead.datasets.published.kc_housing import KC_HOUSING
 from erasurehead.datasets.published.recipe import Recipe, follow, read_recipe
+from erasurehead.datasets.published.recipes import AMAZON, COVERTYPE, KC_HOUSING
 from erasurehead.datasets.published.search import VARIABLE, Where, locate
 from erasurehead.datasets.published.synthetic import synthetic
 from erasurehead.errors import DataError, invalid

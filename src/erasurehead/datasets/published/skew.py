@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, IntArray
+from erasurehead.datasets.readers.table import NumberColumn, Table
 
 
 def zipf(size: int, power: float, shift: float = 0.0) -> Array:
@@ -68,3 +74,54 @@ def repeated(rng: np.random.Generator, values: IntArray) -> IntArray:
     rows = rng.permutation(len(values))
     _, first = np.unique(values[rows], return_index=True)
     return np.delete(rows, first)
+
+
+class SkewedColumn(NamedTuple):
+    """A column of a stand-in, by what the distinct values of the public file's show.
+
+    `size` distinct values from `low` on in steps of `step`; the most common comes `top` times in all rows of the file,
+    and is the lowest or in the middle, the others around it, out of order by `jitter`; counts fall with `power`. What
+    it `follows` are its correlations with what is hidden.
+    """
+
+    size: int
+    top: int
+    power: float
+    low: float
+    step: float
+    follows: tuple[float, ...]
+    lowest: bool = False
+    jitter: float = 0.0
+
+    def draw(self, rng: np.random.Generator, hidden: Sequence[Array], full: int) -> Array:
+        """Return the column, shape (n_rows,).
+
+        Arguments:
+            rng: source of the draws.
+            hidden: what the columns follow, each with mean 0 and deviation 1, shape (n_rows,).
+            full: number of rows of the public file.
+        """
+        n_rows = len(hidden[0])
+        size, top = scaled(self.size, self.top, n_rows, full)
+        score, rank = follow(rng, hidden, self.follows), np.arange(size)
+        place: NDArray[Any] = rank if self.lowest else np.where(rank % 2, rank, -rank)
+        if self.jitter:
+            place = place + self.jitter * size * rng.standard_normal(size)
+        codes = by_rank(score, exact_counts(n_rows, size, top, self.power)[np.argsort(place)])
+        return np.round(self.low + self.step * codes.astype(np.float64), 6)
+
+
+def follow(rng: np.random.Generator, hidden: Sequence[Array], correlations: Sequence[float]) -> Array:
+    """Draw numbers with given correlations with what is hidden, shape (n_rows,)."""
+    own, score = 1.0, np.zeros(len(hidden[0]))
+    for values, correlation in zip(hidden, correlations, strict=True):
+        own -= correlation**2
+        score += correlation * values
+    return score + math.sqrt(max(0.0, own)) * rng.standard_normal(len(score))
+
+
+def stand_in(columns: Mapping[str, NDArray[Any]]) -> Table:
+    """Return the table of some columns of a stand-in, shape (n_rows,) each."""
+    source, n_rows = "the synthetic stand-in", len(next(iter(columns.values())))
+    held = {name: NumberColumn(np.asarray(values, dtype=np.float64)) for name, values in columns.items()}
+    return Table(source, held, n_rows, lambda row: f"{source}, row {row}")

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead.datasets.published.amazon import AMAZON, COLUMNS, PAIRS
-from erasurehead.datasets.published.skew import by_rank, covering, repeated, scaled, zipf
-from erasurehead.datasets.readers.table import Column, NumberColumn, Table
+from erasurehead.datasets.published.recipes import AMAZON, AMAZON_COLUMNS, AMAZON_PAIRS
+from erasurehead.datasets.published.skew import by_rank, covering, repeated, scaled, stand_in, zipf
+from erasurehead.datasets.readers.table import Table
 
 
 def count_pairs(codes: Mapping[str, IntArray], pairs: Sequence[tuple[str, str]]) -> int:
@@ -40,53 +40,33 @@ def reach_total(
         pairs: the pairs of columns.
         total: the number to reach.
     """
+    values = codes[changed]
     others = [codes[first if second == changed else second] for first, second in pairs if changed in (first, second)]
-    column = _Column(codes[changed], others)
+    counts = [Counter(zip(values.tolist(), other.tolist(), strict=True)) for other in others]
+    uses = np.bincount(values)
     members = np.argsort(codes[grouped], kind="stable")
     begin = np.searchsorted(codes[grouped][members], codes[grouped])
     size = np.bincount(codes[grouped])[codes[grouped]]
     lack = total - count_pairs(codes, pairs)
     while lack:
-        for row in repeated(rng, column.values):
-            donor = rng.integers(len(column.values)) if lack > 0 else members[begin[row] + rng.integers(size[row])]
-            new = int(column.values[donor])
-            gain = column.gain(row, new)
-            if abs(lack - gain) < abs(lack):
-                column.change(row, new)
-                lack -= gain
+        for row in repeated(rng, values):
+            donor = rng.integers(len(values)) if lack > 0 else members[begin[row] + rng.integers(size[row])]
+            old, new = int(values[row]), int(values[donor])
+            if new == old or uses[old] == 1:
+                continue
+            beside = list(zip(counts, (int(other[row]) for other in others), strict=True))
+            gain = sum((count[new, value] == 0) - (count[old, value] == 1) for count, value in beside)
+            if abs(lack - gain) >= abs(lack):
+                continue
+            for count, value in beside:
+                count[new, value] += 1
+                count[old, value] -= 1
+            uses[new] += 1
+            uses[old] -= 1
+            values[row] = new
+            lack -= gain
             if not lack:
                 return
-
-
-class _Column:
-    """A column whose values change one by one, with the counts of its pairs with other columns."""
-
-    def __init__(self, values: IntArray, others: Sequence[IntArray]) -> None:
-        self.values = values
-        self._others = others
-        self._counts = [Counter(zip(values.tolist(), other.tolist(), strict=True)) for other in others]
-        self._uses = np.bincount(values)
-
-    def gain(self, row: int, new: int) -> int:
-        """Return how much the number of distinct pairs would rise; 0 if the old value would get lost."""
-        old = int(self.values[row])
-        if new == old or self._uses[old] == 1:
-            return 0
-        beside = [int(other[row]) for other in self._others]
-        return sum(
-            (count[new, value] == 0) - (count[old, value] == 1)
-            for count, value in zip(self._counts, beside, strict=True)
-        )
-
-    def change(self, row: int, new: int) -> None:
-        """Give a row another value."""
-        old = int(self.values[row])
-        for count, other in zip(self._counts, self._others, strict=True):
-            count[new, int(other[row])] += 1
-            count[old, int(other[row])] -= 1
-        self.values[row] = new
-        self._uses[new] += 1
-        self._uses[old] -= 1
 
 
 def _keys(first: IntArray, second: IntArray) -> IntArray:
@@ -152,12 +132,11 @@ def amazon_table(rng: np.random.Generator, n_rows: int) -> Table:
     resource = _resources(rng, sizes, department, family)
     rows = rng.permutation(n_rows)
     found: list[IntArray] = [resource, manager, rollup, division, department, title, role, family, title]
-    codes: dict[str, IntArray] = dict(zip(COLUMNS, (column[rows] for column in found), strict=True))
+    codes: dict[str, IntArray] = dict(zip(AMAZON_COLUMNS, (column[rows] for column in found), strict=True))
     if n_rows == AMAZON.n_rows:
-        reach_total(rng, codes, "RESOURCE", "MGR_ID", PAIRS, N_PAIRS)
-    columns: dict[str, Column] = {name: NumberColumn(_numbered(rng, column)) for name, column in codes.items()}
-    columns["ACTION"] = NumberColumn(_granted(rng, codes).astype(np.float64))
-    return Table("the synthetic stand-in", columns, n_rows, lambda row: f"the synthetic stand-in, row {row}")
+        reach_total(rng, codes, "RESOURCE", "MGR_ID", AMAZON_PAIRS, N_PAIRS)
+    numbered = {name: _numbered(rng, column) for name, column in codes.items()}
+    return stand_in({**numbered, "ACTION": _granted(rng, codes).astype(np.float64)})
 
 
 def _stray(rng: np.random.Generator, values: IntArray, share: float, weights: Array) -> None:
