@@ -12,16 +12,16 @@ import tempfile
 from pathlib import Path
 
 from common import report
-from erasurehead.drills.drill import Drill, Settings
+from erasurehead.drills.drill import Drill, DrillSettings
 from erasurehead.drills.report import verdict_line
 from erasurehead.drills.verdicts import Findings
 
-VIRTUAL = Settings("virtual", 30, 600.0)
-REPLACING = Settings("virtual", 30, 600.0, suspected="replace")
-REAL = Settings("processes", 30, 120.0, delays="exponential(mean=0.3, seed=0)")
+VIRTUAL = DrillSettings("virtual", 30, 600.0)
+REPLACING = DrillSettings("virtual", 30, 600.0, suspected="replace")
+REAL = DrillSettings("processes", 30, 120.0, delays="exponential(mean=0.3, seed=0)")
 
 
-def drilled(name: str, settings: Settings) -> Findings:
+def drilled(name: str, settings: DrillSettings) -> Findings:
     """Run a drill in a folder of its own, and print its verdicts."""
     with tempfile.TemporaryDirectory(prefix="erasurehead-bench-") as folder:
         found = Drill(settings, out=Path(folder) / "drill").run()

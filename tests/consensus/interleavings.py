@@ -31,7 +31,7 @@ from erasurehead.consensus.graphs import Graph
 from erasurehead.consensus.mixing import Metropolis, Mixing
 from erasurehead.consensus.peers import LocalPeer, Setup
 from erasurehead.consensus.policies import Policy
-from erasurehead.consensus.views import View
+from erasurehead.consensus.views import NetworkView
 from erasurehead.optimizers.schedules import Constant
 
 _QUICK, _SLOW = 1.0, 10.0  # seconds of a step, as peers have measured them
@@ -186,7 +186,7 @@ class Interleavings:
 
     def __post_init__(self) -> None:
         n_peers = self.graph.n_peers
-        self._view = View(self.graph)
+        self._view = NetworkView(self.graph)
         setup = Setup(
             0,
             self._view,

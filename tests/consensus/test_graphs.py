@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from erasurehead.consensus import Graph, edges, parse_graph
 from erasurehead.consensus.spanning_tree import spanning_tree
-from erasurehead.consensus.views import View
+from erasurehead.consensus.views import NetworkView
 from erasurehead.errors import InvalidArgument
 
 NAMED = [
@@ -105,7 +105,7 @@ def test_who_is_unknown_stands_at_the_end() -> None:
 @given(graphs(), st.data())
 def test_the_graph_of_those_who_are_left_is_connected(graph: Graph, data: st.DataObject) -> None:
     gone = data.draw(st.sets(st.integers(0, graph.n_peers - 1), max_size=graph.n_peers - 1))
-    view = View(graph, frozenset(gone))
+    view = NetworkView(graph, frozenset(gone))
     assert len(view.components) == 1
     assert set(view.living) == view.components[0]
     assert len(view.added_links) == len(graph.components(view.living)) - 1

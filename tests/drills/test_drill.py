@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from erasurehead.drills import Fault, FaultSchedule, supervisor
-from erasurehead.drills.drill import Drill, Settings
+from erasurehead.drills.drill import Drill, DrillSettings
 from erasurehead.drills.schedule import read_schedule
 from erasurehead.drills.supervisor import Supervisor
 from erasurehead.drills.verdicts import Findings
@@ -51,7 +51,7 @@ def check(found: Findings, coordinators: int) -> None:
 @pytest.mark.processes
 def test_on_the_virtual_clock_a_killed_coordinator_costs_not_one_bit(tmp_path: Path) -> None:
     said: list[str] = []
-    drill = Drill(Settings(workers=6, seconds=48.0), all_kinds(4.0), tmp_path / "drill")
+    drill = Drill(DrillSettings(workers=6, seconds=48.0), all_kinds(4.0), tmp_path / "drill")
     found = drill.run(said.append)
     check(found, coordinators=3)
     assert found.same_bits
@@ -70,7 +70,7 @@ def test_a_fault_outlasts_the_coordinator_on_the_virtual_clock(tmp_path: Path, m
     monkeypatch.setattr(supervisor, "run_command", forked)
     # Worker 3 is suspected at 17.1 s: by the second coordinator, which goes on from a checkpoint of just before.
     schedule = FaultSchedule((Fault("stop", 12.0, 3, 12.0), Fault("coordinator", 17.2)))
-    drill = Drill(Settings(workers=6, seconds=30.0), schedule, tmp_path / "drill")
+    drill = Drill(DrillSettings(workers=6, seconds=30.0), schedule, tmp_path / "drill")
     every_step = drill.config.checkpoints.model_copy(update={"every_steps": 1})
     drill.config = drill.config.model_copy(update={"checkpoints": every_step})
     check(drill.run(), coordinators=2)
@@ -81,7 +81,7 @@ def test_a_fault_outlasts_the_coordinator_on_the_virtual_clock(tmp_path: Path, m
 def test_records_may_be_given_up_where_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "run_command", forked)
     schedule = FaultSchedule((Fault("disk_full", 5.0, lasting=2.0),))
-    found = Drill(Settings(workers=6, seconds=12.0, records="optional"), schedule, tmp_path / "drill").run()
+    found = Drill(DrillSettings(workers=6, seconds=12.0, records="optional"), schedule, tmp_path / "drill").run()
     assert found.passed
     assert found.faulty.lives == 1
     assert found.faults[0].effect == "continued without records"
@@ -91,7 +91,7 @@ def test_records_may_be_given_up_where_the_disk_is_full(tmp_path: Path, monkeypa
 @pytest.mark.processes
 def test_real_processes_survive_the_schedule(tmp_path: Path) -> None:
     drill = Drill(
-        Settings("processes", 6, 6.0, delays=SHORT, data=small_table(tmp_path)), all_kinds(0.5), tmp_path / "drill"
+        DrillSettings("processes", 6, 6.0, delays=SHORT, data=small_table(tmp_path)), all_kinds(0.5), tmp_path / "drill"
     )
     check(drill.run(), coordinators=3)
 
@@ -106,7 +106,7 @@ def test_real_processes_survive_the_schedule(tmp_path: Path) -> None:
 )
 def test_ranks_of_an_mpi_job_survive_the_schedule(tmp_path: Path) -> None:
     drill = Drill(
-        Settings("mpi", 6, 6.0, delays=SHORT, data=small_table(tmp_path)),
+        DrillSettings("mpi", 6, 6.0, delays=SHORT, data=small_table(tmp_path)),
         all_kinds(0.5, "disk_full"),
         tmp_path / "drill",
     )
@@ -119,7 +119,7 @@ def test_ranks_of_an_mpi_job_survive_the_schedule(tmp_path: Path) -> None:
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed")
 def test_actors_of_a_ray_cluster_survive_the_schedule(tmp_path: Path) -> None:
     drill = Drill(
-        Settings("ray", 6, 6.0, delays=SHORT, data=small_table(tmp_path)),
+        DrillSettings("ray", 6, 6.0, delays=SHORT, data=small_table(tmp_path)),
         all_kinds(0.5, "disk_full"),
         tmp_path / "drill",
     )
@@ -127,44 +127,47 @@ def test_actors_of_a_ray_cluster_survive_the_schedule(tmp_path: Path) -> None:
 
 
 def test_a_drill_fills_its_time_with_steps(tmp_path: Path) -> None:
-    short, long = (Drill(Settings(seconds=seconds), out=tmp_path / str(seconds)) for seconds in (60.0, 600.0))
+    short, long = (Drill(DrillSettings(seconds=seconds), out=tmp_path / str(seconds)) for seconds in (60.0, 600.0))
     assert 9 < long.steps / short.steps < 11
-    assert long.schedule == Drill(Settings(), out=tmp_path / "again").schedule
+    assert long.schedule == Drill(DrillSettings(), out=tmp_path / "again").schedule
     assert not list(tmp_path.iterdir())  # nothing is made before it is run
 
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        (Settings(engine="cloud"), r"run\.engine \(--engine\) must be 'processes', 'in_process', 'virtual', 'mpi' or"),
-        (Settings(engine="in_process"), r"run\.engine \(--engine\) must be an engine whose workers can be struck"),
-        (Settings(workers=0), r"run\.workers \(--workers\) must be at least 1"),
-        (Settings(seconds=0.0), "seconds must be a positive number of seconds"),
-        (Settings(seconds=float("nan")), "seconds must be a positive number of seconds"),
-        (Settings(seed=-1), "seed must be at least 0"),
-        (Settings(delays="none()"), "delays must make each step take a positive, finite time"),
         (
-            Settings(scheme="exact(load=2)", kinds=("corrupt",)),
+            DrillSettings(engine="cloud"),
+            r"run\.engine \(--engine\) must be 'processes', 'in_process', 'virtual', 'mpi' or",
+        ),
+        (DrillSettings(engine="in_process"), r"run\.engine \(--engine\) must be an engine whose workers can be struck"),
+        (DrillSettings(workers=0), r"run\.workers \(--workers\) must be at least 1"),
+        (DrillSettings(seconds=0.0), "seconds must be a positive number of seconds"),
+        (DrillSettings(seconds=float("nan")), "seconds must be a positive number of seconds"),
+        (DrillSettings(seed=-1), "seed must be at least 0"),
+        (DrillSettings(delays="none()"), "delays must make each step take a positive, finite time"),
+        (
+            DrillSettings(scheme="exact(load=2)", kinds=("corrupt",)),
             "kinds must not be corrupt alone for exact, where no three workers send the same message",
         ),
     ],
 )
-def test_settings_that_make_no_drill_are_refused(tmp_path: Path, settings: Settings, sentence: str) -> None:
+def test_settings_that_make_no_drill_are_refused(tmp_path: Path, settings: DrillSettings, sentence: str) -> None:
     with pytest.raises(InvalidArgument, match=sentence):
         Drill(settings, out=tmp_path / "drill")
 
 
 def test_workers_that_are_not_there_and_folders_that_are_used_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="a fault's worker must be less than the 6 workers, but it is 9"):
-        Drill(Settings(workers=6), FaultSchedule((Fault("kill", 1.0, 9),)), tmp_path / "drill")
+        Drill(DrillSettings(workers=6), FaultSchedule((Fault("kill", 1.0, 9),)), tmp_path / "drill")
     (tmp_path / "used").mkdir()
     (tmp_path / "used" / "note").touch()
     with pytest.raises(InvalidArgument, match="out must be an empty folder, or one that does not exist yet"):
-        Drill(Settings(workers=6), out=tmp_path / "used")
+        Drill(DrillSettings(workers=6), out=tmp_path / "used")
 
 
 def test_lies_are_drawn_only_where_they_can_be_told(tmp_path: Path) -> None:
-    drill = Drill(Settings(workers=6, scheme="exact(load=2)"), out=tmp_path / "drill")
+    drill = Drill(DrillSettings(workers=6, scheme="exact(load=2)"), out=tmp_path / "drill")
     assert not drill.schedule.of("corrupt")
     assert drill.schedule.of("kill")
 
@@ -173,7 +176,9 @@ def test_lies_are_drawn_only_where_they_can_be_told(tmp_path: Path) -> None:
 @pytest.mark.processes
 def test_a_run_that_takes_too_long_is_ended_with_all_that_belongs_to_it(tmp_path: Path) -> None:
     drill = Drill(
-        Settings("processes", 6, 60.0, delays=SHORT, data=small_table(tmp_path)), FaultSchedule(), tmp_path / "drill"
+        DrillSettings("processes", 6, 60.0, delays=SHORT, data=small_table(tmp_path)),
+        FaultSchedule(),
+        tmp_path / "drill",
     )
     drill.prepare()
     done = Supervisor(drill.out, "processes", 6, drill.schedule, 4.0).perform("baseline", lambda text: None)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.drills.drill import Settings
+from erasurehead.drills.drill import DrillSettings
 from erasurehead.drills.lives import Lives
 from erasurehead.drills.strikes import Strike
 from erasurehead.errors import InvalidArgument
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason=
 )
 def test_every_life_of_a_schedule_keeps_every_promise(tmp_path: Path, engine: str, count: int) -> None:
     said: list[str] = []
-    found = Lives(Settings(engine, workers=6, data=small_table(tmp_path)), count, tmp_path / "schedule").run(
+    found = Lives(DrillSettings(engine, workers=6, data=small_table(tmp_path)), count, tmp_path / "schedule").run(
         said.append
     )
     assert found.passed, said
@@ -61,4 +61,4 @@ def test_strikes_are_of_every_kind_and_the_same_for_the_same_seed() -> None:
 
 def test_no_lives_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="lives must be at least 1, but it is 0"):
-        Lives(Settings(workers=6), 0, tmp_path / "schedule")
+        Lives(DrillSettings(workers=6), 0, tmp_path / "schedule")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from erasurehead.drills import Fault, FaultSchedule, supervisor
-from erasurehead.drills.drill import Drill, Settings
+from erasurehead.drills.drill import Drill, DrillSettings
 from erasurehead.drills.supervisor import DrillRun, run_command
 from erasurehead.drills.verdicts import Findings
 
@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc"),
 ]
 
-SETTINGS = Settings(workers=6, seconds=24.0)
+SETTINGS = DrillSettings(workers=6, seconds=24.0)
 
 KILL = Fault("kill", 4.0, 1)
 LIE = Fault("corrupt", 4.0, 4, lie="flip")
@@ -160,7 +160,7 @@ Checkpointer.on_state = lambda self, step, state: None
 }
 
 
-def settings_for(fault: Fault) -> Settings:
+def settings_for(fault: Fault) -> DrillSettings:
     return replace(SETTINGS, seconds=60.0) if fault is SILENCE else SETTINGS
 
 
@@ -169,7 +169,7 @@ def baselines(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Fault], Dri
     """Return the run without faults, which no sabotage touches: one for all drills with the same settings."""
 
     @cache
-    def baseline(settings: Settings) -> DrillRun:
+    def baseline(settings: DrillSettings) -> DrillRun:
         drill = Drill(settings, FaultSchedule(), tmp_path_factory.mktemp("baseline") / "drill")
         drill.prepare()
         return drill.perform("baseline")

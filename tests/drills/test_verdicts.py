@@ -9,7 +9,7 @@ import pytest
 
 from erasurehead.drills import Fault, FaultSchedule
 from erasurehead.drills.event_log import EventLog
-from erasurehead.drills.findings import Finder, Finding
+from erasurehead.drills.findings import FaultFinding, Finder
 from erasurehead.drills.report import conclusion, cost_table, fault_table, verdict_line
 from erasurehead.drills.supervisor import DrillRun
 from erasurehead.drills.verdicts import Findings
@@ -233,4 +233,4 @@ def test_the_report_says_all_of_it() -> None:
     assert "seconds of training" in text
     assert verdict_line(found.verdicts[0]).startswith("kept")
     assert found.as_dict()["faults"][0]["fault"] == {"kind": "kill", "at": 5.0, "worker": 1}
-    assert isinstance(found.faults[0], Finding)
+    assert isinstance(found.faults[0], FaultFinding)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from erasurehead.papers import Settings
+from erasurehead.papers import ReproductionSettings
 from erasurehead.papers.erasurehead import Reproduction, reproduce
 
-SMALL = Settings(synthetic="always", rows=600, steps=12)
+SMALL = ReproductionSettings(synthetic="always", rows=600, steps=12)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import pytest
 
 from erasurehead.errors import InvalidArgument
 from erasurehead.papers.dybw import EXHIBITS, POLICIES, reproduce, select
-from erasurehead.papers.settings import Settings
+from erasurehead.papers.settings import ReproductionSettings
 
 
 def test_figures_are_chosen_by_their_beginning() -> None:
@@ -18,7 +18,7 @@ def test_figures_are_chosen_by_their_beginning() -> None:
     with pytest.raises(InvalidArgument, match="must be one of mnist-lrm-6"):
         select(["svhn"])
     with pytest.raises(InvalidArgument, match="must be virtual"):
-        reproduce(settings=Settings(engine="processes"))
+        reproduce(settings=ReproductionSettings(engine="processes"))
 
 
 @pytest.mark.slow
@@ -26,7 +26,9 @@ def test_figures_are_chosen_by_their_beginning() -> None:
 def test_a_setting_is_run_and_drawn(model: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     pytest.importorskip("pyarrow")
-    made = reproduce([f"mnist-{model}-6"], Settings(steps=3, synthetic="always", rows=200), tmp_path / "out")
+    made = reproduce(
+        [f"mnist-{model}-6"], ReproductionSettings(steps=3, synthetic="always", rows=200), tmp_path / "out"
+    )
     assert [exhibit.id for exhibit, _ in made.exhibits] == [f"mnist-{model}-6-iterations", f"mnist-{model}-6-time"]
     summary = made.exhibits[0][0].summary.rows()
     assert [row["policy"] for row in summary] == list(POLICIES)

@@ -13,7 +13,7 @@ import pytest
 
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import DataError, InvalidArgument
-from erasurehead.papers import Settings
+from erasurehead.papers import ReproductionSettings
 from erasurehead.papers.erasurehead import EXHIBITS, Reproduction, reproduce, select
 from erasurehead.papers.exhibit import Exhibit
 from erasurehead.training.callbacks import Callback
@@ -184,7 +184,7 @@ def test_table_1_says_what_differs(reproduced: Reproduction) -> None:
 def test_the_real_data_are_used_where_they_are_and_said_to_be_real(data_folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     pytest.importorskip("matplotlib")
-    settings = Settings(path=str(data_folder), synthetic="never", steps=2)
+    settings = ReproductionSettings(path=str(data_folder), synthetic="never", steps=2)
     made = reproduce(["table1", "2b", "2f"], settings, tmp_path / "real")
     rows = {(row["data set"], row["entry"]): row for row in exhibit(made, "table1")[0].numbers.rows()}
     for name in ("Amazon", "KC Housing"):
@@ -200,7 +200,9 @@ def test_the_real_data_are_used_where_they_are_and_said_to_be_real(data_folder: 
 def test_without_stand_ins_missing_data_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="There is no amazon data"):
-        reproduce(["2a"], Settings(path=str(tmp_path / "empty"), synthetic="never", steps=1), tmp_path / "out")
+        reproduce(
+            ["2a"], ReproductionSettings(path=str(tmp_path / "empty"), synthetic="never", steps=1), tmp_path / "out"
+        )
 
 
 def test_figures_are_selected_in_the_order_of_the_paper() -> None:
@@ -218,9 +220,9 @@ def test_an_unknown_figure_is_refused_with_the_list(name: str) -> None:
 
 def test_settings_are_checked() -> None:
     with pytest.raises(InvalidArgument, match="engine must be one of virtual, processes"):
-        Settings(engine="cloud")  # pyright: ignore[reportArgumentType]
+        ReproductionSettings(engine="cloud")  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidArgument, match="steps must be at least 1"):
-        Settings(steps=0)
+        ReproductionSettings(steps=0)
 
 
 def test_a_used_folder_is_refused_before_anything_is_run(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasurehead.errors import InvalidArgument
-from erasurehead.papers import Numbers
+from erasurehead.papers import FigureTable
 
-TABLE = Numbers.of(("method", "load", "seconds"), [("uncoded, plain", 1, 2.0710678118654755), ("a|b", 3, None)])
+TABLE = FigureTable.of(("method", "load", "seconds"), [("uncoded, plain", 1, 2.0710678118654755), ("a|b", 3, None)])
 
 
 def test_csv_has_all_digits_and_empty_fields(tmp_path: Path) -> None:
@@ -43,12 +43,12 @@ def test_markdown_is_for_people() -> None:
 
 @given(st.lists(st.tuples(st.integers(-9, 9), st.floats(allow_nan=False, allow_infinity=False)), max_size=5))
 def test_rows_and_columns_are_the_same_table(rows: list[tuple[int, float]]) -> None:
-    table = Numbers.of(("a", "b"), rows)
+    table = FigureTable.of(("a", "b"), rows)
     assert [tuple(row.values()) for row in table.rows()] == rows
 
 
 def test_a_ragged_table_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="equal length"):
-        Numbers({"a": (1, 2), "b": (1,)})
+        FigureTable({"a": (1, 2), "b": (1,)})
     with pytest.raises(InvalidArgument, match="2 cells"):
-        Numbers.of(("a", "b"), [(1, 2), (1, 2, 3)])
+        FigureTable.of(("a", "b"), [(1, 2), (1, 2, 3)])

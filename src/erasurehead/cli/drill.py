@@ -12,7 +12,7 @@ from erasurehead.cli.options import OutputOptions, option, shared
 from erasurehead.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from erasurehead.drills.drill import Settings
+    from erasurehead.drills.drill import DrillSettings
     from erasurehead.drills.schedule import Kind
     from erasurehead.drills.verdicts import Findings
 
@@ -265,13 +265,13 @@ def _unless(value: str, default: str) -> str | None:
     return None if value == default else value
 
 
-def _settings(faults: FaultOptions, subject: SubjectOptions) -> Settings:
+def _settings(faults: FaultOptions, subject: SubjectOptions) -> DrillSettings:
     from erasurehead.cli.options import value_of
-    from erasurehead.drills.drill import SCHEME, Settings
+    from erasurehead.drills.drill import SCHEME, DrillSettings
     from erasurehead.errors import check_count
 
     check_count("--workers", subject.workers, 3 if subject.scheme is None else 1)  # three copies of each task
-    return Settings(
+    return DrillSettings(
         engine=subject.engine,
         workers=subject.workers,
         seconds=subject.seconds,

@@ -12,7 +12,7 @@ from erasurehead.cli.options import OutputOptions, option
 from erasurehead.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from erasurehead.papers import Settings
+    from erasurehead.papers import ReproductionSettings
     from erasurehead.training.callbacks import Callback
 
 HELP = """
@@ -112,10 +112,10 @@ def run(
     screen.result(made.as_dict(), *shown, last)
 
 
-def _settings(callbacks: Sequence[Callback], given: dict[str, Any]) -> Settings:
-    from erasurehead.papers import Settings
+def _settings(callbacks: Sequence[Callback], given: dict[str, Any]) -> ReproductionSettings:
+    from erasurehead.papers import ReproductionSettings
 
-    return Settings(callbacks=callbacks, **given)
+    return ReproductionSettings(callbacks=callbacks, **given)
 
 
 def _watching(screen: Screen, engine: str | None) -> contextlib.AbstractContextManager[Sequence[Callback]]:

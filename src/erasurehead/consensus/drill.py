@@ -20,9 +20,9 @@ from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.rows import PeerRow, ViewChangeRow
 from erasurehead.consensus.training import run_plan
 from erasurehead.consensus.training_options import TrainingOptions
-from erasurehead.consensus.views import View
+from erasurehead.consensus.views import NetworkView
 from erasurehead.drills.drill import DRILLS, REPORT_FILE
-from erasurehead.drills.verdicts import SOON, Verdict
+from erasurehead.drills.verdicts import SOON, DrillVerdict
 from erasurehead.errors import check_count, counted, invalid, real
 from erasurehead.problems.linear import LogisticRegression
 from erasurehead.runs.jsonl import to_text
@@ -97,7 +97,7 @@ class PeerDrill:
         """Return the default faults, with peers drawn at random; a side of the partition is a connected subgraph."""
         dead, back = (int(peer) for peer in rng.permutation(self.peers)[:2])
         graph = parse_graph(self.graph, check_count("peers", self.peers))
-        others = View(graph, frozenset({dead}))
+        others = NetworkView(graph, frozenset({dead}))
         side, start = [back], 0
         while len(side) < self.peers // 2:  # a connected side, so that its peers can still average
             new = [peer for peer in others.neighbours[side[start]] if peer not in side]
@@ -158,7 +158,7 @@ class PeerFindings:
     baseline: ConsensusRun
     faulty: ConsensusRun
     folder: str = ""
-    verdicts: tuple[Verdict, ...] = field(init=False)
+    verdicts: tuple[DrillVerdict, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "verdicts", tuple(_verdicts(self.drill, self.baseline, self.faulty)))
@@ -188,30 +188,30 @@ def _kind(fault: PeerFault) -> str:
     return "crash" if isinstance(fault, Crash) else "partition"
 
 
-def _verdicts(drill: PeerDrill, baseline: ConsensusRun, faulty: ConsensusRun) -> Iterator[Verdict]:
+def _verdicts(drill: PeerDrill, baseline: ConsensusRun, faulty: ConsensusRun) -> Iterator[DrillVerdict]:
     for name, run in (("baseline", baseline), ("faulty", faulty)):
         ended = not run.stopped and bool(run.rows) and run.rows[-1].end >= 0.8 * drill.seconds
         last = run.rows[-1].end if run.rows else 0.0
         reason = f": {run.stopped}" if run.stopped else ""
         taken = counted("step", run.steps)
         text = f"the {name} run took {taken}, the last of them after {last:.3g} of {drill.seconds:g} s{reason}"
-        yield Verdict(text, ended)
+        yield DrillVerdict(text, ended)
     yield from _detection_verdicts(drill, faulty)
     for row in faulty.view_changes:
-        view = View(faulty.graph, frozenset(row.gone), tuple(frozenset(side) for side in row.sides))
+        view = NetworkView(faulty.graph, frozenset(row.gone), tuple(frozenset(side) for side in row.sides))
         if not row.sides and len(view.components) > 1:
-            yield Verdict(
+            yield DrillVerdict(
                 f"after {row.time:.3g} s the graph was in {len(view.components)} parts, which no added links joined",
                 False,
             )
     yield from _progress_verdicts(drill, faulty)
     held = sum(map(len, faulty.shares))
     n_samples = drill.plan.problem.n_samples
-    yield Verdict(f"{held} of {n_samples} samples belong to a peer at the end", held == n_samples)
+    yield DrillVerdict(f"{held} of {n_samples} samples belong to a peer at the end", held == n_samples)
     yield from _objective_verdicts(baseline, faulty)
 
 
-def _detection_verdicts(drill: PeerDrill, faulty: ConsensusRun) -> Iterator[Verdict]:
+def _detection_verdicts(drill: PeerDrill, faulty: ConsensusRun) -> Iterator[DrillVerdict]:
     latencies: list[float] = []
     unnoticed = 0
     for fault in drill.plan.faults:
@@ -220,14 +220,14 @@ def _detection_verdicts(drill: PeerDrill, faulty: ConsensusRun) -> Iterator[Verd
         unnoticed += not times
     worst = max(latencies, default=0.0)
     text = f"{len(latencies)} of {len(latencies) + unnoticed} faults were noticed, at most {worst:.3g} s after"
-    yield Verdict(text, not unnoticed and worst <= SOON)
+    yield DrillVerdict(text, not unnoticed and worst <= SOON)
 
 
 def _is_visible(fault: PeerFault, row: ViewChangeRow) -> bool:
     return fault.peer in row.gone if isinstance(fault, Crash) else bool(row.sides)
 
 
-def _progress_verdicts(drill: PeerDrill, faulty: ConsensusRun) -> Iterator[Verdict]:
+def _progress_verdicts(drill: PeerDrill, faulty: ConsensusRun) -> Iterator[DrillVerdict]:
     """Between two view changes, all present peers take steps, and none averages with a peer out of its reach."""
     times = [row.time for row in faulty.view_changes] + [faulty.seconds]
     wrong: list[str] = []
@@ -248,24 +248,26 @@ def _progress_verdicts(drill: PeerDrill, faulty: ConsensusRun) -> Iterator[Verdi
             for one in within
             if _across(one, sides)
         ]
-    yield Verdict(
+    yield DrillVerdict(
         wrong[0] if wrong else "after each change all remaining peers went on, and only with each other", not wrong
     )
     for fault in drill.plan.faults:
         if isinstance(fault, Crash) and fault.rejoin is not None:
             met = sum(one.peer == fault.peer and one.begin > fault.rejoin and bool(one.links) for one in faulty.rows)
-            yield Verdict(f"peer {fault.peer} rejoined, and averaged with others in {counted('step', met)}", met > 0)
+            yield DrillVerdict(
+                f"peer {fault.peer} rejoined, and averaged with others in {counted('step', met)}", met > 0
+            )
         elif isinstance(fault, NetworkPartition) and fault.until is not None:
             sides = [{*fault.peers}, {*range(drill.peers)} - {*fault.peers}]
             met = sum(one.begin > fault.until and _across(one, sides) for one in faulty.rows)
-            yield Verdict(f"after the partition had healed, {counted('step', met)} had links across it", met > 0)
+            yield DrillVerdict(f"after the partition had healed, {counted('step', met)} had links across it", met > 0)
 
 
 def _across(row: PeerRow, sides: list[set[int]]) -> bool:
     return any((row.peer in side) != (other in side) for side in sides for other in row.links)
 
 
-def _objective_verdicts(baseline: ConsensusRun, faulty: ConsensusRun) -> Iterator[Verdict]:
+def _objective_verdicts(baseline: ConsensusRun, faulty: ConsensusRun) -> Iterator[DrillVerdict]:
     """View changes do not set the mean model back, and both runs make about the same progress."""
     progress = baseline.means[0].objective - min(row.objective for row in baseline.means)
     worst = 0.0
@@ -275,7 +277,7 @@ def _objective_verdicts(baseline: ConsensusRun, faulty: ConsensusRun) -> Iterato
         worst = max([worst, *(now - then for then, now in zip(before, after, strict=False))])
     limit = _MAX_SETBACK * progress
     text = f"view changes raised the objective of the mean model by at most {worst:.3g} ({limit:.3g} is allowed)"
-    yield Verdict(text, worst <= limit)
+    yield DrillVerdict(text, worst <= limit)
     apart = faulty.objective - baseline.objective
     text = f"it is {faulty.objective:.4g} at the end, and {baseline.objective:.4g} in the baseline run"
-    yield Verdict(text, apart <= _MAX_LAG * progress)
+    yield DrillVerdict(text, apart <= _MAX_LAG * progress)

@@ -18,7 +18,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.consensus.faults import Crash
-from erasurehead.consensus.peer_report import Report
+from erasurehead.consensus.peer_report import PeerReport
 from erasurehead.consensus.peer_runtime import (
     BEGIN,
     PREPARE,
@@ -32,7 +32,7 @@ from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.rows import PeerRow
 from erasurehead.consensus.run_records import RunRecords
 from erasurehead.consensus.training_options import TrainingOptions
-from erasurehead.consensus.views import View
+from erasurehead.consensus.views import NetworkView
 from erasurehead.engines.base import Arrived, Died, Engine, Failed, Joined, NoRoom, Order
 from erasurehead.engines.fault_injection import injection
 from erasurehead.engines.peer_channels import peer_messaging
@@ -260,7 +260,7 @@ class EngineRun:
         heapq.heappush(self._schedule, (when, self._scheduled, lambda: action(*arguments)))
 
     def _on_report(self, event: Arrived) -> None:
-        report = Report.read(event.read(), len(self.plan.x))
+        report = PeerReport.read(event.read(), len(self.plan.x))
         self.engine.release(event)
         status = self.living.get(event.worker)
         if status is None:
@@ -412,7 +412,7 @@ class EngineRun:
 
     def _record_if_detected_by_all(self, peer: int) -> None:
         """Record a death once all living neighbours have detected it."""
-        neighbours = View(self.plan.graph, self._recorded, self._known_sides).neighbours.get(peer, ())
+        neighbours = NetworkView(self.plan.graph, self._recorded, self._known_sides).neighbours.get(peer, ())
         detected_by = {detection[0] for detection in self._detections.get(peer, ())}
         if {other for other in neighbours if other in self.living} <= detected_by:
             self._record_death(peer, self._incarnations[peer])

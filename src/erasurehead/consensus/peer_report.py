@@ -15,7 +15,7 @@ MAX_ROWS = 256
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class PeerReport:
     """What a peer has done since its last report.
 
     Attributes:
@@ -54,7 +54,7 @@ class Report:
         out[8 + n_bytes : 8 + n_bytes + len(encoded)] = np.frombuffer(encoded, dtype=np.uint8)
 
     @classmethod
-    def read(cls, written: Array, n_parameters: int) -> Report:
+    def read(cls, written: Array, n_parameters: int) -> PeerReport:
         """Return the report that `write` has serialized.
 
         Arguments:

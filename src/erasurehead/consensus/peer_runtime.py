@@ -15,11 +15,11 @@ from erasurehead._internal.arrays import Array
 from erasurehead.consensus.contract import Message, MixedStep, Peer, Port, tupled
 from erasurehead.consensus.drawn_delays import DrawnDelays
 from erasurehead.consensus.faults import partitioned
-from erasurehead.consensus.peer_report import MAX_ROWS, Report
+from erasurehead.consensus.peer_report import MAX_ROWS, PeerReport
 from erasurehead.consensus.plans import ConsensusPlan
 from erasurehead.consensus.rows import PeerRow
 from erasurehead.consensus.shares import LocalGradients, SampleOwnership
-from erasurehead.consensus.views import View
+from erasurehead.consensus.views import NetworkView
 from erasurehead.engines.base import MessageSpec, Order, Program
 from erasurehead.engines.machine import machine
 from erasurehead.engines.peer_channels import COORDINATOR, Endpoint, PeerChannels
@@ -69,7 +69,7 @@ class PeerProgram(Program):
 
     @property
     def message_specs(self) -> Sequence[MessageSpec]:
-        size = Report.max_bytes(len(self.plan.x), self.plan.graph.n_peers)
+        size = PeerReport.max_bytes(len(self.plan.x), self.plan.graph.n_peers)
         return [MessageSpec(number, 1.0, size, "uint8") for number in range(_REPORT_BUFFERS)]
 
     @property
@@ -90,7 +90,7 @@ class PeerProgram(Program):
         if taken.kind == PREPARE:  # compiling code and opening files at the first gradient is not part of the run
             gradients = LocalGradients(plan.problem, plan.shares, plan.batch, plan.seed)
             gradients.gradients([self.peer], plan.x[None], [0])
-            Report(0.0, [], 0, 0, 0.0, False, plan.x).write(out)
+            PeerReport(0.0, [], 0, 0, 0.0, False, plan.x).write(out)
             return
         if self._runtime is None:
             self._runtime = PeerRuntime(self, taken.note)
@@ -160,7 +160,7 @@ class PeerRuntime:
         self._endpoint: Endpoint = program.channels.endpoint(self.number)
         self._incarnations: dict[int, int] = {}
         self._dead: set[int] = set()  # incarnations
-        self._view = View(plan.graph)
+        self._view = NetworkView(plan.graph)
         self._neighbours: tuple[int, ...] = plan.graph.neighbours[self.number]
         self._detected: dict[int, float] = {}  # neighbours that were found dead: when to act on that
         self._noticed: list[tuple[int, int, float]] = []
@@ -188,7 +188,7 @@ class PeerRuntime:
     def _now(self) -> float:
         return time.monotonic() - self._origin
 
-    def report(self) -> Report:
+    def report(self) -> PeerReport:
         """Run the peer until the next report is due, and return that report."""
         while True:
             self.time = now = self._now()
@@ -210,7 +210,7 @@ class PeerRuntime:
                     wake = min(wake, self.delayed[0])
                 self._endpoint.wait(self._origin + min(wake, self._next_report, self._end_time))
 
-    def _make_report(self, until: float, last: bool = False) -> Report:
+    def _make_report(self, until: float, last: bool = False) -> PeerReport:
         ended = [row for row in self.rows if row.end <= until]
         rows, self.rows = ended[:MAX_ROWS], ended[MAX_ROWS:] + [row for row in self.rows if row.end > until]
         if len(ended) > MAX_ROWS:
@@ -221,7 +221,7 @@ class PeerRuntime:
             self.finished = True
             self._endpoint.close()
         noticed, self._noticed = self._noticed, []
-        return Report(
+        return PeerReport(
             until, rows, then.messages, then.vectors, then.gradient_seconds, last, np.array(then.model), noticed
         )
 

@@ -15,7 +15,7 @@ from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.consensus.algorithms import Algorithm, Memory
 from erasurehead.consensus.contract import Message, MixedStep, Peer, Port
 from erasurehead.consensus.mixing import Mixing, mixed
-from erasurehead.consensus.views import View
+from erasurehead.consensus.views import NetworkView
 from erasurehead.optimizers.schedules import Schedule
 
 _SMOOTHING = 0.3
@@ -40,7 +40,7 @@ class Setup:
     """
 
     peer: int
-    view: View
+    view: NetworkView
     mixing: Mixing
     algorithm: Algorithm
     rate: Schedule

@@ -18,8 +18,8 @@ from erasurehead.consensus.graphs import Graph, parse_graph
 from erasurehead.consensus.mixing import FixedMixing, Mixing, parse_mixing
 from erasurehead.consensus.peers import Setup
 from erasurehead.consensus.policies import Policy, parse_policy
-from erasurehead.consensus.shares import LocalGradients, Shares, Split, checked_shares, parse_split
-from erasurehead.consensus.views import View
+from erasurehead.consensus.shares import LocalGradients, SampleSplit, Shares, checked_shares, parse_split
+from erasurehead.consensus.views import NetworkView
 from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
 from erasurehead.errors import InvalidArgument, check_count, invalid, real
@@ -102,8 +102,8 @@ class ConsensusPlan(Terms):
         return self.policy.peer(setup)
 
     @cached_property
-    def _view(self) -> View:
-        return View(self.graph)
+    def _view(self) -> NetworkView:
+        return NetworkView(self.graph)
 
     @cached_property
     def _mixing(self) -> Mixing:
@@ -123,7 +123,7 @@ def plan(
     rate: float | str | Schedule,
     algorithm: Algorithm | str = "sgd()",
     mixing: Mixing | str = "metropolis()",
-    split: Split | str | Sequence[Any] = "even()",
+    split: SampleSplit | str | Sequence[Any] = "even()",
     batch: int | None = None,
     delays: Delays | str = "none()",
     late: Literal["carry", "preempt"] = "carry",
@@ -158,7 +158,7 @@ def plan(
         seed=seed,
     )
     n_peers = terms.graph.n_peers
-    if isinstance(split, str | Split):
+    if isinstance(split, str | SampleSplit):
         shares = parse_split(split).shares(problem, n_peers)
     else:
         shares = checked_shares(split, problem.n_samples, n_peers)

@@ -15,7 +15,7 @@ from erasurehead.consensus.result import ConsensusRun, distance_of
 from erasurehead.consensus.rows import MeanRow, PeerRow, ViewChangeRow
 from erasurehead.consensus.shares import SampleOwnership
 from erasurehead.consensus.training_options import TrainingOptions
-from erasurehead.consensus.views import View
+from erasurehead.consensus.views import NetworkView
 from erasurehead.errors import Diverged
 from erasurehead.training.notices import Notice
 
@@ -116,7 +116,7 @@ class RunRecords:
         moved = self.ownership.update(gone)
         self.joint.reset(self.plan.graph.n_peers - len(gone), time)
         shares = "" if not gone else "taken over" if self.plan.orphans == "taken over" else "out"
-        added_links = View(self.plan.graph, gone, tuple(sides)).added_links
+        added_links = NetworkView(self.plan.graph, gone, tuple(sides)).added_links
         row = ViewChangeRow(
             time,
             sorted(gone),

@@ -22,7 +22,7 @@ Shares: TypeAlias = tuple[IntArray, ...]
 
 @final
 @dataclass(frozen=True)
-class Split:
+class SampleSplit:
     """How the samples are split among the peers.
 
     Arguments:
@@ -73,32 +73,32 @@ class Split:
         return f"even(seed={self.seed})" if self.alpha is None else f"dirichlet(alpha={self.alpha}, seed={self.seed})"
 
 
-def even(seed: int = 0) -> Split:
+def even(seed: int = 0) -> SampleSplit:
     """Return the even split of shuffled samples.
 
     Arguments:
         seed: seed of the shuffling, at least 0.
     """
-    return Split(None, seed)
+    return SampleSplit(None, seed)
 
 
-def dirichlet(alpha: float = 0.3, seed: int = 0) -> Split:
+def dirichlet(alpha: float = 0.3, seed: int = 0) -> SampleSplit:
     """Return the split in which each class is spread over the peers by a Dirichlet draw (Hsu, Qi and Brown, 2019).
 
     Arguments:
         alpha: concentration, greater than 0: the smaller, the fewer classes most of a peer's samples are from.
         seed: seed of the draws, at least 0.
     """
-    return Split(alpha, seed)
+    return SampleSplit(alpha, seed)
 
 
-SPLITS: Mapping[str, Callable[..., Split]] = {"even": even, "dirichlet": dirichlet}
+SPLITS: Mapping[str, Callable[..., SampleSplit]] = {"even": even, "dirichlet": dirichlet}
 """The function for each name in the text of a split."""
 
 
-def parse_split(text: str | Split) -> Split:
+def parse_split(text: str | SampleSplit) -> SampleSplit:
     """Return the split that a text stands for, such as `"dirichlet(alpha=0.3, seed=0)"`, or a split as it is."""
-    return read_or_keep(text, "split", Split, SPLITS)
+    return read_or_keep(text, "split", SampleSplit, SPLITS)
 
 
 def checked_shares(shares: Sequence[Any], n_samples: int, n_peers: int, by: str = "shares") -> Shares:

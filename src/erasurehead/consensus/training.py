@@ -24,7 +24,7 @@ from erasurehead.consensus.rows import MeanRow, PeerRow
 from erasurehead.consensus.run_records import RunRecords
 from erasurehead.consensus.shares import LocalGradients
 from erasurehead.consensus.training_options import TrainingOptions
-from erasurehead.consensus.views import View
+from erasurehead.consensus.views import NetworkView
 from erasurehead.consensus.virtual import VirtualClock
 from erasurehead.engines.base import Engine
 from erasurehead.errors import invalid
@@ -184,7 +184,7 @@ class _VirtualRun:
 
     def _on_view_change(self, time: float, gone: frozenset[int], sides: tuple[frozenset[int], ...]) -> None:
         new = gone - self.records.ownership.gone
-        around = View(self.plan.graph, gone - new, sides).neighbours
+        around = NetworkView(self.plan.graph, gone - new, sides).neighbours
         noticed = [(other, peer, time) for peer in sorted(new) for other in around[peer] if other not in gone]
         if self.records.view_change(time, gone, sides, noticed):
             self.gradients.assign(self.records.ownership.shares)

@@ -13,7 +13,7 @@ from erasurehead.consensus.graphs import Graph
 
 @final
 @dataclass(frozen=True, eq=False)
-class View:
+class NetworkView:
     """A view of the network: the present peers and the links among them.
 
     The links follow from the arguments alone, so that peers with the same information have the same view, without
@@ -91,7 +91,7 @@ class View:
         """Return the component of a peer: all peers that it can reach, including itself."""
         return next(peers for peers in self.components if peer in peers)
 
-    def changed(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> View:
+    def changed(self, gone: frozenset[int], sides: tuple[frozenset[int], ...], number: int) -> NetworkView:
         """Return another view of the same graph; equal views of a run are one object.
 
         Arguments:
@@ -100,10 +100,10 @@ class View:
         key = (gone, sides, number)
         cache = self._cache
         if key not in cache:
-            cache[key] = View(self.graph, gone, sides, number)
+            cache[key] = NetworkView(self.graph, gone, sides, number)
             cache[key].__dict__["_cache"] = cache
         return cache[key]
 
     @cached_property
-    def _cache(self) -> dict[tuple[frozenset[int], tuple[frozenset[int], ...], int], View]:
+    def _cache(self) -> dict[tuple[frozenset[int], tuple[frozenset[int], ...], int], NetworkView]:
         return {(self.gone, self.sides, self.number): self}

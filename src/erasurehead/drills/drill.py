@@ -45,7 +45,7 @@ _CHECKPOINTS = 20  # number of checkpoints in a run
 
 
 @dataclass(frozen=True)
-class Settings:
+class DrillSettings:
     """The settings of a drill.
 
     Arguments:
@@ -128,7 +128,7 @@ class Drill:
     """
 
     def __init__(
-        self, settings: Settings, schedule: FaultSchedule | None = None, out: str | os.PathLike[str] | None = None
+        self, settings: DrillSettings, schedule: FaultSchedule | None = None, out: str | os.PathLike[str] | None = None
     ) -> None:
         check_count("seed", settings.seed, at_least=0)
         if not (math.isfinite(real(settings.seconds)) and settings.seconds > 0):
@@ -265,7 +265,7 @@ def _delays(experiment: Experiment) -> Array:
     return experiment.delays.rows(0, _SAMPLE, code.n_workers, work=work)
 
 
-def _drawn(settings: Settings, scheme: Scheme) -> FaultSchedule:
+def _drawn(settings: DrillSettings, scheme: Scheme) -> FaultSchedule:
     """Draw a fault schedule that the guarantees cover: lies only where at least three replicas can detect them."""
     groups = _equals(scheme)
     kinds: Iterable[Kind] = settings.kinds

@@ -16,7 +16,7 @@ NAMED = "put aside"
 
 
 @dataclass(frozen=True)
-class Finding:
+class FaultFinding:
     """The finding on one fault.
 
     Attributes:
@@ -65,21 +65,21 @@ class Finder:
             "coordinator": self._coordinator,
         }
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[FaultFinding]:
         """Return one for each fault, in the fault schedule's order."""
-        found: list[Finding] = []
+        found: list[FaultFinding] = []
         for number, fault in enumerate(self.schedule.faults):
             begin = self.event_log.injected(number)
             if begin is None:
-                found.append(Finding(number, fault, noticed=self.event_log.missed(number), excused=True))
+                found.append(FaultFinding(number, fault, noticed=self.event_log.missed(number), excused=True))
             else:
                 found.append(self._look[fault.kind](number, fault, begin))
         return found
 
-    def _kill(self, number: int, fault: Fault, begin: Entry) -> Finding:
+    def _kill(self, number: int, fault: Fault, begin: Entry) -> FaultFinding:
         died = self.event_log.first(begin, "died", lambda entry: entry.worker == fault.worker)
         if died is None:
-            return Finding(number, fault, begin.time, noticed="not noticed", excused=self._ends_soon(begin, 1.0))
+            return FaultFinding(number, fault, begin.time, noticed="not noticed", excused=self._ends_soon(begin, 1.0))
         joined = self.event_log.first(died, "joined", lambda entry: entry.worker == fault.worker)
         if joined is not None:
             effect = f"a replacement had started {joined.time - begin.time:.3g} s later"
@@ -87,9 +87,9 @@ class Finder:
             ended = self.event_log.next_life(died) is not None
             effect = "the coordinator ended before a replacement had started" if ended else "it was not replaced"
         told = f"worker {fault.worker} died: {died.text}"
-        return Finding(number, fault, begin.time, died.time - begin.time, told, effect)
+        return FaultFinding(number, fault, begin.time, died.time - begin.time, told, effect)
 
-    def _silence(self, number: int, fault: Fault, begin: Entry) -> Finding:
+    def _silence(self, number: int, fault: Fault, begin: Entry) -> FaultFinding:
         over = self.event_log.first(begin, "over", lambda entry: entry.fault == number)
         times = self.outcome.get("late", {}).get(str(fault.worker), [])
         until = fault.until if over is None else over.time
@@ -97,44 +97,44 @@ class Finder:
         effect = f"late in {late} step{'s' * (late != 1)}; the longest took {self._longest(begin.time, until):.3g} s"
         said = self._of_worker(begin, "suspected", fault)
         if said is None or said.time > until:
-            return Finding(number, fault, begin.time, noticed="", effect=effect)
-        return Finding(number, fault, begin.time, said.time - begin.time, said.text, effect)
+            return FaultFinding(number, fault, begin.time, noticed="", effect=effect)
+        return FaultFinding(number, fault, begin.time, said.time - begin.time, said.text, effect)
 
     def _longest(self, begin: float, end: float) -> float:
         """Return how long the longest of the steps took that overlap with a time."""
         ends = [0.0, *self.outcome.get("ends", [])]
         return max((b - a for a, b in itertools.pairwise(ends) if b >= begin and a <= end), default=0.0)
 
-    def _lie(self, number: int, fault: Fault, begin: Entry) -> Finding:
+    def _lie(self, number: int, fault: Fault, begin: Entry) -> FaultFinding:
         lied = self.event_log.first(begin, "lied", lambda entry: entry.fault == number)
         said, effect = self._of_worker(begin, "named", fault), NAMED
         if said is None:
             said, effect = self._of_worker(begin, "refused", fault), "refused"
         if said is None:
             why = "none of its wrong messages came in time" if lied is None else "not noticed"
-            return Finding(number, fault, begin.time, noticed=why, excused=lied is None)
+            return FaultFinding(number, fault, begin.time, noticed=why, excused=lied is None)
         told = f"worker {fault.worker} lies, and is put aside: {said.text}" if effect == NAMED else said.text
-        return Finding(number, fault, begin.time, said.time - begin.time, told, effect)
+        return FaultFinding(number, fault, begin.time, said.time - begin.time, told, effect)
 
-    def _full_disk(self, number: int, fault: Fault, begin: Entry) -> Finding:
+    def _full_disk(self, number: int, fault: Fault, begin: Entry) -> FaultFinding:
         ended = self.event_log.first(
             begin, "ended", lambda entry: entry.life == begin.life and entry.kind == RecordsError.__name__
         )
         goes_on = [entry for entry in self.event_log.all("unrecorded") if entry.life == begin.life]
         if goes_on:
             after = max(0.0, goes_on[0].time - begin.time)
-            return Finding(number, fault, begin.time, after, goes_on[0].text, "continued without records")
+            return FaultFinding(number, fault, begin.time, after, goes_on[0].text, "continued without records")
         if ended is None:
             steps = self.outcome.get("ends", [])
             written = any(begin.time <= time <= fault.until for time in steps)
             said = "not noticed" if written else "no step ended meanwhile"
-            return Finding(number, fault, begin.time, noticed=said, excused=not written)
-        return Finding(number, fault, begin.time, ended.time - begin.time, ended.text, self._resumed(begin))
+            return FaultFinding(number, fault, begin.time, noticed=said, excused=not written)
+        return FaultFinding(number, fault, begin.time, ended.time - begin.time, ended.text, self._resumed(begin))
 
-    def _coordinator(self, number: int, fault: Fault, begin: Entry) -> Finding:
+    def _coordinator(self, number: int, fault: Fault, begin: Entry) -> FaultFinding:
         resumed = self._resumed(begin)
         said = "the process had ended" if resumed else "not noticed"
-        return Finding(number, fault, begin.time, None, said, resumed)
+        return FaultFinding(number, fault, begin.time, None, said, resumed)
 
     def _resumed(self, entry: Entry) -> str:
         life = self.event_log.next_life(entry)

@@ -19,7 +19,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead._internal.resources import usable_cores
-from erasurehead.drills.drill import REPORT_FILE, Drill, Settings
+from erasurehead.drills.drill import REPORT_FILE, Drill, DrillSettings
 from erasurehead.drills.fork_server import ForkServer
 from erasurehead.drills.schedule import FaultSchedule
 from erasurehead.drills.strikes import Strike
@@ -58,7 +58,7 @@ class Life:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LivesOutcome:
     """The results of all lives.
 
     Attributes:
@@ -114,9 +114,9 @@ class Lives:
         InvalidArgument, DataError: as for `Drill`.
     """
 
-    def __init__(self, settings: Settings, count: int, out: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, settings: DrillSettings, count: int, out: str | os.PathLike[str] | None = None) -> None:
         self.count = check_count("lives", count)
-        delays = DELAYS if settings.delays == Settings.delays else settings.delays
+        delays = DELAYS if settings.delays == DrillSettings.delays else settings.delays
         self.drill = Drill(replace(settings, seconds=_SECONDS, delays=delays), FaultSchedule(), out)
         steps = self.drill.steps
         checkpoints = self.drill.config.checkpoints.model_copy(update={"every_steps": max(1, steps // 8)})
@@ -129,7 +129,7 @@ class Lives:
         """Return what is killed in a life, and when."""
         return Strike.drawn(self.settings.seed, life, self.settings.workers, self.drill.steps)
 
-    def run(self, say: Callable[[str], None] = lambda text: None) -> Outcome:
+    def run(self, say: Callable[[str], None] = lambda text: None) -> LivesOutcome:
         """Run all lives: on the virtual clock as many at once as there are processors, otherwise one after the other.
 
         Arguments:
@@ -142,7 +142,7 @@ class Lives:
         with contextlib.ExitStack() as stack:
             return self._run(stack, say)
 
-    def _run(self, stack: contextlib.ExitStack, say: Callable[[str], None]) -> Outcome:
+    def _run(self, stack: contextlib.ExitStack, say: Callable[[str], None]) -> LivesOutcome:
         begin = time.monotonic()
         self.drill.prepare()
         at_once = usable_cores() if self.settings.engine == "virtual" else 1
@@ -168,7 +168,7 @@ class Lives:
                 threads.shutdown(wait=False, cancel_futures=True)
                 kill_all()
                 raise
-        outcome = Outcome(
+        outcome = LivesOutcome(
             self.settings.engine,
             self.settings.seed,
             self.drill.steps,
@@ -223,7 +223,7 @@ def _status(out: Path) -> str:
 
 
 def _broken_promises(
-    folder: RunFolder, strike: Strike, settings: Settings, steps: int, expected: Array
+    folder: RunFolder, strike: Strike, settings: DrillSettings, steps: int, expected: Array
 ) -> Iterator[str]:
     """Yield the promises that a run has broken, as far as a user could see from its folder."""
     summary, rows, x = folder.summary, folder.step_rows(), folder.x

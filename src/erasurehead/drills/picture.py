@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from erasurehead.drills.findings import NAMED, Finding
+from erasurehead.drills.findings import NAMED, FaultFinding
 from erasurehead.drills.schedule import KINDS, Kind
 from erasurehead.drills.verdicts import Findings
 from erasurehead.reports.canvas import (
@@ -99,7 +99,7 @@ def _draw_progress(axes: Axes, found: Findings) -> None:
     axes.legend(loc="upper left")
 
 
-def _row(one: Finding) -> int:
+def _row(one: FaultFinding) -> int:
     return -1 if one.fault.worker is None else one.fault.worker
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from erasurehead.drills.event_log import EventLog
-from erasurehead.drills.findings import Finding
+from erasurehead.drills.findings import FaultFinding
 from erasurehead.drills.supervisor import DrillRun
-from erasurehead.drills.verdicts import Findings, Verdict
+from erasurehead.drills.verdicts import DrillVerdict, Findings
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -36,7 +36,7 @@ def fault_table(found: Findings) -> Table:
     return table
 
 
-def _fault_row(one: Finding) -> list[str]:
+def _fault_row(one: FaultFinding) -> list[str]:
     at = f"{one.fault.at:.2f} s"
     if one.injected is None:
         return [at, str(one.fault), "–", f"not injected: {one.noticed}", ""]
@@ -81,7 +81,7 @@ def _costs(run: DrillRun) -> dict[str, str]:
     return costs
 
 
-def verdict_line(verdict: Verdict) -> str:
+def verdict_line(verdict: DrillVerdict) -> str:
     """Return a verdict as a line."""
     return f"{_MARKS[verdict.kept]}{verdict.text}"
 
@@ -90,7 +90,7 @@ class Verdicts(Protocol):
     """What any drill has found."""
 
     @property
-    def verdicts(self) -> Sequence[Verdict]: ...
+    def verdicts(self) -> Sequence[DrillVerdict]: ...
 
     @property
     def folder(self) -> str: ...

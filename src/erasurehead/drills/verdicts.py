@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from erasurehead.drills.event_log import EventLog
-from erasurehead.drills.findings import NAMED, Finding
+from erasurehead.drills.findings import NAMED, FaultFinding
 from erasurehead.drills.supervisor import DrillRun
 from erasurehead.errors import numbered
 
@@ -23,7 +23,7 @@ _EXACT = 1e-9  # residual of a gradient that is complete
 
 
 @dataclass(frozen=True)
-class Verdict:
+class DrillVerdict:
     """A promise, with a sentence that says what was found.
 
     Attributes:
@@ -56,12 +56,12 @@ class Findings:
     steps: int
     baseline: DrillRun
     faulty: DrillRun
-    faults: Sequence[Finding]
+    faults: Sequence[FaultFinding]
     same_bits: bool | None
     patience: float
     telling: bool
     folder: str = ""
-    verdicts: Sequence[Verdict] = field(init=False)
+    verdicts: Sequence[DrillVerdict] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "verdicts", tuple(_verdicts(self)))
@@ -101,16 +101,16 @@ def _run(run: DrillRun) -> dict[str, Any]:
     }
 
 
-def _verdicts(found: Findings) -> Iterator[Verdict]:
+def _verdicts(found: Findings) -> Iterator[DrillVerdict]:
     baseline, faulty = found.baseline.outcome, found.faulty.outcome
     if baseline is None:
-        yield Verdict(f"the baseline run did not finish: {found.baseline.failure}", False)
+        yield DrillVerdict(f"the baseline run did not finish: {found.baseline.failure}", False)
         return
     if faulty is None:
-        yield Verdict(f"the faulty run did not finish: {found.faulty.failure}", False)
+        yield DrillVerdict(f"the faulty run did not finish: {found.faulty.failure}", False)
     else:
         whole = faulty["steps"] == found.steps and faulty["in_order"] and faulty["all_stepped"]
-        yield Verdict(f"{faulty['steps']} of {found.steps} steps were taken, each once and in order", whole)
+        yield DrillVerdict(f"{faulty['steps']} of {found.steps} steps were taken, each once and in order", whole)
         yield _accuracy(baseline, faulty)
     yield from _deaths(found)
     yield from _lies(found)
@@ -118,62 +118,62 @@ def _verdicts(found: Findings) -> Iterator[Verdict]:
     yield from _coordinators(found)
     yield from _untested(found)
     left = [*found.baseline.leftovers, *found.faulty.leftovers]
-    yield Verdict(f"left running: {', '.join(left)}" if left else "nothing was left running", not left)
+    yield DrillVerdict(f"left running: {', '.join(left)}" if left else "nothing was left running", not left)
 
 
-def _accuracy(baseline: dict[str, Any], faulty: dict[str, Any]) -> Verdict:
+def _accuracy(baseline: dict[str, Any], faulty: dict[str, Any]) -> DrillVerdict:
     apart = abs(faulty["loss"] - baseline["loss"]) / max(abs(baseline["loss"]), 1e-300)
     said = f"the last model's loss is {faulty['loss']:.9g}, and {baseline['loss']:.9g} in the baseline run"
     if baseline["residual"] > _EXACT:
-        return Verdict(f"{said}; the scheme is not exact, and guarantees nothing", None)
+        return DrillVerdict(f"{said}; the scheme is not exact, and guarantees nothing", None)
     exact = faulty["residual"] <= _EXACT and apart <= CLOSE
-    return Verdict(f"{said}: a relative difference of {apart:.2g} (at most {CLOSE:g} is allowed)", exact)
+    return DrillVerdict(f"{said}: a relative difference of {apart:.2g} (at most {CLOSE:g} is allowed)", exact)
 
 
-def _deaths(found: Findings) -> Iterator[Verdict]:
+def _deaths(found: Findings) -> Iterator[DrillVerdict]:
     kills = [one for one in found.faults if one.fault.kind == "kill" and not one.excused]
     if kills:
         worst = max((one.after for one in kills if one.after is not None), default=0.0)
         unseen = [one for one in kills if one.after is None]
         text = f"{len(kills) - len(unseen)} of {len(kills)} kills were noticed, at most {worst:.3g} s after"
-        yield Verdict(text, not unseen and worst <= SOON)
+        yield DrillVerdict(text, not unseen and worst <= SOON)
     killed = {one.fault.worker for one in found.faults if one.fault.kind == "kill"}
     deaths = EventLog(found.faulty.journal).all("died")
     others = sorted({entry.worker for entry in deaths} - killed)
     if others:
-        yield Verdict(f"workers {', '.join(map(str, others))} died without having been killed", False)
+        yield DrillVerdict(f"workers {', '.join(map(str, others))} died without having been killed", False)
 
 
-def _lies(found: Findings) -> Iterator[Verdict]:
+def _lies(found: Findings) -> Iterator[DrillVerdict]:
     corrupt = [one for one in found.faults if one.fault.kind == "corrupt"]
     seen = [one for one in corrupt if not one.excused]
     if seen:
         caught = [one for one in seen if one.effect == NAMED]
         text = f"{len(caught)} of {len(seen)} workers whose lies arrived were named and put aside"
-        yield Verdict(text, len(caught) == len(seen) if found.telling else None)
+        yield DrillVerdict(text, len(caught) == len(seen) if found.telling else None)
     named = {entry.worker for entry in EventLog(found.faulty.journal).all("named")}
     innocent = sorted(named - {one.fault.worker for one in corrupt})
     if innocent:
         one = len(innocent) == 1
         said = "was put aside as a liar, and is honest" if one else "were put aside as liars, and are honest"
-        yield Verdict(f"{numbered('worker', innocent)} {said}", False)
+        yield DrillVerdict(f"{numbered('worker', innocent)} {said}", False)
 
 
-def _silence(found: Findings) -> Iterator[Verdict]:
+def _silence(found: Findings) -> Iterator[DrillVerdict]:
     silent = [one for one in found.faults if one.fault.kind in _SILENT and _silent_for_long(one, found)]
     if silent:
         named = [one for one in silent if one.after is not None]
         text = f"{len(named)} of {len(silent)} workers that were silent for long were suspected"
-        yield Verdict(text, len(named) == len(silent))
+        yield DrillVerdict(text, len(named) == len(silent))
 
 
-def _silent_for_long(one: Finding, found: Findings) -> bool:
+def _silent_for_long(one: FaultFinding, found: Findings) -> bool:
     """Whether suspicion of a worker is promised: workers that are often late are given more time."""
     slowed = {other.fault.worker for other in found.faults if other.fault.kind == "slow"}
     return one.injected is not None and one.fault.worker not in slowed and _length(one, found) > found.patience
 
 
-def _untested(found: Findings) -> Iterator[Verdict]:
+def _untested(found: Findings) -> Iterator[DrillVerdict]:
     """Say which faults tested only the run as a whole."""
     why: list[str] = []
     for one in found.faults:
@@ -183,10 +183,10 @@ def _untested(found: Findings) -> Iterator[Verdict]:
             why.append(f"{one.fault} (silence that may be slowness)")
     if why:
         of = f"{len(why)} of {len(found.faults)} faults"
-        yield Verdict(f"{of} tested only that training went on: {'; '.join(why)}", None)
+        yield DrillVerdict(f"{of} tested only that training went on: {'; '.join(why)}", None)
 
 
-def _length(one: Finding, found: Findings) -> float:
+def _length(one: FaultFinding, found: Findings) -> float:
     """Return for how long a fault kept its worker from answering an order that it had."""
     event_log = EventLog(found.faulty.journal)
     begin = event_log.injected(one.number)
@@ -198,16 +198,18 @@ def _length(one: Finding, found: Findings) -> float:
     return (over.time if over is not None else max(ends, default=silent.time)) - silent.time
 
 
-def _coordinators(found: Findings) -> Iterator[Verdict]:
+def _coordinators(found: Findings) -> Iterator[DrillVerdict]:
     for one in found.faults:
         if one.injected is None or one.excused:
             continue
         if one.fault.kind == "disk_full":
-            yield Verdict(
+            yield DrillVerdict(
                 f"the full disk was reported in a sentence, and training {one.effect or 'ended'}", bool(one.effect)
             )
         elif one.fault.kind == "coordinator":
-            yield Verdict(f"the coordinator was killed, and training {one.effect or 'ended'}", bool(one.effect))
+            yield DrillVerdict(f"the coordinator was killed, and training {one.effect or 'ended'}", bool(one.effect))
     if found.same_bits is not None:
         text = "the same bits" if found.same_bits else "other bits"
-        yield Verdict(f"with and without the faults of the coordinator, the run ended with {text}", found.same_bits)
+        yield DrillVerdict(
+            f"with and without the faults of the coordinator, the run ended with {text}", found.same_bits
+        )

@@ -3,7 +3,7 @@
 from erasurehead.papers.dybw import reproduce as reproduce_dybw
 from erasurehead.papers.erasurehead import reproduce as reproduce_erasurehead
 from erasurehead.papers.exhibit import Exhibit as Exhibit
-from erasurehead.papers.numbers import Numbers as Numbers
-from erasurehead.papers.settings import Settings as Settings
+from erasurehead.papers.numbers import FigureTable as FigureTable
+from erasurehead.papers.settings import ReproductionSettings as ReproductionSettings
 
-__all__ = ["Exhibit", "Numbers", "Settings", "reproduce_dybw", "reproduce_erasurehead"]
+__all__ = ["Exhibit", "FigureTable", "ReproductionSettings", "reproduce_dybw", "reproduce_erasurehead"]

@@ -25,8 +25,8 @@ from erasurehead.delays import Fixed, ShiftedExponential
 from erasurehead.errors import counted, invalid
 from erasurehead.papers import selection
 from erasurehead.papers.exhibit import Exhibit
-from erasurehead.papers.numbers import Numbers, load_arrow
-from erasurehead.papers.settings import Settings
+from erasurehead.papers.numbers import FigureTable, load_arrow
+from erasurehead.papers.settings import ReproductionSettings
 from erasurehead.problems import Problem, SoftmaxRegression, TwoLayerNetwork
 from erasurehead.reports import canvas
 from erasurehead.reports.canvas import FAINT, Axes
@@ -113,7 +113,7 @@ def select(wanted: Sequence[str]) -> tuple[str, ...]:
 
 def reproduce(
     figures: Sequence[str] = (),
-    settings: Settings | None = None,
+    settings: ReproductionSettings | None = None,
     out: str | os.PathLike[str] | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> DybwReproduction:
@@ -129,7 +129,7 @@ def reproduce(
         InvalidArgument: for an unknown figure, a folder that is not empty, or a setting that does not fit.
         MissingExtra: if matplotlib or pyarrow is not installed.
     """
-    begin, settings = time.perf_counter(), settings or Settings()
+    begin, settings = time.perf_counter(), settings or ReproductionSettings()
     if settings.engine != "virtual":
         raise invalid("engine", "must be virtual for peers", settings.engine)
     chosen = select(figures)
@@ -157,7 +157,7 @@ def _exhibits(id: str, data: Dataset, model: str, workers: int, steps: int) -> l
     said = {"lrm": "softmax regression", "2nn": f"two-layer network of {_HIDDEN} hidden units"}[model]
     title = f"{data.name}, {said}, {counted('worker', workers)}"
     names = ("policy", "iteration", "seconds", "loss", "accuracy", "distance")
-    numbers = Numbers.of(
+    numbers = FigureTable.of(
         names,
         [
             (name, row.step, row.time, row.objective, row.metrics.get("accuracy"), row.distance)
@@ -179,7 +179,7 @@ def _exhibits(id: str, data: Dataset, model: str, workers: int, steps: int) -> l
                 reached,
             )
         )
-    summary = Numbers.of(
+    summary = FigureTable.of(
         ("policy", "seconds per iteration", "less than cb-Full by", "loss at the end", f"seconds to loss {goal:.4g}"),
         rows,
     )

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from erasurehead.papers.numbers import Numbers
+from erasurehead.papers.numbers import FigureTable
 from erasurehead.reports import canvas
 from erasurehead.reports.canvas import Axes
 
@@ -36,8 +36,8 @@ class Exhibit:
     name: str
     title: str
     notes: Sequence[str]
-    numbers: Numbers
-    summary: Numbers
+    numbers: FigureTable
+    summary: FigureTable
     draw: Callable[[Axes], None] | None = None
     panel: str = ""
 

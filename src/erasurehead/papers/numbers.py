@@ -19,7 +19,7 @@ Cell: TypeAlias = str | int | float | None
 
 
 @dataclass(frozen=True)
-class Numbers:
+class FigureTable:
     """A table of numbers and texts, stored by columns.
 
     Arguments:

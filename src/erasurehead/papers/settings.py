@@ -11,8 +11,8 @@ from erasurehead.training.callbacks import Callback
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Settings of a reproduction.
+class ReproductionSettings:
+    """ReproductionSettings of a reproduction.
 
     Arguments:
         engine: `"virtual"`, which simulates waiting on a virtual clock, or `"processes"` on this machine.

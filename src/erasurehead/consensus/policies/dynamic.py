@@ -12,7 +12,7 @@ from erasurehead.consensus.contract import Message, Port
 from erasurehead.consensus.peers import LocalPeer, Setup
 from erasurehead.consensus.policies.base import Policy
 from erasurehead.consensus.spanning_tree import Tree, spanning_tree
-from erasurehead.consensus.views import View
+from erasurehead.consensus.views import NetworkView
 from erasurehead.errors import invalid
 
 _Link = tuple[int, int]
@@ -418,7 +418,7 @@ def _tag(peer: LocalPeer) -> _Tag:
     return peer.view.number, tuple(sorted(peer.view.gone))
 
 
-def _tree(view: View, part: frozenset[int], paces: tuple[tuple[int, float], ...]) -> Tree:
+def _tree(view: NetworkView, part: frozenset[int], paces: tuple[tuple[int, float], ...]) -> Tree:
     """Return the tree of a part; all peers of a run share it, as it is costly for many."""
     made = view.__dict__.setdefault("_trees", {})
     if (part, paces) not in made:

@@ -12,7 +12,7 @@ from erasurehead.delays.base import Delays
 from erasurehead.delays.distributions import Exponential
 from erasurehead.delays.fixed import NoDelay
 from erasurehead.papers.erasurehead.published import DELAYS_MEAN, N_WORKERS, TITLES, UNCODED, Method
-from erasurehead.papers.settings import Settings
+from erasurehead.papers.settings import ReproductionSettings
 from erasurehead.planning import TaskTimes, measure_tasks
 from erasurehead.runs.config.sections import Config, DataSection, DelaysSection, RunSection
 from erasurehead.runs.experiment import Experiment
@@ -27,7 +27,7 @@ class Bench:
         settings: settings of the reproduction.
     """
 
-    def __init__(self, name: str, settings: Settings) -> None:
+    def __init__(self, name: str, settings: ReproductionSettings) -> None:
         self.name, self.settings = name, settings
         self._runs: dict[tuple[Method, bool, int], Run] = {}
 

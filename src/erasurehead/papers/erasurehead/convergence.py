@@ -11,7 +11,7 @@ from erasurehead.papers.erasurehead.conditions import conditions
 from erasurehead.papers.erasurehead.looks import look_of
 from erasurehead.papers.erasurehead.published import CURVES, Method
 from erasurehead.papers.exhibit import Exhibit
-from erasurehead.papers.numbers import Numbers
+from erasurehead.papers.numbers import FigureTable
 from erasurehead.reports import measures
 from erasurehead.reports.canvas import FAINT, INK, Axes
 from erasurehead.reports.units import time_unit
@@ -31,7 +31,7 @@ def convergence(bench: Bench, id: str, delayed: bool) -> Exhibit:
         for method, run in runs.items()
         for point in run.evaluations
     ]
-    numbers, name = Numbers.of(names, rows), measures.metric_name(metric)
+    numbers, name = FigureTable.of(names, rows), measures.metric_name(metric)
     return Exhibit(
         id,
         f"figure-{id}",
@@ -44,7 +44,7 @@ def convergence(bench: Bench, id: str, delayed: bool) -> Exhibit:
     )
 
 
-def _summary(bench: Bench, delayed: bool, target: Target) -> Numbers:
+def _summary(bench: Bench, delayed: bool, target: Target) -> FigureTable:
     metric = bench.metric
     to = "seconds to target" if target is None else f"seconds to {measures.target_name(target)}"
     baseline = None if target is None else bench.run(CURVES[0], delayed).time_to(*target)
@@ -55,10 +55,10 @@ def _summary(bench: Bench, delayed: bool, target: Target) -> Numbers:
         gain = baseline / reached if baseline and reached else None
         rows.append((method.label, measures.final_value(run, metric), run.seconds, reached, gain))
     last = f"{measures.metric_name(metric)} after {bench.settings.steps} steps"
-    return Numbers.of(("method", last, "seconds for all steps", to, "times as fast as uncoded"), rows)
+    return FigureTable.of(("method", last, "seconds for all steps", to, "times as fast as uncoded"), rows)
 
 
-def _draw(axes: Axes, numbers: Numbers, metric: str, target: Target, clock: str) -> None:
+def _draw(axes: Axes, numbers: FigureTable, metric: str, target: Target, clock: str) -> None:
     columns = {name: np.array(cells) for name, cells in numbers.columns.items()}
     seconds, values = columns["seconds"].astype(float), columns[metric].astype(float)
     until = _until(columns["method"], seconds, values, metric, target)

@@ -22,7 +22,7 @@ from erasurehead.papers.erasurehead.theory_bounds import bounds, constants_table
 from erasurehead.papers.erasurehead.theory_times import step_time, time_to_error
 from erasurehead.papers.exhibit import Exhibit, Plate
 from erasurehead.papers.numbers import load_arrow
-from erasurehead.papers.settings import Settings
+from erasurehead.papers.settings import ReproductionSettings
 from erasurehead.reports import canvas
 from erasurehead.runs.jsonl import to_text
 from erasurehead.runs.names import RUNS, check_free, make_folder, next_free
@@ -80,7 +80,7 @@ class Reproduction:
         seconds: the wall-clock time it took.
     """
 
-    settings: Settings
+    settings: ReproductionSettings
     folder: Path
     exhibits: Sequence[tuple[Exhibit, Sequence[Path]]]
     plates: Sequence[tuple[Plate, Sequence[Path]]]
@@ -104,7 +104,7 @@ class Reproduction:
         words = ["erasurehead reproduce erasurehead", f"--figure {id}"]
         for name in ("engine", "steps", "path", "synthetic", "rows"):
             value = getattr(self.settings, name)
-            if value != getattr(Settings, name):
+            if value != getattr(ReproductionSettings, name):
                 words.append(f"--{name} {shlex.quote(str(value))}")
         return " ".join(words)
 
@@ -141,7 +141,7 @@ def select(wanted: Sequence[str]) -> tuple[str, ...]:
 
 def reproduce(
     figures: Sequence[str] = (),
-    settings: Settings | None = None,
+    settings: ReproductionSettings | None = None,
     out: str | os.PathLike[str] | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Reproduction:
@@ -163,7 +163,7 @@ def reproduce(
         KeyboardInterrupt: on Ctrl-C; the exhibits finished by then are in the folder.
     """
     begin = time.perf_counter()
-    chosen, settings = select(figures), settings or Settings()
+    chosen, settings = select(figures), settings or ReproductionSettings()
     load_arrow()
     with canvas.drawing():  # so that a missing matplotlib is found out before anything is trained
         folder = check_free(out or next_free(RUNS, "reproduce-erasurehead"))

@@ -12,7 +12,7 @@ from erasurehead.papers.erasurehead.conditions import conditions
 from erasurehead.papers.erasurehead.looks import colour_of
 from erasurehead.papers.erasurehead.published import BARS, UNCODED, WAITS, Family
 from erasurehead.papers.exhibit import Exhibit
-from erasurehead.papers.numbers import Numbers
+from erasurehead.papers.numbers import FigureTable
 from erasurehead.reports import measures
 from erasurehead.reports.canvas import FAINT, INK, Axes
 from erasurehead.runs.comparison import common_target
@@ -57,7 +57,7 @@ def speed_ups(bench: Bench, id: str) -> Exhibit:
         "speed_up_to_target",
         "speed_up_per_step",
     )
-    numbers = Numbers.of(names, rows)
+    numbers = FigureTable.of(names, rows)
     compared = "time per step" if target is None else f"time to {measures.target_name(target)}"
     notes = [
         *conditions(bench, True, seeds),
@@ -74,15 +74,15 @@ def speed_ups(bench: Bench, id: str) -> Exhibit:
     return Exhibit(id, f"figure-{id}", title, notes, numbers, summary, draw, f"({id[1]}) {bench.title}")
 
 
-def _summary(numbers: Numbers, compared: str) -> Numbers:
+def _summary(numbers: FigureTable, compared: str) -> FigureTable:
     rows: list[tuple[str, float, float, float, float]] = []
     for method in BARS[1:]:
         by_target, by_step = _gains(numbers, method.family, method.load)
         rows.append((method.label, median(by_target), min(by_target), max(by_target), median(by_step)))
-    return Numbers.of(("method", f"speed-up by {compared}", "least", "greatest", "speed-up by time per step"), rows)
+    return FigureTable.of(("method", f"speed-up by {compared}", "least", "greatest", "speed-up by time per step"), rows)
 
 
-def _gains(numbers: Numbers, family: Family, load: int) -> tuple[list[float], list[float]]:
+def _gains(numbers: FigureTable, family: Family, load: int) -> tuple[list[float], list[float]]:
     """Return the speed-ups of a method, one per seed: to the target (per step where there is none), and per step."""
     own = [row for row in numbers.rows() if row["family"] == family and row["load"] == load]
     by_step = [float(row["speed_up_per_step"] or 0.0) for row in own]
@@ -90,7 +90,7 @@ def _gains(numbers: Numbers, family: Family, load: int) -> tuple[list[float], li
     return [float(gain) if gain else step for gain, step in zip(to_target, by_step, strict=True)], by_step
 
 
-def _draw(axes: Axes, numbers: Numbers, compared: str) -> None:
+def _draw(axes: Axes, numbers: FigureTable, compared: str) -> None:
     width, highest = 0.36, 1.0
     for side, (family, label) in enumerate(_FAMILIES):
         for place, load in enumerate(WAITS):

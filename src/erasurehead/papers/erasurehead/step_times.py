@@ -13,7 +13,7 @@ from erasurehead.papers.erasurehead.conditions import conditions
 from erasurehead.papers.erasurehead.looks import colour_of
 from erasurehead.papers.erasurehead.published import CURVES, DELAYS_MEAN, N_WORKERS, Method
 from erasurehead.papers.exhibit import Exhibit
-from erasurehead.papers.numbers import Cell, Numbers
+from erasurehead.papers.numbers import Cell, FigureTable
 from erasurehead.planning import step_times
 from erasurehead.reports import measures
 from erasurehead.reports.canvas import FAINT, INK, Axes
@@ -30,7 +30,7 @@ def step_times_of(bench: Bench, id: str, delayed: bool) -> Exhibit:
         for method, values in seconds.items()
         for step, value in enumerate(values)
     ]
-    numbers = Numbers.of(("method", "family", "load", "wait_for", "step", "seconds"), rows)
+    numbers = FigureTable.of(("method", "family", "load", "wait_for", "step", "seconds"), rows)
     summary = _summary(bench, seconds, delayed)
     title = f"Figure {id[0]}({id[1]}), {bench.title}: time per step"
     notes = [*conditions(bench, delayed), "Bars are means over the steps, thin lines a standard error to each side."]
@@ -42,7 +42,7 @@ def step_times_of(bench: Bench, id: str, delayed: bool) -> Exhibit:
     return Exhibit(id, f"figure-{id}", title, notes, numbers, summary, partial(_draw, summary=summary), panel)
 
 
-def _summary(bench: Bench, seconds: Mapping[Method, list[float]], delayed: bool) -> Numbers:
+def _summary(bench: Bench, seconds: Mapping[Method, list[float]], delayed: bool) -> FigureTable:
     means = [float(np.mean(values)) for values in seconds.values()]
     columns: dict[str, Sequence[Cell]] = {
         "method": [method.label for method in seconds],
@@ -52,7 +52,7 @@ def _summary(bench: Bench, seconds: Mapping[Method, list[float]], delayed: bool)
     if delayed:
         columns[_EXPECTED] = [expected(bench, method) for method in seconds]
     columns["times as fast as uncoded"] = [means[0] / mean if mean > 0 else None for mean in means]
-    return Numbers(columns)
+    return FigureTable(columns)
 
 
 def expected(bench: Bench, method: Method) -> float:
@@ -72,7 +72,7 @@ def _error(seconds: list[float]) -> float | None:
     return float(np.std(seconds, ddof=1)) / math.sqrt(len(seconds)) if len(seconds) > 1 else None
 
 
-def _draw(axes: Axes, summary: Numbers) -> None:
+def _draw(axes: Axes, summary: FigureTable) -> None:
     rows = summary.rows()
     unit = time_unit([_number(row[_MEAN]) for row in rows])
     widest = 0.0

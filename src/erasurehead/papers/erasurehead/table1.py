@@ -8,7 +8,7 @@ from erasurehead.optimizers import Geometric
 from erasurehead.papers.erasurehead.bench import Bench
 from erasurehead.papers.erasurehead.published import TABLE1, TITLES
 from erasurehead.papers.exhibit import Exhibit
-from erasurehead.papers.numbers import Numbers
+from erasurehead.papers.numbers import FigureTable
 from erasurehead.schemes.text import parse_rate
 
 _MODELS = {"logistic": "logistic", "least_squares": "least squares"}
@@ -17,7 +17,7 @@ _MODELS = {"logistic": "logistic", "least_squares": "least squares"}
 def table1(benches: Mapping[str, Bench]) -> Exhibit:
     """Return the table, one row for each of its entries."""
     rows = [row for name, bench in benches.items() for row in _entries(name, bench)]
-    numbers = Numbers.of(("data set", "data", "entry", "paper", "here", "difference"), rows)
+    numbers = FigureTable.of(("data set", "data", "entry", "paper", "here", "difference"), rows)
     notes = [
         *(bench.described for bench in benches.values()),
         "Rows are those of the training part; a fifth of the rows was set aside for testing.",

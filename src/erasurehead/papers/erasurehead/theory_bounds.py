@@ -17,7 +17,7 @@ from erasurehead.papers.erasurehead.bench import Bench
 from erasurehead.papers.erasurehead.looks import colour_of
 from erasurehead.papers.erasurehead.published import DELAYS_MEAN, N_WORKERS, TITLES, WAITS, Family
 from erasurehead.papers.exhibit import Exhibit
-from erasurehead.papers.numbers import Numbers
+from erasurehead.papers.numbers import FigureTable
 from erasurehead.planning.constants import estimate_constants
 from erasurehead.planning.convergence import Bound, Constants, lemma1, theorem1, theorem2
 from erasurehead.planning.erasures import Erasures
@@ -71,11 +71,11 @@ def bounds(id: str) -> Exhibit:
         _Curve("Lemma 1, bound: exact gradient", "uncoded", "--", along(lemma1(constants))),
         _Curve("uncoded, measured", "uncoded", "-", exact),
     ]
-    numbers = Numbers.of(
+    numbers = FigureTable.of(
         ("curve", "step", "error"),
         [(curve.label, int(step), float(curve.values[step])) for curve in curves for step in steps],
     )
-    summary = Numbers.of(
+    summary = FigureTable.of(
         ("curve", f"error after {_STEPS} steps"), [(curve.label, float(curve.values[-1])) for curve in curves]
     )
     notes = [
@@ -154,5 +154,5 @@ def constants_table(id: str, benches: Mapping[str, Bench]) -> Exhibit:
         *(bench.described for bench in benches.values()),
         f"c = {LOAD}, r = {WAIT_FOR} of {N_WORKERS}; constants of the region that 50 steps of gradient descent cross.",
     ]
-    numbers = Numbers.of(names, rows)
+    numbers = FigureTable.of(names, rows)
     return Exhibit(id, id, "Theory: what the bounds say of the data sets", notes, numbers, numbers)

@@ -13,7 +13,7 @@ from erasurehead.papers.erasurehead.looks import colour_of
 from erasurehead.papers.erasurehead.published import Family
 from erasurehead.papers.erasurehead.theory_bounds import LOAD, example
 from erasurehead.papers.exhibit import Exhibit
-from erasurehead.papers.numbers import Cell, Numbers
+from erasurehead.papers.numbers import Cell, FigureTable
 from erasurehead.planning.convergence import theorem3
 from erasurehead.planning.simulation import simulate
 from erasurehead.planning.step_times import all_groups, first_arrivals, harmonic, scaled
@@ -57,9 +57,9 @@ def step_time(id: str) -> Exhibit:
         rows += [(label, family, n, n * time, None) for (label, family, _), time in zip(_STEP, times, strict=True)]
         for scheme in (schemes.uncoded(n), schemes.exact(n, LOAD), schemes.erasurehead(n, LOAD, waited(n))):
             rows.append(_simulated(scheme, n))
-    numbers = Numbers.of(("curve", "family", "n", "n times the time of a step", "standard error"), rows)
+    numbers = FigureTable.of(("curve", "family", "n", "n times the time of a step", "standard error"), rows)
     small = [row for row in numbers.rows() if row["n"] == _WORKERS[0]]
-    summary = Numbers.of(
+    summary = FigureTable.of(
         ("curve", f"n times the time of a step, n = {_WORKERS[0]}", "standard error"),
         [(row["curve"], row["n times the time of a step"], row["standard error"]) for row in small],
     )
@@ -83,7 +83,7 @@ def _simulated(scheme: Scheme, n: int) -> Sequence[Cell]:
     return f"{_SIMULATION}{scheme.name}", scheme.name, n, n * found.seconds_per_step, n * found.error
 
 
-def _draw_steps(axes: Axes, numbers: Numbers) -> None:
+def _draw_steps(axes: Axes, numbers: FigureTable) -> None:
     rows = numbers.rows()
     for label, family, line in _STEP:
         own = [row for row in rows if row["curve"] == label]
@@ -122,9 +122,9 @@ def time_to_error(id: str) -> Exhibit:
             (label, family, n, n * bound if np.isfinite(bound) else None)
             for (label, family, _), bound in zip(_TIMES, bounds, strict=True)
         ]
-    numbers = Numbers.of(("curve", "family", "n", "n times the bound"), rows)
+    numbers = FigureTable.of(("curve", "family", "n", "n times the bound"), rows)
     crossed = _crossing(numbers)
-    summary = Numbers.of(
+    summary = FigureTable.of(
         ("curve", *(f"n times the bound, n = {n:,}" for n in (_MANY[2], _MANY[-1]))),
         [
             (
@@ -160,7 +160,7 @@ _TIMES: tuple[tuple[str, Family, str], ...] = (
 )
 
 
-def _crossing(numbers: Numbers) -> int | None:
+def _crossing(numbers: FigureTable) -> int | None:
     """Return the smallest n drawn from which ErasureHead's bound stays below uncoded's."""
     by_curve = {
         label: [row["n times the bound"] for row in numbers.rows() if row["curve"] == label] for label, _, _ in _TIMES
@@ -180,7 +180,7 @@ def _dress(axes: Axes, heights: str) -> None:
     axes.legend(loc="lower right", fontsize=9)
 
 
-def _draw_times(axes: Axes, numbers: Numbers) -> None:
+def _draw_times(axes: Axes, numbers: FigureTable) -> None:
     for label, family, line in _TIMES:
         own = [row for row in numbers.rows() if row["curve"] == label]
         heights = [np.nan if row["n times the bound"] is None else row["n times the bound"] for row in own]
