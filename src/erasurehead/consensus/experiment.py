@@ -6,7 +6,7 @@ import contextlib
 import os
 import shlex
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,9 +18,9 @@ from erasurehead._internal.state_json import going_on
 from erasurehead.consensus.callback import ConsensusCallback
 from erasurehead.consensus.config import ConsensusConfig, ConsensusSection
 from erasurehead.consensus.faults import from_schedule
-from erasurehead.consensus.graphs import Graph, parse_graph
+from erasurehead.consensus.graphs import parse_graph
 from erasurehead.consensus.models import build_problem, check_model, with_model_defaults
-from erasurehead.consensus.plans import ConsensusPlan, check_terms, plan
+from erasurehead.consensus.plans import ConsensusPlan, ConsensusTerms, plan
 from erasurehead.consensus.recorder import PeerRecorder
 from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.shares import parse_split
@@ -95,36 +95,22 @@ class ConsensusExperiment:
             check_free(run.out, run.overwrite)
         _check_settings(config)
         model = parts.build_delays(delays.model or _default_delays(section.peers))
-        terms: dict[str, Any] = {
-            "policy": section.policy,
-            "rate": section.rate,
-            "algorithm": section.algorithm,
-            "mixing": section.mixing,
-            "delays": model,
-            "late": delays.late,
-            "rows_every": delays.rows_every,
-            "seconds_per_step": delays.seconds_per_step,
-            "latency": delays.latency,
-            "notice": section.notice,
-            "faults": () if section.faults is None else from_schedule(read_schedule(section.faults)),
-            "orphans": section.orphans,
-            "seed": run.seed,
-        }
-        graph: Graph | str = section.graph
+        given = {**dict(section), **dict(delays), **dict(run)}  # sections and terms name each setting alike
+        terms = {term.name: given[term.name] for term in fields(ConsensusTerms) if term.name in given}
+        faults = () if section.faults is None else from_schedule(read_schedule(section.faults))
+        terms |= {"delays": model, "faults": faults, "graph": section.graph}
         with _errors_name_keys(section):
             parse_split(section.split)
             if section.peers <= _CHECKED_EARLY:
-                graph = parse_graph(section.graph, section.peers)
-                check_terms(graph, **terms)
+                terms["graph"] = parse_graph(section.graph, section.peers)
+                ConsensusTerms(**terms)
         data, source = _load(config)
         loss = config.problem.loss or data.task
         l2 = 1.0 / data.n_train if config.problem.l2 is None else config.problem.l2
         minimised = config.problem.model_copy(update={"loss": loss, "l2": l2})
         problem = build_problem(config, data, minimised)
         with _errors_name_keys(section):
-            checked = plan(
-                problem, graph, peers=section.peers, split=section.split, batch=section.batch or None, **terms
-            )
+            checked = plan(problem, peers=section.peers, split=section.split, batch=section.batch or None, **terms)
         complete = config.model_copy(
             update={
                 "data": source,

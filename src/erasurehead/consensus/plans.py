@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.consensus.algorithms import Algorithm, parse_algorithm
+from erasurehead.consensus.algorithms import Algorithm, DecentralizedSGD, parse_algorithm
 from erasurehead.consensus.contract import Peer
 from erasurehead.consensus.faults import PeerFault, check_faults
 from erasurehead.consensus.graphs import Graph, parse_graph
-from erasurehead.consensus.mixing import FixedMixing, Mixing, parse_mixing
+from erasurehead.consensus.mixing import FixedMixing, Metropolis, Mixing, parse_mixing
 from erasurehead.consensus.peers import Setup
-from erasurehead.consensus.policies import Policy, parse_policy
+from erasurehead.consensus.policies import Dynamic, Policy, parse_policy
 from erasurehead.consensus.shares import LocalGradients, SampleSplit, Shares, checked_shares, parse_split
 from erasurehead.consensus.views import NetworkView
 from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
+from erasurehead.delays.fixed import NoDelay
 from erasurehead.errors import InvalidArgument, check_count, invalid, real
 from erasurehead.optimizers.schedules import Schedule, as_schedule
 from erasurehead.problems.base import Problem
 
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "policy": parse_policy,
+    "mixing": parse_mixing,
+    "delays": as_delays,
+    "algorithm": parse_algorithm,
+    "rate": as_schedule,
+}
+"""For each term that can be given as a text: what makes of the text what it stands for."""
 
-@dataclass(frozen=True, eq=False)
-class Terms:
-    """The part of a plan that does not depend on the problem.
 
-    Attributes:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ConsensusTerms:
+    """The part of a plan that does not depend on the problem. Whatever is made of a text can be given as its text.
+
+    Arguments:
         graph: the links between peers.
         policy: which neighbours a peer waits for.
         mixing: the weights with which neighbours average.
@@ -46,27 +56,57 @@ class Terms:
         notice: seconds until the other peers notice a crash or a network partition.
         orphans: whether the samples of a peer that is gone are left out, or taken over by its neighbours.
         seed: seed of mini-batches, and of the policy's random choices.
+
+    Raises:
+        InvalidArgument: if an argument is invalid; the error names it.
     """
 
     graph: Graph
-    policy: Policy
-    mixing: Mixing
-    algorithm: Algorithm
+    policy: Policy = field(default_factory=Dynamic)
+    mixing: Mixing = field(default_factory=Metropolis)
+    algorithm: Algorithm = field(default_factory=DecentralizedSGD)
     rate: Schedule
-    delays: Delays
-    late: Literal["carry", "preempt"]
-    rows_every: float | None
-    seconds_per_step: float
-    latency: float
-    faults: tuple[PeerFault, ...]
-    notice: float
-    orphans: Literal["out", "taken over"]
-    seed: int
+    delays: Delays = field(default_factory=NoDelay)
+    late: Literal["carry", "preempt"] = "carry"
+    rows_every: float | None = None
+    seconds_per_step: float = 0.0
+    latency: float = 0.0
+    faults: Sequence[PeerFault] = ()
+    notice: float = 0.0
+    orphans: Literal["out", "taken over"] = "out"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, read in _READ.items():
+            object.__setattr__(self, name, read(getattr(self, name)))
+        try:
+            self.policy.check(self.graph)
+        except InvalidArgument as error:
+            raise error.inside("policy", str(self.policy)) from None
+        self.mixing.check(self.graph)
+        self.delays.check_workers(self.graph.n_peers)
+        for name, one, other in (("late", "carry", "preempt"), ("orphans", "out", "taken over")):
+            if (value := getattr(self, name)) not in (one, other):
+                raise invalid(name, f"must be '{one}' or '{other}'", value)
+        if self.rows_every is not None and not (real(self.rows_every) > 0 and math.isfinite(self.rows_every)):
+            raise invalid("rows_every", "must be a positive number of seconds, or None", self.rows_every)
+        for name in ("seconds_per_step", "latency", "notice"):
+            if not (math.isfinite(real(value := getattr(self, name))) and value >= 0.0):
+                raise invalid(name, "must be a finite number of seconds of at least 0", value)
+        check_count("seed", self.seed, at_least=0)
+        object.__setattr__(self, "faults", check_faults(self.faults, self.graph))
+        if self.faults and isinstance(self.mixing, FixedMixing) and self.mixing.matrix is not None:
+            raise invalid(
+                "mixing",
+                "must not be a matrix of your own where peers leave",
+                str(self.mixing),
+                "metropolis() works on any graph",
+            )
 
 
-@dataclass(frozen=True, eq=False)
-class ConsensusPlan(Terms):
-    """A checked plan of a run without a coordinator.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ConsensusPlan(ConsensusTerms):
+    """A checked plan of a run without a coordinator: its terms (see `ConsensusTerms`), and what is minimised.
 
     Attributes:
         problem: what is minimised.
@@ -109,10 +149,6 @@ class ConsensusPlan(Terms):
     def _mixing(self) -> Mixing:
         return self.mixing.on(self.graph, self.graph.edges)
 
-    def peers(self) -> list[Peer]:
-        """Return a new peer for each number."""
-        return [self.peer(number) for number in range(self.graph.n_peers)]
-
 
 def plan(
     problem: Problem,
@@ -120,116 +156,38 @@ def plan(
     policy: Policy | str = "dynamic()",
     *,
     peers: int | None = None,
-    rate: float | str | Schedule,
-    algorithm: Algorithm | str = "sgd()",
-    mixing: Mixing | str = "metropolis()",
     split: SampleSplit | str | Sequence[Any] = "even()",
     batch: int | None = None,
-    delays: Delays | str = "none()",
-    late: Literal["carry", "preempt"] = "carry",
-    rows_every: float | None = None,
-    seconds_per_step: float = 0.0,
-    latency: float = 0.0,
-    faults: Sequence[PeerFault] = (),
-    notice: float = 0.0,
-    orphans: Literal["out", "taken over"] = "out",
-    seed: int = 0,
     initial: Array | None = None,
+    **terms: Any,
 ) -> ConsensusPlan:
-    """Return the plan of a run; see `train` and `ConsensusPlan` for the arguments.
+    """Return the plan of a run.
+
+    Arguments:
+        problem: what is minimised.
+        graph: the links between peers: a graph, or its text together with `peers`.
+        policy: which neighbours a peer waits for: a policy, or its text.
+        peers: number of peers, if the graph is a text.
+        split: how the samples are split, or the samples of each peer.
+        batch: number of samples per gradient; None for all samples of a peer.
+        initial: the first model of all peers; by default that of the problem.
+        terms: the rate, and what else differs from the defaults of `ConsensusTerms`.
 
     Raises:
         InvalidArgument: if an argument is invalid; the error names it.
     """
-    terms = check_terms(
-        _graph(graph, peers, problem),
-        policy,
-        rate=rate,
-        algorithm=algorithm,
-        mixing=mixing,
-        delays=delays,
-        late=late,
-        rows_every=rows_every,
-        seconds_per_step=seconds_per_step,
-        latency=latency,
-        faults=faults,
-        notice=notice,
-        orphans=orphans,
-        seed=seed,
-    )
-    n_peers = terms.graph.n_peers
+    checked = ConsensusTerms(graph=_graph(graph, peers, problem), policy=policy, **terms)  # pyright: ignore[reportArgumentType]  # read
+    n_peers = checked.graph.n_peers
     if isinstance(split, str | SampleSplit):
         shares = parse_split(split).shares(problem, n_peers)
     else:
         shares = checked_shares(split, problem.n_samples, n_peers)
-    x = _first_model(problem, initial)
-    LocalGradients(problem, shares, batch, seed)
-    return ConsensusPlan(**vars(terms), problem=problem, shares=shares, batch=batch, x=x)
-
-
-def check_terms(
-    graph: Graph,
-    policy: Policy | str,
-    *,
-    rate: float | str | Schedule,
-    algorithm: Algorithm | str,
-    mixing: Mixing | str,
-    delays: Delays | str,
-    late: Literal["carry", "preempt"],
-    rows_every: float | None,
-    seconds_per_step: float,
-    latency: float,
-    faults: Sequence[PeerFault],
-    notice: float,
-    orphans: Literal["out", "taken over"],
-    seed: int,
-) -> Terms:
-    """Check the arguments of `plan` that do not depend on the problem, and return them in their final form.
-
-    Raises:
-        InvalidArgument: if an argument is invalid; the error names it.
-    """
-    parsed_policy, weights = parse_policy(policy), parse_mixing(mixing)
-    try:
-        parsed_policy.check(graph)
-    except InvalidArgument as error:
-        raise error.inside("policy", str(policy)) from None
-    weights.check(graph)
-    model = delays if isinstance(delays, Delays) else as_delays(delays)
-    model.check_workers(graph.n_peers)
-    if late not in ("carry", "preempt"):
-        raise invalid("late", "must be 'carry' or 'preempt'", late)
-    if orphans not in ("out", "taken over"):
-        raise invalid("orphans", "must be 'out' or 'taken over'", orphans)
-    if rows_every is not None and not (real(rows_every) > 0 and math.isfinite(rows_every)):
-        raise invalid("rows_every", "must be a positive number of seconds, or None", rows_every)
-    for name, value in (("seconds_per_step", seconds_per_step), ("latency", latency), ("notice", notice)):
-        if not (math.isfinite(real(value)) and value >= 0.0):
-            raise invalid(name, "must be a finite number of seconds of at least 0", value)
-    checked_faults = check_faults(faults, graph)
-    if checked_faults and isinstance(weights, FixedMixing) and weights.matrix is not None:
-        raise invalid(
-            "mixing",
-            "must not be a matrix of your own where peers leave",
-            str(weights),
-            "metropolis() works on any graph",
-        )
-    return Terms(
-        graph,
-        parsed_policy,
-        weights,
-        parse_algorithm(algorithm),
-        as_schedule(rate),
-        model,
-        late,
-        rows_every,
-        float(seconds_per_step),
-        float(latency),
-        checked_faults,
-        float(notice),
-        orphans,
-        check_count("seed", seed, at_least=0),
-    )
+    x = problem.initial() if initial is None else np.array(initial, dtype=np.float64)
+    if x.shape != (problem.n_parameters,) or not np.isfinite(x).all():
+        raise invalid("initial", f"must be finite numbers, shape ({problem.n_parameters},)", x.shape)
+    x.flags.writeable = False
+    LocalGradients(problem, shares, batch, checked.seed)
+    return ConsensusPlan(**vars(checked), problem=problem, shares=shares, batch=batch, x=x)
 
 
 def _graph(graph: Graph | str, peers: int | None, problem: Problem) -> Graph:
@@ -247,11 +205,3 @@ def _graph(graph: Graph | str, peers: int | None, problem: Problem) -> Graph:
     if peers is not None and peers != graph.n_peers:
         raise invalid("peers", f"must be {graph.n_peers}, as in the graph, or left out", peers)
     return graph
-
-
-def _first_model(problem: Problem, initial: Array | None) -> Array:
-    x = problem.initial() if initial is None else np.array(initial, dtype=np.float64)
-    if x.shape != (problem.n_parameters,) or not np.isfinite(x).all():
-        raise invalid("initial", f"must be finite numbers, shape ({problem.n_parameters},)", x.shape)
-    x.flags.writeable = False
-    return x

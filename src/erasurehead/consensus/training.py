@@ -122,7 +122,7 @@ class _VirtualRun:
         self.records = RunRecords(plan, options)
         self.gradients = LocalGradients(plan.problem, plan.shares, plan.batch, plan.seed)
         self.clock = VirtualClock(
-            plan.peers(),
+            [plan.peer(number) for number in range(plan.graph.n_peers)],
             self.gradients,
             plan.delays,
             seconds_per_step=plan.seconds_per_step,
