@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from erasurehead.papers import ReproductionSettings
-from erasurehead.papers.erasurehead import Reproduction, reproduce
+from erasurehead.papers import ERASUREHEAD, ReproductionSettings, reproduce
+from erasurehead.papers.reproduction import Reproduction
 
 SMALL = ReproductionSettings(synthetic="always", rows=600, steps=12)
 
@@ -15,4 +15,4 @@ def reproduced(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
     """All exhibits, on synthetic stand-ins of 600 rows with 12 steps a run, on the virtual engine."""
     pytest.importorskip("matplotlib")
     pytest.importorskip("pyarrow")
-    return reproduce((), SMALL, tmp_path_factory.mktemp("papers") / "all")
+    return reproduce(ERASUREHEAD, (), SMALL, tmp_path_factory.mktemp("papers") / "all")

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from erasurehead.errors import InvalidArgument
-from erasurehead.papers.dybw import EXHIBITS, POLICIES, reproduce, select
-from erasurehead.papers.settings import ReproductionSettings
+from erasurehead.papers import DYBW, ReproductionSettings, reproduce
+from erasurehead.papers.dybw import POLICIES
 
 
 def test_figures_are_chosen_by_their_beginning() -> None:
-    assert select([]) == EXHIBITS
-    assert select(["mnist-lrm"]) == ("mnist-lrm-6", "mnist-lrm-10")
+    assert DYBW.select([]) == DYBW.figures
+    assert DYBW.select(["mnist-lrm"]) == ("mnist-lrm-6", "mnist-lrm-10")
     with pytest.raises(InvalidArgument, match="must be one of mnist-lrm-6"):
-        select(["svhn"])
+        DYBW.select(["svhn"])
     with pytest.raises(InvalidArgument, match="must be virtual"):
-        reproduce(settings=ReproductionSettings(engine="processes"))
+        reproduce(DYBW, settings=ReproductionSettings(engine="processes"))
 
 
 @pytest.mark.slow
@@ -27,7 +27,7 @@ def test_a_setting_is_run_and_drawn(model: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     pytest.importorskip("pyarrow")
     made = reproduce(
-        [f"mnist-{model}-6"], ReproductionSettings(steps=3, synthetic="always", rows=200), tmp_path / "out"
+        DYBW, [f"mnist-{model}-6"], ReproductionSettings(steps=3, synthetic="always", rows=200), tmp_path / "out"
     )
     assert [exhibit.id for exhibit, _ in made.exhibits] == [f"mnist-{model}-6-iterations", f"mnist-{model}-6-time"]
     summary = made.exhibits[0][0].summary.rows()

@@ -13,14 +13,14 @@ import pytest
 
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import DataError, InvalidArgument
-from erasurehead.papers import ReproductionSettings
-from erasurehead.papers.erasurehead import EXHIBITS, Reproduction, reproduce, select
-from erasurehead.papers.exhibit import Exhibit
+from erasurehead.papers import ERASUREHEAD, Exhibit, ReproductionSettings, reproduce
+from erasurehead.papers.reproduction import Reproduction
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.rows import StepRow
 
 from .conftest import SMALL
 
+EXHIBITS = ERASUREHEAD.figures
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("exhibits")]  # all exhibits are made once
 
 PICTURES = [f"{figure}{letter}" for figure in "24" for letter in "abcdef"] + ["3a", "3b", "3c"]
@@ -185,7 +185,7 @@ def test_the_real_data_are_used_where_they_are_and_said_to_be_real(data_folder: 
     pytest.importorskip("pyarrow")
     pytest.importorskip("matplotlib")
     settings = ReproductionSettings(path=str(data_folder), synthetic="never", steps=2)
-    made = reproduce(["table1", "2b", "2f"], settings, tmp_path / "real")
+    made = reproduce(ERASUREHEAD, ["table1", "2b", "2f"], settings, tmp_path / "real")
     rows = {(row["data set"], row["entry"]): row for row in exhibit(made, "table1")[0].numbers.rows()}
     for name in ("Amazon", "KC Housing"):
         for entry in ("# data points", "dimension", "model", "learning rate"):
@@ -201,19 +201,22 @@ def test_without_stand_ins_missing_data_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="There is no amazon data"):
         reproduce(
-            ["2a"], ReproductionSettings(path=str(tmp_path / "empty"), synthetic="never", steps=1), tmp_path / "out"
+            ERASUREHEAD,
+            ["2a"],
+            ReproductionSettings(path=str(tmp_path / "empty"), synthetic="never", steps=1),
+            tmp_path / "out",
         )
 
 
 def test_figures_are_selected_in_the_order_of_the_paper() -> None:
-    assert select(["theory-data", "3", "2a", "2A"]) == ("2a", "3a", "3b", "3c", "theory-data")
-    assert select([]) == EXHIBITS
+    assert ERASUREHEAD.select(["theory-data", "3", "2a", "2A"]) == ("2a", "3a", "3b", "3c", "theory-data")
+    assert ERASUREHEAD.select([]) == EXHIBITS
 
 
 @pytest.mark.parametrize("name", ["5a", "", "2g", "table2"])
 def test_an_unknown_figure_is_refused_with_the_list(name: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
-        select(["2a", name])
+        ERASUREHEAD.select(["2a", name])
     assert all(id in str(refused.value) for id in EXHIBITS)
     assert repr(name) in str(refused.value)
 
@@ -228,7 +231,7 @@ def test_settings_are_checked() -> None:
 def test_a_used_folder_is_refused_before_anything_is_run(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(InvalidArgument, match="already in use"):
-        reproduce(["2a"], SMALL, tmp_path)
+        reproduce(ERASUREHEAD, ["2a"], SMALL, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
@@ -240,7 +243,7 @@ class _Impatient(Callback):
 def test_what_is_finished_is_kept_when_the_user_stops(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     with pytest.raises(KeyboardInterrupt):
-        reproduce(["table1", "2c"], replace(SMALL, callbacks=[_Impatient()]), tmp_path / "out")
+        reproduce(ERASUREHEAD, ["table1", "2c"], replace(SMALL, callbacks=[_Impatient()]), tmp_path / "out")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"table-1.csv", "table-1.parquet"}
 
 
@@ -249,7 +252,7 @@ def test_what_is_finished_is_kept_when_the_user_stops(tmp_path: Path) -> None:
 def test_processes_are_timed_by_the_clock_on_the_wall(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     pytest.importorskip("matplotlib")
-    made = reproduce(["4f"], replace(SMALL, engine="processes", steps=2), tmp_path / "out")
+    made = reproduce(ERASUREHEAD, ["4f"], replace(SMALL, engine="processes", steps=2), tmp_path / "out")
     found, files = exhibit(made, "4f")
     assert (column(found, "seconds") > 0).all()
     assert "processes engine" in files[".svg"].read_text(encoding="utf-8")

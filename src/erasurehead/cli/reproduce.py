@@ -98,13 +98,13 @@ def run(
         check_count("--rows", rows)
     if paper not in ("erasurehead", "dybw"):
         raise invalid("paper", "must be one of erasurehead, dybw", paper)
-    from erasurehead.papers import reproduce_dybw, reproduce_erasurehead
+    from erasurehead.papers import DYBW, ERASUREHEAD, reproduce
 
     screen = Screen(output)
     given = {"path": path, "synthetic": synthetic, "rows": rows, "engine": engine, "steps": steps}
     with _watching(screen, engine) as callbacks:
         settings = _settings(callbacks, {key: value for key, value in given.items() if value is not None})
-        made = (reproduce_dybw if paper == "dybw" else reproduce_erasurehead)(figure or (), settings, out, screen.say)
+        made = reproduce(DYBW if paper == "dybw" else ERASUREHEAD, figure or (), settings, out, screen.say)
     shown = [f"{exhibit.title}\n\n{exhibit.summary.to_markdown()}" for exhibit, _ in made.exhibits]
     last = (
         f"{len(made.exhibits)} exhibits in {made.seconds:.0f} s; reproduction.md, pictures and numbers in {made.folder}"

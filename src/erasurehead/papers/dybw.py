@@ -7,31 +7,22 @@ every iteration at least. No number of the paper was verified, and none is aimed
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
-from typing import Any
+from functools import lru_cache, partial
 
 import numpy as np
 
-from erasurehead._internal.atomic_files import write_whole
 from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.training import train
 from erasurehead.datasets import IMAGES, Dataset, load_images
 from erasurehead.delays import Fixed, ShiftedExponential
 from erasurehead.errors import counted, invalid
-from erasurehead.papers import selection
-from erasurehead.papers.exhibit import Exhibit
-from erasurehead.papers.numbers import FigureTable, load_arrow
-from erasurehead.papers.settings import ReproductionSettings
+from erasurehead.papers.exhibit import Exhibit, dress
+from erasurehead.papers.numbers import FigureTable
+from erasurehead.papers.reproduction import Paper, ReproductionSettings
 from erasurehead.problems import Problem, SoftmaxRegression, TwoLayerNetwork
 from erasurehead.reports import canvas
-from erasurehead.reports.canvas import FAINT, Axes
-from erasurehead.runs.jsonl import to_text
-from erasurehead.runs.names import RUNS, make_folder, next_free
+from erasurehead.reports.canvas import Axes
 
 MODELS = ("lrm", "2nn")
 """Softmax regression, and a network of two layers."""
@@ -49,106 +40,20 @@ POLICIES: Mapping[str, str] = {
 _HIDDEN, _BATCH, _ROWS, _SLOW = 64, 1_024, 10_000, 5.0
 _TABLE = 2_000  # steps of delays that are drawn
 
-EXHIBITS = tuple(f"{data}-{model}-{workers}" for data in IMAGES for model in MODELS for workers in WORKERS)
-"""The names of the exhibits: data, model and number of workers."""
 
-
-@dataclass(frozen=True, eq=False)
-class DybwReproduction:
-    """The exhibits that `reproduce` made.
-
-    Attributes:
-        folder: the folder with all files.
-        exhibits: the exhibits made, each with its files.
-        seconds: the wall-clock time it took.
-    """
-
-    folder: Path
-    exhibits: Sequence[tuple[Exhibit, Sequence[Path]]]
-    seconds: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the reproduction as plain data."""
-        return {
-            "paper": "dybw",
-            "engine": "virtual",
-            "late": "preempt",
-            "seconds": self.seconds,
-            "folder": str(self.folder),
-            "exhibits": [exhibit.as_dict(files) for exhibit, files in self.exhibits],
-        }
-
-    def to_markdown(self) -> str:
-        """Return the page that shows everything."""
-        parts = [
-            "# cb-DyBW, in its setting\n",
-            "These figures are ours, on our clock; none of the paper's was verified.\n",
-        ]
-        for exhibit, files in self.exhibits:
-            parts.append(f"## {exhibit.title}\n")
-            parts += [f"![{exhibit.title}]({path.name})\n" for path in files if path.suffix == ".png"]
-            parts.append(exhibit.summary.to_markdown())
-            parts.append("".join(f"- {note}\n" for note in exhibit.notes))
-        return "\n".join(parts)
-
-
-def select(wanted: Sequence[str]) -> tuple[str, ...]:
-    """Return the exhibits asked for, in the order of `EXHIBITS`; all of them if none is named.
-
-    Arguments:
-        wanted: names from `EXHIBITS`; or data for all of its models, such as `mnist`, or a model for any number of
-            workers, such as `cifar10-lrm`.
-
-    Raises:
-        InvalidArgument: for an unknown name; the message lists the known ones.
-
-    >>> select(["mnist-lrm"])
-    ('mnist-lrm-6', 'mnist-lrm-10')
-    """
-    several = [*IMAGES, *(f"{data}-{model}" for data in IMAGES for model in MODELS)]
-    return selection.select(
-        wanted, EXHIBITS, {name: [id for id in EXHIBITS if id.startswith(f"{name}-")] for name in several}
-    )
-
-
-def reproduce(
-    figures: Sequence[str] = (),
-    settings: ReproductionSettings | None = None,
-    out: str | os.PathLike[str] | None = None,
-    tell: Callable[[str], None] = lambda text: None,
-) -> DybwReproduction:
-    """Run the setting of cb-DyBW on the virtual clock: loss against iterations and time, time of an iteration.
-
-    Arguments:
-        figures: see `select`.
-        settings: number of steps, folder of the data, `rows` of stand-ins; None for the defaults.
-        out: the folder to write to, which must be empty or missing; None for a new one in `runs`.
-        tell: called with a line of text on each thing that is being made.
-
-    Raises:
-        InvalidArgument: for an unknown figure, a folder that is not empty, or a setting that does not fit.
-        MissingExtra: if matplotlib or pyarrow is not installed.
-    """
-    begin, settings = time.perf_counter(), settings or ReproductionSettings()
+def _begin(settings: ReproductionSettings) -> Callable[[str], Sequence[Exhibit]]:
     if settings.engine != "virtual":
         raise invalid("engine", "must be virtual for peers", settings.engine)
-    chosen = select(figures)
-    load_arrow()
-    with canvas.drawing():  # so that a missing matplotlib is found out before anything is trained
-        folder = make_folder(out or next_free(RUNS, "reproduce-dybw"))
-    made: list[tuple[Exhibit, Sequence[Path]]] = []
-    held: dict[str, Dataset] = {}
-    for id in chosen:
-        tell(f"making {id} ...")
-        name, model, workers = id.split("-")
-        if name not in held:
-            held = {name: load_images(name, settings.path, synthetic=settings.synthetic, rows=settings.rows or _ROWS)}
-        for exhibit in _exhibits(id, held[name], model, int(workers), settings.steps):
-            made.append((exhibit, exhibit.write(folder)))
-    reproduction = DybwReproduction(folder, made, time.perf_counter() - begin)
-    write_whole(folder / "reproduction.md", [reproduction.to_markdown().encode()])
-    write_whole(folder / "reproduction.json", [to_text(reproduction.as_dict()).encode()])
-    return reproduction
+
+    @lru_cache(1)  # each data set is large, and its figures follow each other
+    def data_of(name: str) -> Dataset:
+        return load_images(name, settings.path, synthetic=settings.synthetic, rows=settings.rows or _ROWS)
+
+    def make(figure: str) -> Sequence[Exhibit]:
+        name, model, workers = figure.split("-")
+        return _exhibits(figure, data_of(name), model, int(workers), settings.steps)
+
+    return make
 
 
 def _exhibits(id: str, data: Dataset, model: str, workers: int, steps: int) -> list[Exhibit]:
@@ -166,22 +71,19 @@ def _exhibits(id: str, data: Dataset, model: str, workers: int, steps: int) -> l
         ],
     )
     full = runs["cb-Full"]
-    goal = max(run.means[-1].objective for run in runs.values())
-    rows: list[tuple[str, float, float, float, float | None]] = []
-    for name, run in runs.items():
-        reached = run.time_to(goal)
-        rows.append(
+    goal = max(run.objective for run in runs.values())
+    summary = FigureTable.of(
+        ("policy", "seconds per iteration", "less than cb-Full by", "loss at the end", f"seconds to loss {goal:.4g}"),
+        [
             (
                 name,
                 run.seconds_per_step,
                 1.0 - run.seconds_per_step / full.seconds_per_step,
-                run.means[-1].objective,
-                reached,
+                run.objective,
+                run.time_to(goal),
             )
-        )
-    summary = FigureTable.of(
-        ("policy", "seconds per iteration", "less than cb-Full by", "loss at the end", f"seconds to loss {goal:.4g}"),
-        rows,
+            for name, run in runs.items()
+        ],
     )
     notes = [
         f"Source of the data: {data.source}.",
@@ -193,13 +95,13 @@ def _exhibits(id: str, data: Dataset, model: str, workers: int, steps: int) -> l
         Exhibit(
             f"{id}-{against}",
             f"{id}-{against}",
-            f"{title}: loss against {what}",
+            f"{title}: loss against {against}",
             notes,
             numbers,
             summary,
             partial(_draw, runs=runs, against=against),
         )
-        for against, what in (("iterations", "iterations"), ("time", "time"))
+        for against in ("iterations", "time")
     ]
 
 
@@ -234,7 +136,20 @@ def _draw(axes: Axes, runs: Mapping[str, ConsensusRun], against: str) -> None:
         places = np.array([row.step if against == "iterations" else row.time for row in run.means], dtype=np.float64)
         losses = np.array([row.objective for row in run.means], dtype=np.float64)
         canvas.curve(axes, places, losses, canvas.run_style(index), name, index)
-    axes.set_xlabel("iterations of each worker" if against == "iterations" else "seconds of the clock")
-    axes.set_ylabel("loss of the mean model, all data")
-    axes.grid(color=FAINT, linewidth=0.5)
-    axes.legend()
+    x = "iterations of each worker" if against == "iterations" else "seconds of the clock"
+    dress(axes, x, "loss of the mean model, all data", loc="best")
+
+
+_FIGURES = tuple(f"{data}-{model}-{workers}" for data in IMAGES for model in MODELS for workers in WORKERS)
+
+DYBW = Paper(
+    "dybw",
+    "# cb-DyBW, in its setting\n\nThese figures are ours, on our clock; none of the paper's was verified.\n",
+    _FIGURES,
+    {
+        name: [figure for figure in _FIGURES if figure.startswith(f"{name}-")]
+        for name in (*IMAGES, *(f"{data}-{model}" for data in IMAGES for model in MODELS))
+    },
+    _begin,
+)
+"""Loss against iterations and time, and the time of an iteration, for each data set, model and number of workers."""

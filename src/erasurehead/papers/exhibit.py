@@ -10,7 +10,7 @@ from typing import Any
 
 from erasurehead.papers.numbers import FigureTable
 from erasurehead.reports import canvas
-from erasurehead.reports.canvas import Axes
+from erasurehead.reports.canvas import FAINT, Axes
 
 _WIDTH = 8.2  # inches of a single panel
 _HEIGHT = 5.0
@@ -70,6 +70,24 @@ class Exhibit:
             numbers.with_suffix(".parquet"), {"title": self.title, "notes": "\n".join(self.notes)}
         )
         return [*paths, numbers, numbers.with_suffix(".parquet")]
+
+
+def dress(axes: Axes, x: str, y: str = "", lines: str = "both", **legend: Any) -> None:
+    """Name the axes of a panel, draw faint lines behind it, and add a legend if something is said of one.
+
+    Arguments:
+        axes: the panel.
+        x, y: the names; an axis without one has names at its ticks.
+        lines: `"both"`, or the axis across which lines are drawn, behind bars: `"x"` or `"y"`.
+        legend: arguments of the legend.
+    """
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.grid(axis=lines, color=FAINT, linewidth=0.5)
+    if lines != "both":
+        axes.set_axisbelow(True)
+    if legend:
+        axes.legend(**legend)
 
 
 @dataclass(frozen=True, eq=False)

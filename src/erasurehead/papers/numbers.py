@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
+import numpy as np
+
+from erasurehead._internal.arrays import Array
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead.errors import MissingExtra, invalid
 
@@ -45,6 +48,19 @@ class FigureTable:
     def rows(self) -> list[dict[str, Cell]]:
         """Return one mapping per row."""
         return [dict(zip(self.columns, cells, strict=True)) for cells in zip(*self.columns.values(), strict=True)]
+
+    def column(self, name: str, **where: Cell) -> Array:
+        """Return the numbers of a column, NaN where there is none, in the rows with some cells.
+
+        Arguments:
+            name: of the column.
+            where: name of a column -> the cell that a row must have there.
+
+        >>> FigureTable.of(("n", "of"), [(1, "a"), (2, "b"), (None, "b")]).column("n", of="b")
+        array([ 2., nan])
+        """
+        rows = [row for row in self.rows() if all(row[key] == cell for key, cell in where.items())]
+        return np.array([row[name] for row in rows], dtype=np.float64)
 
     def write_csv(self, path: Path) -> None:
         """Write a CSV file; numbers have all their digits, None is an empty field."""

@@ -12,8 +12,9 @@ from erasurehead.delays.base import Delays
 from erasurehead.delays.distributions import Exponential
 from erasurehead.delays.fixed import NoDelay
 from erasurehead.papers.erasurehead.published import DELAYS_MEAN, N_WORKERS, TITLES, UNCODED, Method
-from erasurehead.papers.settings import ReproductionSettings
+from erasurehead.papers.reproduction import ReproductionSettings
 from erasurehead.planning import TaskTimes, measure_tasks
+from erasurehead.reports.units import seconds_text
 from erasurehead.runs.config.sections import Config, DataSection, DelaysSection, RunSection
 from erasurehead.runs.experiment import Experiment
 from erasurehead.training.result import Run
@@ -122,3 +123,43 @@ class Bench:
     def part(self) -> str:
         """Which part of the real data is available; empty if all of it is, or none."""
         return "" if self.is_synthetic else where(self.name, self.settings.path).part
+
+    def conditions(self, delayed: bool, seeds: int = 1) -> list[str]:
+        """Return the conditions to state for its runs, one sentence each: data, delays, late work, computing."""
+        settings = self.settings
+        virtual = settings.engine == "virtual"
+        which = "seed 0" if seeds == 1 else f"seeds 0 to {seeds - 1}"
+        if delayed:
+            injected = (
+                f"Delays: each message exponential with mean {DELAYS_MEAN:g} s, whatever the load, {which}; the same "
+                "for all methods."
+            )
+        elif virtual:
+            injected = (
+                "Delays: none injected; the only stragglers are those among the task times measured here, which are "
+                "more the busier the machine is. For real ones: --engine processes."
+            )
+        else:
+            injected = f"Delays: none injected; {N_WORKERS} processes share this machine's cores."
+        return [
+            self.described,
+            injected,
+            "Late work is dropped when the next step begins (preempt): each step finds idle workers, as the paper "
+            "assumes.",
+            f"{N_WORKERS} workers, {settings.engine} engine, {settings.steps} steps of the published accelerated "
+            "gradient descent with the step sizes of Table 1; ErasureHead's sum is not rescaled (Algorithm 1).",
+            *([self._computing(delayed, which)] if virtual else []),
+        ]
+
+    def _computing(self, delayed: bool, which: str) -> str:
+        """Return what a task costs on the virtual clock."""
+        title, tasks = TITLES[self.name], self.tasks
+        cost = seconds_text(self.seconds_per_task(delayed))
+        if delayed:
+            return f"Computing, {title}: c x {cost} a step, the median of all tasks measured on this machine."
+        most = seconds_text(float(tasks.table.max() - tasks.fastest))
+        typical = seconds_text(tasks.typical - tasks.fastest)
+        return (
+            f"Computing, {title}: c x {cost} a step, the quickest task measured on this machine, and for each message "
+            f"one of the measured excesses over it (median {typical}, largest {most}, {which}); sending costs nothing."
+        )

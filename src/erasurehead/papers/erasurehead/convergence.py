@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
+from erasurehead._internal.arrays import Array
 from erasurehead.papers.erasurehead.bench import Bench
-from erasurehead.papers.erasurehead.conditions import conditions
-from erasurehead.papers.erasurehead.looks import look_of
-from erasurehead.papers.erasurehead.published import CURVES, Method
-from erasurehead.papers.exhibit import Exhibit
+from erasurehead.papers.erasurehead.published import CURVES
+from erasurehead.papers.exhibit import Exhibit, dress
 from erasurehead.papers.numbers import FigureTable
 from erasurehead.reports import measures
-from erasurehead.reports.canvas import FAINT, INK, Axes
+from erasurehead.reports.canvas import INK, Axes
 from erasurehead.reports.units import time_unit
 from erasurehead.runs.comparison import common_target
 
@@ -36,7 +36,7 @@ def convergence(bench: Bench, id: str, delayed: bool) -> Exhibit:
         id,
         f"figure-{id}",
         f"Figure {id[0]}({id[1]}), {bench.title}: test {name} against time",
-        conditions(bench, delayed),
+        bench.conditions(delayed),
         numbers,
         _summary(bench, delayed, target),
         partial(_draw, numbers=numbers, metric=metric, target=target, clock=measures.clock(list(runs.values()))),
@@ -59,40 +59,43 @@ def _summary(bench: Bench, delayed: bool, target: Target) -> FigureTable:
 
 
 def _draw(axes: Axes, numbers: FigureTable, metric: str, target: Target, clock: str) -> None:
-    columns = {name: np.array(cells) for name, cells in numbers.columns.items()}
-    seconds, values = columns["seconds"].astype(float), columns[metric].astype(float)
-    until = _until(columns["method"], seconds, values, metric, target)
+    curves = {
+        method: (numbers.column("seconds", method=method.label), numbers.column(metric, method=method.label))
+        for method in CURVES
+    }
+    lower = measures.lower_is_better(metric)
+    until = _until(list(curves.values()), lower, target)
     unit = time_unit([until])
-    for method in CURVES:
-        own = columns["method"] == method.label
-        style = look_of(method)
+    for method, (seconds, values) in curves.items():
+        style, every = method.look, max(1, len(seconds) // 10)
         axes.plot(
-            seconds[own] / unit.size,
-            values[own],
+            seconds / unit.size,
+            values,
             style.line,
             color=style.colour,
             linewidth=2.0,
             marker=style.marker,
             markersize=5,
-            markevery=_marked(method, int(own.sum())),
+            markevery=(min(method.load, every), every),
             label=method.label,
         )
-        if seconds[own][-1] < until:  # the run is over; its last model is as good as it was
-            axes.plot(seconds[own][-1] / unit.size, values[own][-1], "|", color=style.colour, markersize=14, mew=2.5)
+        if seconds[-1] < until:  # the run is over; its last model is as good as it was
+            axes.plot(seconds[-1] / unit.size, values[-1], "|", color=style.colour, markersize=14, mew=2.5)
     axes.set_xlim(0, until / unit.size)
-    learnt = values[np.isfinite(values) & (columns["step"].astype(int) > 0)]  # the first model has learnt nothing
+    learnt = numbers.column(metric)[numbers.column("step") > 0]  # the first model has learnt nothing
+    learnt = learnt[np.isfinite(learnt)]
     if len(learnt):
         learnt = np.append(learnt, [] if target is None else target[1])
         room = 0.06 * float(np.ptp(learnt)) or 0.01
         axes.set_ylim(float(learnt.min()) - room, float(learnt.max()) + room)
-    _mark_target(axes, target)
-    axes.set_xlabel(f"{clock} ({unit.name}), all waiting included")
-    better = "lower is better" if measures.lower_is_better(metric) else "higher is better"
-    axes.set_ylabel(f"test {measures.metric_name(metric)} ({better})")
-    axes.grid(color=FAINT, linewidth=0.5)
-    corner = "upper right" if measures.lower_is_better(metric) else "lower right"
-    axes.legend(
-        loc=corner,
+    if target is not None:  # named in the legend: beside the line there are curves
+        label = f"target: {measures.target_name(target)}"
+        axes.axhline(target[1], color=INK, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1, label=label)
+    dress(
+        axes,
+        f"{clock} ({unit.name}), all waiting included",
+        f"test {measures.metric_name(metric)} ({'lower' if lower else 'higher'} is better)",
+        loc="upper right" if lower else "lower right",
         fontsize=9,
         title="| end of run",
         title_fontsize=8,
@@ -103,28 +106,12 @@ def _draw(axes: Axes, numbers: FigureTable, metric: str, target: Target, clock: 
     )
 
 
-def _marked(method: Method, points: int) -> tuple[int, int]:
-    every = max(1, points // 10)
-    return min(method.load, every), every
-
-
-def _until(labels: np.ndarray, seconds: np.ndarray, values: np.ndarray, metric: str, target: Target) -> float:
+def _until(curves: Sequence[tuple[Array, Array]], lower: bool, target: Target) -> float:
     """Return how much of the time to show: until the slowest has reached the target, and half as long again."""
-    whole = float(seconds.max()) or 1.0
+    whole = max(float(seconds.max()) for seconds, _ in curves) or 1.0
     if target is None:
         return whole
-    good = values <= target[1] if measures.lower_is_better(metric) else values >= target[1]
-    reached = [float(seconds[good & (labels == method.label)].min()) for method in CURVES]
+    reached = [
+        float(seconds[values <= target[1] if lower else values >= target[1]].min()) for seconds, values in curves
+    ]
     return min(whole, 1.5 * max(reached)) or whole
-
-
-def _mark_target(axes: Axes, target: Target) -> None:
-    if target is not None:  # named in the legend: beside the line there are curves
-        axes.axhline(
-            target[1],
-            color=INK,
-            linewidth=1.0,
-            linestyle=(0, (1, 2)),
-            zorder=1,
-            label=f"target: {measures.target_name(target)}",
-        )

@@ -1,10 +1,12 @@
-"""What the ErasureHead paper says of its experiments (section 5), and the choices that it leaves open."""
+"""What the ErasureHead paper says of its experiments (section 5), the choices that it leaves open, and how it looks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+from erasurehead.reports.canvas import RunStyle, run_style
 
 Family = Literal["uncoded", "exact", "erasurehead"]
 
@@ -17,6 +19,19 @@ SETS = ("amazon", "covertype", "kc_housing")
 """In the order of the panels."""
 
 TITLES: Mapping[str, str] = {"amazon": "Amazon", "covertype": "Covertype", "kc_housing": "KC Housing"}
+
+
+_COLOURS: Mapping[Family, str] = {
+    "uncoded": run_style(0).colour,
+    "exact": run_style(1).colour,
+    "erasurehead": run_style(2).colour,
+}
+_MARKERS: Mapping[Family, str] = {"uncoded": "o", "exact": "s", "erasurehead": "^"}
+
+
+def colour_of(family: Family) -> str:
+    """Return the colour of a family: grey for uncoded, blue for exact codes, orange for ErasureHead."""
+    return _COLOURS[family]
 
 
 @dataclass(frozen=True)
@@ -57,6 +72,12 @@ class Method:
         if self.family == "exact":
             return f"exact(load={self.load})"
         return f"erasurehead(load={self.load}, wait_for={self.wait_for}, rescale='none')"
+
+    @property
+    def look(self) -> RunStyle:
+        """How it is drawn: the colour says who computes what, the line and the marker how much."""
+        line = "--" if self.load == 2 else "-" if self.load in (1, 3) else ":"
+        return RunStyle(_COLOURS[self.family], line, _MARKERS[self.family])
 
 
 UNCODED = Method("uncoded")

@@ -8,13 +8,11 @@ from statistics import median
 import numpy as np
 
 from erasurehead.papers.erasurehead.bench import Bench
-from erasurehead.papers.erasurehead.conditions import conditions
-from erasurehead.papers.erasurehead.looks import colour_of
-from erasurehead.papers.erasurehead.published import BARS, UNCODED, WAITS, Family
-from erasurehead.papers.exhibit import Exhibit
+from erasurehead.papers.erasurehead.published import BARS, UNCODED, WAITS, Family, colour_of
+from erasurehead.papers.exhibit import Exhibit, dress
 from erasurehead.papers.numbers import FigureTable
 from erasurehead.reports import measures
-from erasurehead.reports.canvas import FAINT, INK, Axes
+from erasurehead.reports.canvas import INK, Axes
 from erasurehead.runs.comparison import common_target
 
 _SEEDS = {"virtual": 3, "processes": 1}
@@ -60,7 +58,7 @@ def speed_ups(bench: Bench, id: str) -> Exhibit:
     numbers = FigureTable.of(names, rows)
     compared = "time per step" if target is None else f"time to {measures.target_name(target)}"
     notes = [
-        *conditions(bench, True, seeds),
+        *bench.conditions(True, seeds),
         f"Bars are medians over {seeds} seeds of the delays, thin lines go from the least to the greatest."
         if seeds > 1
         else "Bars are of one run each.",
@@ -84,10 +82,9 @@ def _summary(numbers: FigureTable, compared: str) -> FigureTable:
 
 def _gains(numbers: FigureTable, family: Family, load: int) -> tuple[list[float], list[float]]:
     """Return the speed-ups of a method, one per seed: to the target (per step where there is none), and per step."""
-    own = [row for row in numbers.rows() if row["family"] == family and row["load"] == load]
-    by_step = [float(row["speed_up_per_step"] or 0.0) for row in own]
-    to_target = [row["speed_up_to_target"] for row in own]
-    return [float(gain) if gain else step for gain, step in zip(to_target, by_step, strict=True)], by_step
+    by_step = numbers.column("speed_up_per_step", family=family, load=load).tolist()
+    to_target = numbers.column("speed_up_to_target", family=family, load=load).tolist()
+    return [gain if gain > 0.0 else step for gain, step in zip(to_target, by_step, strict=True)], by_step
 
 
 def _draw(axes: Axes, numbers: FigureTable, compared: str) -> None:
@@ -103,9 +100,6 @@ def _draw(axes: Axes, numbers: FigureTable, compared: str) -> None:
     axes.axhline(1.0, color=colour_of("uncoded"), linewidth=1.5, linestyle="--", label="uncoded GD (1×)")
     axes.set_xticks(np.arange(len(WAITS)), [f"c = {load}" for load in WAITS])
     axes.tick_params(axis="x", length=0)
-    axes.set_xlabel("redundancy: tasks per worker")
-    axes.set_ylabel(f"times as fast as uncoded, by {compared}")
     axes.set_ylim(0, 1.15 * highest)
-    axes.grid(axis="y", color=FAINT, linewidth=0.5)
-    axes.set_axisbelow(True)
-    axes.legend(loc="upper left", fontsize=9)
+    said = f"times as fast as uncoded, by {compared}"
+    dress(axes, "redundancy: tasks per worker", said, "y", loc="upper left", fontsize=9)

@@ -9,14 +9,12 @@ from functools import partial
 import numpy as np
 
 from erasurehead.papers.erasurehead.bench import Bench
-from erasurehead.papers.erasurehead.conditions import conditions
-from erasurehead.papers.erasurehead.looks import colour_of
-from erasurehead.papers.erasurehead.published import CURVES, DELAYS_MEAN, N_WORKERS, Method
-from erasurehead.papers.exhibit import Exhibit
+from erasurehead.papers.erasurehead.published import CURVES, DELAYS_MEAN, N_WORKERS, Method, colour_of
+from erasurehead.papers.exhibit import Exhibit, dress
 from erasurehead.papers.numbers import Cell, FigureTable
 from erasurehead.planning import step_times
 from erasurehead.reports import measures
-from erasurehead.reports.canvas import FAINT, INK, Axes
+from erasurehead.reports.canvas import INK, Axes
 from erasurehead.reports.units import time_unit
 
 _MEAN, _ERROR, _EXPECTED = "mean seconds per step", "standard error", "expected by theory"
@@ -33,7 +31,7 @@ def step_times_of(bench: Bench, id: str, delayed: bool) -> Exhibit:
     numbers = FigureTable.of(("method", "family", "load", "wait_for", "step", "seconds"), rows)
     summary = _summary(bench, seconds, delayed)
     title = f"Figure {id[0]}({id[1]}), {bench.title}: time per step"
-    notes = [*conditions(bench, delayed), "Bars are means over the steps, thin lines a standard error to each side."]
+    notes = [*bench.conditions(delayed), "Bars are means over the steps, thin lines a standard error to each side."]
     if delayed:
         notes.append(
             "Diamonds are what theory expects of this law: computing, and means of order statistics (Lemmas 6 and 7)."
@@ -73,29 +71,21 @@ def _error(seconds: list[float]) -> float | None:
 
 
 def _draw(axes: Axes, summary: FigureTable) -> None:
-    rows = summary.rows()
-    unit = time_unit([_number(row[_MEAN]) for row in rows])
-    widest = 0.0
-    for place, (method, row) in enumerate(zip(CURVES, rows, strict=True)):
-        mean, error = _number(row[_MEAN]) / unit.size, _number(row[_ERROR]) / unit.size
-        axes.barh(place, mean, height=0.62, color=colour_of(method.family), alpha=0.9)
-        axes.hlines(place, mean - error, mean + error, color=INK, linewidth=1.4)
-        right = mean + error
-        if _EXPECTED in row:
-            theory = _number(row[_EXPECTED]) / unit.size
-            axes.plot(theory, place, "D", color="white", markeredgecolor=INK, markersize=6)
-            right = max(right, theory)
-        widest = max(widest, right)
-        said = f"{unit.write(mean * unit.size)} {unit.name}"
-        axes.annotate(said, (right, place), (7, 0), textcoords="offset points", va="center")
-    axes.set_yticks(range(len(rows)), [method.short for method in CURVES])
+    unit = time_unit(summary.column(_MEAN).tolist())
+    places, colours = range(len(CURVES)), [colour_of(method.family) for method in CURVES]
+    mean, error = (np.nan_to_num(summary.column(name)) / unit.size for name in (_MEAN, _ERROR))
+    right = mean + error
+    axes.barh(places, mean, height=0.62, color=colours, alpha=0.9)
+    axes.hlines(places, mean - error, right, color=INK, linewidth=1.4)
+    if _EXPECTED in summary.columns:
+        theory = summary.column(_EXPECTED) / unit.size
+        axes.plot(theory, places, "D", color="white", markeredgecolor=INK, markersize=6)
+        right = np.maximum(right, theory)
+    for place, own, end in zip(places, mean, right, strict=True):
+        said = f"{unit.write(own * unit.size)} {unit.name}"
+        axes.annotate(said, (end, place), (7, 0), textcoords="offset points", va="center")
+    axes.set_yticks(places, [method.short for method in CURVES])
     axes.invert_yaxis()
     axes.tick_params(axis="y", length=0)
-    axes.set_xlim(0, 1.22 * widest or 1.0)
-    axes.set_xlabel(f"time per step ({unit.name}), all waiting included")
-    axes.grid(axis="x", color=FAINT, linewidth=0.5)
-    axes.set_axisbelow(True)
-
-
-def _number(cell: object) -> float:
-    return float(cell) if isinstance(cell, (int, float)) else 0.0
+    axes.set_xlim(0, 1.22 * right.max() or 1.0)
+    dress(axes, f"time per step ({unit.name}), all waiting included", lines="x")

@@ -14,7 +14,7 @@ from erasurehead.schemes.text import parse_rate
 _MODELS = {"logistic": "logistic", "least_squares": "least squares"}
 
 
-def table1(benches: Mapping[str, Bench]) -> Exhibit:
+def table1(benches: Mapping[str, Bench], id: str) -> Exhibit:
     """Return the table, one row for each of its entries."""
     rows = [row for name, bench in benches.items() for row in _entries(name, bench)]
     numbers = FigureTable.of(("data set", "data", "entry", "paper", "here", "difference"), rows)
@@ -23,7 +23,7 @@ def table1(benches: Mapping[str, Bench]) -> Exhibit:
         "Rows are those of the training part; a fifth of the rows was set aside for testing.",
         "Dimensions are those after one-hot encoding, with the constant column.",
     ]
-    return Exhibit("table1", "table-1", "Table 1: the data sets", notes, numbers, numbers)
+    return Exhibit(id, "table-1", "Table 1: the data sets", notes, numbers, numbers)
 
 
 def _entries(name: str, bench: Bench) -> list[tuple[str, str, str, str, str, str]]:

@@ -14,15 +14,14 @@ from erasurehead.delays.distributions import Exponential
 from erasurehead.engines.virtual import VirtualEngine
 from erasurehead.optimizers.first_order import GradientDescent
 from erasurehead.papers.erasurehead.bench import Bench
-from erasurehead.papers.erasurehead.looks import colour_of
-from erasurehead.papers.erasurehead.published import DELAYS_MEAN, N_WORKERS, TITLES, WAITS, Family
-from erasurehead.papers.exhibit import Exhibit
-from erasurehead.papers.numbers import FigureTable
+from erasurehead.papers.erasurehead.published import DELAYS_MEAN, N_WORKERS, TITLES, WAITS, Family, colour_of
+from erasurehead.papers.exhibit import Exhibit, dress
+from erasurehead.papers.numbers import Cell, FigureTable
 from erasurehead.planning.constants import estimate_constants
 from erasurehead.planning.convergence import Bound, Constants, lemma1, theorem1, theorem2
 from erasurehead.planning.erasures import Erasures
 from erasurehead.problems.linear import LinearProblem
-from erasurehead.reports.canvas import FAINT, Axes
+from erasurehead.reports.canvas import Axes
 from erasurehead.training.loop import train
 
 LOAD = 3
@@ -112,47 +111,35 @@ def _draw(axes: Axes, curves: list[_Curve]) -> None:
     powers = [10.0**power for power in range(-6, 2)]
     axes.set_yticks(powers, [f"{value:g}" for value in powers])
     axes.set_xlim(0, _STEPS)
-    axes.set_xlabel("steps")
-    axes.set_ylabel("error f(x) - f* (lower is better)")
-    axes.grid(color=FAINT, linewidth=0.5)
-    axes.legend(loc="upper right", bbox_to_anchor=(1.0, 0.75), fontsize=9)
+    heights = "error f(x) - f* (lower is better)"
+    dress(axes, "steps", heights, loc="upper right", bbox_to_anchor=(1.0, 0.75), fontsize=9)
 
 
-def constants_table(id: str, benches: Mapping[str, Bench]) -> Exhibit:
+def constants_table(benches: Mapping[str, Bench], id: str) -> Exhibit:
     """Return what the bounds say about the paper's data sets, with constants estimated from them."""
     erasures = Erasures(N_WORKERS, LOAD, WAIT_FOR)
-    rows: list[tuple[str, str, float, float, float, float, float, float, str]] = []
+    rows: list[dict[str, Cell]] = []
     for name, bench in benches.items():
-        found = estimate_constants(bench.experiment.problem, N_WORKERS)
-        first, second = theorem1(found, erasures, N_WORKERS), theorem2(found, N_WORKERS, LOAD, WAIT_FOR)
-        says = "yes" if first.floor < found.gap else "no: its floor is above the first error"
+        of = estimate_constants(bench.experiment.problem, N_WORKERS)
+        first, second = theorem1(of, erasures, N_WORKERS), theorem2(of, N_WORKERS, LOAD, WAIT_FOR)
         rows.append(
-            (
-                TITLES[name],
-                bench.kind,
-                found.mu,
-                found.beta,
-                found.sigma,
-                found.gap,
-                first.floor,
-                second.floor,
-                says,
-            )
+            {
+                "data set": TITLES[name],
+                "data": bench.kind,
+                "mu": of.mu,
+                "beta": of.beta,
+                "sigma": of.sigma,
+                "f(x0) - f*": of.gap,
+                "floor of Theorem 1": first.floor,
+                "floor of Theorem 2": second.floor,
+                "is Theorem 1 informative?": "yes"
+                if first.floor < of.gap
+                else "no: its floor is above the first error",
+            }
         )
-    names = (
-        "data set",
-        "data",
-        "mu",
-        "beta",
-        "sigma",
-        "f(x0) - f*",
-        "floor of Theorem 1",
-        "floor of Theorem 2",
-        "is Theorem 1 informative?",
-    )
     notes = [
         *(bench.described for bench in benches.values()),
         f"c = {LOAD}, r = {WAIT_FOR} of {N_WORKERS}; constants of the region that 50 steps of gradient descent cross.",
     ]
-    numbers = FigureTable.of(names, rows)
+    numbers = FigureTable.of(tuple(rows[0]), [tuple(row.values()) for row in rows])
     return Exhibit(id, id, "Theory: what the bounds say of the data sets", notes, numbers, numbers)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from erasurehead import schemes
 from erasurehead.delays.distributions import ShiftedExponential
-from erasurehead.papers.erasurehead.looks import colour_of
-from erasurehead.papers.erasurehead.published import Family
+from erasurehead.papers.erasurehead.published import Family, colour_of
 from erasurehead.papers.erasurehead.theory_bounds import LOAD, example
-from erasurehead.papers.exhibit import Exhibit
+from erasurehead.papers.exhibit import Exhibit, dress
 from erasurehead.papers.numbers import Cell, FigureTable
 from erasurehead.planning.convergence import theorem3
 from erasurehead.planning.simulation import simulate
 from erasurehead.planning.step_times import all_groups, first_arrivals, harmonic, scaled
-from erasurehead.reports.canvas import FAINT, Axes
+from erasurehead.reports.canvas import Axes
 from erasurehead.schemes.named import Scheme
 
 _RATE = 1.0 / LOAD
@@ -29,13 +29,17 @@ _SIMULATED = 4_000
 _EPSILON = 0.02
 """The error to reach in Theorem 3, as a share of the first one."""
 
-_STEP: tuple[tuple[str, Family, str], ...] = (
+_TheoryCurve: TypeAlias = tuple[str, Family, str]
+"""Label, family and line of a curve."""
+
+_STEP: tuple[_TheoryCurve, ...] = (
     ("uncoded, (12)", "uncoded", "-"),
     ("exact code, (13) corrected", "exact", "-"),
     ("exact code, (13) as printed", "exact", ":"),
     ("ErasureHead, r-th arrival, (14)", "erasurehead", "-"),
 )
 _SIMULATION = "simulated: "
+_STEP_TIME, _BOUND = "n times the time of a step", "n times the bound"
 
 
 def waited(n: int) -> int:
@@ -57,11 +61,11 @@ def step_time(id: str) -> Exhibit:
         rows += [(label, family, n, n * time, None) for (label, family, _), time in zip(_STEP, times, strict=True)]
         for scheme in (schemes.uncoded(n), schemes.exact(n, LOAD), schemes.erasurehead(n, LOAD, waited(n))):
             rows.append(_simulated(scheme, n))
-    numbers = FigureTable.of(("curve", "family", "n", "n times the time of a step", "standard error"), rows)
+    numbers = FigureTable.of(("curve", "family", "n", _STEP_TIME, "standard error"), rows)
     small = [row for row in numbers.rows() if row["n"] == _WORKERS[0]]
     summary = FigureTable.of(
-        ("curve", f"n times the time of a step, n = {_WORKERS[0]}", "standard error"),
-        [(row["curve"], row["n times the time of a step"], row["standard error"]) for row in small],
+        ("curve", f"{_STEP_TIME}, n = {_WORKERS[0]}", "standard error"),
+        [(row["curve"], row[_STEP_TIME], row["standard error"]) for row in small],
     )
     notes = [
         f"Law of the paper's section 4: c tasks take c/n + Exp(rate lambda n/c), time in units of a full gradient on "
@@ -84,31 +88,34 @@ def _simulated(scheme: Scheme, n: int) -> Sequence[Cell]:
 
 
 def _draw_steps(axes: Axes, numbers: FigureTable) -> None:
-    rows = numbers.rows()
-    for label, family, line in _STEP:
-        own = [row for row in rows if row["curve"] == label]
-        axes.plot(
-            [row["n"] for row in own],
-            [row["n times the time of a step"] for row in own],
-            line,
-            linewidth=2.0,
-            color=colour_of(family),
-            label=label,
-        )
+    _lines(axes, numbers, _STEP, _STEP_TIME)
     for _, family, _ in (_STEP[0], _STEP[1], _STEP[3]):
-        own = [row for row in rows if row["curve"] == f"{_SIMULATION}{family}"]
+        own = f"{_SIMULATION}{family}"
         axes.plot(
-            [row["n"] for row in own],
-            [row["n times the time of a step"] for row in own],
+            numbers.column("n", curve=own),
+            numbers.column(_STEP_TIME, curve=own),
             "o",
             color=colour_of(family),
             markeredgecolor="white",
             markersize=7,
             label="simulated" if family == "uncoded" else None,
         )
-    axes.set_xscale("log")
     axes.set_xticks(_WORKERS, [str(n) for n in _WORKERS])
     _dress(axes, "n × time of a step (lower is better)")
+
+
+def _lines(axes: Axes, numbers: FigureTable, curves: Sequence[_TheoryCurve], heights: str, **marks: Any) -> None:
+    for label, family, line in curves:
+        axes.plot(
+            numbers.column("n", curve=label),
+            numbers.column(heights, curve=label),
+            line,
+            color=colour_of(family),
+            linewidth=2.0,
+            label=label,
+            **marks,
+        )
+    axes.set_xscale("log")
 
 
 def time_to_error(id: str) -> Exhibit:
@@ -122,18 +129,14 @@ def time_to_error(id: str) -> Exhibit:
             (label, family, n, n * bound if np.isfinite(bound) else None)
             for (label, family, _), bound in zip(_TIMES, bounds, strict=True)
         ]
-    numbers = FigureTable.of(("curve", "family", "n", "n times the bound"), rows)
+    numbers = FigureTable.of(("curve", "family", "n", _BOUND), rows)
     crossed = _crossing(numbers)
     summary = FigureTable.of(
-        ("curve", *(f"n times the bound, n = {n:,}" for n in (_MANY[2], _MANY[-1]))),
+        ("curve", *(f"{_BOUND}, n = {n:,}" for n in (_MANY[2], _MANY[-1]))),
         [
             (
                 label,
-                *(
-                    row["n times the bound"]
-                    for row in numbers.rows()
-                    if row["curve"] == label and row["n"] in (_MANY[2], _MANY[-1])
-                ),
+                *(row[_BOUND] for row in numbers.rows() if row["curve"] == label and row["n"] in (_MANY[2], _MANY[-1])),
             )
             for label, _, _ in _TIMES
         ],
@@ -152,7 +155,7 @@ def time_to_error(id: str) -> Exhibit:
     )
 
 
-_TIMES: tuple[tuple[str, Family, str], ...] = (
+_TIMES: tuple[_TheoryCurve, ...] = (
     ("uncoded", "uncoded", "-"),
     ("exact code, corrected", "exact", "-"),
     ("exact code, as printed", "exact", ":"),
@@ -162,38 +165,17 @@ _TIMES: tuple[tuple[str, Family, str], ...] = (
 
 def _crossing(numbers: FigureTable) -> int | None:
     """Return the smallest n drawn from which ErasureHead's bound stays below uncoded's."""
-    by_curve = {
-        label: [row["n times the bound"] for row in numbers.rows() if row["curve"] == label] for label, _, _ in _TIMES
-    }
-    for n, plain, ours in zip(_MANY, by_curve["uncoded"], by_curve["ErasureHead"], strict=True):
-        if isinstance(plain, float) and isinstance(ours, float) and ours < plain:
-            return n
-    return None
+    below = numbers.column(_BOUND, curve="ErasureHead") < numbers.column(_BOUND, curve="uncoded")
+    return next((n for n, is_below in zip(_MANY, below, strict=True) if is_below), None)
 
 
 def _dress(axes: Axes, heights: str) -> None:
     axes.minorticks_off()
     axes.set_ylim(0, None)
-    axes.set_xlabel("workers n")
-    axes.set_ylabel(heights)
-    axes.grid(color=FAINT, linewidth=0.5)
-    axes.legend(loc="lower right", fontsize=9)
+    dress(axes, "workers n", heights, loc="lower right", fontsize=9)
 
 
 def _draw_times(axes: Axes, numbers: FigureTable) -> None:
-    for label, family, line in _TIMES:
-        own = [row for row in numbers.rows() if row["curve"] == label]
-        heights = [np.nan if row["n times the bound"] is None else row["n times the bound"] for row in own]
-        axes.plot(
-            [row["n"] for row in own],
-            heights,
-            line,
-            color=colour_of(family),
-            linewidth=2.0,
-            marker="o",
-            markersize=4,
-            label=label,
-        )
-    axes.set_xscale("log")
+    _lines(axes, numbers, _TIMES, _BOUND, marker="o", markersize=4)
     axes.set_xticks([1e2, 1e4, 1e6, 1e8, 1e10], ["100", "10 thousand", "1 million", "100 million", "10 billion"])
     _dress(axes, "n × bound on the time (lower is better)")
