@@ -178,7 +178,7 @@ class PeerFindings:
             "passed": self.passed,
             "verdicts": [vars(one) for one in self.verdicts],
             "faults": [{"kind": _kind(fault), **asdict(fault)} for fault in self.drill.plan.faults],
-            "view_changes": [row.as_dict() for row in self.faulty.view_changes],
+            "view_changes": [asdict(row) for row in self.faulty.view_changes],
             "runs": {"baseline": self.baseline.summary(), "faulty": self.faulty.summary()},
             "folder": self.folder,
         }

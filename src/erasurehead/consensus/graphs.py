@@ -58,16 +58,15 @@ class Graph:
         for edge in self.edges:
             if len(edge) != 2:
                 raise invalid("every edge", "must be a pair of peers", edge)
-            low, high = sorted(_peer(end, self.n_peers) for end in edge)
+            low, high = sorted(check_count("every end of an edge", end, 0, self.n_peers - 1) for end in edge)
+            text = "-".join(map(self.label, edge))
             if low == high:
-                raise invalid(
-                    "every edge", "must join two different peers", self._edge_text(edge), "leave self-loops out"
-                )
+                raise invalid("every edge", "must join two different peers", text, "leave self-loops out")
             if (low, high) in found:
-                raise invalid("every edge", "must be named once", self._edge_text(edge), "leave duplicates out")
+                raise invalid("every edge", "must be named once", text, "leave duplicates out")
             found.add((low, high))
         object.__setattr__(self, "edges", tuple(sorted(found)))
-        if len(parts := self.components(range(self.n_peers))) > 1:
+        if len(parts := components(range(self.n_peers), self.neighbours)) > 1:
             alone = min(parts, key=len)
             raise invalid(
                 f"the graph {self.name}",
@@ -76,46 +75,19 @@ class Graph:
                 "add an edge between the parts",
             )
 
-    def _edge_text(self, edge: Sequence[int]) -> str:
-        return "-".join(self.labels[end] if self.labels else str(end) for end in edge)
+    def label(self, peer: int) -> str:
+        """Return the user's name of a peer, or its number."""
+        return self.labels[peer] if self.labels else str(peer)
 
     @cached_property
     def neighbours(self) -> tuple[tuple[int, ...], ...]:
         """The neighbours of each peer, ascending."""
-        found: list[list[int]] = [[] for _ in range(self.n_peers)]
-        for low, high in self.edges:
-            found[low].append(high)
-            found[high].append(low)
-        return tuple(tuple(sorted(peers)) for peers in found)
+        return tuple(neighbours_by(self.edges, range(self.n_peers)).values())
 
     @property
     def degrees(self) -> tuple[int, ...]:
         """Number of neighbours of each peer."""
         return tuple(len(peers) for peers in self.neighbours)
-
-    def components(self, peers: Iterable[int], without: Iterable[tuple[int, int]] = ()) -> list[list[int]]:
-        """Return the connected components of some peers, each ascending.
-
-        Arguments:
-            peers: the peers to consider.
-            without: edges to ignore, the smaller number first.
-        """
-        remaining, ignored, parts = set(peers), set(without), list[list[int]]()
-        adjacent = [list[int]() for _ in range(self.n_peers)]
-        for low, high in self.edges:
-            if (low, high) not in ignored:
-                adjacent[low].append(high)
-                adjacent[high].append(low)
-        while remaining:
-            reached = [min(remaining)]
-            remaining.remove(reached[0])
-            for peer in reached:
-                for other in adjacent[peer]:
-                    if other in remaining:
-                        remaining.remove(other)
-                        reached.append(other)
-            parts.append(sorted(reached))
-        return parts
 
     @cached_property
     def cut_vertices(self) -> frozenset[int]:
@@ -161,8 +133,34 @@ class Graph:
         return self.name
 
 
-def _peer(end: Any, n_peers: int) -> int:
-    return check_count("every end of an edge", end, 0, n_peers - 1)
+def neighbours_by(links: Iterable[tuple[int, int]], peers: Iterable[int]) -> dict[int, tuple[int, ...]]:
+    """Return the neighbours of each of the peers by links among them, ascending."""
+    ends: dict[int, list[int]] = {peer: [] for peer in peers}
+    for low, high in links:
+        ends[low].append(high)
+        ends[high].append(low)
+    return {peer: tuple(sorted(others)) for peer, others in ends.items()}
+
+
+def components(
+    peers: Iterable[int], neighbours: Mapping[int, Sequence[int]] | Sequence[Sequence[int]]
+) -> list[list[int]]:
+    """Return the connected components of some peers, each ascending.
+
+    Arguments:
+        peers: the peers to consider.
+        neighbours: the neighbours of each of them; others among these are ignored.
+    """
+    remaining, parts = set(peers), list[list[int]]()
+    while remaining:
+        reached = [min(remaining)]
+        remaining.remove(reached[0])
+        for peer in reached:
+            new = remaining.intersection(neighbours[peer])
+            remaining -= new
+            reached += new
+        parts.append(sorted(reached))
+    return parts
 
 
 def _networkx() -> Any:
@@ -217,12 +215,10 @@ def torus(n_peers: int, rows: int | None = None) -> Graph:
             raise invalid("rows", f"must divide {n_peers} peers into at least 3 rows and 3 columns", rows)
         name = f"torus(rows={rows})"
     columns = n_peers // rows
-    edges: set[tuple[int, int]] = set()
-    for peer in range(n_peers):
-        row, column = divmod(peer, columns)
-        for other in (row * columns + (column + 1) % columns, (row + 1) % rows * columns + column):
-            edges.add((min(peer, other), max(peer, other)))
-    return Graph(n_peers, tuple(edges), name)
+    places = [(peer, *divmod(peer, columns)) for peer in range(n_peers)]
+    right = [(peer, row * columns + (column + 1) % columns) for peer, row, column in places]
+    below = [(peer, (row + 1) % rows * columns + column) for peer, row, column in places]
+    return Graph(n_peers, tuple(right + below), name)
 
 
 def star(n_peers: int) -> Graph:
@@ -239,13 +235,9 @@ def complete(n_peers: int) -> Graph:
 def exponential(n_peers: int) -> Graph:
     """Return the graph in which peers at distances 1, 2, 4, ... around a ring are neighbours."""
     n_peers = check_count("n_peers", n_peers)
-    edges: set[tuple[int, int]] = set()
-    for power in range(max(1, (n_peers - 1).bit_length())):
-        for peer in range(n_peers):
-            other = (peer + 2**power) % n_peers
-            if other != peer:
-                edges.add((min(peer, other), max(peer, other)))
-    return Graph(n_peers, tuple(edges), "exponential()")
+    jumps = [2**power for power in range(max(1, (n_peers - 1).bit_length()))]
+    pairs = {tuple(sorted((peer, (peer + jump) % n_peers))) for peer in range(n_peers) for jump in jumps}
+    return Graph(n_peers, tuple((low, high) for low, high in pairs if low != high), "exponential()")
 
 
 def erdos_renyi(n_peers: int, p: float = 0.4, seed: int = 0) -> Graph:
@@ -388,7 +380,7 @@ def parse_graph(text: str, n_peers: int) -> Graph:
     >>> parse_graph("ring()", 4).edges
     ((0, 1), (0, 3), (1, 2), (2, 3))
     """
-    makers: dict[str, Callable[..., Graph]] = {name: _with_peers(maker, n_peers) for name, maker in _TOPOLOGIES.items()}
+    makers: dict[str, Callable[..., Graph]] = {name: partial(maker, n_peers) for name, maker in _TOPOLOGIES.items()}
     try:
         made = read(text, "graph", Graph, {**makers, "edges": edges}, {})
     except InvalidArgument as error:
@@ -396,7 +388,3 @@ def parse_graph(text: str, n_peers: int) -> Graph:
     if made.n_peers != n_peers:
         raise invalid("peers", f"must be {made.n_peers}, the number of peers in the edge list", n_peers)
     return made
-
-
-def _with_peers(maker: Callable[..., Graph], n_peers: int) -> Callable[..., Graph]:
-    return partial(maker, n_peers)

@@ -11,7 +11,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.consensus.graphs import Graph
-from erasurehead.errors import InvalidArgument, invalid
+from erasurehead.errors import invalid
 
 _EXACT = 1e-9
 """Tolerance for the sums and the symmetry of a user's matrix."""
@@ -234,32 +234,3 @@ def mixed(own: Array, here: int, vectors: Sequence[tuple[int, float, Array]]) ->
         total += own * rest
     assert total is not None
     return total
-
-
-def matrix_of(mixing: Mixing, graph: Graph, links: Iterable[tuple[int, int]]) -> Array:
-    """Return the mixing matrix of a step with the given realised links, shape (n_peers, n_peers).
-
-    Arguments:
-        mixing: the mixing weights.
-        graph: the graph of all peers.
-        links: the links of the step, the smaller number first.
-
-    Raises:
-        InvalidArgument: if a link is not in the graph.
-    """
-    pairs, bound = sorted(set(links)), mixing.on(graph, graph.edges)
-    for pair in pairs:
-        if pair not in graph.edges:
-            sentence = f"There is no link {pair[0]}-{pair[1]} in {graph}."
-            raise InvalidArgument("links", f"must be of {graph}", pair, sentence=sentence)
-    degrees = _degrees(graph.n_peers, pairs)
-    matrix = np.zeros((graph.n_peers,) * 2)
-    for a, b in pairs:
-        matrix[a, b] = bound.weight(a, b, degrees[a], degrees[b])
-        matrix[b, a] = bound.weight(b, a, degrees[b], degrees[a])
-    for peer in range(graph.n_peers):
-        own = 1.0
-        for weight in matrix[peer][matrix[peer] != 0.0]:
-            own -= float(weight)
-        matrix[peer, peer] = own
-    return matrix

@@ -11,7 +11,6 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.storage import Access, Folder
 from erasurehead.consensus.graphs import Graph
-from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.rows import MeanRow, PeerRow
 from erasurehead.reports import canvas
 from erasurehead.reports.canvas import FAINT, INK, Axes
@@ -141,8 +140,7 @@ def _graph(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
     axes.scatter(*positions.T, s=260, c=[_fill_colour(own, seconds) for own in seconds], edgecolors=INK, zorder=2)
     if graph.n_peers <= _MAX_LABELLED:
         for peer, position in enumerate(positions):
-            name = graph.labels[peer] if graph.labels else str(peer)
-            axes.annotate(name, position, ha="center", va="center", fontsize=9, zorder=3)
+            axes.annotate(graph.label(peer), position, ha="center", va="center", fontsize=9, zorder=3)
     axes.set_title("Links, by use (slow peers orange)")
     axes.set_xlim(-1.25, 1.25)
     axes.set_ylim(-1.2, 1.2)
@@ -156,11 +154,10 @@ def _fill_colour(own_seconds: float, seconds: Array) -> str:
 
 
 def _links_over_time(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
-    end, bins = _end(rows), _bins(rows)
+    end, bins, places = _binned(rows)
     known = {pair: number for number, pair in enumerate(sorted({*graph.edges, *_link_usage(graph, rows)}))}
     met, steps = np.zeros((len(known), bins)), np.zeros((graph.n_peers, bins))
-    for row in rows:
-        index = min(bins - 1, int(bins * row.end / end))
+    for row, index in zip(rows, places, strict=True):
         steps[row.peer, index] += 1
         for other in row.links:
             met[known[min(row.peer, other), max(row.peer, other)], index] += 1
@@ -181,26 +178,22 @@ def _links_over_time(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
     axes.set_xlabel("seconds of the clock; grey: no step of either end ended")
     axes.set_ylabel("link")
     if len(known) <= 30:
-        names = [graph.labels[peer] if graph.labels else str(peer) for peer in range(graph.n_peers)]
-        axes.set_yticks(range(len(known)), [f"{names[low]}-{names[high]}" for low, high in known], fontsize=7)
+        names = [f"{graph.label(low)}-{graph.label(high)}" for low, high in known]
+        axes.set_yticks(range(len(known)), names, fontsize=7)
 
 
-def _end(rows: Sequence[PeerRow]) -> float:
-    """Return when the last step ended; a second on if nothing takes any time."""
-    return max(row.end for row in rows) or 1.0
-
-
-def _bins(rows: Sequence[PeerRow]) -> int:
-    """Return a number of time bins such that each has some steps."""
-    return max(8, min(_BINS, len(rows) // 40))
+def _binned(rows: Sequence[PeerRow]) -> tuple[float, int, list[int]]:
+    """Return when the last step ended, a second on if nothing takes any time; how many bins; and that of each row."""
+    end = max(row.end for row in rows) or 1.0
+    bins = max(8, min(_BINS, len(rows) // 40))  # such that each has some steps
+    return end, bins, [min(bins - 1, int(bins * row.end / end)) for row in rows]
 
 
 def _backups(axes: Axes, rows: Sequence[PeerRow]) -> None:
-    end, bins = _end(rows), _bins(rows)
+    end, bins, places = _binned(rows)
     most = max(max(row.backups for row in rows), 1)
     counts = np.zeros((most + 1, bins))
-    for row in rows:
-        counts[row.backups, min(bins - 1, int(bins * row.end / end))] += 1
+    np.add.at(counts, ([row.backups for row in rows], places), 1.0)
     shares = counts / np.maximum(counts.sum(axis=0), 1.0)
     middle = (np.arange(bins) + 0.5) * end / bins
     bottom = np.zeros(bins)
@@ -222,7 +215,7 @@ def _backups(axes: Axes, rows: Sequence[PeerRow]) -> None:
 def _gantt(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
     steps = sorted(row.end - row.begin for row in rows)
     begin = 0.4 * max(row.end for row in rows)
-    end = begin + (14.0 * steps[len(steps) // 2] or _end(rows))
+    end = begin + (14.0 * steps[len(steps) // 2] or _binned(rows)[0])
     shown = range(min(graph.n_peers, _MAX_LABELLED))
     for row in rows:
         if row.end < begin or row.begin > end or row.peer not in shown:
@@ -232,18 +225,7 @@ def _gantt(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
         axes.plot([row.end, row.end], [row.peer - 0.42, row.peer + 0.42], color=INK, linewidth=0.8)
     axes.set_xlim(begin, end)
     axes.set_ylim(len(shown) - 0.4, -0.6)
-    axes.set_yticks(list(shown), [graph.labels[peer] if graph.labels else str(peer) for peer in shown])
+    axes.set_yticks(list(shown), [graph.label(peer) for peer in shown])
     axes.set_title("Peers: computing (blue), waiting (orange), mixing (line)")
     axes.set_xlabel("seconds of the clock")
     axes.set_ylabel("peer")
-
-
-def draw_run(
-    run: ConsensusRun, title: str, folder: Path | Folder, formats: Sequence[str] = ("png", "svg")
-) -> list[Path]:
-    """Draw both pictures of one run; see `draw_links` and `draw_progress`. The first one needs `run.rows`."""
-    drawn = draw_links(run.graph, run.rows, title, folder, formats) if run.rows else []
-    return [
-        *drawn,
-        *draw_progress({run.policy: run.means}, {run.policy: run.seconds_per_step}, title, folder, formats=formats),
-    ]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from erasurehead.consensus.contract import MixedStep
 
@@ -58,10 +57,6 @@ class PeerRow:
             step.hops,
         )
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the row as plain data, ready for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class MeanRow:
@@ -82,10 +77,6 @@ class MeanRow:
     distance: float
     metrics: dict[str, float] = field(default_factory=dict[str, float])
     peers: int = 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the row as plain data, ready for JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -108,7 +99,3 @@ class ViewChangeRow:
     added_links: list[list[int]] = field(default_factory=list[list[int]])
     shares: str = ""
     noticed: list[tuple[int, int, float]] = field(default_factory=list[tuple[int, int, float]])
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the row as plain data, ready for JSON."""
-        return asdict(self)

@@ -8,7 +8,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import final
 
-from erasurehead.consensus.graphs import Graph
+from erasurehead.consensus.faults import partitioned
+from erasurehead.consensus.graphs import Graph, components, neighbours_by
 
 
 @final
@@ -43,12 +44,12 @@ class NetworkView:
 
         They join successive components, each by its smallest peer that is a neighbour of one that is gone.
         """
-        components = self.graph.components(self.living)
-        if len(components) < 2:
+        parts = components(self.living, self.graph.neighbours)
+        if len(parts) < 2:
             return ()
         ends = [
             min((peer for peer in peers if self.gone & set(self.graph.neighbours[peer])), default=peers[0])
-            for peers in components
+            for peers in parts
         ]
         return tuple((min(pair), max(pair)) for pair in pairwise(ends))
 
@@ -58,34 +59,18 @@ class NetworkView:
         if not self.gone and not self.sides:
             return self.graph.edges
         kept = [pair for pair in self.graph.edges if not self.gone & set(pair)]
-        return tuple(sorted(pair for pair in {*kept, *self.added_links} if self._is_up(pair)))
-
-    def _is_up(self, pair: tuple[int, int]) -> bool:
-        return not any((pair[0] in side) != (pair[1] in side) for side in self.sides)
+        links = {*kept, *self.added_links}
+        return tuple(sorted(pair for pair in links if not partitioned(*pair, self.sides)))
 
     @cached_property
     def neighbours(self) -> Mapping[int, tuple[int, ...]]:
         """The neighbours of each present peer, ascending."""
-        found: dict[int, list[int]] = {peer: [] for peer in self.living}
-        for low, high in self.links:
-            found[low].append(high)
-            found[high].append(low)
-        return {peer: tuple(sorted(others)) for peer, others in found.items()}
+        return neighbours_by(self.links, self.living)
 
     @cached_property
     def components(self) -> tuple[frozenset[int], ...]:
         """The connected components of the present peers."""
-        left, found = set(self.living), list[frozenset[int]]()
-        while left:
-            reached = [min(left)]
-            left.discard(reached[0])
-            for peer in reached:
-                for other in self.neighbours[peer]:
-                    if other in left:
-                        left.discard(other)
-                        reached.append(other)
-            found.append(frozenset(reached))
-        return tuple(found)
+        return tuple(map(frozenset, components(self.living, self.neighbours)))
 
     def component_of(self, peer: int) -> frozenset[int]:
         """Return the component of a peer: all peers that it can reach, including itself."""
