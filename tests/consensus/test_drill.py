@@ -48,7 +48,7 @@ def test_broken_promises_are_said(tmp_path: Path) -> None:
     late = [replace(row, time=row.time + 2.0) for row in found.faulty.view_changes]
 
     def broken(**changed: Any) -> str:
-        again = PeerFindings(drill, found.baseline, replace(found.faulty, **changed))
+        again = PeerFindings("", drill, found.baseline, replace(found.faulty, **changed))
         return " ".join(one.text for one in again.verdicts if one.kept is False)
 
     assert "that is gone" in broken(rows=met)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from erasurehead.drills.drill import DrillSettings
+from erasurehead.drills.life import Strike
 from erasurehead.drills.lives import Lives
-from erasurehead.drills.strikes import Strike
 from erasurehead.errors import InvalidArgument
 
 from .small import small_table

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from erasurehead.drills import Fault, FaultSchedule
-from erasurehead.drills.event_log import EventLog
 from erasurehead.drills.findings import FaultFinding, Finder
+from erasurehead.drills.journal import EventLog
 from erasurehead.drills.report import conclusion, cost_table, fault_table, verdict_line
 from erasurehead.drills.supervisor import DrillRun
 from erasurehead.drills.verdicts import Findings
@@ -39,7 +39,7 @@ def drilled(*entries: dict[str, Any], faults: tuple[Fault, ...] = (), **changes:
     found = Finder(schedule, EventLog(faulty.journal), faulty.outcome or {}).findings()
     settings: dict[str, Any] = {"same_bits": None, "patience": 5.0, "telling": True}
     baseline = DrillRun(outcome=OUTCOME, journal=[LIFE], lives=1)
-    return Findings("virtual", "exact", 3, baseline, faulty, found, **{**settings, **changes})
+    return Findings("", "virtual", "exact", 3, baseline, faulty, found, **{**settings, **changes})
 
 
 def injected(fault: int, time: float) -> dict[str, Any]:
@@ -180,9 +180,9 @@ def test_steps_that_were_lost_and_losses_that_differ_are_failures(change: dict[s
 def test_a_run_that_did_not_end_is_a_failure_with_its_reason() -> None:
     faulty = DrillRun(failure="too few workers are left", journal=[LIFE], lives=1)
     baseline = DrillRun(outcome=OUTCOME, journal=[LIFE], lives=1)
-    found = Findings("virtual", "exact", 3, baseline, faulty, [], None, 5.0, True)
+    found = Findings("", "virtual", "exact", 3, baseline, faulty, [], None, 5.0, True)
     assert broken(found) == ["the faulty run did not finish: too few workers are left"]
-    assert broken(Findings("virtual", "exact", 3, faulty, baseline, [], None, 5.0, True)) == [
+    assert broken(Findings("", "virtual", "exact", 3, faulty, baseline, [], None, 5.0, True)) == [
         "the baseline run did not finish: too few workers are left"
     ]
 
@@ -215,7 +215,7 @@ def test_what_is_done_again_counts_once() -> None:
 def test_processes_that_are_left_are_a_failure() -> None:
     faulty = DrillRun(outcome=OUTCOME, journal=[LIFE], lives=1, leftovers=["python (123)"])
     baseline = DrillRun(outcome=OUTCOME, journal=[LIFE], lives=1)
-    assert broken(Findings("virtual", "exact", 3, baseline, faulty, [], None, 5.0, True)) == [
+    assert broken(Findings("", "virtual", "exact", 3, baseline, faulty, [], None, 5.0, True)) == [
         "left running: python (123)"
     ]
 

@@ -72,24 +72,23 @@ class DecentralizedSGD(Algorithm):
         return "sgd()"
 
 
-def _check_momentum(momentum: float) -> None:
-    if not 0.0 <= real(momentum) < 1.0:
-        raise invalid("momentum", "must lie in [0, 1)", momentum)
+@dataclass(frozen=True)
+class _WithMomentum(Algorithm):
+    momentum: float = 0.9
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= real(self.momentum) < 1.0:
+            raise invalid("momentum", "must lie in [0, 1)", self.momentum)
 
 
 @final
 @dataclass(frozen=True)
-class Momentum(Algorithm):
+class Momentum(_WithMomentum):
     """Heavy-ball momentum: `v <- momentum * v + gradient`, and a step along `v`. Velocities are not averaged.
 
     Arguments:
         momentum: in [0, 1).
     """
-
-    momentum: float = 0.9
-
-    def __post_init__(self) -> None:
-        _check_momentum(self.momentum)
 
     def begin(self, x: Array) -> Memory:
         return {"x": x, "velocity": np.zeros_like(x)}
@@ -105,17 +104,12 @@ class Momentum(Algorithm):
 
 @final
 @dataclass(frozen=True)
-class QuasiGlobalMomentum(Algorithm):
+class QuasiGlobalMomentum(_WithMomentum):
     """Momentum along the path of the averaged model, which suits peers with dissimilar data (Lin et al., 2021).
 
     Arguments:
         momentum: in [0, 1).
     """
-
-    momentum: float = 0.9
-
-    def __post_init__(self) -> None:
-        _check_momentum(self.momentum)
 
     def begin(self, x: Array) -> Memory:
         return {"x": x, "before": x, "direction": np.zeros_like(x)}

@@ -10,7 +10,6 @@ from typing import Any, final
 
 import numpy as np
 
-from erasurehead._internal.atomic_files import write_whole
 from erasurehead._internal.rng import stream
 from erasurehead._internal.storage import Folder
 from erasurehead.consensus.faults import Crash, NetworkPartition, PeerFault
@@ -21,11 +20,10 @@ from erasurehead.consensus.rows import PeerRow, ViewChangeRow
 from erasurehead.consensus.training import run_plan
 from erasurehead.consensus.training_options import TrainingOptions
 from erasurehead.consensus.views import NetworkView
-from erasurehead.drills.drill import DRILLS, REPORT_FILE
-from erasurehead.drills.verdicts import SOON, DrillVerdict
+from erasurehead.drills.drill import DRILLS
+from erasurehead.drills.verdicts import SOON, DrillVerdict, Judged
 from erasurehead.errors import check_count, counted, invalid, real
 from erasurehead.problems.linear import LogisticRegression
-from erasurehead.runs.jsonl import to_text
 from erasurehead.runs.names import next_free
 
 ENGINES = ("virtual", "processes")
@@ -137,39 +135,27 @@ class PeerDrill:
         faulty = run_plan(self.plan, options, self.engine)
         folder = Path(out) if out is not None else next_free(DRILLS, f"peers-{self.engine}-{self.seed}")
         Folder.made(folder).close()
-        findings = PeerFindings(self, baseline, faulty, str(folder))
-        write_whole(folder / REPORT_FILE, [to_text(findings.as_dict()).encode()])
-        return findings
+        return PeerFindings(str(folder), self, baseline, faulty).write()
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class PeerFindings:
+class PeerFindings(Judged):
     """The findings of a drill of peers.
 
     Attributes:
         drill: the drill.
         baseline, faulty: the run without and with faults.
-        folder: the folder of the report.
-        verdicts: the guarantees, and whether each was kept.
     """
 
     drill: PeerDrill
     baseline: ConsensusRun
     faulty: ConsensusRun
-    folder: str = ""
-    verdicts: tuple[DrillVerdict, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "verdicts", tuple(_verdicts(self.drill, self.baseline, self.faulty)))
-
-    @property
-    def passed(self) -> bool:
-        """Whether every guarantee was kept."""
-        return all(verdict.kept is not False for verdict in self.verdicts)
+    def judge(self) -> Iterator[DrillVerdict]:
+        return _verdicts(self.drill, self.baseline, self.faulty)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the findings as plain data, ready for JSON."""
         return {
             "engine": self.drill.engine,
             "policy": self.drill.policy,

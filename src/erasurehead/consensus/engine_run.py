@@ -17,7 +17,7 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.consensus.faults import Crash
+from erasurehead.consensus.faults import changes_by
 from erasurehead.consensus.peer_report import PeerReport
 from erasurehead.consensus.peer_runtime import (
     BEGIN,
@@ -61,23 +61,15 @@ class _PeerStatus:
 
     Attributes:
         since: when it began, in seconds since training began.
-        last_report: when its newest report arrived, by the engine's clock.
-        model: its newest reported model.
-        until: the moment up to which its reports are complete.
+        heard: when its newest report arrived, by the engine's clock.
+        report: its newest report.
         models: its reported models that may still be evaluated, each with its moment.
-        finished: whether it has sent its last report.
-        messages, vectors, gradient_seconds: the totals in its newest report.
     """
 
     since: float
-    last_report: float
-    model: Array
-    until: float = 0.0
+    heard: float
+    report: PeerReport
     models: deque[tuple[float, Array]] = field(default_factory=deque[tuple[float, Array]])
-    finished: bool = False
-    messages: int = 0
-    vectors: int = 0
-    gradient_seconds: float = 0.0
 
 
 @final
@@ -115,7 +107,7 @@ class EngineRun:
         self.end: float | None = None
         self._models: dict[int, Array] = dict.fromkeys(range(self.n_peers), plan.x)
         self._steps = [0] * self.n_peers
-        self._totals_of_dead = [0, 0, 0.0]  # messages, vectors and seconds of gradients
+        self._last_reports: list[PeerReport] = []  # of peers that have died
         self._incarnations = {peer: next(_incarnations) for peer in range(self.n_peers)}
         self._view_number = 0
         self._dead: set[int] = set()  # incarnations
@@ -144,8 +136,10 @@ class EngineRun:
         run.models = np.array([self._models[peer] for peer in range(self.n_peers)])
         run.present = sorted(self.living) or list(range(self.n_peers))
         run.steps, run.seconds = self.total, float(self.end or 0.0)
-        totals = [(status.messages, status.vectors, status.gradient_seconds) for status in self.living.values()]
-        run.messages, run.vectors, run.gradient_seconds = map(sum, zip(self._totals_of_dead, *totals, strict=True))
+        for report in (*self._last_reports, *(status.report for status in self.living.values())):
+            run.messages += report.messages
+            run.vectors += report.vectors
+            run.gradient_seconds += report.gradient_seconds
         run.shares = self.records.ownership.shares
         return run
 
@@ -173,19 +167,18 @@ class EngineRun:
             elif event is None and engine.now() >= deadline:
                 raise EngineError(f"{len(missing)} of {self.n_peers} peers had not started within {PATIENCE:.0f} s.")
         self._began = engine.now()
-        self.living = {peer: _PeerStatus(0.0, self._began, plan.x) for peer in range(self.n_peers)}
-        for fault in plan.faults:
-            if isinstance(fault, Crash):
-                self._at(fault.at, self._kill, fault.peer)
-                if fault.rejoin is not None:
-                    self._at(fault.rejoin, self._restart, fault.peer)
+        self.living = {peer: self._beginning(peer, 0.0) for peer in range(self.n_peers)}
+        for when, peer, what, sides in changes_by(plan.faults, self.n_peers):
+            if what == "partition":
+                self._at(when, self._set_partition, sides)
             else:
-                inside = frozenset(fault.peers)
-                self._at(fault.at, self._set_partition, (inside, frozenset(range(self.n_peers)) - inside))
-                if fault.until is not None:
-                    self._at(fault.until, self._set_partition, ())
+                self._at(when, self._kill if what == "crash" else self._restart, peer)
         self._submit(BEGIN, {})
         return True
+
+    def _beginning(self, peer: int, time: float) -> _PeerStatus:
+        """Return the status of a peer that begins with the newest model that it has had, seconds after the run."""
+        return _PeerStatus(time, self._began + time, PeerReport(time, [], 0, 0, 0.0, False, self._models[peer]))
 
     def _submit(self, kind: str, more: dict[str, Any], peer: int | None = None) -> None:
         """Submit an order to one peer, or to all."""
@@ -232,10 +225,10 @@ class EngineRun:
         """Kill the peers that have sent no report for too long, which is soon when the run has been asked to end."""
         now, asked = self.engine.now(), self._asked_to_stop
         for peer, status in list(self.living.items()):
-            silence = now - max(status.last_report, asked or 0.0)
-            if silence > (PATIENCE if asked is None else self._stop_timeout()) and not status.finished:
+            silence = now - max(status.heard, asked or 0.0)
+            if silence > (PATIENCE if asked is None else self._stop_timeout()) and not status.report.last:
                 injection(self.engine).kill(peer)
-                self._on_death(peer, f"killed, as it had sent no report for {now - status.last_report:.1f} s", False)
+                self._on_death(peer, f"killed, as it had sent no report for {now - status.heard:.1f} s", False)
 
     def _is_asked_to_stop(self) -> bool:
         """Return whether the run has been asked to end early, and record that."""
@@ -266,12 +259,9 @@ class EngineRun:
         if status is None:
             return
         now = self.engine.now()
-        self._longest_silence = max(self._longest_silence, now - status.last_report)
-        status.last_report, status.until, status.finished = now, report.until, report.last
-        status.model = report.model
+        self._longest_silence = max(self._longest_silence, now - status.heard)
+        status.heard, status.report = now, report
         status.models.append((report.until, report.model))
-        status.messages, status.vectors = report.messages, report.vectors
-        status.gradient_seconds = report.gradient_seconds
         self._models[event.worker] = report.model
         for peer, incarnation, when in report.noticed:
             if incarnation == self._incarnations[peer]:
@@ -291,7 +281,7 @@ class EngineRun:
             self._record_steps(math.inf)
             self.end = self._now() if self.end is None else self.end
             return
-        complete = min((status.until for status in self.living.values()), default=self._now())
+        complete = min((status.report.until for status in self.living.values()), default=self._now())
         if self._asked_to_stop is not None:  # it may have waited for a peer that is gone now
             self.intervals = max(self.intervals, int(complete / REPORT_INTERVAL) - 1)
         while self.end is None and (moment := (self.intervals + 1) * REPORT_INTERVAL) <= complete:
@@ -348,8 +338,7 @@ class EngineRun:
             raise EngineError(f"peer {peer} failed: {reason}")
         self.gone.add(peer)
         self._dead.add(self._incarnations[peer])
-        for index, value in enumerate((status.messages, status.vectors, status.gradient_seconds)):
-            self._totals_of_dead[index] += value
+        self._last_reports.append(status.report)
         self.records.notice(
             Notice(
                 "died",
@@ -384,8 +373,7 @@ class EngineRun:
         self._detections.pop(peer, None)
         self._incarnations[peer] = next(_incarnations)
         self._announce_view(self._known_sides)
-        now = self._now()
-        self.living[peer] = _PeerStatus(now, self.engine.now(), self._models[peer], now)
+        self.living[peer] = self._beginning(peer, self._now())
         more = {"dead": sorted(self._dead), "sides": _plain(self._known_sides), "partition": _plain(self.sides)}
         self._submit(BEGIN, more, peer)
 
@@ -427,7 +415,7 @@ class EngineRun:
         """End all peers, and evaluate the models that they had at the end of the run."""
         self._broadcast("end", end)
         begin = self.engine.now()
-        while any(not status.finished for status in self.living.values()):
+        while any(not status.report.last for status in self.living.values()):
             waited = self.engine.now() - begin
             if waited > _SHUTDOWN_TIMEOUT or (waited > self._stop_timeout() and self._is_asked_to_stop()):
                 break
@@ -439,7 +427,7 @@ class EngineRun:
                 self.living.pop(event.worker, None)
         for peer in sorted(self.gone):
             self._record_death(peer, self._incarnations[peer])
-        models = np.array([status.model for status in self.living.values()] or list(self._models.values()))
+        models = np.array([status.report.model for status in self.living.values()] or list(self._models.values()))
         self.records.evaluate(models, self.total, end)
 
     def _close(self) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
 import numpy as np
 
 from erasurehead.consensus.graphs import Graph
-from erasurehead.drills.schedule import FaultSchedule
+from erasurehead.drills.schedule import SILENCING, FaultSchedule
 from erasurehead.errors import check_count, invalid, real
 
 
@@ -106,6 +106,31 @@ def check_faults(faults: Iterable[PeerFault], graph: Graph) -> tuple[PeerFault, 
     return ordered
 
 
+def changes_by(
+    faults: Iterable[PeerFault], n_peers: int
+) -> Iterator[tuple[float, int, str, tuple[frozenset[int], ...]]]:
+    """Yield what faults change, and when: a peer has a `"crash"` or a `"rejoin"`, or there is another `"partition"`.
+
+    Arguments:
+        faults: the faults.
+        n_peers: number of peers.
+
+    Yields:
+        Seconds since training began; the peer, -1 for the network; what happens; the sides of the partition, none of
+        one that has healed.
+    """
+    for fault in faults:
+        if isinstance(fault, Crash):
+            yield fault.at, fault.peer, "crash", ()
+            if fault.rejoin is not None:
+                yield fault.rejoin, fault.peer, "rejoin", ()
+        else:
+            inside = frozenset(fault.peers)
+            yield fault.at, -1, "partition", (inside, frozenset(range(n_peers)) - inside)
+            if fault.until is not None:
+                yield fault.until, -1, "partition", ()
+
+
 def from_schedule(schedule: FaultSchedule) -> tuple[PeerFault, ...]:
     """Convert a fault schedule, as `erasurehead drill` writes it, to faults of peers.
 
@@ -118,7 +143,7 @@ def from_schedule(schedule: FaultSchedule) -> tuple[PeerFault, ...]:
     for fault in schedule.faults:
         if fault.kind == "kill" and fault.worker is not None:
             faults.append(Crash(fault.worker, fault.at))
-        elif fault.kind in ("stop", "disconnect") and fault.worker is not None:
+        elif fault.kind in SILENCING and fault.worker is not None:
             faults.append(Crash(fault.worker, fault.at, None if fault.lasting is None else fault.until))
         else:
             raise invalid("kinds", "must be among kill, stop, disconnect for peers", fault.kind)

@@ -13,6 +13,7 @@ from erasurehead.reports.finished import LOSS, Curve, FinishedComparison, Finish
 from erasurehead.runs.comparison import parse_target
 from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.names import CONFIG, EVALUATIONS, MEANS
+from erasurehead.training.result import Evaluation
 
 
 def compare_finished(
@@ -109,11 +110,16 @@ def _problem(tables: Mapping[str, Any]) -> str | None:
     return ", ".join(said)
 
 
+def _curves(rows: Sequence[MeanRow] | Sequence[Evaluation]) -> dict[str, Curve]:
+    """Return the values over time of each metric of the last of the evaluations."""
+    return {
+        metric: tuple((row.time, row.metrics[metric]) for row in rows if metric in row.metrics)
+        for metric in (rows[-1].metrics if rows else ())
+    }
+
+
 def _of_peers(opened: RunFolder) -> FinishedRun:
     summary, evaluations = opened.summary, opened.rows(MEANS, MeanRow)
-    metrics: dict[str, Curve] = {LOSS: tuple((row.time, row.objective) for row in evaluations)}
-    for metric in evaluations[-1].metrics if evaluations else ():
-        metrics[metric] = tuple((row.time, row.metrics[metric]) for row in evaluations if metric in row.metrics)
     peers = int(summary.get("peers", 0))
     return FinishedRun(
         f"{summary.get('policy')} on {summary.get('graph')}",
@@ -123,7 +129,7 @@ def _of_peers(opened: RunFolder) -> FinishedRun:
         summary.get("steps", 0) / max(1, peers),
         float(summary.get("seconds", 0.0)),
         float(summary.get("seconds_per_step") or float("nan")),
-        metrics,
+        {LOSS: tuple((row.time, row.objective) for row in evaluations), **_curves(evaluations)},
         _facts(opened.tables),
         "" if summary["status"] == "finished" else str(summary.get("reason") or summary["status"]),
     )
@@ -134,9 +140,6 @@ def _with_coordinator(opened: RunFolder) -> FinishedRun:
     losses = [(row.begin, row.loss) for row in run.steps if row.loss is not None and not row.rejected]
     if run.final is not None and run.final.share == 1.0:
         losses.append((run.seconds, run.final.objective))
-    metrics: dict[str, Curve] = {LOSS: tuple(losses)}
-    for metric in run.evaluations[-1].metrics if run.evaluations else ():
-        metrics[metric] = tuple((item.time, item.metrics[metric]) for item in run.evaluations if metric in item.metrics)
     workers = tables.get("run", {}).get("workers") or len({row.worker for row in run.arrivals})
     return FinishedRun(
         run.scheme,
@@ -146,7 +149,7 @@ def _with_coordinator(opened: RunFolder) -> FinishedRun:
         float(run.steps_taken),
         run.seconds,
         run.seconds_per_step,
-        metrics,
+        {LOSS: tuple(losses), **_curves(run.evaluations)},
         _facts(tables),
         run.stopped,
     )

@@ -223,14 +223,11 @@ def mixed(own: Array, here: int, vectors: Sequence[tuple[int, float, Array]]) ->
         rest -= weight
     if not vectors:
         return own.copy()
-    total: Array | None = None
-    for number, weight, vector in vectors:
-        if number > here and rest >= 0.0:
-            total = own * rest if total is None else total + own * rest
-            rest = -1.0
-        total = vector * weight if total is None else total + vector * weight
+    terms = list(vectors)
     if rest >= 0.0:
-        assert total is not None
-        total += own * rest
-    assert total is not None
+        terms.insert(sum(number < here for number, _, _ in vectors), (here, rest, own))
+    _, weight, vector = terms[0]
+    total = vector * weight
+    for _, weight, vector in terms[1:]:
+        total += vector * weight
     return total

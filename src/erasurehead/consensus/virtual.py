@@ -15,7 +15,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.consensus.contract import Message, MixedStep, Peer, Port
 from erasurehead.consensus.drawn_delays import DrawnDelays
-from erasurehead.consensus.faults import Crash, PeerFault, partitioned
+from erasurehead.consensus.faults import PeerFault, changes_by, partitioned
 from erasurehead.consensus.shares import LocalGradients, peers_in
 from erasurehead.delays.base import Delays
 from erasurehead.errors import EngineError
@@ -136,16 +136,8 @@ class VirtualClock:
         self._known_sides: tuple[frozenset[int], ...] = ()
         # All views but the first: number of events at that time, peers that are gone, sides of a partition.
         self._views: list[tuple[int, frozenset[int], tuple[frozenset[int], ...]]] = []
-        for fault in faults:
-            if isinstance(fault, Crash):
-                self.push(fault.at, _FAULT, fault.peer, ("crash",))
-                if fault.rejoin is not None:
-                    self.push(fault.rejoin, _FAULT, fault.peer, ("rejoin",))
-            else:
-                inside = frozenset(fault.peers)
-                self.push(fault.at, _FAULT, -1, ("partition", inside, frozenset(range(n_peers)) - inside))
-                if fault.until is not None:
-                    self.push(fault.until, _FAULT, -1, ("partition",))
+        for when, peer, what, sides in changes_by(faults, n_peers):
+            self.push(when, _FAULT, peer, (what, *sides))
 
     def expect_messages(self) -> None:
         """Set how many messages there may be before the next step: far more than any policy needs."""

@@ -5,21 +5,23 @@ It resumes the run where an earlier such process ended.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import signal
 import sys
+from collections.abc import Generator
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, final, get_args
 
 import numpy as np
 
 from erasurehead._internal.atomic_files import write_whole
-from erasurehead.drills.disk import Disk
 from erasurehead.drills.faulty_engine import FaultyEngine
 from erasurehead.drills.journal import Journal, NoticeRecorder
 from erasurehead.drills.schedule import OF_WORKERS, Fault, FaultSchedule, read_schedule
 from erasurehead.errors import DataError, ErasureHeadError
-from erasurehead.runs.checkpoints.store import CheckpointStore
+from erasurehead.runs.checkpoints.store import Checkpoint, CheckpointStore
 from erasurehead.runs.config.checking import read_config
 from erasurehead.runs.experiment import Experiment
 from erasurehead.runs.folder import RunFolder
@@ -46,66 +48,103 @@ def journal_file(folder: Path, role: Role) -> Path:
     return folder / f"{role}.jsonl"
 
 
-class _CoordinatorProcess:
-    """The part of a run that is coordinated by one process."""
+def experiment_in(folder: Path, name: str) -> tuple[Experiment, Checkpoint | None]:
+    """Return a run of a drill as it goes on from its newest checkpoint, which is returned, too, or else begins.
 
-    def __init__(self, folder: Path, role: Role) -> None:
-        self.folder = folder
-        self.role: Role = role
-        self.out = folder / role
-        self.journal = Journal(journal_file(folder, role))
-        self.disk = Disk()
-        self.schedule = FaultSchedule() if role == "baseline" else read_schedule(folder / SCHEDULE_FILE)
+    Arguments:
+        folder: the folder of the drill, with the run file.
+        name: of the run, whose folder is in it.
+    """
+    out = folder / name
+    checkpoint: Checkpoint | None = None
+    if has_checkpoints(out):
+        with contextlib.suppress(DataError):  # it died before its first checkpoint was whole
+            checkpoint = CheckpointStore(out).load()
+    if checkpoint is not None:
+        return Experiment.resume(out), checkpoint
+    config = read_config(folder / RUN_FILE)
+    section = config.run.model_copy(update={"out": str(out), "overwrite": True})
+    return Experiment.from_config(config.model_copy(update={"run": section})), None
 
-    def run(self) -> None:
-        """Train from the newest checkpoint, or from the beginning."""
-        resuming = has_checkpoints(self.out)
-        injected = [entry for entry in self.journal.read() if entry["what"] == "injected"]
-        numbers = {int(entry["fault"]) for entry in injected}
-        spent = [number for number in numbers if self.schedule.faults[number].kind not in OF_WORKERS]
-        experiment, elapsed, step = self._resumed() if resuming else (self._begun(), 0.0, 0)
-        engine = FaultyEngine(
-            experiment.engine(),
-            self.schedule,
-            elapsed=elapsed,
-            spent=spent,
-            record=self.journal.add,
-            assigning=self.disk.spared,
-            on_coordinator_fault=self._on_coordinator_fault if self.role == "faulty" else lambda fault, begins: None,
-        )
-        self.journal.add({"what": "life", "time": round(elapsed, 6), "step": step, "resumed": experiment.resuming})
+
+@final
+class FullDisk:
+    """The disk of this process, which can be filled and freed.
+
+    It lowers the limit of the size of files (`RLIMIT_FSIZE`) to zero: writes to files then fail, with the error "File
+    too large" in place of "No space left on device". Pipes, sockets and existing memory maps are not affected; memory
+    for new workers is a file, and must therefore be created in `spared`. Processes that are started meanwhile inherit
+    the limit.
+    """
+
+    def __init__(self) -> None:
+        self.full = False
+        self._room = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+
+    def fill(self) -> None:
+        """Fill the disk."""
+        self.full = True
+        self._limit(0)
+
+    def free(self) -> None:
+        """Free the disk."""
+        self.full = False
+        self._limit(self._room)
+
+    @contextlib.contextmanager
+    def spared(self) -> Generator[None]:
+        """Allow writes within the block."""
+        if self.full:
+            self._limit(self._room)
         try:
-            run = experiment.run([NoticeRecorder(self.journal.add, lambda: engine.time)], engine)
-        except ErasureHeadError as error:
-            self.disk.free()
-            ended = {"what": "ended", "time": round(engine.time, 6), "text": str(error), "kind": type(error).__name__}
-            self.journal.add(ended)
-            raise SystemExit(ENDED) from None
+            yield
         finally:
-            self.disk.free()
-        write_whole(outcome_file(self.folder, self.role), [to_text(_figures(experiment, run)).encode()])
+            if self.full:
+                self._limit(0)
 
-    def _begun(self) -> Experiment:
-        config = read_config(self.folder / RUN_FILE)
-        section = config.run.model_copy(update={"out": str(self.out), "overwrite": True})
-        return Experiment.from_config(config.model_copy(update={"run": section}))
+    def _limit(self, room: int) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
-    def _resumed(self) -> tuple[Experiment, float, int]:
-        try:
-            checkpoint = CheckpointStore(self.out).load()
-        except DataError:  # it died before its first checkpoint was whole
-            return self._begun(), 0.0, 0
-        return Experiment.resume(self.out), float(checkpoint.state["elapsed"]), checkpoint.step
 
-    def _on_coordinator_fault(self, fault: Fault, begins: bool) -> None:
+def main(folder: Path, role: Role) -> None:
+    """Run until the end, or until a fault; the exit code is 0, `ENDED`, or that of the fault's signal."""
+    journal, disk = Journal(journal_file(folder, role)), FullDisk()
+    schedule = FaultSchedule() if role == "baseline" else read_schedule(folder / SCHEDULE_FILE)
+    injected = {int(entry["fault"]) for entry in journal.read() if entry["what"] == "injected"}
+    experiment, checkpoint = experiment_in(folder, role)
+    elapsed, step = (0.0, 0) if checkpoint is None else (float(checkpoint.state["elapsed"]), checkpoint.step)
+
+    def on_coordinator_fault(fault: Fault, begins: bool) -> None:
+        if role != "faulty":
+            return
+        if begins and fault.kind == "disk_full":
+            disk.fill()
+            return
+        disk.free()
         if fault.kind == "coordinator":
-            self.disk.free()
-            self.journal.flush()
+            journal.flush()
             os.kill(os.getpid(), signal.SIGKILL)
-        elif begins:
-            self.disk.fill()
-        else:
-            self.disk.free()
+
+    engine = FaultyEngine(
+        experiment.engine(),
+        schedule,
+        elapsed=elapsed,
+        spent=[number for number in injected if schedule.faults[number].kind not in OF_WORKERS],
+        record=journal.add,
+        assigning=disk.spared,
+        on_coordinator_fault=on_coordinator_fault,
+    )
+    journal.add({"what": "life", "time": round(elapsed, 6), "step": step, "resumed": experiment.resuming})
+    try:
+        run = experiment.run([NoticeRecorder(journal.add, lambda: engine.time)], engine)
+    except ErasureHeadError as error:
+        disk.free()
+        ended = {"what": "ended", "time": round(engine.time, 6), "text": str(error), "kind": type(error).__name__}
+        journal.add(ended)
+        raise SystemExit(ENDED) from None
+    finally:
+        disk.free()
+    write_whole(outcome_file(folder, role), [to_text(_figures(experiment, run)).encode()])
 
 
 def _figures(experiment: Experiment, run: Run) -> dict[str, Any]:
@@ -132,11 +171,6 @@ def _figures(experiment: Experiment, run: Run) -> dict[str, Any]:
         "late": {str(worker): times for worker, times in sorted(late.items())},
         "stopped": run.stopped,
     }
-
-
-def main(folder: Path, role: Role) -> None:
-    """Run until the end, or until a fault; the exit code is 0, `ENDED`, or that of the fault's signal."""
-    _CoordinatorProcess(folder, role).run()
 
 
 if __name__ == "__main__":

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead._internal.storage import Folder
 from erasurehead.drills.coordinator import RUN_FILE, SCHEDULE_FILE, Role
-from erasurehead.drills.event_log import EventLog
 from erasurehead.drills.findings import Finder
+from erasurehead.drills.journal import EventLog
 from erasurehead.drills.schedule import KINDS, FaultSchedule, Kind, write_schedule
 from erasurehead.drills.supervisor import DrillRun, Supervisor
 from erasurehead.drills.verdicts import Findings
@@ -26,12 +25,8 @@ from erasurehead.runs.config.sections import Config
 from erasurehead.runs.config.toml import to_toml
 from erasurehead.runs.experiment import Experiment
 from erasurehead.runs.folder import RunFolder
-from erasurehead.runs.jsonl import to_text
 from erasurehead.runs.names import check_writable, next_free
 from erasurehead.schemes.named import Scheme
-from erasurehead.schemes.text import parse_scheme
-
-REPORT_FILE = "drill.json"
 
 DRILLS = "drills"
 """The default folder for drills."""
@@ -114,22 +109,25 @@ class DrillSettings:
         return build_config(tables, options)
 
 
-class Drill:
-    """A prepared drill: everything is checked, and nothing has started.
+class Rehearsal:
+    """A prepared run that is to be struck: everything is checked, and nothing has started.
 
     Arguments:
         settings: its settings.
-        schedule: the fault schedule; drawn from the seed if None.
         out: its folder, which must be unused; by default a new one in `drills`.
+        checkpoints: number of checkpoints in a run.
+
+    Attributes:
+        config: the run file.
+        scheme: who computes what.
+        steps: number of steps of the runs.
 
     Raises:
         InvalidArgument: if something does not fit.
         DataError: if the data cannot be used.
     """
 
-    def __init__(
-        self, settings: DrillSettings, schedule: FaultSchedule | None = None, out: str | os.PathLike[str] | None = None
-    ) -> None:
+    def __init__(self, settings: DrillSettings, out: str | os.PathLike[str] | None, checkpoints: int) -> None:
         check_count("seed", settings.seed, at_least=0)
         if not (math.isfinite(real(settings.seconds)) and settings.seconds > 0):
             raise invalid("seconds", "must be a positive number of seconds", settings.seconds)
@@ -143,31 +141,64 @@ class Drill:
                 "name another one, or leave it out to have a new one made",
             )
         check_writable(self.out, "The drill's folder")
-        config = settings.config()
-        scheme = parse_scheme(settings.scheme, settings.workers)
-        self.schedule = _drawn(settings, scheme) if schedule is None else schedule
-        experiment = Experiment.from_config(config)
+        experiment = Experiment.from_config(settings.config())
         self.scheme = experiment.scheme
-        steps = _steps(experiment, settings.seconds)
-        self._patience = _PATIENCE * max(1.0, float(_delays(experiment).max()))
+        code = self.scheme.code
+        work = float(np.mean([len(code.tasks_of_message(message)) for message in range(code.n_messages)]))
+        self._delays = experiment.delays.rows(0, _SAMPLE, code.n_workers, work=work)  # of the first steps
+        mean = float(np.mean(self.scheme.rule.stop_times(self._delays[:, code.owner], self.scheme.decoder)))
+        if not (math.isfinite(mean) and mean > 0):
+            raise invalid("delays", "must make each step take a positive, finite time", experiment.config.delays.model)
+        self.steps = steps = max(2, math.ceil(settings.seconds / mean))
         run = experiment.config.run.model_copy(update={"steps": steps, "evaluate_every": steps})
-        checkpoints = experiment.config.checkpoints.model_copy(
-            update={"every_steps": max(1, steps // _CHECKPOINTS), "every_seconds": 0.0}
+        written = experiment.config.checkpoints.model_copy(
+            update={"every_steps": max(1, steps // checkpoints), "every_seconds": 0.0}
         )
-        self.config = experiment.config.model_copy(update={"run": run, "checkpoints": checkpoints})
+        self.config = experiment.config.model_copy(update={"run": run, "checkpoints": written})
         check_reachable(self.scheme, experiment.delays, self.config.delays, steps)
-        _check_workers(self.schedule, settings.workers)
-
-    @property
-    def steps(self) -> int:
-        """Number of steps of the runs."""
-        return self.config.run.steps
 
     def prepare(self) -> None:
-        """Create its folder, with the fault schedule and the run file."""
+        """Create its folder, with the run file."""
         Folder.made(self.out).close()
-        write_schedule(self.schedule, self.out / SCHEDULE_FILE)
         write_whole(self.out / RUN_FILE, [to_toml(self.config.model_dump()).encode()])
+
+
+class Drill(Rehearsal):
+    """A rehearsal under a fault schedule: the same run without and with it.
+
+    Arguments:
+        settings: its settings.
+        schedule: the fault schedule; drawn from the seed if None.
+        out: its folder, which must be unused; by default a new one in `drills`.
+
+    Raises:
+        InvalidArgument, DataError: as for `Rehearsal`, or if the schedule does not fit.
+    """
+
+    def __init__(
+        self, settings: DrillSettings, schedule: FaultSchedule | None = None, out: str | os.PathLike[str] | None = None
+    ) -> None:
+        super().__init__(settings, out, _CHECKPOINTS)
+        self.schedule = self._drawn() if schedule is None else schedule
+        for fault in self.schedule.faults:
+            if fault.worker is not None and fault.worker >= settings.workers:
+                raise invalid("a fault's worker", f"must be less than the {settings.workers} workers", fault.worker)
+
+    def _drawn(self) -> FaultSchedule:
+        """Draw a fault schedule that the guarantees cover: lies only where at least three replicas can detect them."""
+        settings, groups = self.settings, _equals(self.scheme)
+        kinds: Iterable[Kind] = settings.kinds
+        if not groups:
+            if tuple(settings.kinds) == ("corrupt",):
+                rule = f"must not be corrupt alone for {self.scheme.name}, where no three workers send the same message"
+                raise invalid("kinds", rule, ",".join(settings.kinds), "take a load of at least 3, or other kinds")
+            kinds = tuple(kind for kind in settings.kinds if kind != "corrupt")
+        return FaultSchedule.drawn(settings.seed, settings.workers, settings.seconds, kinds, groups)
+
+    def prepare(self) -> None:
+        """Create its folder, with the run file and the fault schedule."""
+        super().prepare()
+        write_schedule(self.schedule, self.out / SCHEDULE_FILE)
 
     def run(self, say: Callable[[str], None] = lambda text: None) -> Findings:
         """Run the drill: baseline, faulty, and on the virtual clock once more without faults of the coordinator.
@@ -183,9 +214,7 @@ class Drill:
         baseline = self.perform("baseline", say)
         faulty = self.perform("faulty", say)
         unbroken = self.perform("unbroken", say) if self.compares_bits else None
-        findings = self.findings(baseline, faulty, unbroken)
-        write_whole(self.out / REPORT_FILE, [to_text(findings.as_dict()).encode()])
-        return findings
+        return self.findings(baseline, faulty, unbroken).write()
 
     @property
     def compares_bits(self) -> bool:
@@ -230,7 +259,7 @@ class Drill:
             faulty=faulty,
             faults=Finder(self.schedule, EventLog(faulty.journal), faulty.outcome or {}).findings(),
             same_bits=self._same_bits(faulty, unbroken),
-            patience=self._patience,
+            patience=_PATIENCE * max(1.0, float(self._delays.max())),
             telling=bool(_equals(self.scheme)),
             folder=str(self.out),
         )
@@ -244,48 +273,9 @@ class Drill:
         return np.array_equal(one, other) and faulty.outcome["ends"] == unbroken.outcome["ends"]
 
 
-def _steps(experiment: Experiment, seconds: float) -> int:
-    """Return the number of steps that take a given time, from the wait rule and the injected delays."""
-    scheme = experiment.scheme
-    waits = scheme.rule.stop_times(_delays(experiment)[:, scheme.code.owner], scheme.decoder)
-    mean = float(np.mean(waits))
-    if not (math.isfinite(mean) and mean > 0):
-        raise invalid(
-            "delays",
-            "must make each step take a positive, finite time",
-            experiment.config.delays.model,
-        )
-    return max(2, math.ceil(seconds / mean))
-
-
-def _delays(experiment: Experiment) -> Array:
-    """Return the delays of the first steps, shape (steps, n_workers)."""
-    code = experiment.scheme.code
-    work = float(np.mean([len(code.tasks_of_message(message)) for message in range(code.n_messages)]))
-    return experiment.delays.rows(0, _SAMPLE, code.n_workers, work=work)
-
-
-def _drawn(settings: DrillSettings, scheme: Scheme) -> FaultSchedule:
-    """Draw a fault schedule that the guarantees cover: lies only where at least three replicas can detect them."""
-    groups = _equals(scheme)
-    kinds: Iterable[Kind] = settings.kinds
-    if not groups:
-        if tuple(settings.kinds) == ("corrupt",):
-            rule = f"must not be corrupt alone for {scheme.name}, where no three workers send the same message"
-            raise invalid("kinds", rule, ",".join(settings.kinds), "take a load of at least 3, or other kinds")
-        kinds = tuple(kind for kind in settings.kinds if kind != "corrupt")
-    return FaultSchedule.drawn(settings.seed, settings.workers, settings.seconds, kinds, groups)
-
-
 def _equals(scheme: Scheme) -> list[list[int]]:
     """Return the groups of at least three workers that send equal messages."""
     code = scheme.code
     content = np.asarray(code.content)
     groups = (sorted({int(worker) for worker in code.owner[content == one]}) for one in np.unique(content))
     return [group for group in groups if len(group) >= 3]
-
-
-def _check_workers(schedule: FaultSchedule, workers: int) -> None:
-    for fault in schedule.faults:
-        if fault.worker is not None and fault.worker >= workers:
-            raise invalid("a fault's worker", f"must be less than the {workers} workers", fault.worker)

@@ -14,7 +14,7 @@ from erasurehead._internal.arrays import Tree
 from erasurehead.drills.interceptor import Interceptor
 from erasurehead.drills.lying_program import NOTE, Corrupted
 from erasurehead.drills.pending import PendingOrders
-from erasurehead.drills.schedule import OF_WORKERS, Fault, FaultSchedule
+from erasurehead.drills.schedule import OF_WORKERS, SILENCING, Fault, FaultSchedule
 from erasurehead.engines.base import (
     Arrived,
     Died,
@@ -228,7 +228,7 @@ class FaultyEngine(EngineAround):
     def _note_silence(self, worker: int) -> None:
         """Record when a stopped or disconnected worker first has an order to answer: its silence begins then."""
         active = self._active.get(worker, ())
-        silencing = [number for number in active if self.schedule.faults[number].kind in ("stop", "disconnect")]
+        silencing = [number for number in active if self.schedule.faults[number].kind in SILENCING]
         for number in self._pending.silenced(worker, silencing) if silencing else ():
             self._log("silent", self.time, fault=number)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
-from erasurehead.drills.event_log import Entry, EventLog
+from erasurehead.drills.journal import Entry, EventLog
 from erasurehead.drills.schedule import Fault, FaultSchedule
 from erasurehead.errors import RecordsError
 

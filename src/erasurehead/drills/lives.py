@@ -17,17 +17,14 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead._internal.atomic_files import write_whole
 from erasurehead._internal.resources import usable_cores
-from erasurehead.drills.drill import REPORT_FILE, Drill, DrillSettings
+from erasurehead.drills.drill import DrillSettings, Rehearsal
 from erasurehead.drills.fork_server import ForkServer
-from erasurehead.drills.schedule import FaultSchedule
-from erasurehead.drills.strikes import Strike
+from erasurehead.drills.life import Strike
 from erasurehead.drills.supervisor import CommandResult, command_line, kill_all, run_command
-from erasurehead.drills.verdicts import CLOSE
+from erasurehead.drills.verdicts import CLOSE, DrillVerdict, Judged
 from erasurehead.errors import EngineError, ErasureHeadError, check_count
 from erasurehead.runs.folder import RunFolder
-from erasurehead.runs.jsonl import to_text
 
 DELAYS = "exponential(mean=0.05, seed=0)"
 """The default injected delays."""
@@ -35,6 +32,7 @@ DELAYS = "exponential(mean=0.05, seed=0)"
 FORKED = ("virtual", "processes")
 """Engines whose coordinators are forked. The others use threads, or start their coordinator by a launcher."""
 
+_CHECKPOINTS = 8  # number of checkpoints in a run
 _SECONDS = 3.0  # of the run, by the engine's clock
 _LIMIT = 180.0  # seconds that one process may take
 _MAX_PROCESSES = 3  # processes of one life: it is struck once
@@ -57,8 +55,8 @@ class Life:
     broken: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class LivesOutcome:
+@dataclass(frozen=True, eq=False)
+class LivesOutcome(Judged):
     """The results of all lives.
 
     Attributes:
@@ -67,7 +65,6 @@ class LivesOutcome:
         steps: number of steps of each life.
         lives: the result of each life.
         seconds: duration in real time.
-        folder: the folder with the lives that have broken a promise.
     """
 
     engine: str
@@ -75,17 +72,14 @@ class LivesOutcome:
     steps: int
     lives: tuple[Life, ...]
     seconds: float
-    folder: str
+
+    def judge(self) -> list[DrillVerdict]:
+        return [DrillVerdict(self.verdict, not self.broken)]
 
     @property
     def broken(self) -> list[Life]:
         """The lives in which a promise was broken."""
         return [life for life in self.lives if life.broken]
-
-    @property
-    def passed(self) -> bool:
-        """Whether every promise was kept in every life."""
-        return not self.broken
 
     @property
     def verdict(self) -> str:
@@ -96,14 +90,14 @@ class LivesOutcome:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
         lives = [{**vars(life), "strike": vars(life.strike)} for life in self.lives]
-        return {**vars(self), "lives": lives, "passed": self.passed, "verdict": self.verdict}
+        figures = {name: value for name, value in vars(self).items() if name != "verdicts"}
+        return {**figures, "lives": lives, "passed": self.passed, "verdict": self.verdict}
 
 
 @final
-class Lives:
-    """Prepared lives: everything is checked, and nothing has started.
+class Lives(Rehearsal):
+    """A rehearsal of many short runs, each of which is struck once, and continued.
 
     Arguments:
         settings: settings of the run; its seconds are ignored.
@@ -111,23 +105,19 @@ class Lives:
         out: folder for lives that have broken a promise, which must be unused; by default a new one in `drills`.
 
     Raises:
-        InvalidArgument, DataError: as for `Drill`.
+        InvalidArgument, DataError: as for `Rehearsal`.
     """
 
     def __init__(self, settings: DrillSettings, count: int, out: str | os.PathLike[str] | None = None) -> None:
         self.count = check_count("lives", count)
         delays = DELAYS if settings.delays == DrillSettings.delays else settings.delays
-        self.drill = Drill(replace(settings, seconds=_SECONDS, delays=delays), FaultSchedule(), out)
-        steps = self.drill.steps
-        checkpoints = self.drill.config.checkpoints.model_copy(update={"every_steps": max(1, steps // 8)})
-        self.drill.config = self.drill.config.model_copy(update={"checkpoints": checkpoints})
-        self.settings = self.drill.settings
+        super().__init__(replace(settings, seconds=_SECONDS, delays=delays), out, _CHECKPOINTS)
         self._aborted = False
         self._servers = SimpleQueue[ForkServer]()
 
     def strike(self, life: int) -> Strike:
         """Return what is killed in a life, and when."""
-        return Strike.drawn(self.settings.seed, life, self.settings.workers, self.drill.steps)
+        return Strike.drawn(self.settings.seed, life, self.settings.workers, self.steps)
 
     def run(self, say: Callable[[str], None] = lambda text: None) -> LivesOutcome:
         """Run all lives: on the virtual clock as many at once as there are processors, otherwise one after the other.
@@ -144,18 +134,18 @@ class Lives:
 
     def _run(self, stack: contextlib.ExitStack, say: Callable[[str], None]) -> LivesOutcome:
         begin = time.monotonic()
-        self.drill.prepare()
+        self.prepare()
         at_once = usable_cores() if self.settings.engine == "virtual" else 1
         if self.settings.engine in FORKED:
             for _ in range(min(at_once, self.count)):
-                self._servers.put(stack.enter_context(ForkServer(self.drill.out, self.settings.seed, _LIMIT)))
+                self._servers.put(stack.enter_context(ForkServer(self.out, self.settings.seed, _LIMIT)))
         baseline = self._play("baseline", -1)
         if baseline.code != 0:
             raise EngineError(
                 f"the baseline run of a drill ended with code {baseline.code}: "
                 f"{baseline.output or 'it printed nothing'}"
             )
-        expected = RunFolder.open(self.drill.out / "baseline").x
+        expected = RunFolder.open(self.out / "baseline").x
         lives: list[Life] = []
         with ThreadPoolExecutor(at_once) as threads:
             try:
@@ -168,16 +158,10 @@ class Lives:
                 threads.shutdown(wait=False, cancel_futures=True)
                 kill_all()
                 raise
-        outcome = LivesOutcome(
-            self.settings.engine,
-            self.settings.seed,
-            self.drill.steps,
-            tuple(lives),
-            time.monotonic() - begin,
-            str(self.drill.out),
-        )
-        write_whole(self.drill.out / REPORT_FILE, [to_text(outcome.as_dict()).encode()])
-        return outcome
+        seconds = time.monotonic() - begin
+        settings = self.settings
+        outcome = LivesOutcome(str(self.out), settings.engine, settings.seed, self.steps, tuple(lives), seconds)
+        return outcome.write()
 
     def _play(self, name: str, life: int) -> CommandResult:
         settings = self.settings
@@ -188,12 +172,12 @@ class Lives:
             finally:
                 self._servers.put(server)
         ranks = 1 + settings.workers + (0 if life < 0 else len(self.strike(life).workers))
-        words = [str(self.drill.out), name, str(settings.seed), str(life)]
+        words = [str(self.out), name, str(settings.seed), str(life)]
         return run_command(command_line(settings.engine, ranks, "life", *words), _LIMIT)
 
     def _live(self, expected: Array, number: int) -> Life:
         name, strike = f"life-{number}", self.strike(number)
-        out = self.drill.out / name
+        out = self.out / name
         broken_promises: list[str] = []
         played: list[CommandResult] = []
         while not played or (len(played) < _MAX_PROCESSES and _status(out) != "finished"):
@@ -207,7 +191,7 @@ class Lives:
         if self.settings.engine in ("virtual", "processes"):  # the others have files of their own there
             broken_promises += [f"left in the temporary folder: {', '.join(one.files)}" for one in played if one.files]
         try:
-            broken_promises += _broken_promises(RunFolder.open(out), strike, self.settings, self.drill.steps, expected)
+            broken_promises += _broken_promises(RunFolder.open(out), strike, self.settings, self.steps, expected)
         except ErasureHeadError as error:
             broken_promises.append(f"{error} {played[-1].output}".strip())
         if not broken_promises:

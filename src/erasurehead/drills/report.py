@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from erasurehead.drills.event_log import EventLog
 from erasurehead.drills.findings import FaultFinding
+from erasurehead.drills.journal import EventLog
 from erasurehead.drills.supervisor import DrillRun
-from erasurehead.drills.verdicts import DrillVerdict, Findings
+from erasurehead.drills.verdicts import DrillVerdict, Findings, Judged
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -86,17 +85,7 @@ def verdict_line(verdict: DrillVerdict) -> str:
     return f"{_MARKS[verdict.kept]}{verdict.text}"
 
 
-class Verdicts(Protocol):
-    """What any drill has found."""
-
-    @property
-    def verdicts(self) -> Sequence[DrillVerdict]: ...
-
-    @property
-    def folder(self) -> str: ...
-
-
-def conclusion(found: Verdicts) -> str:
+def conclusion(found: Judged) -> str:
     """Return the last line."""
     broken = sum(verdict.kept is False for verdict in found.verdicts)
     said = f"{broken} promise{'s were' if broken > 1 else ' was'} broken"

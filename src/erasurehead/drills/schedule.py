@@ -22,7 +22,10 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 """Every kind of fault: the first five strike a worker, the others the coordinator."""
 
 OF_WORKERS: tuple[Kind, ...] = ("kill", "stop", "slow", "corrupt", "disconnect")
+SILENCING: tuple[Kind, ...] = ("stop", "disconnect")
+"""The kinds that keep a worker from answering until they are over."""
 
+_AT_ONCE: tuple[Kind, ...] = ("kill", "coordinator")
 _LASTING = frozenset({"stop", "slow", "disconnect", "disk_full"})
 _CALM = 0.05  # fraction of the time before the first fault
 _OVER = 0.85  # fraction of the time after which there are no faults
@@ -62,7 +65,7 @@ class Fault:
                 f"worker of {self.kind}", "must be left out, because this fault strikes the coordinator", self.worker
             )
         if self.lasting is not None:
-            if self.kind in ("kill", "coordinator"):
+            if self.kind in _AT_ONCE:
                 raise invalid(
                     f"lasting of {self.kind}", "must be left out, because this fault takes no time", self.lasting
                 )
@@ -82,17 +85,14 @@ class Fault:
     @property
     def until(self) -> float:
         """When it is over, in seconds; inf if never. A kill is over at once."""
-        if self.kind in ("kill", "coordinator"):
+        if self.kind in _AT_ONCE:
             return self.at
         return math.inf if self.lasting is None else self.at + self.lasting
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fault as plain data, without fields that are None."""
-        return {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if getattr(self, field.name) != field.default
-        }
+        defaults = {field.name: field.default for field in fields(self)}
+        return {name: value for name, value in vars(self).items() if value != defaults[name]}
 
     def __str__(self) -> str:
         text = self.kind.replace("_", " ")

@@ -21,8 +21,7 @@ from erasurehead._internal.storage import Folder
 from erasurehead.drills import cleanup_process
 from erasurehead.drills.cleanup_process import MARK, marked
 from erasurehead.drills.coordinator import ENDED, Role, journal_file, outcome_file
-from erasurehead.drills.journal import Journal
-from erasurehead.drills.recorded import merged, recorded
+from erasurehead.drills.journal import Journal, merged, recorded
 from erasurehead.drills.schedule import FaultSchedule
 from erasurehead.errors import EngineError, MissingExtra, RecordsError
 from erasurehead.runs.jsonl import read_lines

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
-from erasurehead.drills.event_log import EventLog
+from erasurehead._internal.atomic_files import write_whole
 from erasurehead.drills.findings import NAMED, FaultFinding
+from erasurehead.drills.journal import EventLog
+from erasurehead.drills.schedule import SILENCING
 from erasurehead.drills.supervisor import DrillRun
 from erasurehead.errors import numbered
+from erasurehead.runs.jsonl import to_text
+
+REPORT_FILE = "drill.json"
 
 SOON = 1.0
 """Seconds within which a death must be noticed, on one machine."""
 
 CLOSE = 1e-6
 """Relative difference up to which two losses count as equal."""
-
-_SILENT = ("stop", "disconnect")
 
 _EXACT = 1e-9  # residual of a gradient that is complete
 
@@ -35,9 +40,43 @@ class DrillVerdict:
     kept: bool | None
 
 
-@dataclass(frozen=True)
-class Findings:
-    """The findings of a drill.
+@dataclass(frozen=True, eq=False)
+class Judged(ABC):
+    """What a drill of any kind has come to.
+
+    Attributes:
+        folder: the folder of its files.
+        verdicts: the guarantees, and whether each was kept.
+    """
+
+    folder: str
+    verdicts: Sequence[DrillVerdict] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "verdicts", tuple(self.judge()))
+
+    @abstractmethod
+    def judge(self) -> Iterable[DrillVerdict]:
+        """Return what was promised, and whether it was kept."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether every guarantee was kept."""
+        return all(verdict.kept is not False for verdict in self.verdicts)
+
+    @abstractmethod
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data, ready for JSON."""
+
+    def write(self) -> Self:
+        """Write the report into the folder, and return this."""
+        write_whole(Path(self.folder) / REPORT_FILE, [to_text(self.as_dict()).encode()])
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Findings(Judged):
+    """The findings of a drill under a fault schedule.
 
     Attributes:
         engine: name of the engine.
@@ -60,19 +99,11 @@ class Findings:
     same_bits: bool | None
     patience: float
     telling: bool
-    folder: str = ""
-    verdicts: Sequence[DrillVerdict] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "verdicts", tuple(_verdicts(self)))
-
-    @property
-    def passed(self) -> bool:
-        """Whether every guarantee was kept."""
-        return all(verdict.kept is not False for verdict in self.verdicts)
+    def judge(self) -> Iterator[DrillVerdict]:
+        return _verdicts(self)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the findings as plain data."""
         return {
             "engine": self.engine,
             "scheme": self.scheme,
@@ -160,7 +191,7 @@ def _lies(found: Findings) -> Iterator[DrillVerdict]:
 
 
 def _silence(found: Findings) -> Iterator[DrillVerdict]:
-    silent = [one for one in found.faults if one.fault.kind in _SILENT and _silent_for_long(one, found)]
+    silent = [one for one in found.faults if one.fault.kind in SILENCING and _silent_for_long(one, found)]
     if silent:
         named = [one for one in silent if one.after is not None]
         text = f"{len(named)} of {len(silent)} workers that were silent for long were suspected"
@@ -179,7 +210,7 @@ def _untested(found: Findings) -> Iterator[DrillVerdict]:
     for one in found.faults:
         if one.excused or one.injected is None:
             why.append(f"{one.fault} ({one.noticed})")
-        elif one.fault.kind in _SILENT and one.after is None and not _silent_for_long(one, found):
+        elif one.fault.kind in SILENCING and one.after is None and not _silent_for_long(one, found):
             why.append(f"{one.fault} (silence that may be slowness)")
     if why:
         of = f"{len(why)} of {len(found.faults)} faults"
