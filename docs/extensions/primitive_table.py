@@ -8,10 +8,10 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from erasurehead.decompile import expand, lower
-from erasurehead.decompile.assemble import backend_of
 from erasurehead.decompile.installed import jax_module
 from erasurehead.decompile.primitives import primitives_of
 from erasurehead.decompile.refusals import known_reason
+from erasurehead.decompile.rules import BACKENDS as RULES
 
 BACKENDS = ("jax", "numpy")
 
@@ -32,7 +32,7 @@ def status(op: str, backend: str) -> str:
     refused = known_reason(op, backend)
     if refused is not None:
         return f"no: {refused}"
-    if op in backend_of(backend).rules or op == "empty2":
+    if op in RULES[backend].rules or op == "empty2":
         return "yes"
     if op == "custom_linear_solve" or lower.CALLS.get(op):
         return "inlined"

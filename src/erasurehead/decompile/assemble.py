@@ -13,8 +13,9 @@ import numpy as np
 
 from erasurehead.decompile.numbers import float_text, jax_dtype, numpy_dtype, ordinary
 from erasurehead.decompile.program import Program, Statement, Variable
+from erasurehead.decompile.rules import BACKENDS
 from erasurehead.decompile.texts import Names, wrapped
-from erasurehead.decompile.writer import Backend, Module, Scope, constant_names, is_plain, uses_of
+from erasurehead.decompile.writer import Module, Scope, constant_names, is_plain, uses_of
 
 LOAD = 'constants = {module}.load(__file__.removesuffix(".py") + ".npz")'
 
@@ -34,17 +35,6 @@ class Assembled:
     constants: dict[str, Any] = field(default_factory=lambda: dict[str, Any]())
     name: str = "function"
     classes: dict[str, type] = field(default_factory=lambda: dict[str, type]())
-
-
-def backend_of(name: str) -> Backend:
-    """Return the backend with a name, `"jax"` or `"numpy"`."""
-    if name == "jax":
-        from erasurehead.decompile.jax_rules import JAX
-
-        return JAX
-    from erasurehead.decompile.numpy_rules import NUMPY
-
-    return NUMPY
 
 
 def assemble(
@@ -77,7 +67,7 @@ def _assemble(
     hook: Callable[[Scope, Statement, list[str]], None] | None,
     title: str,
 ) -> tuple[Assembled, set[str]]:
-    backend = backend_of(backend_name)
+    backend = BACKENDS[backend_name]
     module = Module()
     function = module.names.new(title)
     module.names.taken |= _helper_names(backend_name) | {"constants"}
@@ -105,9 +95,6 @@ def _assemble(
     body = scope.lines
     head = Scope(backend, module, program.block, names, known, uses, 0)
     head.emit(f"def {function}({', '.join(arguments.values())}):")
-    text = "\n".join([*head.lines, *body])
-    if "sparse." in text and backend_name == "jax":
-        module.imports.add("sparse")
     decorator = "@jax.jit" if backend_name == "jax" else '@np.errstate(all="ignore")'
     defined = [line for kind, name in classes.items() for line in _tuple_class(name, kind)]
     module.lines = [*defined, *([""] * 2 if defined else []), *module.lines]
@@ -125,7 +112,6 @@ def _finish(scope: Scope, program: Program, texts: list[str], classes: Mapping[t
     for i, weak in program.casts.items():
         dtype = jax_dtype(program.block.results[i].type.name)
         if weak:
-            scope.need("primitives")
             texts[i] = (
                 f"primitives.convert_element_type_p.bind({texts[i]}, new_dtype=jnp.dtype({dtype}), weak_type=True, "
                 "sharding=None)"
@@ -149,8 +135,6 @@ def _as_array(scope: Scope, variable: Variable, source: str) -> str:
     if variable.type.is_key:
         return f"{scope.helper('as_key')}({source})"
     dtype = numpy_dtype(variable.type.name)
-    if not ordinary(variable.type.name):
-        scope.need("ml_dtypes")
     return f"np.asarray({source}, {dtype})"
 
 
@@ -182,8 +166,8 @@ def _module(program: Program, backend: str, module: Module, function: list[str],
     constants, arrays = _constants(module, backend)
     helpers = _helpers(module) if backend == "numpy" else []
     rest = "\n".join([*constants, *helpers, *module.lines, *function])
-    used = [key for key in _IMPORTS if f"{key}." in rest and (key in module.imports or _uses(rest, key))]
-    texts = sorted({_IMPORTS[key] for key in used}, key=lambda t: (t.startswith("from"), t.split()[1]))
+    used = [_IMPORTS[key] for key in _IMPORTS if re.search(rf"(?<![\w.\"]){key}\.", rest)]
+    texts = sorted(used, key=lambda t: (t.startswith("from"), t.split()[1]))
     merged = _merged(texts)
     if collections := [name for name in _COLLECTIONS if f"{name}(" in rest]:
         merged = [f"from collections import {', '.join(collections)}", "", *merged]
@@ -193,10 +177,6 @@ def _module(program: Program, backend: str, module: Module, function: list[str],
         head += "\n\n" + "\n".join(constants)
     body = "\n".join([*helpers, *module.lines, *function])
     return Assembled(f"{head}\n\n\n{body}\n", arrays, name)
-
-
-def _uses(text: str, name: str) -> bool:
-    return re.search(rf"(?<![\w.\"]){name}\.", text) is not None
 
 
 def _merged(texts: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,6 +127,11 @@ def tuple_text(values: Iterable[object]) -> str:
     """
     texts = [str(value) for value in values]
     return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def one_or_all(values: Sequence[Expr | str]) -> Expr | str:
+    """Return the only one of values, or a tuple of them."""
+    return values[0] if len(values) == 1 else tuple_text(values)
 
 
 def axis_text(axes: Iterable[Any]) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from erasurehead.decompile.errors import Unsupported
-from erasurehead.decompile.program import Block, Literal, Operand, Program, Statement, Variable
-from erasurehead.decompile.texts import WIDTH, Expr, Names, wrapped
+from erasurehead.decompile.numbers import bare_text
+from erasurehead.decompile.program import Block, Literal, Operand, Program, Statement, Type, Variable
+from erasurehead.decompile.refusals import reason
+from erasurehead.decompile.texts import ATOM, UNARY, WIDTH, Expr, Names, call, wrapped
 
 FOLDED_COST, FOLDED_LENGTH = 4, 56
 """Expressions with at most this many operations and characters are inlined."""
@@ -19,30 +21,45 @@ Rule = Callable[["Scope", Statement], "Expr | None"]
 """Writes a statement: returns its expression, a tuple for several results; None if it has emitted lines itself."""
 
 
-class Backend(Protocol):
-    """A target of the decompiler: the rules for its primitives, and how it writes literals."""
+class Backend:
+    """A target of the decompiler: the rules for its primitives, and how it writes literals.
 
-    @property
-    def name(self) -> str:
-        """`"jax"` or `"numpy"`."""
-        ...
+    Arguments:
+        name: `"jax"` or `"numpy"`.
+        module: the name of the module with its functions, `jnp` or `np`.
+        dtype: returns a dtype of a name as source.
+        is_bare: whether a literal may be a Python number, which takes the dtype of the other operand.
+    """
 
-    @property
-    def rules(self) -> Mapping[str, Rule]:
-        """The rule of each primitive."""
-        ...
+    def __init__(self, name: str, module: str, dtype: Callable[[str], str], is_bare: Callable[[Literal], bool]) -> None:
+        self.name, self.module, self._dtype, self._is_bare = name, module, dtype, is_bare
+        self.rules: dict[str, Rule] = {}
 
-    def typed(self, scope: Scope, literal: Literal) -> Expr:
+    def rule(self, *ops: str) -> Callable[[Rule], Rule]:
+        """Return a decorator that registers a function as the rule of primitives."""
+
+        def enter(rule: Rule) -> Rule:
+            for op in ops:
+                assert op not in self.rules, f"there are two rules for {op}"
+                self.rules[op] = rule
+            return rule
+
+        return enter
+
+    def dtype(self, kind: Type) -> str:
+        """Return the dtype of a type as source."""
+        return self._dtype(kind.name)
+
+    def typed(self, literal: Literal) -> Expr:
         """Return a literal as a scalar of its dtype."""
-        ...
+        return call(self.dtype(literal.type), bare_text(literal, self.module))
 
     def bare(self, literal: Literal) -> Expr | None:
         """Return a literal as a Python number, which takes the dtype of the other operand; None if impossible."""
-        ...
-
-    def unsupported(self, op: str) -> str:
-        """Return why a primitive has no rule."""
-        ...
+        if not self._is_bare(literal):
+            return None
+        text = bare_text(literal, self.module)
+        return Expr(text, UNARY if text.startswith("-") else ATOM)
 
 
 _DEFAULT_NAMES = {
@@ -158,7 +175,6 @@ class Module:
 
     Arguments:
         helpers: names of the helper functions that are used.
-        imports: modules that are used, named as in `import` lines.
         constants: constant -> its name.
         functions: id of a block -> name of the function that is kept for it.
         lines: the lines of these functions.
@@ -166,7 +182,6 @@ class Module:
     """
 
     helpers: dict[str, None] = field(default_factory=lambda: dict[str, None]())
-    imports: set[str] = field(default_factory=lambda: set[str]())
     constants: dict[Variable, str] = field(default_factory=lambda: dict[Variable, str]())
     functions: dict[int, str] = field(default_factory=lambda: dict[int, str]())
     lines: list[str] = field(default_factory=lambda: list[str]())
@@ -231,7 +246,7 @@ class Scope:
     def operand(self, value: Operand) -> Expr:
         """Return a value as an expression with its own dtype and shape."""
         if isinstance(value, Literal):
-            return self.backend.typed(self, value)
+            return self.backend.typed(value)
         if value in self._lazy:
             self._define(value, self._lazy.pop(value))
         if value in self._pending:
@@ -280,10 +295,6 @@ class Scope:
         """Add a helper function to the source, and return its name."""
         self.module.helpers.setdefault(name)
         return name
-
-    def need(self, module: str) -> None:
-        """Add an import of a module to the source."""
-        self.module.imports.add(module)
 
     def emit(self, line: str) -> None:
         """Emit a logical line, wrapped to the width."""
@@ -351,19 +362,14 @@ class Scope:
                 return self.number(source, other) if isinstance(source, Literal) else self.operand(source)
         return self.operand(value)
 
-    def pair(self, statement: Statement) -> tuple[Expr, Expr]:
-        """Return both operands of an elementwise operation, without broadcasts that are implied."""
-        a, b = statement.inputs
-        return self.pair_of(a, b)
-
-    def pair_of(self, a: Operand, b: Operand) -> tuple[Expr, Expr]:
+    def pair(self, a: Operand, b: Operand) -> tuple[Expr, Expr]:
         """Return two operands of an elementwise operation, without broadcasts that are implied."""
         return self.elementwise_operand(a, b), self.elementwise_operand(b, a)
 
     def choice(self, mask: Operand, yes: Operand, no: Operand) -> tuple[Expr, Expr, Expr]:
         """Return a mask and the values between which it chooses, without broadcasts that are implied by the others."""
         if not any(self.has_full_shape(v) and v.type.shape == yes.type.shape for v in (mask, yes, no)):
-            return self.operand(mask), *self.pair_of(yes, no)
+            return self.operand(mask), *self.pair(yes, no)
         which, a, b = (v if (source := self.broadcast_source(v)) is None else source for v in (mask, yes, no))
         numbers = [None if isinstance(v, Variable) else self.backend.bare(v) for v in (a, b)]
         if isinstance(b, Literal) and not isinstance(a, Variable):
@@ -378,7 +384,7 @@ class Scope:
             bare = self.backend.bare(literal)
             if bare is not None:
                 return bare
-        return self.backend.typed(self, literal)
+        return self.backend.typed(literal)
 
     def has_full_shape(self, value: Operand) -> bool:
         """Return whether an operand is a variable that is not written as the source of a broadcast."""
@@ -469,8 +475,8 @@ class Scope:
         """Return the expression of a statement; operands are assigned before it until it fits on a line."""
         rule = self.backend.rules.get(statement.op)
         if rule is None:
-            reason = self.backend.unsupported(statement.op)
-            raise Unsupported(statement.op, self.backend.name, reason, statement.where)
+            why = reason(statement.op, self.backend.name)
+            raise Unsupported(statement.op, self.backend.name, why, statement.where)
         outer, self._consumed = self._consumed, {}
         try:
             while True:
