@@ -14,7 +14,7 @@ jax = pytest.importorskip("jax", reason="the decompiler needs JAX: pip install '
 import jax.numpy as jnp
 from jax import lax
 
-from erasurehead.decompile import Source, decompile
+from erasurehead.decompile import DecompiledSource, decompile
 from erasurehead.decompile.checking.check import MOST_ULPS
 
 pytestmark = pytest.mark.usefixtures("not_optimised")
@@ -85,7 +85,7 @@ def test_edits_that_are_wrong_at_extremes_only_are_found(function: Callable[...,
     x = np.arange(4, dtype=np.int32) if "n" in function.__code__.co_varnames else V
     source = decompile(function, x, backend="numpy")
     assert old in source.text
-    report = Source(source.text.replace(old, new), source.name, "numpy").check(function, x)
+    report = DecompiledSource(source.text.replace(old, new), source.name, "numpy").check(function, x)
     assert any(d.draw > 4 for d in report.differences), report
 
 
@@ -114,5 +114,5 @@ def test_cancellation_is_judged_by_the_condition_of_the_computation() -> None:
     report = source.check(draws=4, other_mode=False)
     assert report.passed, report
     assert report.worst > MOST_ULPS
-    source = Source(source.text.replace("1.1", "1.1001"), source.name, "jax")
+    source = DecompiledSource(source.text.replace("1.1", "1.1001"), source.name, "jax")
     assert not source.check(jax.grad(gru), *arguments, draws=0).passed

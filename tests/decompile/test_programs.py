@@ -11,7 +11,7 @@ import pytest
 
 jax = pytest.importorskip("jax", reason="the decompiler needs JAX: pip install 'erasurehead[jax]'")
 
-from erasurehead.decompile import Source, Unsupported, decompile
+from erasurehead.decompile import DecompiledSource, Unsupported, decompile
 from erasurehead.decompile.writing import text_of
 
 from .programs import CASES, Case
@@ -81,7 +81,7 @@ def test_numpy(case: Case) -> None:
         with pytest.raises(Unsupported, match="cannot be decompiled to numpy"):
             decompile(case.function, *case.arguments, backend="numpy", check=False)
         return
-    source: Source = decompile(case.function, *case.arguments, backend="numpy", check=False)
+    source: DecompiledSource = decompile(case.function, *case.arguments, backend="numpy", check=False)
     assert "jax" not in source.text.partition('"""\n\n')[2], "numpy's source does without JAX"
     report = source.check(compiled(case.name), *case.arguments, draws=1)
     assert report.passed, report

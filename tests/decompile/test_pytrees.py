@@ -17,7 +17,7 @@ import pytest
 jax = pytest.importorskip("jax", reason="the decompiler needs JAX: pip install 'erasurehead[jax]'")
 import jax.numpy as jnp
 
-from erasurehead.decompile import Source, Unsupported, decompile
+from erasurehead.decompile import DecompiledSource, Unsupported, decompile
 from erasurehead.errors import InvalidArgument
 
 pytestmark = pytest.mark.usefixtures("not_optimised")
@@ -84,10 +84,10 @@ def test_a_named_tuple_of_the_result_is_defined_in_the_text(tmp_path: Path) -> N
     source = decompile(lambda x: Moments(x, Empty()), V, backend="numpy", check=False)
     assert 'Moments = namedtuple("Moments", ["mean", "rest"])' in source.text
     assert isinstance(source(V), Moments)
-    again = Source.load(source.save(tmp_path / "moments.py"))
+    again = DecompiledSource.load(source.save(tmp_path / "moments.py"))
     assert np.array_equal(again(V).mean, V)
     assert again.check(lambda x: Moments(x, Empty()), V, draws=1).passed
-    edited = Source(again.text.replace("rest=Empty()", "rest=[]"), again.name, "numpy")
+    edited = DecompiledSource(again.text.replace("rest=Empty()", "rest=[]"), again.name, "numpy")
     report = edited.check(lambda x: Moments(x, Empty()), V, draws=1)
     assert "the result should be (*, ()), but is (*, [])" in str(report)
 

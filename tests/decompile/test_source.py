@@ -16,7 +16,7 @@ jax = pytest.importorskip("jax", reason="the decompiler needs JAX: pip install '
 import jax.numpy as jnp
 from jax import lax
 
-from erasurehead.decompile import CheckFailed, Source, decompile
+from erasurehead.decompile import CheckFailed, DecompiledSource, decompile
 from erasurehead.decompile.writing import text_of
 from erasurehead.errors import DataError, InvalidArgument
 
@@ -29,7 +29,7 @@ V = _random.normal(size=3).astype(np.float32)
 Y = np.sign(_random.normal(size=5)).astype(np.float32)
 
 
-def body(source: Source) -> list[str]:
+def body(source: DecompiledSource) -> list[str]:
     """The lines of the function."""
     return source.text.partition("\ndef ")[2].splitlines()[1:]
 
@@ -207,7 +207,7 @@ def test_large_constants_go_beside_the_source(tmp_path: Path) -> None:
         assert 'constants["table"]' in source.text
         path = source.save(tmp_path / f"of_{backend}.py")
         assert path.with_suffix(".npz").is_file()
-        again = Source.load(path)
+        again = DecompiledSource.load(path)
         assert again.hash == source.hash
         assert np.allclose(again(V), lookup(V), rtol=1e-5)
         done = subprocess.run(
@@ -253,7 +253,7 @@ def test_edits_that_change_something_are_found(tmp_path: Path, old: str, new: st
     assert old in source.text
     path = source.save(tmp_path / "edited.py")
     path.write_text(path.read_text().replace(old, new))
-    edited = Source.load(path)
+    edited = DecompiledSource.load(path)
     assert edited.hash != source.hash
     report = edited.check(gradient, PARAMS, X, Y, draws=1)
     assert not report.passed
@@ -266,7 +266,7 @@ def test_edits_that_change_nothing_pass(tmp_path: Path) -> None:
     source = decompile(jax.grad(loss), PARAMS, X, Y, backend="numpy", check=False)
     path = source.save(tmp_path / "edited.py")
     path.write_text(path.read_text().replace("scaled + scaled * h", "scaled * (1.0 + h)"))
-    assert Source.load(path).check(jax.grad(loss), PARAMS, X, Y, draws=2).passed
+    assert DecompiledSource.load(path).check(jax.grad(loss), PARAMS, X, Y, draws=2).passed
 
 
 def test_wrong_comparisons_are_no_flips() -> None:
@@ -297,18 +297,18 @@ def test_what_cannot_be_loaded_says_so(tmp_path: Path) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text("def f(:\n")
     with pytest.raises(DataError, match=r"broken.py, line 1: this is not Python"):
-        Source.load(broken)
+        DecompiledSource.load(broken)
     with pytest.raises(DataError, match="cannot be read"):
-        Source.load(tmp_path / "nothing.py")
+        DecompiledSource.load(tmp_path / "nothing.py")
     (tmp_path / "empty.py").write_text("x = 1\n")
     with pytest.raises(DataError, match="defines no function"):
-        Source.load(tmp_path / "empty.py")
+        DecompiledSource.load(tmp_path / "empty.py")
     source = decompile(jnp.sin, V, check=False)
     with pytest.raises(InvalidArgument, match=r"must end with \.py"):
         source.save(tmp_path / "here")
     path = source.save(tmp_path / "sin.py")
     with pytest.raises(InvalidArgument, match="needs the function that it stands for"):
-        Source.load(path).check()
+        DecompiledSource.load(path).check()
 
 
 FORMATTED = [

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from erasurehead import problems
-from erasurehead.decompile import Source, Unsupported, decompile
+from erasurehead.decompile import DecompiledSource, Unsupported, decompile
 from erasurehead.errors import DataError, InvalidArgument
 
 from ..bounded import PATIENCE
@@ -111,13 +111,13 @@ def test_no_source_runs_that_nobody_has_accepted() -> None:
 
 
 @functools.cache
-def decompiled(backend: str, rows: int) -> Source:
+def decompiled(backend: str, rows: int) -> DecompiledSource:
     with jax.enable_x64(True):
         batch = X[:rows], Y[:rows]
         return decompile(jax.grad(steep), np.zeros(3), batch, backend=backend, name="gradient", check=False)
 
 
-def edited(tmp_path: Path, backend: str, rows: int = ROWS) -> tuple[Source, Path]:
+def edited(tmp_path: Path, backend: str, rows: int = ROWS) -> tuple[DecompiledSource, Path]:
     source = decompiled(backend, rows)
     text, module = source.text, "jnp" if backend == "jax" else "np"
     text = text.replace(f"e = {module}.exp(-margin)", f"e = {module}.exp(-{module}.abs(margin))")

@@ -3,4 +3,4 @@
 from erasurehead.decompile.api import decompile as decompile
 from erasurehead.decompile.errors import CheckFailed as CheckFailed
 from erasurehead.decompile.errors import Unsupported as Unsupported
-from erasurehead.decompile.source import Source as Source
+from erasurehead.decompile.source import DecompiledSource as DecompiledSource

@@ -9,7 +9,7 @@ import numpy as np
 
 from erasurehead.decompile.errors import Unsupported
 from erasurehead.decompile.installed import jax_module
-from erasurehead.decompile.source import Source
+from erasurehead.decompile.source import DecompiledSource
 from erasurehead.decompile.writing import write_once
 from erasurehead.errors import invalid
 
@@ -26,7 +26,7 @@ def decompile(
     effects: str = "error",
     check: bool = True,
     name: str | None = None,
-) -> Source:
+) -> DecompiledSource:
     """Return a JAX function as Python source that computes the same for arguments of the same shapes and dtypes.
 
     Arguments:
@@ -38,7 +38,7 @@ def decompile(
         names: name in the source -> name to use instead, for arguments and variables.
         comments: whether lines name the line of the user's code that they come from.
         effects: `"error"`, or `"comment"` to keep `jax.debug.print` and the like as comments.
-        check: whether to run the source and compare it with the function, as `Source.check` does.
+        check: whether to run the source and compare it with the function, as `DecompiledSource.check` does.
         name: name of the function in the source; by default its own.
 
     Returns:
@@ -72,7 +72,7 @@ def decompile(
             "two traces of it differ: it depends on a global, a clock or Python's random numbers, which JAX would see "
             "once only; pass what changes as an argument",
         )
-    source = Source(
+    source = DecompiledSource(
         first.text, first.name, backend, first.constants, function, tuple(example_arguments), classes=first.classes
     )
     if check:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from erasurehead.decompile.numbers import float_text, jax_dtype, numpy_dtype, ordinary
-from erasurehead.decompile.program import Program, Statement, Variable
+from erasurehead.decompile.program import Statement, TracedFunction, Variable
 from erasurehead.decompile.rules import BACKENDS
 from erasurehead.decompile.texts import Names, wrapped
 from erasurehead.decompile.writer import Module, Scope, constant_names, is_plain, uses_of
@@ -38,7 +38,7 @@ class Assembled:
 
 
 def assemble(
-    program: Program,
+    program: TracedFunction,
     backend_name: str,
     comments: bool = False,
     unfold: bool = False,
@@ -60,7 +60,7 @@ def assemble(
 
 
 def _assemble(
-    program: Program,
+    program: TracedFunction,
     backend_name: str,
     comments: bool,
     unfold: bool,
@@ -103,7 +103,7 @@ def _assemble(
     return assembled, _helpers_used(module) if backend_name == "numpy" else set()
 
 
-def _finish(scope: Scope, program: Program, texts: list[str], classes: Mapping[type, str], backend: str) -> str:
+def _finish(scope: Scope, program: TracedFunction, texts: list[str], classes: Mapping[type, str], backend: str) -> str:
     if backend == "numpy":
         texts = [
             f"{scope.helper('key_data')}({text})" if value.type.is_key else text
@@ -161,7 +161,7 @@ _IMPORTS = {
 _COLLECTIONS = ("OrderedDict", "defaultdict", "namedtuple")
 
 
-def _module(program: Program, backend: str, module: Module, function: list[str], name: str) -> Assembled:
+def _module(program: TracedFunction, backend: str, module: Module, function: list[str], name: str) -> Assembled:
     lines = _docstring(program, name)
     constants, arrays = _constants(module, backend)
     helpers = _helpers(module) if backend == "numpy" else []
@@ -192,7 +192,7 @@ def _merged(texts: list[str]) -> list[str]:
     return [*plain, *(f"from {module} import {', '.join(sorted(names))}" for module, names in found.items())]
 
 
-def _docstring(program: Program, name: str) -> list[str]:
+def _docstring(program: TracedFunction, name: str) -> list[str]:
     wide = program.x64 and any(
         v.type.name in ("float64", "int64", "uint64", "complex128")
         for s in program.block.walk()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from erasurehead.decompile.program import Block, Operand, Statement, Type, Variable
+from erasurehead.decompile.program import Body, Operand, Statement, Type, Variable
 
 
 def with_one_condition(statement: Statement) -> None:
@@ -40,14 +40,14 @@ def _copied(
 
     copies: list[Statement] = []
     for s in statements:
-        blocks: dict[str, list[Block]] = {}
+        blocks: dict[str, list[Body]] = {}
         for name, inner in s.blocks.items():
             blocks[name] = []
             for block in inner:
                 parameters = [Variable(p.type, p.name) for p in block.parameters]
                 renamed.update(zip(block.parameters, parameters, strict=True))
                 body, ends = _copied(block.statements, block.results, renamed)
-                blocks[name].append(Block(block.name, parameters, body, ends))
+                blocks[name].append(Body(block.name, parameters, body, ends))
         inputs = [read(v) for v in s.inputs]
         outputs = [Variable(v.type) for v in s.outputs]
         renamed.update(zip(s.outputs, outputs, strict=True))

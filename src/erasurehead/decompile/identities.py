@@ -7,20 +7,20 @@ Only sources for numpy use them, which are compared within a tolerance; that is 
 
 from __future__ import annotations
 
-from erasurehead.decompile.program import Block, Literal, Operand, Statement, Variable
+from erasurehead.decompile.program import Body, Literal, Operand, Statement, Variable
 from erasurehead.decompile.simplify import without_dead_code
 
 _Makers = dict[Variable, Statement]
 _Pair = tuple[Operand, Operand]
 
 
-def with_identities(block: Block) -> None:
+def with_identities(block: Body) -> None:
     """Replace long expressions in a block and its inner blocks."""
     _rewrite(block)
     without_dead_code(block)
 
 
-def _rewrite(block: Block) -> None:
+def _rewrite(block: Body) -> None:
     makers: _Makers = {}
     sums: dict[Variable, _Pair] = {}
     statements: list[Statement] = []

@@ -13,7 +13,7 @@ from erasurehead.decompile import expand, folding, origins, user_names
 from erasurehead.decompile.batched_loops import with_one_condition
 from erasurehead.decompile.errors import Unsupported
 from erasurehead.decompile.installed import jax_module
-from erasurehead.decompile.program import Block, Literal, Operand, SourceLocation, Statement, Type, Variable
+from erasurehead.decompile.program import Body, Literal, Operand, SourceLocation, Statement, Type, Variable
 from erasurehead.decompile.refusals import reason
 
 CALLS = {
@@ -126,7 +126,7 @@ class Lowering:
     def __init__(self, backend: str, inline: bool = True, effects: str = "error") -> None:
         self.backend, self.inline, self.effects = backend, inline, effects
         self._constants: dict[int, Variable] = {}
-        self._kept: dict[tuple[Any, ...], Block] = {}
+        self._kept: dict[tuple[Any, ...], Body] = {}
         self._alive: list[Any] = []
         self._named: list[tuple[Statement, bool]] = []
         self._definitions: dict[Variable, Statement] = {}
@@ -145,7 +145,7 @@ class Lowering:
 
     def block(
         self, jaxpr: Any, consts: Sequence[Any], bound: Sequence[Operand], where: SourceLocation | None, name: str = ""
-    ) -> Block:
+    ) -> Body:
         """Return a jaxpr as a block.
 
         Arguments:
@@ -160,9 +160,9 @@ class Lowering:
         parameters = [Variable(type_of(v.aval, where, self.backend), n) for v, n in zip(free, names, strict=True)]
         statements: list[Statement] = []
         results = self.run(jaxpr, consts, [*bound, *parameters], statements, where)
-        return Block(name or user_names.function_name(jaxpr), parameters, statements, results)
+        return Body(name or user_names.function_name(jaxpr), parameters, statements, results)
 
-    def closed(self, closed: Any, bound: Sequence[Operand], where: SourceLocation | None, name: str = "") -> Block:
+    def closed(self, closed: Any, bound: Sequence[Operand], where: SourceLocation | None, name: str = "") -> Body:
         """Return a closed jaxpr as a block; see `block`."""
         return self.block(closed.jaxpr, closed.consts, bound, where, name)
 

@@ -129,7 +129,7 @@ class Statement:
     inputs: list[Operand]
     outputs: list[Variable]
     params: dict[str, Any]
-    blocks: dict[str, list[Block]] = field(default_factory=lambda: dict[str, list["Block"]]())
+    blocks: dict[str, list[Body]] = field(default_factory=lambda: dict[str, list["Body"]]())
     where: SourceLocation | None = None
     primitive: Any = None
     bound: tuple[list[Operand], dict[str, Any]] | None = None
@@ -143,7 +143,7 @@ class Statement:
 
 
 @dataclass(eq=False)
-class Block:
+class Body:
     """Statements in order, with their parameters and results.
 
     Arguments:
@@ -183,7 +183,7 @@ class Leaf:
 
 
 @dataclass(eq=False)
-class Program:
+class TracedFunction:
     """A traced function.
 
     Arguments:
@@ -202,7 +202,7 @@ class Program:
     name: str
     arguments: list[str]
     leaves: list[Leaf]
-    block: Block
+    block: Body
     tuples: list[type]
     result: Callable[[list[str], Mapping[type, str]], str]
     trees: tuple[Any, Any]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from erasurehead.decompile.program import Block, Operand, Statement, Variable
+from erasurehead.decompile.program import Body, Operand, Statement, Variable
 
 _T = TypeVar("_T")
 
 
-def without_dead_code(block: Block) -> None:
+def without_dead_code(block: Body) -> None:
     """Remove all statements of a block and its inner blocks whose results are not used."""
     live: set[Variable] = set()
     _sweep(block, [True] * len(block.results), live)
@@ -19,7 +19,7 @@ def _mark(operands: list[Operand], live: set[Variable]) -> None:
     live.update(operand for operand in operands if isinstance(operand, Variable))
 
 
-def _sweep(block: Block, wanted: list[bool], live: set[Variable]) -> None:
+def _sweep(block: Body, wanted: list[bool], live: set[Variable]) -> None:
     """Remove the dead code of a block.
 
     Arguments:
@@ -47,7 +47,7 @@ def _sweep(block: Block, wanted: list[bool], live: set[Variable]) -> None:
     block.statements = is_kept[::-1]
 
 
-def _uses(block: Block, wanted: list[bool]) -> set[Variable]:
+def _uses(block: Body, wanted: list[bool]) -> set[Variable]:
     """Return the variables that the wanted results of a block depend on; the block is not modified."""
     live: set[Variable] = set()
     copy = _copy(block)
@@ -55,7 +55,7 @@ def _uses(block: Block, wanted: list[bool]) -> set[Variable]:
     return live
 
 
-def _copy(block: Block) -> Block:
+def _copy(block: Body) -> Body:
     statements = [
         Statement(
             s.op,
@@ -68,7 +68,7 @@ def _copy(block: Block) -> Block:
         )
         for s in block.statements
     ]
-    return Block(block.name, list(block.parameters), statements, list(block.results))
+    return Body(block.name, list(block.parameters), statements, list(block.results))
 
 
 def _pick(values: list[_T], keep: list[bool]) -> list[_T]:

@@ -18,7 +18,7 @@ from erasurehead.errors import DataError, InvalidArgument, invalid
 
 
 @dataclass
-class Source:
+class DecompiledSource:
     """A function as Python source.
 
     Arguments:
@@ -88,7 +88,7 @@ class Source:
     @classmethod
     def load(
         cls, path: str | Path, function: Callable[..., Any] | None = None, *examples: Any, name: str | None = None
-    ) -> Source:
+    ) -> DecompiledSource:
         """Return a source from a file, as saved or edited since. None of it is run.
 
         Arguments:

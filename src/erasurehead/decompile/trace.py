@@ -16,7 +16,7 @@ import numpy as np
 from erasurehead.decompile.errors import Unsupported
 from erasurehead.decompile.installed import jax_module
 from erasurehead.decompile.lower import Lowering, type_of
-from erasurehead.decompile.program import Block, Leaf, Program, Statement, Variable
+from erasurehead.decompile.program import Body, Leaf, Statement, TracedFunction, Variable
 from erasurehead.decompile.simplify import without_dead_code
 from erasurehead.decompile.texts import tuple_text
 from erasurehead.decompile.user_names import plain_name
@@ -185,7 +185,7 @@ def trace(
     effects: str,
     names: Mapping[str, str] | None = None,
     name: str | None = None,
-) -> Program:
+) -> TracedFunction:
     """Trace a function with arguments of the types of examples, and return it as a program.
 
     Arguments:
@@ -228,7 +228,7 @@ def trace(
     tuples = [kind for kind in of_result if hasattr(kind, "_fields") and kind not in of_arguments]
     known = {kind: f"type({text})" for kind, text in of_arguments.items()}
     jax = jax_module()
-    program = Program(
+    program = TracedFunction(
         title,
         renamed,
         leaves,
@@ -270,9 +270,7 @@ def _traced(function: Callable[..., Any], arguments: Sequence[Any], backend: str
         raise InvalidArgument("examples", "must be such that JAX can trace the function", sentence=sentence) from error
 
 
-def _lowered(
-    lowering: Lowering, closed: Any, variables: list[Variable], title: str, wanted: Mapping[str, str]
-) -> Block:
+def _lowered(lowering: Lowering, closed: Any, variables: list[Variable], title: str, wanted: Mapping[str, str]) -> Body:
     """Lower a closed jaxpr to a block.
 
     Arguments:
@@ -285,7 +283,7 @@ def _lowered(
     statements: list[Statement] = []
     results = lowering.run(closed.jaxpr, closed.consts, variables, statements)
     lowering.name_results()
-    block = Block(title, variables, statements, results)
+    block = Body(title, variables, statements, results)
     without_dead_code(block)
     for statement in block.walk():
         for output in statement.outputs:
@@ -294,7 +292,7 @@ def _lowered(
     return block
 
 
-def _check_constants(program: Program) -> None:
+def _check_constants(program: TracedFunction) -> None:
     """Check that the arrays that a function closes over are not too large to be stored with its source."""
     total = sum(np.asarray(v.constant).nbytes for v in program.constants)
     if total > LARGEST_CONSTANTS:
@@ -324,7 +322,7 @@ def check_leaf(label: str, leaf: Any, backend: str) -> None:
         raise invalid(label, "must be of a dtype that JAX knows", str(dtype), "make it an array of numbers")
 
 
-def _name_constants(function: Any, program: Program) -> None:
+def _name_constants(function: Any, program: TracedFunction) -> None:
     """Give constants the names of the variables that the user's function closes over."""
     inner = inspect.unwrap(function) if callable(function) else function
     code = getattr(inner, "__code__", None)

@@ -10,7 +10,7 @@ import numpy as np
 
 from erasurehead.decompile.errors import Unsupported
 from erasurehead.decompile.numbers import bare_text
-from erasurehead.decompile.program import Block, Literal, Operand, Program, Statement, Type, Variable
+from erasurehead.decompile.program import Body, Literal, Operand, Statement, TracedFunction, Type, Variable
 from erasurehead.decompile.refusals import reason
 from erasurehead.decompile.texts import ATOM, UNARY, WIDTH, Expr, Names, call, wrapped
 
@@ -146,18 +146,18 @@ class Uses:
     blocks: set[int] = field(default_factory=lambda: set[int]())
 
 
-def uses_of(block: Block) -> dict[Variable, Uses]:
+def uses_of(block: Body) -> dict[Variable, Uses]:
     """Return the uses of all variables in a block and its inner blocks."""
     found: dict[Variable, Uses] = {}
 
-    def see(operands: Iterable[Operand], at: Block) -> None:
+    def see(operands: Iterable[Operand], at: Body) -> None:
         for operand in operands:
             if isinstance(operand, Variable):
                 uses = found.setdefault(operand, Uses())
                 uses.count += 1
                 uses.blocks.add(id(at))
 
-    def walk(at: Block) -> None:
+    def walk(at: Body) -> None:
         for statement in at.statements:
             see(statement.inputs, at)
             for blocks in statement.blocks.values():
@@ -220,7 +220,7 @@ class Scope:
         self,
         backend: Backend,
         module: Module,
-        block: Block,
+        block: Body,
         names: Names,
         known: dict[Variable, str],
         uses: dict[Variable, Uses],
@@ -314,7 +314,7 @@ class Scope:
                 if value in self._pending:
                     self._write(value, self._pending.pop(value))
 
-    def materialize_for(self, *blocks: Block) -> None:
+    def materialize_for(self, *blocks: Body) -> None:
         """Emit the assignments of variables of this block that inner blocks use."""
         inner: dict[Variable, None] = {}
         for block in blocks:
@@ -322,7 +322,7 @@ class Scope:
                 inner.setdefault(variable)
         self.materialize([v for v in inner if v in self._pending or v in self._lazy])
 
-    def inner(self, block: Block, indent: int | None = None) -> Scope:
+    def inner(self, block: Body, indent: int | None = None) -> Scope:
         """Return the scope of an inner block.
 
         Arguments:
@@ -536,7 +536,7 @@ class Scope:
                 self._last_comment = comment
 
 
-def constant_names(program: Program, names: Names) -> dict[Variable, str]:
+def constant_names(program: TracedFunction, names: Names) -> dict[Variable, str]:
     """Return a name for each constant of a program."""
     found: dict[Variable, str] = {}
     for variable in program.constants:

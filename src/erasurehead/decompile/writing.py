@@ -8,7 +8,7 @@ from typing import Any
 from erasurehead.decompile.assemble import Assembled, assemble
 from erasurehead.decompile.identities import with_identities
 from erasurehead.decompile.installed import jax_module
-from erasurehead.decompile.program import Program
+from erasurehead.decompile.program import TracedFunction
 from erasurehead.decompile.running import run_text
 from erasurehead.decompile.trace import trace
 
@@ -22,7 +22,7 @@ def write_once(
     names: Mapping[str, str] | None,
     comments: bool,
     name: str | None,
-) -> tuple[Assembled, Program]:
+) -> tuple[Assembled, TracedFunction]:
     """Trace a function once and write it; return what was written, and the program that it was written from."""
     program = trace(function, arguments, backend, inline, effects, names, name)
     if backend == "numpy":

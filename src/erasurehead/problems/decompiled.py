@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.decompile import Source, decompile
+from erasurehead.decompile import DecompiledSource, decompile
 from erasurehead.errors import UNSAID, DataError, InvalidArgument, counted, invalid
 from erasurehead.problems.differentiable import Differentiated
 from erasurehead.problems.jax_model import Form, bare, join, precision
@@ -34,7 +34,9 @@ class DecompiledModel(Differentiated):
         hashes: SHA-256 sums of the sources that a person has accepted.
     """
 
-    def __init__(self, sources: Mapping[str, Source], form: Form, tree: Nest, hashes: Collection[str]) -> None:
+    def __init__(
+        self, sources: Mapping[str, DecompiledSource], form: Form, tree: Nest, hashes: Collection[str]
+    ) -> None:
         self.sources = {name: bare(source) for name, source in sources.items()}
         self.form, self.hashes = replace(form, tree=None), frozenset(hashes)
         self._tree = tree
@@ -66,12 +68,12 @@ class DecompiledModel(Differentiated):
         return mapped(lambda number: arrays[number], self._tree)
 
 
-def _unpack(sources: dict[str, Source], form: Form, tree: Nest, hashes: list[str]) -> DecompiledModel:
+def _unpack(sources: dict[str, DecompiledSource], form: Form, tree: Nest, hashes: list[str]) -> DecompiledModel:
     check_accepted(sources, hashes)
     return DecompiledModel(sources, form, tree, hashes)
 
 
-def check_accepted(sources: Mapping[str, Source], hashes: Collection[str]) -> None:
+def check_accepted(sources: Mapping[str, DecompiledSource], hashes: Collection[str]) -> None:
     """Raise unless every source has one of the accepted hashes.
 
     Raises:
@@ -114,16 +116,16 @@ def places_of(parameters: Any, jax: Any) -> Nest:
     return mapped(lambda leaf: next(numbers), parameters)
 
 
-def read_gradient(gradient: Source | str | os.PathLike[str]) -> Source:
+def read_gradient(gradient: DecompiledSource | str | os.PathLike[str]) -> DecompiledSource:
     """Return the source of a gradient: from a file that somebody has edited, or one that has been read already."""
-    if isinstance(gradient, Source):
+    if isinstance(gradient, DecompiledSource):
         return gradient
     if not isinstance(gradient, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise invalid("gradient", "must be the file of an edited gradient, or its Source", gradient)
-    return Source.load(Path(gradient))
+        raise invalid("gradient", "must be the file of an edited gradient, or its DecompiledSource", gradient)
+    return DecompiledSource.load(Path(gradient))
 
 
-def check_gradient(source: Source, loss: Any, parameters: Any, batch: Nest, form: Form, jax: Any) -> None:
+def check_gradient(source: DecompiledSource, loss: Any, parameters: Any, batch: Nest, form: Form, jax: Any) -> None:
     """Compare an edited gradient with JAX's own, at the initial parameters, on one batch.
 
     They may differ by 16 times the rounding error of JAX's own gradient in the model's dtype, plus 64 units of that
@@ -195,8 +197,8 @@ def _derived(loss: Any, parameters: Any, batch: Nest, form: Form, jax: Any) -> t
 
 
 def write_sources(
-    loss: Any, parameters: Any, batch: Nest, form: Form, gradient: Source | None, jax: Any
-) -> dict[str, Source]:
+    loss: Any, parameters: Any, batch: Nest, form: Form, gradient: DecompiledSource | None, jax: Any
+) -> dict[str, DecompiledSource]:
     """Return the sources that workers without JAX run, by name, decompiled and checked.
 
     Raises:

@@ -12,7 +12,7 @@ import cloudpickle  # pyright: ignore[reportMissingTypeStubs]  # ships none
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.decompile import Source
+from erasurehead.decompile import DecompiledSource
 from erasurehead.errors import UNSAID, InvalidArgument, MissingExtra, invalid
 from erasurehead.problems.additivity import Value
 from erasurehead.problems.differentiable import Differentiated
@@ -84,7 +84,7 @@ class JaxModel(Differentiated):
     """
 
     def __init__(
-        self, loss: Callable[..., Any], form: Form, gradient: Source | None = None, rows: int | None = None
+        self, loss: Callable[..., Any], form: Form, gradient: DecompiledSource | None = None, rows: int | None = None
     ) -> None:
         self._given, self.form, self.gradient, self._rows = loss, form, gradient, rows
         self.n_parameters = sum(form.sizes)
@@ -160,9 +160,9 @@ def _unpack(data: bytes) -> JaxModel:
     return JaxModel(*pickle.loads(data))
 
 
-def bare(source: Source) -> Source:
+def bare(source: DecompiledSource) -> DecompiledSource:
     """Return a source as workers need it: without the function that it was made from."""
-    return Source(source.text, source.name, source.backend, source.constants)
+    return DecompiledSource(source.text, source.name, source.backend, source.constants)
 
 
 def join(arrays: Sequence[Any], form: Form) -> Array:

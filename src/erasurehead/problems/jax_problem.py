@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Literal, final
 
 from erasurehead._internal.arrays import Array
-from erasurehead.decompile import Source
+from erasurehead.decompile import DecompiledSource
 from erasurehead.errors import UNSAID, check_count, invalid
 from erasurehead.problems.additivity import check_adds_up, mean_of, weight_per_sample
 from erasurehead.problems.decompiled import (
@@ -46,13 +46,13 @@ class JaxProblem(DifferentiableProblem):
     def __init__(
         self,
         *parts: Any,
-        sources: Mapping[str, Source] = MappingProxyType({}),
+        sources: Mapping[str, DecompiledSource] = MappingProxyType({}),
         hashes: frozenset[str] = frozenset(),
         without_jax: bool = False,
     ) -> None:
         super().__init__(*parts)
         self.sampled = self.batch_size is not None
-        self.sources: Mapping[str, Source] = MappingProxyType(dict(sources))
+        self.sources: Mapping[str, DecompiledSource] = MappingProxyType(dict(sources))
         """The sources that workers run, by name: for a person to read, and accept by their hashes."""
         self._hashes, self._numpy = hashes, without_jax
         self.preload = ("erasurehead.problems.decompiled",) if without_jax else _PRELOAD
@@ -82,7 +82,7 @@ def jax(
     penalty: Penalty | None = None,
     test: Nest = None,
     metrics: Callable[[Any, Any], Any] | None = None,
-    gradient: Source | str | os.PathLike[str] | None = None,
+    gradient: DecompiledSource | str | os.PathLike[str] | None = None,
     worker_backend: Literal["jax", "numpy"] = "jax",
     hashes: str | Sequence[str] = (),
 ) -> JaxProblem:
@@ -171,7 +171,7 @@ def jax(
         raise invalid("worker_backend", "must be 'jax' or 'numpy'", worker_backend)
     accepted = check_hashes(hashes)
     source = None if gradient is None else read_gradient(gradient)
-    sources: dict[str, Source] = {}
+    sources: dict[str, DecompiledSource] = {}
     model: Differentiated = whole
     if source is not None or worker_backend == "numpy":
         library = jax_library()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from erasurehead.decompile.checking.compare import array_of, is_float, leaves, structure, ulps
-from erasurehead.decompile.checking.report import Difference, Report
+from erasurehead.decompile.checking.report import CheckReport, Difference
 from erasurehead.decompile.checking.rounding import FACTOR, Watched, distance, unit
 from erasurehead.decompile.checking.sampling import Sampler, around, extreme
 from erasurehead.decompile.errors import Unsupported
@@ -35,7 +35,7 @@ def check(
     compiler_options: dict[str, Any] | None = None,
     other_mode: bool = True,
     extremes: bool = True,
-) -> Report:
+) -> CheckReport:
     """Compare a source with the function that it was made from.
 
     Arguments:
@@ -52,10 +52,10 @@ def check(
             from ending, or a sampler is given.
 
     Returns:
-        A report of the differences found. None of them raises an error: see `Report.raise_if_wrong`.
+        A report of the differences found. None of them raises an error: see `CheckReport.raise_if_wrong`.
     """
     jax = jax_module()
-    report = Report(source.name, source.backend)
+    report = CheckReport(source.name, source.backend)
     compiled = compiler_options is None and hasattr(original, "lower")
     first = original if compiled else jax.jit(original, compiler_options=compiler_options)
     second: Callable[..., Any] = source.function
@@ -284,7 +284,7 @@ def _tiny(dtype: Any) -> float:
     return 4 * float(ml_dtypes.finfo(dtype).tiny)
 
 
-def _other_mode(source: Any, examples: Sequence[Any], report: Report) -> None:
+def _other_mode(source: Any, examples: Sequence[Any], report: CheckReport) -> None:
     """Read the source with 64-bit types turned on (or off): its text must mean the same program."""
     jax = jax_module()
     on = bool(jax.config.jax_enable_x64)

@@ -34,7 +34,7 @@ class Difference:
 
 
 @dataclass
-class Report:
+class CheckReport:
     """The result of a check.
 
     Arguments:

@@ -18,7 +18,7 @@ import numpy as np
 from erasurehead.decompile.assemble import assemble
 from erasurehead.decompile.checking.compare import array_of, is_float, leaves, parts
 from erasurehead.decompile.installed import jax_module
-from erasurehead.decompile.program import Program, Statement
+from erasurehead.decompile.program import Statement, TracedFunction
 from erasurehead.decompile.running import run_text
 from erasurehead.decompile.writer import Scope
 
@@ -159,7 +159,7 @@ class Watched:
         function: the program, which calls `watch` of this object.
     """
 
-    program: Program
+    program: TracedFunction
     statements: list[Statement] = field(default_factory=lambda: list[Statement]())
     top: set[int] = field(default_factory=lambda: set[int]())
     function: Callable[..., Any] | None = None

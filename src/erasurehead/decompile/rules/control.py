@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from erasurehead.decompile.program import Block, Statement, Variable
+from erasurehead.decompile.program import Body, Statement, Variable
 from erasurehead.decompile.rules.base import JAX, NUMPY, both, dims
 from erasurehead.decompile.texts import Expr, Names, call, one_or_all, prefix, tuple_text, wrapped
 from erasurehead.decompile.writer import Scope, uses_of
@@ -27,7 +27,7 @@ def _bound(scope: Scope, variables: Sequence[Variable], hint: str) -> list[str]:
 
 def inner_function(
     scope: Scope,
-    block: Block,
+    block: Body,
     groups: Sequence[tuple[list[Variable], str, str]] | None = None,
     result: Callable[[list[str]], str] = _joined,
 ) -> str:
@@ -251,7 +251,7 @@ def _call(scope: Scope, statement: Statement) -> Expr:
     return call(module.functions[id(block)], *map(scope.operand, statement.inputs))
 
 
-def _module_scope(scope: Scope, block: Block, names: Names) -> Scope:
+def _module_scope(scope: Scope, block: Body, names: Names) -> Scope:
     known = dict(scope.module.constants)
     return Scope(scope.backend, scope.module, block, names, known, uses_of(block), 4, scope.comments, scope.unfold)
 
