@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.codes import cyclic_repetition, fractional_repetition, uncoded
-from erasurehead.decoding import make_decoder
+from erasurehead.codes import fractional_repetition
+from erasurehead.decoding import make_decoder, worst_case
 from erasurehead.errors import InvalidArgument
 
 
@@ -90,27 +90,13 @@ def test_late_workers_are_late_from_their_step_on() -> None:
     assert model.rows(2, 3, 2).tolist() == [[0.0, 0.0], [0.0, 2.0], [0.0, 2.0]]
 
 
-class TestWorstWorkers:
-    def test_whole_groups_of_a_repetition_code_go_first(self) -> None:
-        decoder = make_decoder(fractional_repetition(60, 5))
-        lost = delays.worst_workers(decoder, 17)
-        assert len(lost) == 17
-        arrived = sorted(set(range(60)) - set(lost))
-        assert decoder.residual(arrived) == 5 * (17 // 5)  # Charles et al. 2017: s * floor((k - r) / s)
-
-    def test_one_more_than_a_cyclic_code_bears_is_found(self) -> None:
-        decoder = make_decoder(cyclic_repetition(9, 2))
-        assert decoder.residual(set(range(9)) - set(delays.worst_workers(decoder, 2))) < 1e-9
-        assert decoder.residual(set(range(9)) - set(delays.worst_workers(decoder, 3))) > 0.1
-
-    def test_the_greedy_search_is_never_better_for_the_adversary_than_all_sets(self) -> None:
-        decoder = make_decoder(cyclic_repetition(16, 2))
-        greedy = delays.worst_workers(decoder, 8)  # 12,870 sets: too many to try
-        contiguous = decoder.residual(range(8, 16))
-        assert decoder.residual(set(range(16)) - set(greedy)) >= 0.8 * contiguous
-
-    def test_without_a_code_anybody_will_do(self) -> None:
-        assert len(delays.worst_workers(make_decoder(uncoded(5)), 2)) == 2
+def test_the_workers_that_hurt_a_code_most_never_answer() -> None:
+    code = fractional_repetition(60, 5)
+    lost = delays.Late(tuple(worst_case(code, 17).stragglers.tolist())).row(0, 60) == np.inf
+    assert lost.sum() == 17
+    assert make_decoder(code).residual(np.flatnonzero(~lost)) == 5 * (
+        17 // 5
+    )  # Charles et al. 2017: s * floor((k - r) / s)
 
 
 def test_an_infinite_mean_is_allowed_and_said() -> None:

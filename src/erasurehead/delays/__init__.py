@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING
 
 from erasurehead._internal.lazy_import import lazy_names
 from erasurehead._internal.text_parser import read
-from erasurehead.delays.adversaries import Late, worst_workers
 from erasurehead.delays.base import Delays, PerWorker, Scaled, Sum
 from erasurehead.delays.distributions import Exponential, LogNormal, Pareto, ShiftedExponential, Weibull
-from erasurehead.delays.fixed import Fixed, NoDelay, Recorded
+from erasurehead.delays.fixed import Fixed, Late, NoDelay, Recorded
 from erasurehead.delays.mixed import Bimodal, MarkovModulated
 from erasurehead.errors import invalid
 
@@ -95,7 +94,6 @@ __all__ = [
     "slow_workers",
     "summarize",
     "summarize_model",
-    "worst_workers",
     "write_trace",
 ]
 

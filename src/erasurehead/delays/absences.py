@@ -55,14 +55,10 @@ def completed(trace: Trace, absent: Absent = "censored", scale_with_load: bool =
     Raises:
         DataError: if a worker has two samples in one step, or no delay is known exactly.
     """
-    seconds = trace.table()
+    seconds = trace.table(per_task=scale_with_load)
     known = np.zeros(seconds.shape, dtype=bool)
     known[trace.step, trace.worker] = ~trace.censored
     missing = np.isnan(seconds)
-    if scale_with_load:
-        loads = np.full_like(seconds, np.nan)
-        loads[trace.step, trace.worker] = trace.load
-        seconds = seconds / loads
     heard = known.any(axis=1)
     if not heard.any():
         raise DataError(f"{trace.source} holds no delay that is known exactly: all of its samples are censored.")
@@ -115,13 +111,23 @@ def _draw_unseen(seconds: Array, known: BoolArray, never: bool) -> None:
             seconds[row, worker] = drawn
 
 
+def survival(seconds: Array, censored: BoolArray) -> tuple[Array, Array]:
+    """Return the Kaplan-Meier estimate from right-censored samples.
+
+    Returns:
+        The estimated probability of being longer than each different uncensored sample, and those samples, ascending;
+        both of shape (points,).
+    """
+    points, deaths = np.unique(seconds[~censored], return_counts=True)
+    at_risk = len(seconds) - np.searchsorted(np.sort(seconds), points, side="left")
+    return np.cumprod(1.0 - deaths / at_risk, dtype=np.float64), points
+
+
 class _Longer:
     """The Kaplan-Meier estimate of some delays, for draws beyond a given delay."""
 
     def __init__(self, seconds: Array, known: BoolArray) -> None:
-        self._points, deaths = np.unique(seconds[known], return_counts=True)
-        at_risk = len(seconds) - np.searchsorted(np.sort(seconds), self._points, side="left")
-        self._survival: Array = np.cumprod(1.0 - deaths / at_risk, dtype=np.float64)
+        self._survival, self._points = survival(seconds, ~known)
         self.longest = float(self._points[-1])
 
     def draw(self, above: float, uniform: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import cast, final
 
@@ -234,9 +234,49 @@ def seeds(model: object) -> Iterator[int]:
                 yield from seeds(getattr(model, item.name))
 
 
+class Combined(Delays):
+    """A model made of others, whose draws it joins in the same way whether they go by the step or by the clock."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Delays, ...]:
+        """The models that it is made of."""
+
+    @abstractmethod
+    def joined(self, draw: Callable[[Delays], Array], first: int, count: int, n_workers: int, unit: int) -> Array:
+        """Return the delays, shape (count, n_workers).
+
+        Arguments:
+            draw: returns the delays of a part in these steps, which must not be changed.
+            first, count, n_workers, unit: as for `rows`.
+        """
+
+    def rows(
+        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
+    ) -> Array:
+        values = self.joined(
+            lambda part: rows_of(part, first, count, n_workers, unit, work), first, count, n_workers, unit
+        )
+        if out is None:
+            return values
+        out[:] = values
+        return out
+
+    @property
+    def follows_clock(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return any(part.follows_clock for part in self.parts)
+
+    def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
+        return self.joined(lambda part: rows_at_of(part, step, posted, n_workers, unit, work), step, 1, n_workers, unit)
+
+    def check_workers(self, n_workers: int) -> None:
+        for part in self.parts:
+            part.check_workers(n_workers)
+
+
 @final
 @dataclass(frozen=True)
-class Sum(Delays):
+class Sum(Combined):
     """The sum of delays, for example of computing, network and queueing. Written `a + b`.
 
     Arguments:
@@ -270,27 +310,15 @@ class Sum(Delays):
     def rounds_known(self) -> int | None:
         return min((known for term in self.terms if (known := term.rounds_known) is not None), default=None)
 
-    def rows(
-        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
-    ) -> Array:
-        values = rows_of(self.terms[0], first, count, n_workers, unit, work, out)
-        for term in self.terms[1:]:
-            values += rows_of(term, first, count, n_workers, unit, work)
-        return values
-
     @property
-    def follows_clock(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return any(term.follows_clock for term in self.terms)
+    def parts(self) -> tuple[Delays, ...]:
+        return self.terms
 
-    def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
-        values = rows_at_of(self.terms[0], step, posted, n_workers, unit, work)
+    def joined(self, draw: Callable[[Delays], Array], first: int, count: int, n_workers: int, unit: int) -> Array:
+        values = draw(self.terms[0])
         for term in self.terms[1:]:
-            values = values + rows_at_of(term, step, posted, n_workers, unit, work)
+            values = values + draw(term)
         return values
-
-    def check_workers(self, n_workers: int) -> None:
-        for term in self.terms:
-            term.check_workers(n_workers)
 
     def __str__(self) -> str:
         return " + ".join(str(term) for term in self.terms)
@@ -298,7 +326,7 @@ class Sum(Delays):
 
 @final
 @dataclass(frozen=True)
-class Scaled(Delays):
+class Scaled(Combined):
     """Workers of unequal speed: each worker's delay times its own factor.
 
     Arguments:
@@ -321,27 +349,16 @@ class Scaled(Delays):
     def rounds_known(self) -> int | None:
         return self.model.rounds_known
 
-    def rows(
-        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
-    ) -> Array:
-        self.check_workers(n_workers)
-        return self._times_factors(rows_of(self.model, first, count, n_workers, unit, work, out))
+    @property
+    def parts(self) -> tuple[Delays, ...]:
+        return (self.model,)
 
-    def _times_factors(self, values: Array) -> Array:
-        """Multiply in place, and return the same array."""
-        factors = np.array(self.factors[: values.shape[1]])
+    def joined(self, draw: Callable[[Delays], Array], first: int, count: int, n_workers: int, unit: int) -> Array:
+        self.check_workers(n_workers)
+        values, factors = draw(self.model), np.array(self.factors[:n_workers])
         # A worker that never answers does not do so at factor 0, either: 0 times infinity is no number.
         answers = True if factors.all() else np.isfinite(values) | (factors > 0.0)
-        return np.multiply(values, factors, out=values, where=answers)
-
-    @property
-    def follows_clock(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.model.follows_clock
-
-    def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
-        self.check_workers(n_workers)
-        drawn = rows_at_of(self.model, step, posted, n_workers, unit, work)
-        return self._times_factors(drawn.copy())  # it may be the model's own
+        return np.multiply(values, factors, out=values.copy(), where=answers)
 
     def check_workers(self, n_workers: int) -> None:
         if n_workers > len(self.factors):
@@ -350,7 +367,7 @@ class Scaled(Delays):
                 f"must have one for each of {counted('worker', n_workers)}",
                 f"{counted('factor', len(self.factors))}",
             )
-        self.model.check_workers(n_workers)
+        super().check_workers(n_workers)
 
     def __str__(self) -> str:
         return written("scaled", self)
@@ -358,7 +375,7 @@ class Scaled(Delays):
 
 @final
 @dataclass(frozen=True)
-class PerWorker(Delays):
+class PerWorker(Combined):
     """Workers of several kinds, each kind with its own model.
 
     Arguments:
@@ -380,29 +397,17 @@ class PerWorker(Delays):
                 raise invalid(f"kinds[{worker}]", f"must name one of {len(self.models)} models, from 0", kind)
         object.__setattr__(self, "kinds", () if kinds == tuple(range(len(self.models))) else kinds)
 
-    def rows(
-        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
-    ) -> Array:
-        kinds = np.array(self.kinds or range(len(self.models)))
-        self.check_workers(n_workers)
-        values = np.empty((count, n_workers)) if out is None else out
-        for kind, model in enumerate(self.models):
-            mine = np.flatnonzero(kinds[:n_workers] == kind)
-            if len(mine):
-                values[:, mine] = rows_of(model, first, count, n_workers, unit, work)[:, mine]
-        return values
-
     @property
-    def follows_clock(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return any(model.follows_clock for model in self.models)
+    def parts(self) -> tuple[Delays, ...]:
+        return self.models
 
-    def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
+    def joined(self, draw: Callable[[Delays], Array], first: int, count: int, n_workers: int, unit: int) -> Array:
         self.check_workers(n_workers)
-        kinds, values = np.array(self.kinds or range(len(self.models))), np.empty((1, n_workers))
+        kinds, values = np.array(self.kinds or range(len(self.models))), np.empty((count, n_workers))
         for kind, model in enumerate(self.models):
-            mine = np.flatnonzero(kinds[:n_workers] == kind)
-            if len(mine):
-                values[:, mine] = rows_at_of(model, step, posted, n_workers, unit, work)[:, mine]
+            own = np.flatnonzero(kinds[:n_workers] == kind)
+            if len(own):
+                values[:, own] = draw(model)[:, own]
         return values
 
     def check_workers(self, n_workers: int) -> None:
@@ -411,8 +416,7 @@ class PerWorker(Delays):
             raise invalid(
                 "kinds", f"must have one for each of {counted('worker', n_workers)}", f"{counted('kind', n_kinds)}"
             )
-        for model in self.models:
-            model.check_workers(n_workers)
+        super().check_workers(n_workers)
 
     def __str__(self) -> str:
         return written("per_worker", self)

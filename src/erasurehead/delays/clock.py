@@ -7,6 +7,7 @@ are drawn by the time when an order is posted instead.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self, final
@@ -14,7 +15,7 @@ from typing import Self, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, real_numbers
-from erasurehead.delays.base import Delays, check_models, room
+from erasurehead.delays.base import Combined, Delays, check_models, room
 from erasurehead.delays.distributions import grow
 from erasurehead.delays.draws import draw
 from erasurehead.delays.trace import Trace
@@ -116,11 +117,7 @@ class InOrder(Delays):
                 f"{trace.source}: {int(trace.censored.sum())} of {len(trace.seconds)} samples are censored, so that "
                 "the slow delays are not known; fit a distribution instead, which takes them into account."
             )
-        table = trace.table()
-        if scale_with_load:
-            loads = np.full_like(table, np.nan)
-            loads[trace.step, trace.worker] = trace.load
-            table = table / loads
+        table = trace.table(per_task=scale_with_load)
         complete = ~np.isnan(table).any(axis=1)
         if not complete.any():
             raise DataError(f"{trace.source}: no step has samples of all {trace.n_workers} workers.")
@@ -226,7 +223,7 @@ def _edges(every: float, lasting: float, seed: int, n_workers: int, blocks: int)
 
 @final
 @dataclass(frozen=True)
-class PerOrder(Delays):
+class PerOrder(Combined):
     """A model that delays each order once: only the first message of a worker.
 
     Arguments:
@@ -239,8 +236,8 @@ class PerOrder(Delays):
         check_models("model", (self.model,))
 
     @property
-    def follows_clock(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.model.follows_clock
+    def parts(self) -> tuple[Delays, ...]:
+        return (self.model,)
 
     @property
     def expected(self) -> float | None:
@@ -250,23 +247,11 @@ class PerOrder(Delays):
     def rounds_known(self) -> int | None:
         return self.model.rounds_known
 
-    def rows(
-        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
-    ) -> Array:
+    def joined(self, draw: Callable[[Delays], Array], first: int, count: int, n_workers: int, unit: int) -> Array:
         if unit == 0:
-            return self.model.rows(first, count, n_workers, unit, work, out)
-        self.model.check_workers(n_workers)
-        values = room(out, count, n_workers)
-        values[:] = 0.0
-        return values
-
-    def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
-        if unit == 0:
-            return self.model.rows_at(step, posted, n_workers, unit, work)
-        return self.rows(step, 1, n_workers, unit, work)
-
-    def check_workers(self, n_workers: int) -> None:
-        self.model.check_workers(n_workers)
+            return draw(self.model)
+        self.check_workers(n_workers)
+        return np.zeros((count, n_workers))
 
     def __str__(self) -> str:
         return written("per_order", self)

@@ -13,6 +13,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, real_numbers
 from erasurehead._internal.factors import pseudo_inverse
+from erasurehead.delays.absences import survival
 from erasurehead.delays.base import Delays
 from erasurehead.delays.families import FAMILIES, Family, family
 from erasurehead.delays.trace import Trace
@@ -249,10 +250,8 @@ def kaplan_meier(seconds: Array, censored: BoolArray) -> tuple[Array, Array]:
         The estimated probability of being at most as long as each different uncensored sample, and those samples,
         ascending; both of shape (points,).
     """
-    points, deaths = np.unique(seconds[~censored], return_counts=True)
-    at_risk = len(seconds) - np.searchsorted(np.sort(seconds), points, side="left")
-    survival = np.cumprod(1.0 - deaths / at_risk, dtype=np.float64)
-    return 1.0 - survival, points
+    longer, points = survival(seconds, censored)
+    return 1.0 - longer, points
 
 
 def _checked(seconds: Array | Sequence[float], censored: BoolArray | Sequence[bool] | None) -> tuple[Array, BoolArray]:

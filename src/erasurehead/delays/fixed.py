@@ -1,9 +1,9 @@
-"""Delays that are given, not drawn: none, a table, or a recorded run."""
+"""Delays that are given, not drawn: none, the same workers late, a table, or a recorded run."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, final
@@ -17,7 +17,7 @@ from erasurehead._internal.user_files import readable
 from erasurehead.delays.base import MOST_SECONDS, Delays, room
 from erasurehead.delays.script import Script
 from erasurehead.delays.written import written
-from erasurehead.errors import DataError, counted, invalid
+from erasurehead.errors import DataError, check_count, counted, invalid, real
 
 
 @final
@@ -38,6 +38,50 @@ class NoDelay(Delays):
 
     def __str__(self) -> str:
         return "none()"
+
+
+@final
+@dataclass(frozen=True)
+class Late(Delays):
+    """The same workers are late in every step, and the others immediate: an adversary, or broken machines.
+
+    Arguments:
+        workers: the workers that are late, at least one, each at least 0.
+        by: their delay in seconds, at least 0; inf, the default, means that they never answer.
+        since: the first step in which they are late.
+    """
+
+    workers: tuple[int, ...]
+    by: float = math.inf
+    since: int = 0
+
+    def __post_init__(self) -> None:
+        given: Any = self.workers
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise invalid("workers", "must be a list of workers", self.workers, "late([3]) makes worker 3 late")
+        if not len(self.workers):
+            raise invalid("workers", "must name at least one worker", self.workers, "none() is for no delays at all")
+        for position, worker in enumerate(self.workers):
+            check_count(f"workers[{position}]", worker, at_least=0)
+        if not real(self.by) >= 0.0:
+            raise invalid("by", "must be at least 0", self.by)
+        check_count("since", self.since, at_least=0)
+
+    def rows(
+        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
+    ) -> Array:
+        values = room(out, count, n_workers)
+        values[:] = 0.0
+        values[max(0, self.since - first) :, [worker for worker in self.workers if worker < n_workers]] = self.by
+        return values
+
+    def check_workers(self, n_workers: int) -> None:
+        beyond = [worker for worker in self.workers if worker >= n_workers]
+        if beyond:
+            raise invalid("workers", f"must be among the {n_workers} workers, from 0 to {n_workers - 1}", beyond[0])
+
+    def __str__(self) -> str:
+        return written("late", self)
 
 
 @final

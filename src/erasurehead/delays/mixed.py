@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
-from erasurehead.delays.base import Delays, check_models, rows_at_of, rows_of
+from erasurehead.delays.base import Combined, Delays, check_models
 from erasurehead.delays.draws import draw
 from erasurehead.delays.written import written
 from erasurehead.errors import check_count, invalid, real
@@ -17,7 +18,7 @@ from erasurehead.errors import check_count, invalid, real
 _BACK = 64  # number of steps that are looked back at a time
 
 
-class _UsualOrSlow(Delays):
+class _UsualOrSlow(Combined):
     """Workers whose messages have one of two delays; subclasses decide which."""
 
     usual: Delays
@@ -27,26 +28,12 @@ class _UsualOrSlow(Delays):
     def is_slow(self, first: int, count: int, n_workers: int, unit: int = 0) -> BoolArray:
         """Return which workers are slow in which steps, shape (count, n_workers)."""
 
-    def rows(
-        self, first: int, count: int, n_workers: int, unit: int = 0, work: float | Array = 1.0, out: Array | None = None
-    ) -> Array:
-        values = rows_of(self.usual, first, count, n_workers, unit, work, out)
-        slow = self.is_slow(first, count, n_workers, unit)
-        np.copyto(values, rows_of(self.slow, first, count, n_workers, unit, work), where=slow)
-        return values
-
     @property
-    def follows_clock(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.usual.follows_clock or self.slow.follows_clock
+    def parts(self) -> tuple[Delays, ...]:
+        return self.usual, self.slow
 
-    def rows_at(self, step: int, posted: float, n_workers: int, unit: int = 0, work: float | Array = 1.0) -> Array:
-        slow = self.is_slow(step, 1, n_workers, unit)
-        usual, other = (rows_at_of(model, step, posted, n_workers, unit, work) for model in (self.usual, self.slow))
-        return np.where(slow, other, usual)
-
-    def check_workers(self, n_workers: int) -> None:
-        self.usual.check_workers(n_workers)
-        self.slow.check_workers(n_workers)
+    def joined(self, draw: Callable[[Delays], Array], first: int, count: int, n_workers: int, unit: int) -> Array:
+        return np.where(self.is_slow(first, count, n_workers, unit), draw(self.slow), draw(self.usual))
 
 
 @final

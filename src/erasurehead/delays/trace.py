@@ -75,14 +75,14 @@ class Trace:
         """Number of steps, including those with missing samples."""
         return int(self.step.max()) + 1
 
-    def table(self) -> Array:
-        """Return the seconds as a table, shape (n_steps, n_workers); NaN for missing samples.
+    def table(self, per_task: bool = False) -> Array:
+        """Return the seconds, or the seconds per task, as a table, shape (n_steps, n_workers); NaN for missing samples.
 
         Raises:
             DataError: if a worker has two samples in one step.
         """
         table = np.full((self.n_steps, self.n_workers), np.nan)
-        table[self.step, self.worker] = self.seconds
+        table[self.step, self.worker] = self.seconds / self.load if per_task else self.seconds
         filled = int(np.count_nonzero(~np.isnan(table)))
         if filled < len(self.seconds):
             key = self.step * self.n_workers + self.worker
