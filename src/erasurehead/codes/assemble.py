@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import sparse
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead._internal.rng import stream
-from erasurehead.errors import InvalidArgument, check_count
+from erasurehead.errors import InvalidArgument, check_count, check_size, invalid
 
 if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
@@ -60,8 +61,6 @@ def from_rows(columns: AnyIntArray, sizes: IntArray, n_columns: int, values: Arr
         n_columns: number of columns.
         values: value of every entry, shape (nonzeros,); None for ones.
     """
-    indptr = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=indptr[1:])
     data: Array = np.ones(len(columns)) if values is None else np.array(values, dtype=np.float64)
     indptr = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=indptr[1:])
@@ -107,6 +106,27 @@ def frozen(value: object) -> object:
 def generator_of(seed: int) -> np.random.Generator:
     """Return the random stream of a construction: the same numbers on every machine for the same seed."""
     return stream("construction", seed)
+
+
+def workers_and_tasks(n_workers: int, n_tasks: int | None) -> tuple[int, int]:
+    """Return the numbers of workers and of tasks, of which there are as many as workers if it is not given."""
+    n_workers = check_size("n_workers", n_workers)
+    return n_workers, n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
+
+
+def equal_shares(n_workers: int, load: int, n_tasks: int, why: str = "") -> int:
+    """Return the number of workers of each task, or raise if it is not the same for all.
+
+    Arguments:
+        n_workers, load, n_tasks: as for the constructors.
+        why: the reason for the rule, as the end of a clause.
+    """
+    if n_workers * load % n_tasks:
+        step = n_tasks // math.gcd(n_workers, n_tasks)
+        near = min(max(step, step * round(load / step)), n_tasks)
+        rule = f"times {n_workers} workers must be a multiple of the {n_tasks} tasks{why}"
+        raise invalid("load", rule, load, f"use load={near}")
+    return n_workers * load // n_tasks
 
 
 def stragglers_and_load(stragglers: int | None, load: int | None, n_workers: int, extra: int = 1) -> tuple[int, int]:

@@ -263,5 +263,35 @@ class GradientCode:
         return call_text(self.name, self.parameters)
 
 
+def one_message_code(
+    *,
+    name: str,
+    parameters: Mapping[str, object],
+    encoding: SparseMatrix,
+    tolerance: int | None,
+    source: str,
+    structure: Structure,
+    groups: IntArray | None = None,
+) -> GradientCode:
+    """Return a code of one piece in which each worker sends one message: worker i row i.
+
+    Arguments:
+        name, parameters, encoding, tolerance, source, structure, groups: as for `GradientCode`.
+    """
+    n_workers, n_tasks = encoding.shape
+    return GradientCode(
+        name=name,
+        parameters=parameters,
+        encoding=encoding,
+        owner=np.arange(n_workers),
+        n_workers=n_workers,
+        n_tasks=n_tasks,
+        groups=groups,
+        tolerance=tolerance,
+        source=source,
+        structure=structure,
+    )
+
+
 def _rebuilt(values: Mapping[str, Any]) -> GradientCode:
     return GradientCode(**values)

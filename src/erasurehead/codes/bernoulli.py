@@ -9,10 +9,10 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead._internal.resources import check_memory
-from erasurehead.codes.assemble import blocks, even_sizes, from_rows, generator_of
-from erasurehead.codes.base import GradientCode
+from erasurehead.codes.assemble import blocks, even_sizes, from_rows, generator_of, workers_and_tasks
+from erasurehead.codes.base import GradientCode, one_message_code
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import check_count, check_size, invalid, real
+from erasurehead.errors import check_count, invalid, real
 
 if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
@@ -107,7 +107,9 @@ def bernoulli(
     if nobody_idle:
         cells = fill_empty(cells, n_workers, n_tasks, random)
     parameters = {"n_workers": n_workers, "load": load, "n_tasks": n_tasks, "seed": seed, "nobody_idle": nobody_idle}
-    return _code("bernoulli", parameters, cells, load, f"{_SOURCE}, Bernoulli gradient codes")
+    return _code(
+        "bernoulli", parameters, matrix_of(cells, n_workers, n_tasks), load, f"{_SOURCE}, Bernoulli gradient codes"
+    )
 
 
 def regularised_bernoulli(
@@ -148,7 +150,13 @@ def regularised_bernoulli(
     if nobody_idle:
         cells = fill_empty(cells, n_workers, n_tasks, random)
     parameters = {"n_workers": n_workers, "load": load, "n_tasks": n_tasks, "seed": seed, "nobody_idle": nobody_idle}
-    return _code("regularised_bernoulli", parameters, cells, load, f"{_SOURCE}, regularised Bernoulli gradient codes")
+    return _code(
+        "regularised_bernoulli",
+        parameters,
+        matrix_of(cells, n_workers, n_tasks),
+        load,
+        f"{_SOURCE}, regularised Bernoulli gradient codes",
+    )
 
 
 def stochastic_block(
@@ -188,8 +196,7 @@ def stochastic_block(
     >>> stochastic_block(60, block=10, within=0.5, between=0.02).structure.mean_load
     6.0
     """
-    n_workers = check_size("n_workers", n_workers)
-    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
+    n_workers, n_tasks = workers_and_tasks(n_workers, n_tasks)
     block = check_count("block", block, at_most=n_tasks)
     within, between = check_probability("within", within), check_probability("between", between)
     if within * block + between * (n_tasks - block) == 0:
@@ -214,7 +221,8 @@ def stochastic_block(
         "nobody_idle": nobody_idle,
     }
     source = "Charles and Papailiopoulos (arXiv:1805.10378), stochastic block codes"
-    return _code("stochastic_block", parameters, cells, load, source).with_structure(rounded=rounded)
+    encoding = matrix_of(cells, n_workers, n_tasks)
+    return _code("stochastic_block", parameters, encoding, load, source).with_structure(rounded=rounded)
 
 
 def _block_cells(
@@ -239,25 +247,16 @@ def _block_cells(
 
 
 def _sizes(n_workers: int, load: float, n_tasks: int | None) -> tuple[int, int, float]:
-    n_workers = check_size("n_workers", n_workers)
-    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
+    n_workers, n_tasks = workers_and_tasks(n_workers, n_tasks)
     if not 0 < real(load) <= n_tasks:
         raise invalid("load", f"must be positive and at most the number of tasks, {n_tasks}", load)
     return n_workers, n_tasks, load
 
 
-def _code(name: str, parameters: Mapping[str, object], cells: IntArray, load: float, source: str) -> GradientCode:
-    n_workers, n_tasks = parameters["n_workers"], parameters["n_tasks"]
-    assert isinstance(n_workers, int)
-    assert isinstance(n_tasks, int)
-    return GradientCode(
-        name=name,
-        parameters=parameters,
-        encoding=matrix_of(cells, n_workers, n_tasks),
-        owner=np.arange(n_workers),
-        n_workers=n_workers,
-        n_tasks=n_tasks,
-        tolerance=None,
-        source=source,
-        structure=Structure(decoder="least_squares", mean_load=float(load)),
+def _code(
+    name: str, parameters: Mapping[str, object], encoding: SparseMatrix, load: float, source: str
+) -> GradientCode:
+    structure = Structure(decoder="least_squares", mean_load=float(load))
+    return one_message_code(
+        name=name, parameters=parameters, encoding=encoding, tolerance=None, source=source, structure=structure
     )

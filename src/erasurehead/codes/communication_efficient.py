@@ -10,7 +10,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray, real_numbers
 from erasurehead.codes.amplification import certified
-from erasurehead.codes.assemble import blocks, even_sizes, from_rows, generator_of, ranges
+from erasurehead.codes.assemble import blocks, even_sizes, from_rows, generator_of, ranges, workers_and_tasks
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.exact_weights import dense_weights
 from erasurehead.codes.linear_codes import erasures_tolerated, gaussian_mds, parity_check, repetition
@@ -140,8 +140,7 @@ def communication_efficient_groups(
     >>> code.tolerance, code.n_pieces, code.load
     (2, 2, 4)
     """
-    n_workers = check_size("n_workers", n_workers)
-    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
+    n_workers, n_tasks = workers_and_tasks(n_workers, n_tasks)
     load = check_count("load", load, at_most=n_tasks)
     n_groups = -(-n_tasks // load)
     if n_groups > n_workers:

@@ -9,7 +9,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.amplification import certified
 from erasurehead.codes.assemble import from_rows, generator_of, stragglers_and_load
-from erasurehead.codes.base import GradientCode
+from erasurehead.codes.base import GradientCode, one_message_code
 from erasurehead.codes.complex_rows import ComplexArray, real_rows
 from erasurehead.codes.exact_weights import banded_weights, dense_weights, shifted_weights
 from erasurehead.codes.exactness import DENSE, MOST_AMPLIFIED, MOST_ELIMINATED, MOST_SAMPLED, Unbearable
@@ -93,13 +93,10 @@ def _best_of(n_workers: int, s: int, seed: int, draws: int) -> GradientCode:
 def _of_coefficients(coefficients: Array, parameters: dict[str, int]) -> GradientCode:
     n_workers, load = len(coefficients), len(coefficients[0])
     columns = (np.arange(n_workers)[:, None] + np.arange(load)) % n_workers
-    code = GradientCode(
+    code = one_message_code(
         name="cyclic_repetition",
         parameters=parameters,
         encoding=from_rows(columns.ravel(), np.full(n_workers, load), n_workers, coefficients.ravel()),
-        owner=np.arange(n_workers),
-        n_workers=n_workers,
-        n_tasks=n_workers,
         tolerance=load - 1,
         source="Tandon et al. (ICML 2017), cyclic repetition",
         structure=Structure(decoder="least_squares", largest_coefficient=float(np.abs(coefficients).max())),
@@ -175,13 +172,10 @@ def cyclic_mds(n_workers: int, stragglers: int | None = None, load: int | None =
         )
     generator = _sine_binomials(n_workers, s)
     columns = (np.arange(n_workers)[:, None] + np.arange(load)) % n_workers
-    code = GradientCode(
+    code = one_message_code(
         name="cyclic_mds",
         parameters={"n_workers": n_workers, "stragglers": s},
         encoding=from_rows(columns.ravel(), np.full(n_workers, load), n_workers, np.tile(generator, n_workers)),
-        owner=np.arange(n_workers),
-        n_workers=n_workers,
-        n_tasks=n_workers,
         tolerance=s,
         source=_SOURCE,
         structure=Structure(

@@ -11,7 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import IntArray
 from erasurehead._internal.resources import check_memory
 from erasurehead.codes.assemble import AnyIntArray, ShortIntArray, from_rows
-from erasurehead.codes.base import GradientCode
+from erasurehead.codes.base import GradientCode, one_message_code
 from erasurehead.codes.fields import Field, is_prime, prime_power
 from erasurehead.codes.structure import BlockDesign, Structure
 from erasurehead.errors import check_count, check_size, invalid
@@ -76,13 +76,10 @@ def design_code(
     n_workers, load = len(columns), len(columns[0])
     design = BlockDesign(n_workers, n_tasks, load, n_workers * load // n_tasks, common)
     source = construction if construction == _SOURCE else f"{_SOURCE}; {construction}"
-    return GradientCode(
+    return one_message_code(
         name=name,
         parameters=parameters,
         encoding=from_rows(columns.ravel(), np.full(n_workers, load), n_tasks),
-        owner=np.arange(n_workers),
-        n_workers=n_workers,
-        n_tasks=n_tasks,
         tolerance=0,
         source=source,
         structure=Structure(decoder="bibd", design=design, mean_load=float(load)),

@@ -6,8 +6,8 @@ import numpy as np
 
 from erasurehead._internal.arrays import IntArray
 from erasurehead.codes.amplification import tolerated
-from erasurehead.codes.assemble import blocks, even_sizes, from_rows, ranges
-from erasurehead.codes.base import GradientCode
+from erasurehead.codes.assemble import blocks, even_sizes, from_rows, ranges, workers_and_tasks
+from erasurehead.codes.base import GradientCode, one_message_code
 from erasurehead.codes.complex_rows import ComplexArray, real_rows
 from erasurehead.codes.cyclic import fourier_generator
 from erasurehead.codes.exact_weights import shifted_weights
@@ -43,19 +43,15 @@ def draco_repetition(n_workers: int, corrupted: int, n_tasks: int | None = None)
     >>> code.load, code.tolerance
     (3, 2)
     """
-    n_workers = check_size("n_workers", n_workers)
-    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
+    n_workers, n_tasks = workers_and_tasks(n_workers, n_tasks)
     corrupted = _check_corrupted(corrupted, n_workers)
     n_groups = min(n_workers // (2 * corrupted + 1), n_tasks)
     groups, sizes = blocks(n_workers, n_groups), even_sizes(n_tasks, n_groups)
     starts = np.cumsum(sizes) - sizes
-    return GradientCode(
+    return one_message_code(
         name="draco_repetition",
         parameters={"n_workers": n_workers, "corrupted": corrupted, "n_tasks": n_tasks},
         encoding=from_rows(ranges(starts[groups], sizes[groups]), sizes[groups], n_tasks),
-        owner=np.arange(n_workers),
-        n_workers=n_workers,
-        n_tasks=n_tasks,
         groups=groups,
         tolerance=n_workers // n_groups - 1,
         source=f"{_SOURCE}, repetition code",

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from erasurehead._internal.arrays import IntArray
-from erasurehead.codes.assemble import from_rows, generator_of
-from erasurehead.codes.base import GradientCode
+from erasurehead.codes.assemble import equal_shares, from_rows, generator_of
+from erasurehead.codes.base import GradientCode, one_message_code
 from erasurehead.codes.random_graphs import biregular_columns, is_connected, neighbours, random_regular_edges
 from erasurehead.codes.structure import Structure
 from erasurehead.errors import InvalidArgument, check_count, check_size, invalid, real
@@ -43,23 +43,14 @@ def regular(n_workers: int, load: int, n_tasks: int | None = None, *, seed: int 
     n_workers = check_size("n_workers", n_workers, at_least=2)
     n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks, at_least=2)
     load = check_count("load", load, at_least=2, at_most=n_tasks)
-    if n_workers * load % n_tasks:
-        step = n_tasks // math.gcd(n_workers, n_tasks)
-        near = min(max(step, step * round(load / step)), n_tasks)
-        raise invalid(
-            "load", f"times {n_workers} workers must be a multiple of the {n_tasks} tasks", load, f"use load={near}"
-        )
-    replication = n_workers * load // n_tasks
+    replication = equal_shares(n_workers, load, n_tasks)
     if replication < 2:
         raise invalid("load", "must put every task on at least 2 workers", load, f"use load={2 * load} or uncoded")
     columns = _connected_columns(n_workers, load, n_tasks, replication, seed)
-    return GradientCode(
+    return one_message_code(
         name="regular",
         parameters={"n_workers": n_workers, "load": load, "n_tasks": n_tasks, "seed": seed},
         encoding=from_rows(columns, np.full(n_workers, load), n_tasks),
-        owner=np.arange(n_workers),
-        n_workers=n_workers,
-        n_tasks=n_tasks,
         tolerance=0,
         source="Charles, Papailiopoulos, Ellenberg (arXiv:1711.06771), s-regular codes",
         structure=Structure(decoder="least_squares", mean_load=float(load)),
@@ -151,13 +142,10 @@ def margulis(side: int) -> GradientCode:
 
 def _adjacency_code(name: str, parameters: dict[str, object], columns: IntArray, source: str) -> GradientCode:
     n_workers, degree = len(columns), len(columns[0])
-    code = GradientCode(
+    code = one_message_code(
         name=name,
         parameters=parameters,
         encoding=from_rows(columns.ravel(), np.full(n_workers, degree), n_workers),
-        owner=np.arange(n_workers),
-        n_workers=n_workers,
-        n_tasks=n_workers,
         tolerance=0,
         source=source,
         structure=Structure(mean_load=float(degree)),

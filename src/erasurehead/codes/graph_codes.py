@@ -10,7 +10,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import IntArray
 from erasurehead.codes.assemble import from_rows, generator_of
-from erasurehead.codes.base import GradientCode
+from erasurehead.codes.base import GradientCode, one_message_code
 from erasurehead.codes.random_graphs import is_connected, random_regular_edges, sides
 from erasurehead.codes.structure import Structure
 from erasurehead.errors import check_count, check_size, invalid
@@ -123,13 +123,10 @@ def _nearest(n_workers: int, replication: int) -> str:
 def _code(name: str, parameters: dict[str, object], edges: IntArray) -> GradientCode:
     n_workers = len(edges)
     n_tasks = int(edges.max()) + 1
-    return GradientCode(
+    return one_message_code(
         name=name,
         parameters=parameters,
         encoding=from_rows(edges.ravel(), np.full(n_workers, 2), n_tasks),
-        owner=np.arange(n_workers),
-        n_workers=n_workers,
-        n_tasks=n_tasks,
         tolerance=0,
         source=_SOURCE,
         structure=Structure(decoder="graph", edges=edges),

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from erasurehead.codes.amplification import certified
+from erasurehead.codes.assemble import equal_shares, workers_and_tasks
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.complex_rows import real_rows
 from erasurehead.codes.exact_weights import shifted_weights
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import check_count, check_size, invalid
+from erasurehead.errors import check_count
 
 
 def reed_solomon(n_workers: int, load: int, n_tasks: int | None = None) -> GradientCode:
@@ -40,20 +39,10 @@ def reed_solomon(n_workers: int, load: int, n_tasks: int | None = None) -> Gradi
     >>> reed_solomon(8, load=2, n_tasks=4).tolerance
     3
     """
-    n_workers = check_size("n_workers", n_workers)
-    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
+    n_workers, n_tasks = workers_and_tasks(n_workers, n_tasks)
     load = check_count("load", load, at_most=n_tasks)
-    if n_workers * load % n_tasks:
-        step = n_tasks // math.gcd(n_workers, n_tasks)
-        near = min(max(step, step * round(load / step)), n_tasks)
-        raise invalid(
-            "load",
-            f"times {n_workers} workers must be a multiple of the {n_tasks} tasks, so that all have equal shares",
-            load,
-            f"use load={near}",
-        )
+    replication = equal_shares(n_workers, load, n_tasks, ", so that all have equal shares")
     columns = (np.arange(n_workers)[:, None] * load + np.arange(load)) % n_tasks
-    replication = n_workers * load // n_tasks
     # t_j(x) over n x^(n-1), at a holder's point, is one over the product of its distances to the other holders: the
     # product over all points is n x^(n-1), and dividing a row by a constant changes nothing. How far the other holders
     # of a task lie around the circle depends only on its place in the row, so that all rows are alike.

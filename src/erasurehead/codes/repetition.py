@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from erasurehead._internal.arrays import IntArray, whole_numbers
-from erasurehead.codes.assemble import even_sizes, from_rows, ranges, stragglers_and_load
-from erasurehead.codes.base import GradientCode
+from erasurehead.codes.assemble import even_sizes, from_rows, ranges, stragglers_and_load, workers_and_tasks
+from erasurehead.codes.base import GradientCode, one_message_code
 from erasurehead.codes.structure import Structure
 from erasurehead.errors import check_count, check_size, invalid
 
@@ -33,17 +33,13 @@ def uncoded(n_workers: int, n_tasks: int | None = None) -> GradientCode:
     >>> code.loads.tolist(), code.tolerance
     ([2, 2, 1, 1], 0)
     """
-    n_workers = check_size("n_workers", n_workers)
-    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
+    n_workers, n_tasks = workers_and_tasks(n_workers, n_tasks)
     if n_tasks < n_workers:
         raise invalid("n_tasks", f"must be at least n_workers = {n_workers}", n_tasks, f"use {n_tasks} workers")
-    return GradientCode(
+    return one_message_code(
         name="uncoded",
         parameters={"n_workers": n_workers, "n_tasks": n_tasks},
         encoding=from_rows(np.arange(n_tasks), even_sizes(n_tasks, n_workers), n_tasks),
-        owner=np.arange(n_workers),
-        n_workers=n_workers,
-        n_tasks=n_tasks,
         groups=np.arange(n_workers),
         tolerance=0,
         source="the baseline of Tandon et al. (ICML 2017); backup workers: Chen et al. (arXiv:1604.00981)",
@@ -80,8 +76,7 @@ def fractional_repetition(
     >>> fractional_repetition(11, load=3).tolerance  # four groups of 3, 3, 3 and 2 workers
     1
     """
-    n_workers = check_size("n_workers", n_workers)
-    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
+    n_workers, n_tasks = workers_and_tasks(n_workers, n_tasks)
     load = check_count("load", load)
     if load > n_tasks:
         raise invalid("load", f"must be at most the number of tasks, {n_tasks}", load)
@@ -102,14 +97,11 @@ def fractional_repetition(
     groups = np.repeat(np.arange(n_groups, dtype=np.int64), workers_each)
     starts = np.cumsum(tasks_each) - tasks_each
     columns = ranges(starts[groups], tasks_each[groups])
-    return GradientCode(
+    return one_message_code(
         name="fractional_repetition",
         parameters={"n_workers": n_workers, "load": load, "n_tasks": n_tasks}
         | ({} if sizes is None else {"sizes": workers_each.tolist()}),
         encoding=from_rows(columns, tasks_each[groups], n_tasks),
-        owner=np.arange(n_workers),
-        n_workers=n_workers,
-        n_tasks=n_tasks,
         groups=groups,
         tolerance=int(workers_each.min()) - 1,
         source="Tandon et al. (ICML 2017), fractional repetition; ErasureHead (arXiv:1901.09671), section 3",
@@ -154,13 +146,10 @@ def binary_repetition(n_workers: int, stragglers: int, n_tasks: int | None = Non
         sizes[members] = even_sizes(n_tasks, len(members))
         starts[members] = np.cumsum(sizes[members]) - sizes[members]
     columns: IntArray = ranges(starts, sizes)
-    return GradientCode(
+    return one_message_code(
         name="binary_repetition",
         parameters={"n_workers": n_workers, "stragglers": stragglers, "n_tasks": n_tasks},
         encoding=from_rows(columns, sizes, n_tasks),
-        owner=np.arange(n_workers),
-        n_workers=n_workers,
-        n_tasks=n_tasks,
         tolerance=stragglers,
         source="Charalambides, Mahdavifar, Hero (arXiv:2109.10484), numerically stable binary gradient coding",
         structure=Structure(decoder="classes", classes=classes),

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy import sparse
 
-from erasurehead.codes.assemble import from_rows
+from erasurehead.codes.assemble import from_rows, workers_and_tasks
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.cyclic import one_message_cyclic
 from erasurehead.codes.product import described
@@ -146,8 +146,7 @@ def multi_message(n_workers: int, load: int, n_tasks: int | None = None) -> Grad
     >>> code.n_messages, code.tasks_of_message(9).tolist(), code.tolerance
     (10, [0], 1)
     """
-    n_workers = check_size("n_workers", n_workers)
-    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
+    n_workers, n_tasks = workers_and_tasks(n_workers, n_tasks)
     load = check_count("load", load, at_most=n_tasks)
     if n_workers * load < n_tasks:
         least = -(-n_tasks // n_workers)

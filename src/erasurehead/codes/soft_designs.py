@@ -8,7 +8,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.assemble import generator_of
-from erasurehead.codes.base import GradientCode
+from erasurehead.codes.base import GradientCode, one_message_code
 from erasurehead.codes.bernoulli import bernoulli_cells, check_probability, fill_empty, matrix_of
 from erasurehead.codes.structure import Structure
 from erasurehead.errors import check_size, invalid, real
@@ -65,7 +65,7 @@ def soft_design(
     mean = load / (n_tasks * density)
     along = max(spread + n_workers * shared, 0.0)  # variance along (1, ..., 1); below zero by rounding only
     values = mean + _correlated(cells % n_tasks, n_workers, n_tasks, max(spread, 0.0), along, random)
-    return GradientCode(
+    return one_message_code(
         name="soft_design",
         parameters={
             "n_workers": n_workers,
@@ -76,9 +76,6 @@ def soft_design(
             "seed": seed,
         },
         encoding=matrix_of(cells, n_workers, n_tasks, values),
-        owner=np.arange(n_workers),
-        n_workers=n_workers,
-        n_tasks=n_tasks,
         tolerance=None,
         source="Jiang, Zhang, Wang (arXiv:2604.10374), sparse Gaussian gradient code",
         structure=Structure(decoder="least_squares", mean_load=load, common=common),

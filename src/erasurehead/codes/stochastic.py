@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from erasurehead._internal.arrays import IntArray
-from erasurehead.codes.assemble import blocks, even_sizes, from_rows, generator_of, ranges
-from erasurehead.codes.base import GradientCode
+from erasurehead.codes.assemble import blocks, even_sizes, from_rows, generator_of, ranges, workers_and_tasks
+from erasurehead.codes.base import GradientCode, one_message_code
 from erasurehead.codes.bernoulli import check_probability
 from erasurehead.codes.random_graphs import biregular_columns
 from erasurehead.codes.structure import Structure
-from erasurehead.errors import InvalidArgument, check_count, check_size, invalid
+from erasurehead.errors import InvalidArgument, check_count, invalid
 
 _DRAWS = 100
 
@@ -43,8 +43,7 @@ def stochastic_gradient(
     >>> set(code.loads.tolist()), float(code.structure.weights[0])
     ({3}, 1.25)
     """
-    n_workers = check_size("n_workers", n_workers)
-    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
+    n_workers, n_tasks = workers_and_tasks(n_workers, n_tasks)
     replication = check_count("replication", replication, at_most=n_workers)
     if check_probability("straggling", straggling) == 1:
         raise invalid("straggling", "must be less than 1: somebody has to answer", straggling)
@@ -58,7 +57,7 @@ def stochastic_gradient(
         )
     loads = even_sizes(copies, n_workers)
     columns = biregular_columns(loads, np.full(n_tasks, replication), generator_of(seed))
-    return GradientCode(
+    return one_message_code(
         name="stochastic_gradient",
         parameters={
             "n_workers": n_workers,
@@ -68,9 +67,6 @@ def stochastic_gradient(
             "seed": seed,
         },
         encoding=from_rows(columns, loads, n_tasks, np.full(copies, 1.0 / replication)),
-        owner=np.arange(n_workers),
-        n_workers=n_workers,
-        n_tasks=n_tasks,
         tolerance=0,
         source="Bitar, Wootters, El Rouayheb (arXiv:1905.05383), weights; random biregular assignment",
         structure=Structure(
@@ -104,20 +100,16 @@ def batched_coupons(n_workers: int, load: int, n_tasks: int | None = None, *, se
     >>> int(code.groups.max()) + 1, code.replicas
     (6, True)
     """
-    n_workers = check_size("n_workers", n_workers)
-    n_tasks = n_workers if n_tasks is None else check_size("n_tasks", n_tasks)
+    n_workers, n_tasks = workers_and_tasks(n_workers, n_tasks)
     load = check_count("load", load, at_most=n_tasks)
     n_batches = -(-n_tasks // load)
     picks = _picks(n_workers, n_batches, seed)
     sizes = even_sizes(n_tasks, n_batches)
     starts = np.searchsorted(blocks(n_tasks, n_batches), np.arange(n_batches))
-    return GradientCode(
+    return one_message_code(
         name="batched_coupons",
         parameters={"n_workers": n_workers, "load": load, "n_tasks": n_tasks, "seed": seed},
         encoding=from_rows(ranges(starts[picks], sizes[picks]), sizes[picks], n_tasks),
-        owner=np.arange(n_workers),
-        n_workers=n_workers,
-        n_tasks=n_tasks,
         groups=picks,
         tolerance=int(np.bincount(picks).min()) - 1,
         source="Li, Mousavi Kalan, Avestimehr, Soltanolkotabi (arXiv:1710.09990), batched coupon's collector",

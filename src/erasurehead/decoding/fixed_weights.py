@@ -50,7 +50,7 @@ class OneStep(Decoder):
         self.aim = aim
         self.optimal = optimal if optimal is not None else make_decoder(code)
         self.slack = self.optimal.slack
-        self._moments = Moments.of(code)
+        self._moments = SumMoments.of(code)
         if abs(self._moments.total) <= 1e-12 * self._moments.own:
             raise invalid("code", "must have coefficients whose sum is not zero", code, "use make_decoder(code)")
 
@@ -78,7 +78,7 @@ class OneStep(Decoder):
         return np.full(len(messages), self.rho(len(messages)))
 
 
-class Moments(NamedTuple):
+class SumMoments(NamedTuple):
     """Moments of the plain sum of r of n messages, drawn without replacement, relative to the target."""
 
     n_messages: int
@@ -90,7 +90,7 @@ class Moments(NamedTuple):
     """Squared norm of the sum of all messages."""
 
     @classmethod
-    def of(cls, code: GradientCode) -> Moments:
+    def of(cls, code: GradientCode) -> SumMoments:
         """Return the moments of a code with one piece."""
         summed = backward(code, np.ones(code.n_messages))
         own = float(row_sums(code, power=2).sum())

@@ -12,7 +12,7 @@ from erasurehead._internal.arrays import BoolArray, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.equal_rows import first_equal_row
 from erasurehead.decoding.base import Decoder, Decoding, Session, as_messages
-from erasurehead.decoding.subcodes import inner_codes, same_matrix
+from erasurehead.decoding.subcodes import same_matrix
 
 _WORTHWHILE = 1.5
 
@@ -69,7 +69,7 @@ def fold(code: GradientCode, choose: Callable[[GradientCode], Decoder]) -> Folde
         source=code.source,
     )
     # The unrefined code has more structure than its matrix shows.
-    known = [inner for inner in inner_codes(code) if same_matrix(inner.encoding, small.encoding)]
+    known = [inner for inner in code.inner if same_matrix(inner.encoding, small.encoding)]
     return Folded(code, messages.astype(np.int64), choose(known[0] if known else small))
 
 

@@ -7,17 +7,17 @@ from functools import lru_cache
 from typing import final
 
 import numpy as np
-from scipy import sparse
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead._internal.rng import stream
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.locating import NUMBERS as NUMBERS
+from erasurehead.decoding.subcodes import components, members
 from erasurehead.errors import check_count, invalid
 
 
 @dataclass(frozen=True, eq=False)
-class Unit:
+class ComparableMessages:
     """Messages over tasks that no other messages contain.
 
     Attributes:
@@ -30,20 +30,14 @@ class Unit:
 
 
 @lru_cache(maxsize=8)
-def units_of(code: GradientCode) -> tuple[Unit, ...]:
+def units_of(code: GradientCode) -> tuple[ComparableMessages, ...]:
     """Return the units of a code that hold at least two messages."""
-    from scipy.sparse import csgraph  # a tenth of a second to import
-
-    tasks = sparse.csr_array(
-        (np.ones(code.encoding.nnz), code.encoding.indices // code.n_pieces, code.encoding.indptr),
-        shape=(code.n_messages, code.n_tasks),
-    )
-    both = sparse.block_array([[None, tasks], [tasks.T, None]], format="csr")
-    labels = np.asarray(csgraph.connected_components(both, directed=False)[1])[: code.n_messages]
-    order = np.argsort(labels, kind="stable")
-    parts = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
+    some = np.diff(code.encoding.indptr) > 0
+    parts = [part[some[part]] for part in members(components(code))]
     return tuple(
-        Unit(tuple(part.tolist()), equal=len(np.unique(code.content[part])) == 1) for part in parts if len(part) > 1
+        ComparableMessages(tuple(part.tolist()), equal=len(np.unique(code.content[part])) == 1)
+        for part in parts
+        if len(part) > 1
     )
 
 

@@ -50,7 +50,7 @@ def part_of(code: GradientCode, messages: IntArray, tasks: IntArray | None = Non
         tasks = np.unique(rows.indices // code.n_pieces).astype(np.int64)
     columns = (tasks[:, None] * code.n_pieces + np.arange(code.n_pieces)).ravel()
     encoding = sparse.csr_array(rows[:, columns])
-    for candidate in inner_codes(code):
+    for candidate in code.inner:
         if same_matrix(candidate.encoding, encoding):
             return candidate  # it has more structure than its matrix shows
     return GradientCode(
@@ -64,11 +64,6 @@ def part_of(code: GradientCode, messages: IntArray, tasks: IntArray | None = Non
         tolerance=code.tolerance,
         source=code.source,
     )
-
-
-def inner_codes(code: GradientCode) -> list[GradientCode]:
-    """Return the codes that a code is made of (`GradientCode.inner`)."""
-    return list(code.inner)
 
 
 def same_matrix(first: SparseMatrix, second: SparseMatrix) -> bool:

@@ -18,7 +18,7 @@ _ROOT = 0.5 * float(np.log(2.0 * np.pi))
 
 
 @dataclass(frozen=True)
-class Family:
+class DistributionFamily:
     """A family of distributions of positive times.
 
     Arguments:
@@ -122,27 +122,27 @@ def _start_pareto(above: Array) -> tuple[float, ...]:
     return (1.0 / max(1e-3, float(np.log(above / above.min()).mean())),)
 
 
-def _families() -> Mapping[str, Family]:
+def _families() -> Mapping[str, DistributionFamily]:
     exponential = (_exponential_density, _exponential_survival, _start_exponential)
     weibull = (_weibull_density, _weibull_survival, _start_weibull)
     lognormal = (_lognormal_density, _lognormal_survival, _start_lognormal)
     pareto = (_pareto_density, _pareto_survival, _start_pareto)
     families = (
-        Family("exponential", ("mean",), "", False, *exponential, Exponential),
-        Family("shifted_exponential", ("mean",), "shift", True, *exponential, ShiftedExponential),
-        Family("weibull", ("scale", "shape"), "", False, *weibull, Weibull),
-        Family("shifted_weibull", ("scale", "shape"), "shift", False, *weibull, Weibull),
-        Family("lognormal", ("median", "sigma"), "", False, *lognormal, LogNormal),
-        Family("shifted_lognormal", ("median", "sigma"), "shift", False, *lognormal, LogNormal),
-        Family("pareto", ("exponent",), "minimum", True, *pareto, Pareto),
+        DistributionFamily("exponential", ("mean",), "", False, *exponential, Exponential),
+        DistributionFamily("shifted_exponential", ("mean",), "shift", True, *exponential, ShiftedExponential),
+        DistributionFamily("weibull", ("scale", "shape"), "", False, *weibull, Weibull),
+        DistributionFamily("shifted_weibull", ("scale", "shape"), "shift", False, *weibull, Weibull),
+        DistributionFamily("lognormal", ("median", "sigma"), "", False, *lognormal, LogNormal),
+        DistributionFamily("shifted_lognormal", ("median", "sigma"), "shift", False, *lognormal, LogNormal),
+        DistributionFamily("pareto", ("exponent",), "minimum", True, *pareto, Pareto),
     )
     return {family.name: family for family in families}
 
 
-FAMILIES: Mapping[str, Family] = _families()
+FAMILIES: Mapping[str, DistributionFamily] = _families()
 
 
-def family(name: str) -> Family:
+def family(name: str) -> DistributionFamily:
     """Return a family by name."""
     if name not in FAMILIES:
         raise invalid("family", f"must be one of {', '.join(FAMILIES)}", name)

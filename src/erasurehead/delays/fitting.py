@@ -15,7 +15,7 @@ from erasurehead._internal.arrays import Array, BoolArray, real_numbers
 from erasurehead._internal.factors import pseudo_inverse
 from erasurehead.delays.absences import survival
 from erasurehead.delays.base import Delays
-from erasurehead.delays.families import FAMILIES, Family, family
+from erasurehead.delays.families import FAMILIES, DistributionFamily, family
 from erasurehead.delays.trace import Trace
 from erasurehead.errors import DataError, invalid
 
@@ -275,7 +275,7 @@ def _checked(seconds: Array | Sequence[float], censored: BoolArray | Sequence[bo
 class _Decode:
     """From an unconstrained vector to (positive parameters, location)."""
 
-    def __init__(self, chosen: Family, known: Array) -> None:
+    def __init__(self, chosen: DistributionFamily, known: Array) -> None:
         self.n = len(chosen.parameters)
         self.fixed = float(known.min()) if chosen.at_minimum else 0.0
         self.searched = bool(chosen.location) and not chosen.at_minimum
@@ -294,7 +294,7 @@ class _Decode:
 class _Loss:
     """The negative log-likelihood, as a function of the unconstrained vector."""
 
-    def __init__(self, chosen: Family, times: Array, hidden: BoolArray, decode: _Decode) -> None:
+    def __init__(self, chosen: DistributionFamily, times: Array, hidden: BoolArray, decode: _Decode) -> None:
         self.chosen, self.decode = chosen, decode
         self.known, self.waited = times[~hidden], times[hidden]
 
@@ -308,7 +308,7 @@ class _Loss:
         return -float(total) if np.isfinite(total) else math.inf
 
 
-def _search(chosen: Family, times: Array, hidden: BoolArray) -> tuple[Array, _Loss, _Decode, bool]:
+def _search(chosen: DistributionFamily, times: Array, hidden: BoolArray) -> tuple[Array, _Loss, _Decode, bool]:
     from scipy.optimize import minimize  # slow to import, and not needed to draw delays
 
     decode = _Decode(chosen, times[~hidden])
@@ -333,7 +333,7 @@ def _search(chosen: Family, times: Array, hidden: BoolArray) -> tuple[Array, _Lo
 
 
 def _intervals(
-    chosen: Family, vector: Array, loss: _Loss, decode: _Decode, at_edge: bool, at_risk: int
+    chosen: DistributionFamily, vector: Array, loss: _Loss, decode: _Decode, at_edge: bool, at_risk: int
 ) -> dict[str, tuple[float, float]]:
     free = len(chosen.parameters) if at_edge or not decode.searched else len(vector)
     curvature = _curvature(partial(_with_rest, loss, vector[free:]), vector[:free])

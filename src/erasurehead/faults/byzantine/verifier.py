@@ -16,7 +16,7 @@ from erasurehead.codes.locating import MISSED
 from erasurehead.decoding.base import Decoder
 from erasurehead.decoding.choice import make_decoder
 from erasurehead.decoding.error_location import Located, locate, most_corrupted
-from erasurehead.decoding.inspection import Unit, units_of
+from erasurehead.decoding.inspection import ComparableMessages, units_of
 from erasurehead.decoding.layout import Layout
 from erasurehead.decoding.parity_checks import Checks
 from erasurehead.engines.base import MessageLost
@@ -94,7 +94,7 @@ class Verifier:
         self._checks: dict[tuple[int, ...], Checks] = {}
         self._seconds, self._rounds, self._compared = 0.0, 0, 0
         self._told: set[str] = set()
-        self._found: dict[Unit, tuple[tuple[int, ...], frozenset[int], Finding]] = {}
+        self._found: dict[ComparableMessages, tuple[tuple[int, ...], frozenset[int], Finding]] = {}
 
     def begin(self) -> None:
         """Forget the last round's messages: a new order has been submitted."""
@@ -200,7 +200,7 @@ class Verifier:
         alone = [message for message in vectors if message not in self._unit_of]
         bad = {message: NOT_FINITE for message in alone if not finite(vectors[message])}
         findings = [Finding(refused=bad)]
-        by_unit: dict[Unit, dict[int, Array]] = {}
+        by_unit: dict[ComparableMessages, dict[int, Array]] = {}
         for message, vector in vectors.items():
             if message in self._unit_of:
                 by_unit.setdefault(self._unit_of[message], {})[message] = vector
@@ -216,7 +216,7 @@ class Verifier:
             findings.append(finding)
         return findings
 
-    def _vote(self, unit: Unit, vectors: Mapping[int, Array], waiting: frozenset[int]) -> Finding:
+    def _vote(self, unit: ComparableMessages, vectors: Mapping[int, Array], waiting: frozenset[int]) -> Finding:
         if len({vector.shape for vector in vectors.values()}) > 1:  # equal rows, but of shards with different supports
             return self._solve(unit, vectors, bool(waiting))
         owner = {message: int(self._worker[message]) for message in vectors}
@@ -231,7 +231,7 @@ class Verifier:
             self._probed.update(owner.values())
         return finding
 
-    def _solve(self, unit: Unit, vectors: Mapping[int, Array], more: bool) -> Finding:
+    def _solve(self, unit: ComparableMessages, vectors: Mapping[int, Array], more: bool) -> Finding:
         bad = {message: NOT_FINITE for message, vector in vectors.items() if not finite(vector)}
         left = [message for message in vectors if message not in bad]
         if len(left) < 2 or not self._prints.comparable(vectors):
@@ -269,7 +269,7 @@ class Verifier:
             error=found.error if found.settled else 0.0,
         )
 
-    def _checks_of(self, unit: Unit, messages: tuple[int, ...]) -> Checks:
+    def _checks_of(self, unit: ComparableMessages, messages: tuple[int, ...]) -> Checks:
         if messages not in self._checks:
             if len(self._checks) >= 8:
                 self._checks.pop(next(iter(self._checks)))
