@@ -262,7 +262,7 @@ class Interleavings:
         return _Outcome(self._numbers[frozen], sent, ear.works, tuple(ear.done))
 
     def _number(self, message: Message) -> int:
-        key = _frozen(message.state())
+        key = _frozen(list(message))
         if key not in self._message_numbers:
             self._message_numbers[key] = len(self._messages)
             self._messages.append(message)

@@ -29,15 +29,6 @@ class Message(NamedTuple):
     data: tuple[Any, ...] = ()
     vector: Array | None = None
 
-    def state(self) -> list[Any]:
-        """Return the message as plain data."""
-        return [self.tag, self.round, self.data, self.vector]
-
-    @classmethod
-    def restored(cls, state: Sequence[Any]) -> Message:
-        """Return the message whose `state` was saved."""
-        return cls(str(state[0]), int(state[1]), cast("tuple[Any, ...]", tupled(state[2])), state[3])
-
 
 def tupled(value: Any) -> Any:
     """Convert lists to tuples recursively, as JSON has no tuples."""

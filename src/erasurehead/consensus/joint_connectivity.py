@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, final
 
+from erasurehead._internal.stateful import Stateful
 from erasurehead._internal.storage.sealed import Unfit
 
 
 @final
-class JointConnectivity:
+class JointConnectivity(Stateful):
     """The union of the realised links, which is reset whenever it connects all present peers.
 
     Arguments:
@@ -20,6 +21,8 @@ class JointConnectivity:
             training began, and its steps per peer.
         since: when the current window began.
     """
+
+    checkpointed = ("windows", "since", "_present", "_steps", "_parents", "_n_components")
 
     def __init__(self, n_peers: int) -> None:
         self.windows: list[tuple[float, float, float]] = []
@@ -79,18 +82,9 @@ class JointConnectivity:
         """Steps per peer of the current window, in which the union is not connected yet."""
         return self._steps / max(1, self._present)
 
-    def state(self) -> list[Any]:
-        """Return everything that `restore` needs, as plain data."""
-        windows = [list(window) for window in self.windows]
-        return [self.since, self._steps, list(self._parents), self._n_components, self._present, windows]
-
-    def restore(self, state: Sequence[Any]) -> None:
-        """Continue from what `state` returned."""
-        since, steps, parents, components, present, windows = state
-        self.since, self._steps = float(since), int(steps)
-        self._n_components, self._present = int(components), int(present)
-        self._parents = [int(parent) for parent in parents]
-        self.windows = [(float(begin), float(end), float(steps)) for begin, end, steps in windows]
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        self.windows = [(float(begin), float(end), float(steps)) for begin, end, steps in self.windows]
         roots = range(self._n_peers)
         for _ in roots:  # whatever leads to no root within so many links goes round in a circle
             roots = [self._parents[peer] for peer in roots]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.stateful import alike, as_present, from_plain, to_plain
 from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.consensus.algorithms import Algorithm, Memory
 from erasurehead.consensus.contract import Message, MixedStep, Peer, Port
@@ -215,79 +215,29 @@ class LocalPeer(Peer):
         self.rejoining, self.pending_models = False, {}
         self.start()
 
-    _COMMON = ("round", "steps", "attempts", "begun", "ready", "mean_seconds", "vector", "rejoining")
+    _COMMON = ("round", "steps", "attempts", "begun", "ready", "mean_seconds", "vector", "rejoining", "pending_models")
 
     def state(self) -> dict[str, Any]:
-        attributes = {name: _to_plain(getattr(self, name)) for name in (*self._COMMON, *self.checkpointed)}
-        pending_models = [[peer, round, vector] for peer, (round, vector) in self.pending_models.items()]
+        view = self.view
         return {
-            "attributes": attributes,
+            "attributes": {name: to_plain(getattr(self, name)) for name in (*self._COMMON, *self.checkpointed)},
             "memory": dict(self.memory),
-            "pending_models": pending_models,
-            "gone": sorted(self.view.gone),
-            "sides": [sorted(side) for side in self.view.sides],
-            "number": self.view.number,
+            "view": to_plain((view.gone, view.sides, view.number)),
         }
 
     def restore(self, state: Mapping[str, Any], port: Port) -> None:
         self.port = port
-        gone, sides = frozenset(state["gone"]), tuple(frozenset(side) for side in state["sides"])
-        if state["number"]:
-            self.adopt_view(gone, sides, int(state["number"]))
-        attributes = {name: _from_plain(value) for name, value in state["attributes"].items()}
+        gone, sides, number = from_plain(state["view"])
+        if number:
+            self.adopt_view(gone, sides, number)
+        self.vector = self.algorithm.vector(self.memory)
+        saved = {name: from_plain(value) for name, value in state["attributes"].items()}
         fresh = {name: getattr(self, name) for name in (*self._COMMON, *self.checkpointed)}
-        fresh["vector"] = self.algorithm.vector(self.memory)
-        memory = {name: np.asarray(vector) for name, vector in state["memory"].items()}
-        if not (_alike(attributes, fresh) and _alike(memory, dict(self.memory))):
-            raise Unfit(f"the state of peer {self.peer} is that of another kind of peer")
-        for name, value in attributes.items():
-            setattr(self, name, value)
-        self.memory = memory
+        for old, new in ((saved, fresh), (state["memory"], self.memory)):
+            if old.keys() != new.keys() or not all(alike(old[name], new[name]) for name in new):
+                raise Unfit(f"the state of peer {self.peer} is that of another kind of peer")
+        for name, value in saved.items():
+            setattr(self, name, as_present(name, value, fresh[name]))
+        self.memory = dict(state["memory"])
         if self.vector.shape == self.memory["x"].shape and (self.vector == self.memory["x"]).all():
             self.vector = self.memory["x"]
-        self.pending_models = {int(peer): (int(round), vector) for peer, round, vector in state["pending_models"]}
-
-
-def _alike(saved: Mapping[str, Any], fresh: Mapping[str, Any]) -> bool:
-    """Return whether saved attributes have the names and the kinds of those that a new peer has."""
-    return saved.keys() == fresh.keys() and all(_kind(saved[name], fresh[name]) for name in fresh)
-
-
-def _kind(saved: Any, fresh: Any) -> bool:
-    if saved is None or fresh is None:
-        return True  # there may be one, such as a time, or not
-    if isinstance(fresh, np.ndarray):
-        return isinstance(saved, np.ndarray) and _form(cast("NDArray[Any]", saved)) == _form(
-            cast("NDArray[Any]", fresh)
-        )
-    return isinstance(saved, int | float if isinstance(fresh, float) else type(fresh)) and (
-        isinstance(saved, bool) == isinstance(fresh, bool)
-    )
-
-
-def _form(array: NDArray[Any]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    return array.shape, array.dtype
-
-
-_MAP, _SET, _TUPLE = "map", "set", "tuple"
-
-
-def _to_plain(value: Any) -> Any:
-    """Convert values of attributes to plain data that preserves mappings with numbers as keys, sets and tuples."""
-    if isinstance(value, dict):
-        return {_MAP: [[_to_plain(key), _to_plain(item)] for key, item in value.items()]}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    if isinstance(value, frozenset | set):
-        return {_SET: [_to_plain(item) for item in sorted(value)]}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    if isinstance(value, tuple):
-        return {_TUPLE: [_to_plain(item) for item in value]}  # pyright: ignore[reportUnknownVariableType]
-    return value
-
-
-def _from_plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        (kind, items), *_ = value.items()  # pyright: ignore[reportUnknownVariableType]
-        if kind == _MAP:
-            return {_from_plain(key): _from_plain(item) for key, item in items}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        inner = [_from_plain(item) for item in items]  # pyright: ignore[reportUnknownVariableType]
-        return frozenset(inner) if kind == _SET else tuple(inner)
-    return value

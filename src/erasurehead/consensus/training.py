@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingType
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.state_json import encode
+from erasurehead._internal.stateful import to_plain
 from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.consensus.contract import MixedStep
 from erasurehead.consensus.engine_run import EngineRun
@@ -190,17 +191,20 @@ class _VirtualRun:
             self.gradients.assign(self.records.ownership.shares)
 
     def _state(self) -> dict[str, Any]:
-        return {"clock": self.clock.state(), "looks": self.evaluations, **self.records.state()}
+        return {"clock": self.clock.state(), "evaluations": self.evaluations, **self.records.state()}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         self.clock.restore(state["clock"])
-        self.evaluations = int(state["looks"])
+        self.evaluations = int(state["evaluations"])
         if self.evaluations < 0:  # it would go on for ever
             raise Unfit("a count is negative")
         self.records.restore(state)
         self.gradients.assign(self.records.ownership.shares)
         # What has been read as something else, or was left out, would be noticed only when it is saved again, or never.
-        if _comparable(self._state()) != _comparable(state) or state["orphaned"] != state["clock"]["known_gone"]:
+        if (
+            _comparable(self._state()) != _comparable(state)
+            or to_plain(self.records.ownership.gone) != state["clock"]["known_gone"]
+        ):
             raise Unfit("parts of it are of another kind, or contradict each other")
 
 

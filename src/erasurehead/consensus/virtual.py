@@ -12,6 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.stateful import Stateful
 from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.consensus.contract import Message, MixedStep, Peer, Port
 from erasurehead.consensus.drawn_delays import DrawnDelays
@@ -64,7 +65,7 @@ class VirtualPort(Port):
 
 
 @final
-class VirtualClock:
+class VirtualClock(Stateful):
     """Runs peers on a virtual clock. All simultaneous events are handled before any peer decides (`Peer.settle`).
 
     The same peers, delays and seed give the same bits. All requested gradients are computed in one batch when the first
@@ -92,6 +93,28 @@ class VirtualClock:
         sides: sides of the network partition in effect, whether or not peers know of it.
         gradient_seconds: processor seconds spent on gradients.
     """
+
+    checkpointed = (
+        "time",
+        "total",
+        "messages",
+        "vectors",
+        "gone",
+        "sides",
+        "_heap",
+        "_n_events",
+        "_unsettled",
+        "_work_number",
+        "_working",
+        "_models",
+        "_steps",
+        "_computed",
+        "_pending",
+        "_known_gone",
+        "_known_sides",
+        "_views",
+    )
+    records = (Message,)
 
     def __init__(
         self,
@@ -126,7 +149,7 @@ class VirtualClock:
         self._unsettled: list[int] = []
         self._is_unsettled = bytearray(n_peers)
         self._work_number = [0] * n_peers  # by peer; work with a lower number was dropped
-        self._working = bytearray(n_peers)
+        self._working = [False] * n_peers
         self._models: list[Array | None] = [None] * n_peers
         self._steps = [0] * n_peers
         self._computed: list[Array | None] = [None] * n_peers
@@ -165,7 +188,7 @@ class VirtualClock:
         self._work_number[peer] += 1
         self._models[peer], self._steps[peer], self._computed[peer] = model, step, None
         if not self._working[peer]:
-            self._working[peer] = 1
+            self._working[peer] = True
         self._pending.append(peer)
         seconds = self._delays.seconds(peer, step, self.time) + self.seconds_per_step
         if seconds < np.inf:
@@ -174,7 +197,7 @@ class VirtualClock:
     def drop_work(self, peer: int) -> None:
         """Abandon a gradient; see `Port.drop_work`."""
         self._work_number[peer] += 1
-        self._working[peer] = 0
+        self._working[peer] = False
 
     def run(self, total: int, until: float = np.inf) -> bool:
         """Run until all peers together have taken a number of steps, or until a time.
@@ -197,7 +220,7 @@ class VirtualClock:
                     gradient = self._computed[peer]
                     if gradient is None:
                         gradient = self._compute(peer)
-                    self._working[peer] = 0
+                    self._working[peer] = False
                     self._models[peer] = self._computed[peer] = None
                     peers[peer].on_work(gradient)
                     self._mark_unsettled(peer)
@@ -315,83 +338,29 @@ class VirtualClock:
 
     def state(self) -> dict[str, Any]:
         """Return everything that `restore` needs, as plain data; must be called between two events."""
-        return {
-            "time": self.time,
-            "total": self.total,
-            "messages": self.messages,
-            "vectors": self.vectors,
-            "count": self._n_events,
-            "gone": sorted(self.gone),
-            "known_gone": sorted(self._known_gone),
-            "sides": [sorted(side) for side in self.sides],
-            "known_sides": [sorted(side) for side in self._known_sides],
-            "views": [[count, sorted(gone), [*map(sorted, sides)]] for count, gone, sides in self._views],
-            "heap": [
-                [when, kind, count, peer, _payload_to_plain(kind, payload)]
-                for when, kind, count, peer, payload in sorted(self._heap, key=lambda entry: entry[:3])
-            ],
-            "work": list(self._work_number),
-            "working": list(self._working),
-            "steps": list(self._steps),
-            "models": [[peer, model] for peer, model in enumerate(self._models) if model is not None],
-            "computed": [[peer, gradient] for peer, gradient in enumerate(self._computed) if gradient is not None],
-            "pending": list(dict.fromkeys(self._pending)),
-            "unsettled": list(self._unsettled),
-            "peers": [peer.state() for peer in self.peers],
-        }
+        return {**super().state(), "peers": [peer.state() for peer in self.peers]}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned, instead of beginning."""
-        self.time, self.total = float(state["time"]), int(state["total"])
-        self.messages, self.vectors, self._n_events = int(state["messages"]), int(state["vectors"]), int(state["count"])
-        n_peers = len(self.peers)
-        self.gone, self._known_gone = set(peers_in(state["gone"], n_peers)), peers_in(state["known_gone"], n_peers)
-        self.sides = tuple(peers_in(side, n_peers) for side in state["sides"])
-        self._known_sides = tuple(peers_in(side, n_peers) for side in state["known_sides"])
-        self._views = [
-            (int(count), peers_in(gone, n_peers), tuple(peers_in(side, n_peers) for side in sides))
-            for count, gone, sides in state["views"]
-        ]
-        self._heap = [
-            (float(when), int(kind), int(count), int(peer), _payload_from_plain(int(kind), payload, n_peers))
-            for when, kind, count, peer, payload in state["heap"]
-        ]
-        peers_in((peer for _, _, _, peer, _ in self._heap if peer != -1), n_peers)
-        self._work_number, self._steps = [int(w) for w in state["work"]], [int(s) for s in state["steps"]]
-        self._working = bytearray(int(w) for w in state["working"])
-        self._models, self._computed = [None] * len(self.peers), [None] * len(self.peers)
-        shape = (self.gradients.problem.n_parameters,)
-        for name, vectors in (("models", self._models), ("computed", self._computed)):
-            peers_in((peer for peer, _ in state[name]), n_peers)
-            for peer, vector in state[name]:
-                if np.shape(vector) != shape:
-                    raise ValueError(f"a vector of peer {peer} has the shape {np.shape(vector)}")
-                vectors[peer] = vector
-        self._pending, self._unsettled = list(map(int, state["pending"])), list(map(int, state["unsettled"]))
-        peers_in([*self._pending, *self._unsettled], n_peers)
+        super().restore(state)
+        n_peers, shape = len(self.peers), (self.gradients.problem.n_parameters,)
+        by_peer = (self._steps, self._work_number, self._working, self._models, self._computed)
+        if any(len(each) != n_peers for each in by_peer):
+            raise Unfit(f"it is not of {n_peers} peers")
+        told = [payload for _, kind, *_, payload in self._heap if kind in (_FAULT, _NOTICE)]
+        sides = [*self.sides, *self._known_sides, *(side for view in self._views for side in (view[1], *view[2]))]
+        sides += [side for payload in told for side in payload if isinstance(side, frozenset)]
+        heard = [peer for _, _, _, peer, _ in self._heap if peer != -1]
+        for peers in (self.gone, self._known_gone, self._pending, self._unsettled, heard, *sides):
+            peers_in(peers, n_peers)
+        for vector in (*self._models, *self._computed):
+            if vector is not None and np.shape(vector) != shape:
+                raise Unfit(f"a vector of a peer has the shape {np.shape(vector)}")
         self._is_unsettled = bytearray(peer in self._unsettled for peer in range(n_peers))
         for peer, port, saved in zip(self.peers, self._ports, state["peers"], strict=True):
             peer.restore(saved, port)
         self.expect_messages()
         counts = (self.total, self.messages, self._n_events, *self._steps, *self._work_number)
         times = (self.time, *(when for when, *_ in self._heap))
-        if {len(self._steps), len(self._work_number), len(self._working)} != {len(self.peers)}:
-            raise Unfit(f"it is not of {len(self.peers)} peers")
         if min(counts) < 0 or not all(map(math.isfinite, times)):  # it would go on for ever
             raise Unfit("a count is negative, or a time is none")
-
-
-def _payload_to_plain(kind: int, payload: Any) -> Any:
-    if kind == _MESSAGE:
-        return [payload[0], payload[1].state()]
-    if kind == _FAULT:
-        return [payload[0], *(sorted(side) for side in payload[1:])]
-    return payload if kind == _WORK else [sorted(side) for side in payload]
-
-
-def _payload_from_plain(kind: int, payload: Any, n_peers: int) -> Any:
-    if kind == _MESSAGE:
-        return int(payload[0]), Message.restored(payload[1])
-    if kind == _FAULT:
-        return (str(payload[0]), *(peers_in(side, n_peers) for side in payload[1:]))
-    return int(payload) if kind == _WORK else tuple(peers_in(side, n_peers) for side in payload)

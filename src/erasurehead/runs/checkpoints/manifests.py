@@ -14,7 +14,7 @@ from erasurehead._internal.tensor_files import DTYPES, TensorFile
 from erasurehead.errors import DataError, check_count
 from erasurehead.runs.names import TENSORS_NAME
 
-FORMAT, VERSION, KEY = "erasurehead-checkpoint", 13, "checkpoint"
+FORMAT, VERSION, KEY = "erasurehead-checkpoint", 14, "checkpoint"
 
 
 @dataclass(frozen=True, eq=False)

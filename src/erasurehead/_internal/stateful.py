@@ -1,0 +1,140 @@
+"""State that is declared: a class names the attributes that belong to a run, and saving and resuming follow."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any, ClassVar, cast
+
+import numpy as np
+
+from erasurehead._internal.storage.sealed import Unfit
+
+_MAP, _SET, _TUPLE = "map", "set", "tuple"
+
+
+class Stateful:
+    """Something that has a state in checkpoints: the attributes that it names.
+
+    These may hold texts, numbers, None, arrays, `records`, and mappings, sets, tuples and lists of these, or another
+    stateful object, which is restored where it is. The object that is restored shows what each must be: what was saved
+    is refused if it is of another kind, but for attributes that are None, or were when they were saved. Arrays that
+    are not empty must have the same shape, and tuples the same kinds of items.
+    """
+
+    checkpointed: ClassVar[tuple[str, ...]] = ()
+    """Names of attributes, beside those that the base classes name; a state leaves out underscores before them."""
+
+    records: ClassVar[tuple[type, ...]] = ()
+    """Dataclasses and named tuples whose instances are in these attributes."""
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that `restore` needs to continue bit for bit, as plain data."""
+        return {name.lstrip("_"): to_plain(getattr(self, name)) for name in checkpointed_names(type(self))}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from what `state` returned.
+
+        Raises:
+            Unfit: if an attribute was of another kind; other errors of `NOT_SEALED`, if it is no such state at all.
+        """
+        for name in checkpointed_names(type(self)):
+            key, present = name.lstrip("_"), getattr(self, name)
+            if not isinstance(present, Stateful):
+                setattr(self, name, as_present(key, from_plain(state[key], self.records), present))
+            elif state[key] is not None:
+                present.restore(state[key])
+
+
+@cache
+def checkpointed_names(kind: type) -> tuple[str, ...]:
+    """Return the names of the attributes that a class and its bases declare, each once."""
+    return tuple(dict.fromkeys(name for base in kind.__mro__[::-1] for name in vars(base).get("checkpointed", ())))
+
+
+def to_plain(value: Any) -> Any:
+    """Return plain data that say what is a mapping, a set, a tuple or a record; lists and mappings are copied."""
+    kind = cast("type[Any]", type(value))
+    if issubclass(kind, Stateful):
+        return value.state()
+    if names := [field.name for field in fields(kind)] if is_dataclass(kind) else getattr(kind, "_fields", ()):
+        return {kind.__name__: [to_plain(getattr(value, name)) for name in names]}
+    if isinstance(value, dict):
+        return {_MAP: [[to_plain(key), to_plain(item)] for key, item in cast("dict[Any, Any]", value).items()]}
+    if isinstance(value, frozenset | set):
+        return {_SET: [to_plain(item) for item in sorted(cast("Iterable[Any]", value))]}
+    if isinstance(value, tuple):
+        return {_TUPLE: [to_plain(item) for item in cast("Iterable[Any]", value)]}
+    if isinstance(value, list | deque):
+        return [to_plain(item) for item in cast("Iterable[Any]", value)]
+    return cast("Any", value.item() if isinstance(value, np.generic) else value)
+
+
+def from_plain(value: Any, records: Iterable[type] = ()) -> Any:
+    """Return what `to_plain` was given; a set is a frozen one, and a deque a list.
+
+    Arguments:
+        value: what it returned.
+        records: the dataclasses and named tuples that may be in it.
+    """
+    if isinstance(value, list | tuple):
+        return [from_plain(item, records) for item in cast("Iterable[Any]", value)]
+    if not isinstance(value, Mapping):
+        return value
+    ((kind, items),) = cast("Mapping[str, Any]", value).items()
+    if kind == _MAP:
+        return {from_plain(key, records): from_plain(item, records) for key, item in items}
+    inner = [from_plain(item, records) for item in items]
+    if kind in (_SET, _TUPLE):
+        return frozenset(inner) if kind == _SET else tuple(inner)
+    return {record.__name__: record for record in records}[kind](*inner)
+
+
+def as_present(name: str, value: Any, present: Any) -> Any:
+    """Return a value that was saved as one of the kind that is there now.
+
+    Arguments:
+        name: its name in a state.
+        value: what `from_plain` returned.
+        present: what it replaces, which is left as it is.
+
+    Raises:
+        Unfit: if it is of another kind.
+    """
+    if not alike(value, present):
+        raise Unfit(f"{name!r} is of another kind")
+    kind = cast("type[Any]", type(present))
+    if value is None or not issubclass(kind, (dict, set, list, deque, float)):
+        return value
+    if issubclass(kind, float):
+        return float(value)
+    filled = copy(present)
+    filled.clear()
+    (filled.extend if issubclass(kind, (list, deque)) else filled.update)(value)
+    return filled
+
+
+def alike(value: Any, present: Any) -> bool:
+    """Return whether what was saved can take the place of what is there."""
+    if value is None or present is None:
+        return True  # there may be one, such as a time, or not
+    kind = cast("type[Any]", type(present))
+    if not isinstance(value, next((saved for kinds, saved in _SAVED_AS if issubclass(kind, kinds)), kind)):
+        return False
+    if issubclass(kind, np.ndarray):
+        return value.dtype == present.dtype and (not present.size or value.shape == present.shape)
+    if issubclass(kind, tuple):
+        return not present or (len(value) == len(present) and all(map(alike, value, present)))
+    return isinstance(value, bool) == issubclass(kind, bool)
+
+
+_SAVED_AS: tuple[tuple[Any, Any], ...] = (
+    (dict, dict),
+    ((set, frozenset), frozenset),
+    ((list, deque), list),
+    ((float, np.floating), (int, float)),
+    (np.integer, int),
+)
