@@ -191,8 +191,8 @@ def test_a_bound_on_the_age_is_kept() -> None:
 
     class Watch(Callback):
         def on_state(self, done: int, state: Any) -> None:
-            entries = state()["aggregation"]["table"]
-            ages.append(max((done - 1 - int(step) for _, step, _ in entries), default=0))
+            entries = state()["aggregation"]["table"]["map"]
+            ages.append(max((done - 1 - int(entry["tuple"][0]) for _, entry in entries), default=0))
 
     engine = VirtualEngine(slow, "carry")
     training.train(problem, scheme, GradientDescent(problem.initial(), 0.2), engine, 60, [Watch()], evaluate_every=0)
@@ -252,8 +252,8 @@ def test_steps_are_accounted_for_as_long_as_entries_may_be_old() -> None:
     estimated(memory, {0: ones, 1: ones}, 0)
     for step in range(1, 2_500):
         estimated(memory, {0: ones}, step)
-    assert len(memory.state()["sums"]) == 2_501
-    assert memory.state()["sums"][-1] == 1.0  # the first step; the entry that is missing has not seen it
+    assert len(memory.state()["steps"]["sums"]) == 2_501
+    assert memory.state()["steps"]["sums"][-1] == 1.0  # the first step; the entry that is missing has not seen it
     assert memory.share == 0.0
 
 

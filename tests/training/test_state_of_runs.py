@@ -160,9 +160,9 @@ def test_what_was_learnt_survives_the_re_forming_of_the_code_and_a_checkpoint_af
 
 
 def _learnt(state: Any) -> Any:
-    if isinstance(state, Mapping):
-        return state if "seen" in state else None
-    return next(found for one in state if (found := _learnt(one)))
+    if "rules" in state:
+        return next((found for one in state["rules"] if (found := _learnt(one))), None)
+    return state if "seen" in state else None
 
 
 def test_a_rule_that_learns_is_simulated_step_by_step() -> None:

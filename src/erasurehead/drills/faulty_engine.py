@@ -163,8 +163,8 @@ class FaultyEngine(EngineAround):
             "origin": self._origin,
             "round": self._round,
             "pending": self._pending.state(),
-            "there": sorted(self._present),
-            "suffering": {str(worker): sorted(numbers) for worker, numbers in self._active.items()},
+            "present": sorted(self._present),
+            "active": {str(worker): sorted(numbers) for worker, numbers in self._active.items()},
         }
 
     def restore(self, state: Tree, programs: Mapping[int, Program]) -> None:
@@ -174,10 +174,10 @@ class FaultyEngine(EngineAround):
         self._interceptor.restore(saved["interceptor"])
         self._position, self._round = int(saved["position"]), int(saved["round"])
         self._origin = None if saved["origin"] is None else float(saved["origin"])
-        self._present = set(saved["there"])
+        self._present = set(saved["present"])
         self._pending.restore(saved["pending"])
         self._active.clear()
-        self._active.update({int(worker): set(numbers) for worker, numbers in saved["suffering"].items()})
+        self._active.update({int(worker): set(numbers) for worker, numbers in saved["active"].items()})
         self._log("restored", self.time)
 
     # --- faults -----------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, final
 
 from erasurehead._internal.arrays import Array, Tree
+from erasurehead._internal.stateful import Stateful
 from erasurehead.engines.base import Arrived, Failed, Lease, MessageLost, MessageSpec, Order
 from erasurehead.errors import EngineError
 
@@ -54,7 +55,7 @@ class HeldEvent:
 
 
 @final
-class Interceptor:
+class Interceptor(Stateful):
     """Holds the events and orders of slow and disconnected workers.
 
     A message that is late is held here as a slow worker would hold it: the worker gets no newer order before it is
@@ -64,6 +65,8 @@ class Interceptor:
         max_age: largest number of rounds that late work may be old, at least 0. Vectors that outlive their round are
             copied.
     """
+
+    checkpointed = ("disconnected", "slow")
 
     def __init__(self, max_age: float) -> None:
         self.max_age = max_age
@@ -156,15 +159,12 @@ class Interceptor:
 
     def state(self) -> dict[str, Tree]:
         """Return everything that `restore` needs between two rounds; held orders are superseded by newer ones."""
-        held = {str(worker): [_to_tree(event) for event in held] for worker, held in self._held.items()}
-        slow = {str(worker): seconds for worker, seconds in self.slow.items()}
-        return {"cut": sorted(self.disconnected), "slow": slow, "held": held if self.max_age else {}}
+        held = [[worker, [_to_tree(event) for event in held]] for worker, held in self._held.items()]
+        return {**super().state(), "held": held if self.max_age else []}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state` returned."""
-        self.disconnected = {int(worker) for worker in state["cut"]}
-        self.slow = {int(worker): float(seconds) for worker, seconds in state["slow"].items()}
-        self._held = {int(worker): [_from_tree(event) for event in held] for worker, held in state["held"].items()}
+        super().restore(state)
+        self._held = {int(worker): [_from_tree(event) for event in held] for worker, held in state["held"]}
 
 
 def _to_tree(held: HeldEvent) -> Tree:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, final
+from collections.abc import Iterable
+from typing import final
 
-from erasurehead._internal.arrays import Tree
+from erasurehead._internal.stateful import Stateful
 from erasurehead.engines.base import BY_TASK, Arrived, Failed, Order
 
 
 @final
-class PendingOrders:
+class PendingOrders(Stateful):
     """The messages that workers still have to send, and the faults that had an effect.
 
     Attributes:
         messages: number of messages per round of each worker with a program, and of rounds by task.
         lying: the fault by which each worker lies in the current round.
     """
+
+    checkpointed = ("messages", "_owed", "_silent", "_lied")
 
     def __init__(self) -> None:
         self.messages: dict[int, tuple[int, int]] = {}
@@ -55,18 +57,3 @@ class PendingOrders:
             return None
         self._lied.add(number)
         return number
-
-    def state(self) -> dict[str, Tree]:
-        """Return what must be kept between two rounds."""
-        return {
-            "messages": {str(worker): list(counts) for worker, counts in self.messages.items()},
-            "owed": {str(worker): count for worker, count in self._owed.items()},
-            "silent": sorted(self._silent),
-            "lied": sorted(self._lied),
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state` returned."""
-        self.messages = {int(worker): (int(one), int(other)) for worker, (one, other) in state["messages"].items()}
-        self._owed = {int(worker): int(count) for worker, count in state["owed"].items()}
-        self._silent, self._lied = set(state["silent"]), set(state["lied"])

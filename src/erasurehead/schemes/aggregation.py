@@ -7,12 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.stateful import Stateful
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoding
 from erasurehead.decoding.layout import Layout
@@ -69,7 +70,7 @@ def arrived_vectors(decoding: Decoding, vectors: Sequence[Array]) -> Mapping[int
     return dict(zip(decoding.messages.tolist(), vectors, strict=True))
 
 
-class Aggregation(ABC):
+class Aggregation(Stateful, ABC):
     """Turns decoded messages into the estimate of the gradient, with the loss as its last coordinate.
 
     Attributes:
@@ -136,14 +137,6 @@ class Aggregation(ABC):
             layout: where the vectors' elements belong.
             order: the order that the messages answer.
         """
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that `restore` needs to continue bit for bit."""
-        return {}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state` returned."""
-        return
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, final
+from collections.abc import Sequence
+from typing import final
 
 import numpy as np
 
@@ -39,6 +39,8 @@ class Asynchronous(Aggregation):
     """
 
     wants_late = True
+
+    checkpointed = ("_steps",)
 
     def __init__(self, adapt: bool = True, greatest_age: int = GREATEST_AGE) -> None:
         self.adapt = adapt
@@ -79,9 +81,3 @@ class Asynchronous(Aggregation):
         weights = parts * code.n_tasks / code.totals[messages].T
         mean = Decoding(code, messages, weights, residual=0.0)
         return layout.decode(mean, [vector for _, _, vector in taken])
-
-    def state(self) -> dict[str, Any]:
-        return self._steps.state()
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        self._steps.restore(state)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -49,6 +49,8 @@ class IncrementalAggregated(Aggregation):
 
     wants_late = True
     faithful = True
+
+    checkpointed = ("_steps", "_table")
 
     def __init__(self, code: GradientCode, adapt: bool = True, greatest_age: int = GREATEST_AGE) -> None:
         if not code.replicas or (code.encoding.data != 1.0).any():
@@ -115,13 +117,3 @@ class IncrementalAggregated(Aggregation):
         tasks = self._tasks(row)
         if tasks not in self._table or self._table[tasks][0] < step:
             self._table[tasks] = step, np.array(vector)
-
-    def state(self) -> dict[str, Any]:
-        table = [[list(tasks), step, vector] for tasks, (step, vector) in self._table.items()]
-        return {**self._steps.state(), "table": table}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        self._steps.restore(state)
-        self._table = {
-            tuple(map(int, tasks)): (int(step), np.asarray(vector)) for tasks, step, vector in state["table"]
-        }

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, final
+from typing import final
 
-import numpy as np
-
+from erasurehead._internal.stateful import Stateful
 from erasurehead.errors import InvalidArgument
 
 
 @final
-class ShortenedSteps:
+class ShortenedSteps(Stateful):
     """Says which fraction of the optimizer's step size a gradient of some age may be given.
 
     Let f_k be the fraction that step k is given. A gradient of age a is given at most 1 / (a + 1), and no more than the
@@ -23,6 +21,8 @@ class ShortenedSteps:
     Arguments:
         greatest_age: the greatest age that is asked for, in steps; older steps are forgotten.
     """
+
+    checkpointed = ("_first", "_sums")
 
     def __init__(self, greatest_age: int) -> None:
         self._greatest_age = greatest_age
@@ -53,12 +53,3 @@ class ShortenedSteps:
             base = self._sums[drop]
             self._sums = [one - base for one in self._sums[drop:]]
             self._first += drop
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that `restore` needs to continue bit for bit."""
-        return {"first": self._first, "sums": np.array(self._sums)}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state` returned."""
-        self._first = int(state["first"])
-        self._sums = np.asarray(state["sums"], dtype=np.float64).tolist()

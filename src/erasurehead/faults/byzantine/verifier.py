@@ -10,7 +10,8 @@ from typing import Any, final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, Tree, finite
+from erasurehead._internal.arrays import Array, finite
+from erasurehead._internal.stateful import Stateful
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.locating import MISSED
 from erasurehead.decoding.base import Decoder
@@ -36,7 +37,7 @@ _TELLING = 2  # numbers of a fingerprint that are needed to tell whether all is 
 
 
 @final
-class Verifier:
+class Verifier(Stateful):
     """Examines messages before anything is decoded.
 
     Equal messages are compared, and the minority is outvoted. Where no messages are equal, but more have arrived than
@@ -65,6 +66,8 @@ class Verifier:
     Attributes:
         accused: workers that have been caught, each with the evidence. Their messages are refused from then on.
     """
+
+    checkpointed = ("accused", "_exact", "_probed")
 
     def __init__(
         self,
@@ -184,17 +187,6 @@ class Verifier:
         rounds = max(1, self._rounds)
         share = self._seconds / seconds if seconds > 0.0 else None
         return VerificationCost(self._seconds / rounds, share, self._compared / rounds)
-
-    def state(self) -> dict[str, Tree]:
-        """Return what is known about the workers, without the cost of verification."""
-        accused: dict[str, Tree] = {str(worker): why for worker, why in sorted(self.accused.items())}
-        return {"exact": self._exact, "probed": sorted(self._probed), "accused": accused}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state` returned."""
-        self._exact = bool(state["exact"])
-        self._probed = {int(worker) for worker in state["probed"]}
-        self.accused = {int(worker): str(why) for worker, why in state["accused"].items()}
 
     def _findings(self, vectors: Mapping[int, Array], hoped: set[int]) -> list[Finding]:
         alone = [message for message in vectors if message not in self._unit_of]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Tree
+from erasurehead._internal.stateful import Stateful
 from erasurehead.engines.base import LateWork
 from erasurehead.errors import check_count, invalid, real
 from erasurehead.faults.failure_detector.silence_law import Law
@@ -31,7 +30,7 @@ _RELEARN_AFTER = 0.2
 
 
 @final
-class FailureDetector:
+class FailureDetector(Stateful):
     """Suspects workers that have been silent for longer than is likely.
 
     It is told when a worker gets an order and when it answers, and learns from that how long answers take. Silence is
@@ -58,6 +57,12 @@ class FailureDetector:
     Source: an accrual detector after Hayashibara, Défago, Yared and Katayama, The phi accrual failure
     detector (SRDS 2004); theirs fits a normal distribution to the intervals between heartbeats.
     """
+
+    checkpointed = ("suspects", "_workers", "_window", "_learned", "_law")
+    records = (
+        Silence,
+        Law,
+    )
 
     def __init__(
         self,
@@ -216,25 +221,6 @@ class FailureDetector:
     def usual(self) -> float | None:
         """Return the seconds within which an answer comes in all but `chance` of the cases; None if unknown."""
         return None if self._law is None else self._law.seconds(self._most)
-
-    def state(self) -> dict[str, Tree]:
-        """Return everything that `restore` needs to continue bit for bit."""
-        return {
-            "suspects": {str(worker): why for worker, why in sorted(self.suspects.items())},
-            "workers": {str(worker): silence.state() for worker, silence in sorted(self._workers.items())},
-            "window": self._window.state(),
-            "learned": list(self._learned),
-            "law": None if self._law is None else self._law.state(),
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state` gave; floor, chance and window must be those of the run that it was taken from."""
-        self.suspects = {int(worker): str(why) for worker, why in state["suspects"].items()}
-        self._workers = {int(worker): Silence(**values) for worker, values in state["workers"].items()}
-        self._window.restore(state["window"])
-        self._learned = int(state["learned"][0]), int(state["learned"][1])
-        self._law = None if state["law"] is None else Law.restored(state["law"])
-        self._next, self._last_hazard = None, (-1.0, 0.0, 0.0)
 
     def _silence_of(self, worker: int) -> Silence:
         state = self._workers.get(worker)

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, BoolArray, Tree
+from erasurehead._internal.arrays import Array, BoolArray
 
 _TAIL = 0.2
 """Fraction of the answers that the tail is fitted to."""
@@ -119,20 +117,3 @@ class Law:
         if not self.pareto:
             return self.threshold + reach * self.scale
         return self.threshold * math.exp(min(reach * self.scale, 700.0))
-
-    def state(self) -> dict[str, Tree]:
-        """Return all that `restored` needs."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Law:
-        """Return the law that a state was taken from."""
-        return cls(
-            int(state["answers"]),
-            np.asarray(state["times"], dtype=np.float64),
-            np.asarray(state["hazards"], dtype=np.float64),
-            float(state["threshold"]),
-            float(state["scale"]),
-            bool(state["pareto"]),
-            int(state["tail"]),
-        )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, Tree
+from erasurehead._internal.stateful import Stateful
 
 
 @dataclass
@@ -36,12 +37,8 @@ class Silence:
     hazard: float = 0.0
     due: float | None = None
 
-    def state(self) -> dict[str, Tree]:
-        """Return all that is needed to rebuild it, except for `due`, which is recomputed."""
-        return {**asdict(self), "due": None}
 
-
-class Window:
+class Window(Stateful):
     """The latest samples, in a ring.
 
     Arguments:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
-from typing import Any, ClassVar, Self, cast, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, Tree
+from erasurehead._internal.arrays import Array
+from erasurehead._internal.stateful import Stateful
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import InvalidArgument, invalid
 from erasurehead.schemes.recorded import RecordedArrival, RecordedStep
@@ -40,7 +41,7 @@ def scaled_count(count: int, before: int, after: int) -> int:
     return -(-count * after // before)
 
 
-class WaitRule(ABC):
+class WaitRule(Stateful, ABC):
     """Decides, from the arrivals so far, when to stop waiting (the ErasureHead paper's delta). Combine with | and &.
 
     Attributes:
@@ -117,14 +118,6 @@ class WaitRule(ABC):
         """Return the rule for another number of workers: it waits for the same fraction of them."""
         return self
 
-    def state(self) -> Tree:
-        """Return everything that `restore` needs to continue bit for bit: an empty tree, if the rule learns nothing."""
-        return {}
-
-    def restore(self, state: Tree) -> None:
-        """Continue from what `state` returned."""
-        return
-
     @abstractmethod
     def __str__(self) -> str:
         """Return the rule as it is written in a run file: `"first(11) | decodable()"`."""
@@ -174,11 +167,11 @@ class _Joined(WaitRule):
         for rule in self.rules:
             rule.learn(step, arrivals)
 
-    def state(self) -> Tree:
-        return [rule.state() for rule in self.rules]
+    def state(self) -> dict[str, Any]:
+        return {"rules": [rule.state() for rule in self.rules]}
 
-    def restore(self, state: Tree) -> None:
-        for rule, own in zip(self.rules, cast("Sequence[Any]", state), strict=True):
+    def restore(self, state: Mapping[str, Any]) -> None:
+        for rule, own in zip(self.rules, state["rules"], strict=True):
             rule.restore(own)
 
     def wake(self, view: View) -> float | None:

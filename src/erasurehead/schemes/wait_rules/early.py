@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, cast, final
+from typing import final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, Tree
+from erasurehead._internal.arrays import Array
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import invalid
 from erasurehead.schemes.wait_rules.base import Verdict, WaitRule
@@ -45,6 +44,8 @@ class Early(WaitRule):
     takes more than four times as long as they did. (Where late workers finish old work, arrivals say little about how
     long a full gradient takes.) The code's groups must be replicas.
     """
+
+    checkpointed = ("_expected", "_took")
 
     def __init__(self) -> None:
         self._expected = math.inf  # seconds that a whole gradient takes, as the last probe has estimated
@@ -106,14 +107,6 @@ class Early(WaitRule):
                 decoder.code.name,
                 "such as codes.fractional_repetition, or codes.uncoded",
             )
-
-    def state(self) -> Tree:
-        return {"expected": self._expected, "took": [[step, seconds] for step, seconds in self._took.items()]}
-
-    def restore(self, state: Tree) -> None:
-        known = cast("Mapping[str, Any]", state)
-        self._expected = float(known["expected"])
-        self._took = {int(step): float(seconds) for step, seconds in known["took"]}
 
     def __str__(self) -> str:
         return "early()"
