@@ -116,7 +116,7 @@ def reseal(run: Path, name: str, data: bytes) -> None:
     with Folder.open(run) as folder:
         sums: Any = checksums.read_checksums(folder)
         if name in sums:
-            checksums.write_checksums(folder, {**sums, name: (checksums.Sum.of(data),)})
+            checksums.write_checksums(folder, {**sums, name: (checksums.Checksum.of(data),)})
 
 
 @pytest.mark.slow

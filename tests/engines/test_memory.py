@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from erasurehead.engines.shared_memory import Block, accept, offer
+from erasurehead.engines.shared_memory import SharedBlock, accept, offer
 
 from ..bounded import PATIENCE
 from .mapping import maps_in_advance
@@ -38,7 +38,7 @@ def look(offered: bytes) -> str:
 
 @pytest.mark.slow
 def test_another_process_finds_the_same_memory_until_it_is_closed() -> None:
-    block = Block(24)
+    block = SharedBlock(24)
     block.array(0, 3)[:] = [1.0, 2.0, 3.0]
     offered = offer(block)
     assert look(offered) == "[1.0, 2.0, 3.0]"
@@ -49,7 +49,7 @@ def test_another_process_finds_the_same_memory_until_it_is_closed() -> None:
 
 
 def test_a_file_that_has_taken_the_number_of_the_memory_is_not_written_to() -> None:
-    block = Block(24)
+    block = SharedBlock(24)
     offered = offer(block)
     (address, _) = block.__getstate__()
     block.close()
@@ -67,7 +67,7 @@ def test_a_file_that_has_taken_the_number_of_the_memory_is_not_written_to() -> N
 
 
 def test_what_cannot_be_found_is_offered_as_nothing() -> None:
-    block = Block(24)
+    block = SharedBlock(24)
     block.close()
     with pytest.raises(OSError, match="cannot be found by other processes"):
         pickle.dumps(block)
@@ -76,7 +76,7 @@ def test_what_cannot_be_found_is_offered_as_nothing() -> None:
     assert accept(b"") is None
 
 
-def faults_of_writing(block: Block, n_numbers: int) -> int:
+def faults_of_writing(block: SharedBlock, n_numbers: int) -> int:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     block.array(0, n_numbers)[:] = 1.0
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
@@ -85,7 +85,7 @@ def faults_of_writing(block: Block, n_numbers: int) -> int:
 @pytest.mark.skipif(not maps_in_advance(), reason="this system cannot map pages in advance")
 def test_touched_pages_are_there_before_they_are_written_and_no_others() -> None:
     pages, numbers = 256, mmap.PAGESIZE // 8
-    touched, half, untouched = (Block(pages * mmap.PAGESIZE) for _ in range(3))
+    touched, half, untouched = (SharedBlock(pages * mmap.PAGESIZE) for _ in range(3))
     touched.touch()
     half.touch(pages // 2 * mmap.PAGESIZE)
     assert faults_of_writing(touched, pages * numbers) < pages // 8

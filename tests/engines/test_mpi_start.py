@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from erasurehead.engines.mpi.start import FAILED, Launched, Start, launched
-from erasurehead.engines.mpi.watch import Watch
+from erasurehead.engines.mpi.watch import RankWatch
 from erasurehead.errors import InvalidArgument
 from erasurehead.testing.pacing import at_some_pace
 
@@ -84,7 +84,7 @@ def test_ranks_that_are_there_and_slow_are_waited_for_beyond_the_patience(tmp_pa
 
 
 def test_the_patience_begins_anew_with_every_rank_that_comes_up() -> None:
-    watch = Watch(size=31, here=31, patience=30.0, limit=1000.0)
+    watch = RankWatch(size=31, here=31, patience=30.0, limit=1000.0)
     begin = watch.begin
     for number in range(30):
         assert not watch.look(set(range(number + 1)), begin + 29.0 * number)
@@ -93,13 +93,13 @@ def test_the_patience_begins_anew_with_every_rank_that_comes_up() -> None:
 
 
 def test_ranks_of_other_machines_are_nobody_to_be_missed() -> None:
-    watch = Watch(size=8, here=4, patience=30.0, limit=120.0)
+    watch = RankWatch(size=8, here=4, patience=30.0, limit=120.0)
     assert not watch.look({0, 2, 4, 6}, watch.begin + 100.0)
     assert "although all 4 ranks of this machine are there" in watch.look({0, 2, 4, 6}, watch.begin + 121.0)
     said = watch.look({0, 2}, watch.begin + 131.0)
     assert said.startswith("ranks 4, 6 of 8 are missing on")
     assert "(4, 6 came up and ended)" in said
-    never = Watch(size=8, here=4, patience=30.0, limit=120.0)
+    never = RankWatch(size=8, here=4, patience=30.0, limit=120.0)
     assert never.look({0, 2, 4}, never.begin + 1.0) == ""
     assert never.look({0, 2, 4}, never.begin + 31.0).startswith("1 rank that never came up of 8 is missing on")
 

@@ -22,7 +22,7 @@ from erasurehead import schemes
 from erasurehead.delays.base import Delays
 from erasurehead.engines import LateWork, ProcessEngine, VirtualEngine
 from erasurehead.engines.base import Arrived, MessageSpec, Program
-from erasurehead.engines.packed_program import Store, pack
+from erasurehead.engines.packed_program import ArrayCache, pack
 from erasurehead.optimizers.first_order import Nesterov
 from erasurehead.runs.summaries import figures
 from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance, Faulty, Quadratic, Timetable
@@ -152,7 +152,7 @@ class Holder(Echo):
 def test_data_cross_once_and_equal_data_share_their_memory() -> None:
     shared, other = np.ones(10_000), np.full(10_000, 2.0)
     programs = [Holder(0, (0,), data=shared), Holder(1, (1,), data=shared), Holder(2, (2,), data=other)]
-    packed, store = [pack(program, None) for program in programs], Store[str]()
+    packed, store = [pack(program, None) for program in programs], ArrayCache[str]()
     assert [store.get(one.arrays, f"made for {number}".format) for number, one in enumerate(packed)] == [
         "made for 0",
         "made for 0",

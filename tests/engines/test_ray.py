@@ -23,7 +23,7 @@ from erasurehead import schemes
 from erasurehead.delays.base import Delays
 from erasurehead.engines import Arrived, Died, Failed, Joined, LateWork, NoRoom, VirtualEngine
 from erasurehead.engines.base import Engine, MessageSpec
-from erasurehead.engines.packed_program import Store
+from erasurehead.engines.packed_program import ArrayCache
 from erasurehead.engines.ray import RayEngine
 from erasurehead.engines.ray.cluster import cpus
 from erasurehead.engines.ray.shared_program import share
@@ -108,7 +108,7 @@ class Holder(Echo):
 def test_data_are_put_once_and_a_worker_has_one_blas_thread() -> None:
     shared, other = np.ones(20_000), np.full(20_000, 2.0)
     programs = [Holder(0, (0,), data=shared), Holder(1, (1,), data=shared), Holder(2, (2,), data=other)]
-    store = Store[Any]()
+    store = ArrayCache[Any]()
     packed = [share(ray, program, None, store) for program in programs]
     assert len(store) == 2
     assert packed[0].arrays == packed[1].arrays

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from erasurehead._internal.storage import Folder
-from erasurehead._internal.storage.checksums import Sum
+from erasurehead._internal.storage.checksums import Checksum
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.runs.checkpoints.manifests import read_manifest
 from erasurehead.runs.checkpoints.store import CheckpointStore
@@ -139,7 +139,7 @@ def test_numbers_are_not_mixed_up_when_an_older_one_is_gone_on_from(tmp_path: Pa
 def test_what_was_passed_over_is_removed_before_the_records_go_on(tmp_path: Path) -> None:
     fill(tmp_path / "run")
     (tmp_path / "run" / "rows").write_text('{"n":1}\n')
-    written = Sum.of(b'{"n":1}\n').as_plain()
+    written = Checksum.of(b'{"n":1}\n').as_plain()
     forged(tmp_path / "run", put("checkpoint", "records", {"rows": written}), step=2)
     store = CheckpointStore(tmp_path / "run")
     assert store.load().step == 2
@@ -251,7 +251,7 @@ def put(*path: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (put("version", 1), "has version 1 of the format, of which this version of erasurehead reads 13"),
+        (put("version", 1), "has version 1 of the format, of which this version of erasurehead reads 14"),
         (put("format", "pickle"), "its format is 'pickle'"),
         (put("checkpoint", "step", 4), "it is that of step 4"),
         (put("checkpoint", "step", -1), "step must be at least 0"),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, final
 
-from erasurehead._internal.stateful import Stateful
+from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.storage.sealed import Unfit
 
 
 @final
-class JointConnectivity(Stateful):
+class JointConnectivity(Resumable):
     """The union of the realised links, which is reset whenever it connects all present peers.
 
     Arguments:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead._internal.stateful import alike, as_present, from_plain, to_plain
+from erasurehead._internal.resumable import alike, as_present, from_plain, to_plain
 from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.consensus.algorithms import Algorithm, Memory
 from erasurehead.consensus.contract import Message, MixedStep, Peer, Port

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingType
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.state_json import encode
-from erasurehead._internal.stateful import to_plain
+from erasurehead._internal.resumable import to_plain
 from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.consensus.contract import MixedStep
 from erasurehead.consensus.engine_run import EngineRun

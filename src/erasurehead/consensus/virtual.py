@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead._internal.stateful import Stateful
+from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.consensus.contract import Message, MixedStep, Peer, Port
 from erasurehead.consensus.drawn_delays import DrawnDelays
@@ -65,7 +65,7 @@ class VirtualPort(Port):
 
 
 @final
-class VirtualClock(Stateful):
+class VirtualClock(Resumable):
     """Runs peers on a virtual clock. All simultaneous events are handled before any peer decides (`Peer.settle`).
 
     The same peers, delays and seed give the same bits. All requested gradients are computed in one batch when the first

@@ -109,7 +109,7 @@ class FaultyEngine(EngineAround):
         self._end_all_faults(worker)
         self._pending.messages.pop(worker, None)
         with self._assigning():
-            self.engine.assign(worker, None if program is None else self._wrapped(worker, program), host)
+            super().assign(worker, program, host)
         if program is not None:
             self._pending.messages[worker] = len(program.sent(False)), len(program.sent(True))
 
@@ -169,8 +169,7 @@ class FaultyEngine(EngineAround):
 
     def restore(self, state: Tree, programs: Mapping[int, Program]) -> None:
         saved: Mapping[str, Any] = state  # pyright: ignore[reportAssignmentType]  # what `state` returned
-        wrapped = {worker: self._wrapped(worker, program) for worker, program in programs.items()}
-        self.engine.restore(saved["engine"], wrapped)
+        super().restore(saved["engine"], programs)
         self._interceptor.restore(saved["interceptor"])
         self._position, self._round = int(saved["position"]), int(saved["round"])
         self._origin = None if saved["origin"] is None else float(saved["origin"])
@@ -252,7 +251,7 @@ class FaultyEngine(EngineAround):
         for number in sorted(self._active.pop(worker, ())):
             self._log("over", self.time, fault=number, text="with its process")
 
-    def _wrapped(self, worker: int, program: Program) -> Program:
+    def around(self, worker: int, program: Program) -> Program:
         if worker not in self._corrupt:
             return program
         if isinstance(program, WiredProgram):  # a lie is told before it is encoded

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, final
 
 from erasurehead._internal.arrays import Array, Tree
-from erasurehead._internal.stateful import Stateful
+from erasurehead._internal.resumable import Resumable
 from erasurehead.engines.base import Arrived, Failed, Lease, MessageLost, MessageSpec, Order
 from erasurehead.errors import EngineError
 
@@ -55,7 +55,7 @@ class HeldEvent:
 
 
 @final
-class Interceptor(Stateful):
+class Interceptor(Resumable):
     """Holds the events and orders of slow and disconnected workers.
 
     A message that is late is held here as a slow worker would hold it: the worker gets no newer order before it is

@@ -8,8 +8,9 @@ from typing import Any, final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, Tree
+from erasurehead._internal.arrays import Array
 from erasurehead.engines.base import MessageSpec, Order, Program
+from erasurehead.engines.engine_around import ProgramAround
 
 NOTE = "lies"
 """Key of an order's note: number of a worker, as a text -> the name of its lie."""
@@ -43,7 +44,7 @@ LIES: tuple[str, ...] = tuple(_LIES)
 
 
 @final
-class Corrupted(Program):
+class Corrupted(ProgramAround):
     """A worker's program that lies while the order's note names its worker, and else is the program that it wraps.
 
     Arguments:
@@ -52,18 +53,8 @@ class Corrupted(Program):
     """
 
     def __init__(self, program: Program, worker: int) -> None:
-        self.program = program
+        super().__init__(program)
         self.worker = worker
-        self.preload = program.preload
-        self.pure = program.pure
-
-    @property
-    def message_specs(self) -> Sequence[MessageSpec]:
-        return self.program.message_specs
-
-    @property
-    def input_size(self) -> int:
-        return self.program.input_size
 
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
         remaining = self.program.remaining(order, done)
@@ -78,12 +69,6 @@ class Corrupted(Program):
         self.program.compute(spec, inner, out)
         if lie is not None:
             _LIES[lie](out)
-
-    def state(self) -> Tree:
-        return self.program.state()
-
-    def restore(self, state: Tree) -> None:
-        self.program.restore(state)
 
     def _lie(self, order: Order) -> str | None:
         return order.note.get(NOTE, {}).get(str(self.worker))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import final
 
-from erasurehead._internal.stateful import Stateful
+from erasurehead._internal.resumable import Resumable
 from erasurehead.engines.base import BY_TASK, Arrived, Failed, Order
 
 
 @final
-class PendingOrders(Stateful):
+class PendingOrders(Resumable):
     """The messages that workers still have to send, and the faults that had an effect.
 
     Attributes:

@@ -14,7 +14,7 @@ from typing import cast
 from erasurehead._internal.arrays import Array
 from erasurehead.engines.base import MessageSpec, Order, Program
 from erasurehead.engines.encoded_order import Bytes, EncodedOrder, head_in, read_order
-from erasurehead.engines.shared_memory import Block, align
+from erasurehead.engines.shared_memory import SharedBlock, align
 from erasurehead.engines.worker_loop import Room
 from erasurehead.errors import EngineError
 
@@ -38,7 +38,7 @@ class OrderRoom:
         n_bytes: of the room.
     """
 
-    def __init__(self, block: Block, offset: int, n_bytes: int) -> None:
+    def __init__(self, block: SharedBlock, offset: int, n_bytes: int) -> None:
         self._round = block.numbers(offset, 1)
         self._memory = cast("Bytes", block.view(offset + _HEADER, n_bytes - _HEADER, "uint8"))
 
@@ -74,7 +74,7 @@ class OrderBuffer:
 
     def __init__(self, points_nbytes: int) -> None:
         self._n_bytes = _room_nbytes(points_nbytes)
-        self._block = Block(_SIDES * self._n_bytes)
+        self._block = SharedBlock(_SIDES * self._n_bytes)
         self._map()
         self._orders: list[EncodedOrder | None] = [None] * _SIDES
         for room in self._rooms:
@@ -84,10 +84,10 @@ class OrderBuffer:
         """Make the views that every order needs; a process makes its own."""
         self._rooms = [OrderRoom(self._block, side * self._n_bytes, self._n_bytes) for side in range(_SIDES)]
 
-    def __getstate__(self) -> Block:
+    def __getstate__(self) -> SharedBlock:
         return self._block
 
-    def __setstate__(self, state: Block) -> None:
+    def __setstate__(self, state: SharedBlock) -> None:
         self._block = state
         self._n_bytes = self._block.size // _SIDES
         self._map()
@@ -172,7 +172,7 @@ class MessageSlots:
     def __init__(self, program: Program) -> None:
         self._specs = tuple(program.message_specs)
         self._order_nbytes = _room_nbytes(program.input_nbytes)
-        self._block = Block(self._lay_out())
+        self._block = SharedBlock(self._lay_out())
         self._map()
         self._own.clear()
 
@@ -194,10 +194,10 @@ class MessageSlots:
         self._states = self._block.numbers(16, _SIDES * len(self._specs))
         self._own = OrderRoom(self._block, self._order_offset, self._order_nbytes)
 
-    def __getstate__(self) -> tuple[tuple[MessageSpec, ...], int, Block]:
+    def __getstate__(self) -> tuple[tuple[MessageSpec, ...], int, SharedBlock]:
         return self._specs, self._order_nbytes, self._block
 
-    def __setstate__(self, state: tuple[tuple[MessageSpec, ...], int, Block]) -> None:
+    def __setstate__(self, state: tuple[tuple[MessageSpec, ...], int, SharedBlock]) -> None:
         self._specs, self._order_nbytes, self._block = state
         self._lay_out()
         self._map()

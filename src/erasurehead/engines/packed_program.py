@@ -1,6 +1,6 @@
 """A program on its way to its worker: large arrays apart from the rest, so that an engine can move them as it likes.
 
-Workers of equal tasks hold the same arrays: a `Store` remembers what was sent or written already.
+Workers of equal tasks hold the same arrays: an `ArrayCache` remembers what was sent or written already.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def unpack(head: bytes, arrays: Sequence[Any]) -> tuple[Program, Delays | None]:
 Kept = TypeVar("Kept")
 
 
-class Store(Generic[Kept]):
+class ArrayCache(Generic[Kept]):
     """What was made of arrays, by where these lie in our memory, and how large they are.
 
     The arrays are kept alive beside it, so that no other array can have their address.

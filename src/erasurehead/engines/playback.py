@@ -8,7 +8,7 @@ from typing import Any
 
 from erasurehead._internal.arrays import Tree
 from erasurehead.delays.script import Script, ScriptedEvent, ScriptedMessage, ScriptedRound, moment
-from erasurehead.engines.virtual_state import Orders, Round, rounds_from, whole
+from erasurehead.engines.virtual_state import OrderTable, Flight, rounds_from, whole
 from erasurehead.errors import DataError, counted
 
 
@@ -21,7 +21,7 @@ class Playback:
 
     def __init__(self, script: Script) -> None:
         self._script = script
-        self._flights: dict[int, Round] = {}
+        self._flights: dict[int, Flight] = {}
         self._due = deque[ScriptedMessage]()
         self._failing = deque[int]()
         self._upcoming = deque(script.start)
@@ -38,7 +38,7 @@ class Playback:
         """Whether it says who joins: once a first order is out, and before, if not all of them just came up."""
         return self._round >= 0 or bool(self._script.start)
 
-    def submit(self, flight: Round) -> None:
+    def submit(self, flight: Flight) -> None:
         """Take note of an order. Those to which nothing comes any more are forgotten."""
         number = flight.order.round
         if number <= self._round:  # the same, to one more worker
@@ -126,7 +126,7 @@ class Playback:
         """Take note that what `peek_event` returned has happened."""
         self._upcoming.popleft()
 
-    def take(self) -> tuple[ScriptedMessage, Round | None]:
+    def take(self) -> tuple[ScriptedMessage, Flight | None]:
         """Return the next message of this round, and the order that it answers."""
         message = self._due.popleft()
         self._given += 1
@@ -138,7 +138,7 @@ class Playback:
 
     def state(self) -> Tree:
         """Return everything that `restore` needs, between two rounds: the orders that something will still come to."""
-        orders = Orders()
+        orders = OrderTable()
         for flight in self._flights.values():
             orders.number(flight.order)
         return {"round": self._round, "orders": orders.to_tree()}

@@ -55,7 +55,7 @@ class Address:
         return fd
 
 
-class Block:
+class SharedBlock:
     """A piece of shared memory that belongs to its file descriptor, not to a name.
 
     It can be sent to a process while that process is being started, and vanishes with the last process that has it.

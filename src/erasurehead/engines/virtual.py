@@ -43,8 +43,8 @@ from erasurehead.engines.playback import Playback
 from erasurehead.engines.virtual_draws import RoundDraws
 from erasurehead.engines.virtual_lease import VirtualLease
 from erasurehead.engines.virtual_state import (
-    Orders,
-    Round,
+    OrderTable,
+    Flight,
     Worker,
     event_from,
     event_to_tree,
@@ -150,7 +150,7 @@ class VirtualEngine(Engine, FaultInjection):
             for lease in self._handed_out:
                 lease.end()
             self._handed_out.clear()
-        flight = Round(order)
+        flight = Flight(order)
         if self._playback is not None:
             self._playback.submit(flight)
             return
@@ -282,7 +282,7 @@ class VirtualEngine(Engine, FaultInjection):
             self._begin(worker, state, state.waiting)
 
     def state(self) -> Tree:
-        orders = Orders()
+        orders = OrderTable()
         workers = [worker_to_tree(number, state, orders) for number, state in self._workers.items()]
         return {
             "late": self.late,
@@ -366,7 +366,7 @@ class VirtualEngine(Engine, FaultInjection):
         self._sequence += 1
         return self._sequence - 1
 
-    def _begin(self, worker: int, state: Worker, flight: Round) -> None:
+    def _begin(self, worker: int, state: Worker, flight: Flight) -> None:
         state.current, state.waiting = flight, None
         state.started = self.now()
         state.done = []

@@ -6,16 +6,16 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, dtype_of
 from erasurehead.engines.base import Lease, MessageLost, MessageSpec, Program, told
-from erasurehead.engines.virtual_state import Round
+from erasurehead.engines.virtual_state import Flight
 from erasurehead.errors import EngineError
 
 
 class VirtualLease(Lease):
     """A vector lent to the coordinator: computed when it is first read, refused after it was given back."""
 
-    def __init__(self, program: Program, flight: Round, spec: MessageSpec, lost: bool = False) -> None:
+    def __init__(self, program: Program, flight: Flight, spec: MessageSpec, lost: bool = False) -> None:
         self._lost = lost
-        self._source: tuple[Program, Round, MessageSpec] | None = (program, flight, spec)
+        self._source: tuple[Program, Flight, MessageSpec] | None = (program, flight, spec)
         self._own: Array | None = None
 
     def end(self) -> None:

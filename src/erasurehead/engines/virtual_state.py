@@ -26,7 +26,7 @@ _NAMES = {kind: name for name, kind in _EVENTS.items()}
 
 
 @dataclass(eq=False)
-class Round:
+class Flight:
     """An order in flight, and the vectors of it that have been computed, by content."""
 
     order: Order
@@ -43,15 +43,15 @@ class Worker:
     work: int = -1  # number of the work in progress; the end of another one is void
     busy: bool = False
     spec: MessageSpec | None = None  # what it is working on
-    current: Round | None = None
-    waiting: Round | None = None  # the newest order, taken when the current one is done
+    current: Flight | None = None
+    waiting: Flight | None = None  # the newest order, taken when the current one is done
     started: float = 0.0
     done: list[MessageSpec] = field(default_factory=list[MessageSpec])
     held: list[Event | None] | None = None  # while paused: what would have happened, None for the end of a message
 
 
 @dataclass(eq=False)
-class Orders:
+class OrderTable:
     """Orders by number, each stored once."""
 
     stored: list[Order] = field(default_factory=list[Order])
@@ -83,10 +83,10 @@ class Orders:
         ]
 
 
-def rounds_from(tree: Any) -> list[Round]:
-    """Return the orders that `Orders.to_tree` wrote, with nothing computed of them yet."""
+def rounds_from(tree: Any) -> list[Flight]:
+    """Return the orders that `OrderTable.to_tree` wrote, with nothing computed of them yet."""
     return [
-        Round(
+        Flight(
             Order(
                 step=whole(row["step"]),
                 points=tuple(array(point) for point in row["points"]),
@@ -102,7 +102,7 @@ def rounds_from(tree: Any) -> list[Round]:
     ]
 
 
-def worker_to_tree(number: int, worker: Worker, orders: Orders) -> Tree:
+def worker_to_tree(number: int, worker: Worker, orders: OrderTable) -> Tree:
     """Return a worker as plain data; its orders are stored in `orders`. What an idle one did last is of no use."""
     current = worker.current.order if worker.current is not None and worker.busy else None
     waiting = worker.waiting.order if worker.waiting is not None else None
@@ -122,7 +122,7 @@ def worker_to_tree(number: int, worker: Worker, orders: Orders) -> Tree:
     }
 
 
-def worker_from(row: Mapping[str, Any], program: Program, rounds: Sequence[Round]) -> Worker:
+def worker_from(row: Mapping[str, Any], program: Program, rounds: Sequence[Flight]) -> Worker:
     """Return the worker that `worker_to_tree` wrote, with its program built anew."""
     program.restore(row["program"])
     return Worker(

@@ -12,23 +12,23 @@ differently on each machine, so that replicas could not be compared any more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar, cast, final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, Tree
+from erasurehead._internal.arrays import Array
 from erasurehead.engines.base import PRECISE, Arrived, Engine, Event, Lease, MessageLost, MessageSpec, Order, Program
-from erasurehead.engines.engine_around import EngineAround
+from erasurehead.engines.engine_around import EngineAround, ProgramAround
 from erasurehead.engines.wires import Bytes, Cast, Wire
 
 _BYTES = "uint8"
 
 
 @final
-class WiredProgram(Program):
+class WiredProgram(ProgramAround):
     """A program whose messages are encoded by a wire; otherwise it is the program that it wraps.
 
     Arguments:
@@ -37,24 +37,13 @@ class WiredProgram(Program):
     """
 
     def __init__(self, program: Program, wire: Wire) -> None:
-        self.program = program
+        super().__init__(program)
         self.wire = wire
-        self.preload = program.preload
-        self.pure = program.pure
-        self.input_dtype = program.input_dtype
         self._computed: dict[MessageSpec, MessageSpec] = {}
 
     @property
     def message_specs(self) -> Sequence[MessageSpec]:
         return [max(self._sent(spec), _first(spec), key=lambda one: one.nbytes) for spec in self.program.message_specs]
-
-    @property
-    def input_size(self) -> int:
-        return self.program.input_size
-
-    @property
-    def input_nbytes(self) -> int:
-        return self.program.input_nbytes
 
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
         remaining = self.program.remaining(order, [self._computed[spec] for spec in done])
@@ -78,12 +67,6 @@ class WiredProgram(Program):
         slices = _slices(self.wire, cast("Bytes", out), computed.vectors, computed.length // computed.vectors)
         for (wire, part), vector in zip(slices, np.split(whole, computed.vectors), strict=True):
             wire.encode(vector, (step, content), part)
-
-    def state(self) -> Tree:
-        return self.program.state()
-
-    def restore(self, state: Tree) -> None:
-        self.program.restore(state)
 
     def _sent(self, spec: MessageSpec) -> MessageSpec:
         length = spec.length // spec.vectors
@@ -164,8 +147,8 @@ class WiredEngine(EngineAround):
         setattr(self, "name", engine.name)  # noqa: B010  # the name of the wrapped engine is recorded with runs
         self.message_error, self.message_rounding = wire.error, wire.rounding
 
-    def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
-        self.engine.assign(worker, None if program is None else self._wired(program), host)
+    def around(self, worker: int, program: Program) -> Program:
+        return self._wired(program)
 
     @cache  # noqa: B019  # Ray knows a program that it is asked for again by its identity; as many as there are workers
     def _wired(self, program: Program) -> WiredProgram:
@@ -183,6 +166,3 @@ class WiredEngine(EngineAround):
         if isinstance(lease, _Decoded):
             self.engine.release(lease.sent)
             lease.end()
-
-    def restore(self, state: Tree, programs: Mapping[int, Program]) -> None:
-        self.engine.restore(state, {worker: self._wired(program) for worker, program in programs.items()})

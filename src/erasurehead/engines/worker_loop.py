@@ -33,7 +33,7 @@ class Room:
 
 
 @dataclass(frozen=True, eq=False)
-class Message:
+class OutgoingMessage:
     """A message to be sent.
 
     Attributes:
@@ -62,7 +62,7 @@ class Failure:
     reason: str
 
 
-Answer: TypeAlias = Message | Failure
+Answer: TypeAlias = OutgoingMessage | Failure
 
 
 class Transport(ABC):
@@ -171,7 +171,7 @@ class WorkerLoop:
                     remaining = self.program.remaining(order, done)
                 except Exception as raised:
                     error = raised
-                yield Message(order, room, started, last=error is None and not remaining)
+                yield OutgoingMessage(order, room, started, last=error is None and not remaining)
                 if error is not None:
                     raise error
         except self.transport.ends:

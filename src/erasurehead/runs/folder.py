@@ -15,7 +15,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead._internal.atomic_files import unwritable
 from erasurehead._internal.documents import from_json, from_toml
 from erasurehead._internal.storage import Access, Folder
-from erasurehead._internal.storage.checksums import CHECKSUMS, Running, Sum, check_data, read_checksums, write_checksums
+from erasurehead._internal.storage.checksums import CHECKSUMS, Running, Checksum, check_data, read_checksums, write_checksums
 from erasurehead.errors import DataError
 from erasurehead.runs.jsonl import LinesOnDisk, lines_in, to_text
 from erasurehead.runs.names import (
@@ -351,8 +351,8 @@ class RunFolder:
         """Write a file, announced in advance, so that either it or the old one matches the checksums at any moment."""
         with self._writing(name) as folder:
             sums = read_checksums(folder)
-            known, after = sums.get(name, ()), Sum.of(data)
-            there = Sum.of(folder.read(name)) if known and folder.kind(name) == "file" else None
+            known, after = sums.get(name, ()), Checksum.of(data)
+            there = Checksum.of(folder.read(name)) if known and folder.kind(name) == "file" else None
             before = (there,) if there is not None and there in known and there != after else ()
             if known != (announced := (*before, after)):
                 write_checksums(folder, {**sums, name: announced})

@@ -17,7 +17,7 @@ from erasurehead._internal.atomic_files import unwritable
 from erasurehead._internal.documents import from_json
 from erasurehead._internal.plain_text import invisible
 from erasurehead._internal.storage import Access, Folder
-from erasurehead._internal.storage.checksums import Running, Sum
+from erasurehead._internal.storage.checksums import Running, Checksum
 from erasurehead._internal.storage.folders import write_all
 from erasurehead.errors import DataError, RecordsError
 
@@ -365,7 +365,7 @@ def _sum(line: bytes) -> int:
     return zlib.crc32(line) & 0xFFFF
 
 
-def check_cut(folder: Folder, name: str, written: Sum) -> Running:
+def check_cut(folder: Folder, name: str, written: Checksum) -> Running:
     """Raise if a file of rows does not begin with what was written.
 
     Returns:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead._internal.stateful import Stateful
+from erasurehead._internal.resumable import Resumable
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoding
 from erasurehead.decoding.layout import Layout
@@ -70,7 +70,7 @@ def arrived_vectors(decoding: Decoding, vectors: Sequence[Array]) -> Mapping[int
     return dict(zip(decoding.messages.tolist(), vectors, strict=True))
 
 
-class Aggregation(Stateful, ABC):
+class Aggregation(Resumable, ABC):
     """Turns decoded messages into the estimate of the gradient, with the loss as its last coordinate.
 
     Attributes:

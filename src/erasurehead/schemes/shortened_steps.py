@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import final
 
-from erasurehead._internal.stateful import Stateful
+from erasurehead._internal.resumable import Resumable
 from erasurehead.errors import InvalidArgument
 
 
 @final
-class ShortenedSteps(Stateful):
+class ShortenedSteps(Resumable):
     """Says which fraction of the optimizer's step size a gradient of some age may be given.
 
     Let f_k be the fraction that step k is given. A gradient of age a is given at most 1 / (a + 1), and no more than the

@@ -24,7 +24,7 @@ from erasurehead.engines.virtual import VirtualEngine
 from erasurehead.errors import EngineError, InvalidArgument
 from erasurehead.testing.driving import EngineSuite, arrivals, by_worker, order, start, take
 from erasurehead.testing.pacing import GRID, at_some_pace
-from erasurehead.testing.programs import Constant, Echo, Faulty, Raising, Reader, Sized, Stateful, Timetable, Typed
+from erasurehead.testing.programs import ConstantAnswer, Echo, Faulty, Raising, Reader, Sized, Stateful, Timetable, Typed
 
 
 class EngineConformance(EngineSuite):
@@ -377,7 +377,7 @@ class EngineConformance(EngineSuite):
     def test_every_worker_gets_its_own_data_even_if_the_caller_drops_them(self) -> None:
         with self.make() as engine:
             for worker in range(4):
-                engine.assign(worker, Constant(worker))
+                engine.assign(worker, ConstantAnswer(worker))
             for event in take(engine, 4):
                 assert isinstance(event, Joined)
             engine.submit(order(0))

@@ -50,7 +50,7 @@ class Echo(Program):
         out[:] = np.resize([step, self.worker, spec.message, point[0]], len(out))
 
 
-class Constant(Echo):
+class ConstantAnswer(Echo):
     """Answers a number, which is the mean of a large array of data of its own."""
 
     def __init__(self, number: int) -> None:

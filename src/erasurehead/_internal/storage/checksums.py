@@ -28,7 +28,7 @@ _SHA256 = 64  # hexadecimal digits
 
 
 @dataclass(frozen=True)
-class Sum:
+class Checksum:
     """Length and checksum of a file, or of the beginning of a growing one, as it was written.
 
     Arguments:
@@ -40,12 +40,12 @@ class Sum:
     sha256: str
 
     @classmethod
-    def of(cls, data: bytes | memoryview) -> Sum:
+    def of(cls, data: bytes | memoryview) -> Checksum:
         """Return the sum of some bytes."""
         return cls(len(data), hashlib.sha256(data).hexdigest())
 
     @classmethod
-    def from_plain(cls, entry: Any) -> Sum:
+    def from_plain(cls, entry: Any) -> Checksum:
         """Return the sum that `as_plain` wrote; raises `ValueError` and the like for anything else."""
         size, digest = entry
         if not isinstance(digest, str) or len(digest) != _SHA256:
@@ -57,7 +57,7 @@ class Sum:
         return [self.bytes, self.sha256]
 
 
-Sums: TypeAlias = dict[str, tuple[Sum, ...]]
+Sums: TypeAlias = dict[str, tuple[Checksum, ...]]
 """Name of a file -> its valid sums: one, or two while it is being replaced."""
 
 
@@ -72,7 +72,7 @@ class Running:
         self._digest = hashlib.sha256()
         self._size = 0
 
-    def upto(self, folder: Folder, name: str, size: int) -> Sum:
+    def upto(self, folder: Folder, name: str, size: int) -> Checksum:
         """Return the sum of the first bytes of a file, reading only those not read before.
 
         Raises:
@@ -91,10 +91,10 @@ class Running:
                 self._size += len(piece)
         finally:
             os.close(descriptor)
-        return Sum(size, self._digest.hexdigest())
+        return Checksum(size, self._digest.hexdigest())
 
 
-def write_checksums(folder: Folder, sums: Mapping[str, tuple[Sum, ...]]) -> None:
+def write_checksums(folder: Folder, sums: Mapping[str, tuple[Checksum, ...]]) -> None:
     """Write the checksums of a run's files.
 
     Raises:
@@ -113,7 +113,7 @@ def read_checksums(folder: Folder) -> Sums:
     path = folder.path / CHECKSUMS
     try:
         body = unsealed(folder.read(CHECKSUMS), FORMAT, VERSION, KEY, path)
-        sums = {str(name): tuple(map(Sum.from_plain, entries)) for name, entries in body.items()}
+        sums = {str(name): tuple(map(Checksum.from_plain, entries)) for name, entries in body.items()}
         if not all(map(is_name, sums)):
             raise Unfit("it names what is no file of the folder")
         return sums
@@ -130,13 +130,13 @@ def read_checksums(folder: Folder) -> Sums:
         raise DataError(f"{path} is damaged, or not of erasurehead ({why(error)}).") from None
 
 
-def check_data(path: Path, data: bytes, sums: Mapping[str, tuple[Sum, ...]]) -> None:
+def check_data(path: Path, data: bytes, sums: Mapping[str, tuple[Checksum, ...]]) -> None:
     """Raise if the bytes of a file are not those that were written; files that are not listed are not checked.
 
     Raises:
         DataError: if they are not; the message names the file.
     """
-    if path.name in sums and Sum.of(data) not in sums[path.name]:
+    if path.name in sums and Checksum.of(data) not in sums[path.name]:
         raise DataError(
             f"{path} is damaged, or was edited: it is not what the run wrote (its checksum differs). Bring it back"
             " from a copy; or, if it is meant to be so, use a copy of it outside of the run's folder."
@@ -154,7 +154,7 @@ def check_beside(path: str | os.PathLike[str]) -> None:
         with Folder.open(place.parent) as folder:
             if folder.kind(CHECKSUMS) != "file" or not is_name(place.name):
                 return
-            sums = cast("Mapping[str, tuple[Sum, ...]]", read_checksums(folder))
+            sums = cast("Mapping[str, tuple[Checksum, ...]]", read_checksums(folder))
             if place.name in sums and folder.kind(place.name):
                 check_data(place, folder.read(place.name), sums)
     except OSError as error:

@@ -8,7 +8,7 @@ from erasurehead.engines.encoded_order import read_order
 from erasurehead.engines.mpi.buffers import FrameSendBuffers, SendBuffers, Shared, SlotBuffers
 from erasurehead.engines.mpi.command_channel import CommandChannel, Recalled
 from erasurehead.engines.mpi.transport import Frame, Gone, Tag, read_head
-from erasurehead.engines.worker_loop import Answer, Message, Room, Transport
+from erasurehead.engines.worker_loop import Answer, OutgoingMessage, Room, Transport
 
 
 class ChannelTransport(Transport):
@@ -74,7 +74,7 @@ class ChannelTransport(Transport):
 
     def send(self, answer: Answer) -> None:
         """Send what an order brings; with its last message, that the next may come."""
-        if not isinstance(answer, Message):
+        if not isinstance(answer, OutgoingMessage):
             self._channel.report("failed", answer.order_round, answer.reason)
             return
         order, spec = answer.order, answer.room.spec

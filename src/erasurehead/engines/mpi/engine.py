@@ -36,7 +36,7 @@ from erasurehead.engines.leases import BufferLease, OpenLeases
 from erasurehead.engines.mpi.backoff import ALERT, BUSY, Backoff
 from erasurehead.engines.mpi.buffers import Shared, settled, share
 from erasurehead.engines.mpi.peer_channels import RankChannels
-from erasurehead.engines.mpi.rank_directory import Rank, RankDirectory, Report, directory_of
+from erasurehead.engines.mpi.rank_directory import Rank, RankDirectory, RankReport, directory_of
 from erasurehead.engines.mpi.rendezvous import check_place
 from erasurehead.engines.mpi.start import Start
 from erasurehead.engines.mpi.transport import LINE, Frame, Tag, frame_of, new_frame, vector_in, whole, world
@@ -264,7 +264,7 @@ class MPIEngine(Engine, FaultInjection, PeerMessaging):
             self._leases.hand_out(event, brief=event.order_round < self._round)
         return event
 
-    def _take(self, report: Report) -> None:
+    def _take(self, report: RankReport) -> None:
         worker = self._by_rank.get(report.rank.number)
         frame, state = report.frame, None if worker is None else self._workers[worker]
         now = time.monotonic()
@@ -292,7 +292,7 @@ class MPIEngine(Engine, FaultInjection, PeerMessaging):
         state.listening, state.noticed = True, False
         self._push(state)
 
-    def _arrive(self, worker: int, state: _Worker, report: Report, frame: Frame, now: float) -> None:
+    def _arrive(self, worker: int, state: _Worker, report: RankReport, frame: Frame, now: float) -> None:
         number, step, which, started, listens, room = report.rest
         spec = which if isinstance(which, MessageSpec) else state.announced[which]
         pool, shared = self._directory.pool, state.shared
@@ -306,7 +306,7 @@ class MPIEngine(Engine, FaultInjection, PeerMessaging):
         if listens:
             self._listens(state)
 
-    def _end(self, worker: int, state: _Worker, report: Report, now: float) -> None:
+    def _end(self, worker: int, state: _Worker, report: RankReport, now: float) -> None:
         """Record that a worker has died: its rank is gone, or its program cannot be opened."""
         reason = str(report.rest[0]) if report.kind == "broken" else state.last_words or report.rank.gone
         self._events.append(Died(worker, reason, now, broken=report.kind == "broken"))

@@ -75,7 +75,7 @@ class Rank:
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class RankReport:
     """What a rank says.
 
     Attributes:
@@ -179,7 +179,7 @@ class RankDirectory:
         """Whether something is on its way here."""
         return any(rank.receivings for rank in self.ranks.values())
 
-    def reports(self) -> Iterator[Report]:
+    def reports(self) -> Iterator[RankReport]:
         """Return what ranks have said since the last look, each in its own order, and who is gone; never waits."""
         self._begin_receiving()
         for rank in self.ranks.values():
@@ -192,7 +192,7 @@ class RankDirectory:
             except Gone as gone:
                 self._bury(rank, str(gone))
         while self._gone:
-            yield Report(self._gone.popleft(), "gone")
+            yield RankReport(self._gone.popleft(), "gone")
 
     def _begin_receiving(self) -> None:
         """Take all that has come, and find out who is gone."""
@@ -220,7 +220,7 @@ class RankDirectory:
             rank.sendings, rank.receivings = deque(), deque()
             self._gone.append(rank)
 
-    def _read(self, rank: Rank, frame: Frame) -> Iterator[Report]:
+    def _read(self, rank: Rank, frame: Frame) -> Iterator[RankReport]:
         (kind, life, said, *rest), _ = read_head(frame)
         rank.clock = self._corrected(rank, said)
         if life == rank.life and kind in ("idle", "broken"):
@@ -228,7 +228,7 @@ class RankDirectory:
         if kind in ("ended", "left"):
             rank.state = kind
         if life == rank.life and kind != "idle":
-            yield Report(rank, kind, tuple(rest), frame)
+            yield RankReport(rank, kind, tuple(rest), frame)
         else:
             self.pool.give(frame)
 

@@ -68,7 +68,7 @@ def kin(job: dict[str, str], name: str) -> list[int]:
     return [pid for pid, has in every if pid != mine and name in has and job.items() <= has.items()]
 
 
-class Watch:
+class RankWatch:
     """Looks who is there.
 
     Arguments:
@@ -119,7 +119,7 @@ def main() -> int:
     parser.add_argument("job", nargs="*")
     given = parser.parse_args()
     job = dict(pair.split("=", 1) for pair in given.job)
-    watch = Watch(given.size, given.here, given.patience, given.limit)
+    watch = RankWatch(given.size, given.here, given.patience, given.limit)
     listens = True
     while True:
         if listens and select.select([sys.stdin], [], [], EVERY)[0]:

@@ -42,7 +42,7 @@ from erasurehead.engines.buffers import MessageSlots, OrderBuffer, OrderBuffers
 from erasurehead.engines.encoded_order import EncodedOrder, encode_order
 from erasurehead.engines.fault_injection import FaultInjection
 from erasurehead.engines.leases import BufferLease, OpenLeases
-from erasurehead.engines.packed_program import Store, pack
+from erasurehead.engines.packed_program import ArrayCache, pack
 from erasurehead.engines.peer_channels import PeerChannels, PeerMessaging
 from erasurehead.engines.processes import hidden_socket as hidden
 from erasurehead.engines.processes import server_watch
@@ -51,8 +51,8 @@ from erasurehead.engines.processes.forking import WorkerProcess, check_may_start
 from erasurehead.engines.processes.limits import STARTING, reached, why_no_process
 from erasurehead.engines.processes.peer_channels import SharedChannels
 from erasurehead.engines.processes.safe_path import safe_path
-from erasurehead.engines.processes.worker import FRAME, SharedProgram
-from erasurehead.engines.shared_memory import Block, align
+from erasurehead.engines.processes.worker import FRAME, ProgramInSharedMemory
+from erasurehead.engines.shared_memory import SharedBlock, align
 from erasurehead.errors import EngineError
 
 _PRELOAD = "erasurehead.engines.processes.preload"
@@ -103,7 +103,7 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
         self._context = multiprocessing.get_context("forkserver")
         self._selector = selectors.DefaultSelector()
         self._workers: dict[int, _Process] = {}
-        self._store = Store[Block]()
+        self._store = ArrayCache[SharedBlock]()
         self._closed = False
         self._order_buffers = OrderBuffers()
         self._assigned = False
@@ -165,7 +165,7 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
             self._assigned = True
             ours.pop_all()
 
-    def _share(self, program: Program) -> SharedProgram:
+    def _share(self, program: Program) -> ProgramInSharedMemory:
         """Put a program into shared memory; arrays that are already there are not written again."""
         packed = pack(program, self.delays)
         spans: list[tuple[int, int]] = []
@@ -175,13 +175,13 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
             end = begin + array.nbytes
             spans.append((begin, end))
 
-        def write() -> Block:
-            block = Block(end)
+        def write() -> SharedBlock:
+            block = SharedBlock(end)
             for (low, high), array in zip(spans, packed.arrays, strict=True):
                 block.buffer[low:high] = array.data
             return block
 
-        return SharedProgram(packed.head, tuple(spans), self._store.get(packed.arrays, write))
+        return ProgramInSharedMemory(packed.head, tuple(spans), self._store.get(packed.arrays, write))
 
     def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
         self._check_open()

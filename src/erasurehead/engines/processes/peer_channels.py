@@ -23,7 +23,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.engines.base import NoRoom
 from erasurehead.engines.peer_channels import COORDINATOR, Endpoint, PeerChannels, PeerMessage
-from erasurehead.engines.shared_memory import Address, Block, align
+from erasurehead.engines.shared_memory import Address, SharedBlock, align
 from erasurehead.errors import EngineError
 
 _FRAME = struct.Struct("=iiqq")
@@ -104,7 +104,7 @@ class SharedChannels(PeerChannels):
         self.sides = 4 if 8 * length <= _SMALL else 2
         self.room = align(_HEADER + 8 * length)
         # Memory that is never written to is none: most pairs are no neighbours.
-        self.block: Block | None = Block(workers * workers * self.sides * self.room)
+        self.block: SharedBlock | None = SharedBlock(workers * workers * self.sides * self.room)
         self.workers = workers
         self._pipes: dict[int, tuple[int, int]] = {}
         try:

@@ -21,8 +21,8 @@ from erasurehead.engines.base import LateWork, MessageSpec, Order, Program, told
 from erasurehead.engines.buffers import MessageSlots, OrderBuffer, OrderReader
 from erasurehead.engines.end_with_parent import end_with_parent
 from erasurehead.engines.packed_program import unpack
-from erasurehead.engines.shared_memory import Block
-from erasurehead.engines.worker_loop import Answer, Message, Room, Transport, WorkerLoop
+from erasurehead.engines.shared_memory import SharedBlock
+from erasurehead.engines.worker_loop import Answer, OutgoingMessage, Room, Transport, WorkerLoop
 
 FRAME = 4
 """Bytes that say how long an item is, before each item that a worker sends."""
@@ -31,7 +31,7 @@ _LARGEST_KEPT = 32 * 2**20  # bytes: the memory of larger arrays goes back to th
 
 
 @dataclass(frozen=True)
-class SharedProgram:
+class ProgramInSharedMemory:
     """A packed program, its large arrays in shared memory, where they are neither copied nor writable.
 
     Attributes:
@@ -42,7 +42,7 @@ class SharedProgram:
 
     head: bytes
     spans: tuple[tuple[int, int], ...]
-    block: Block
+    block: SharedBlock
 
     def open(self) -> tuple[Program, Delays | None]:
         """Return the program and its delays."""
@@ -55,7 +55,7 @@ class _ParentGone(Exception):
 
 def main(
     worker: int,
-    packed: SharedProgram,
+    packed: ProgramInSharedMemory,
     order_buffer: OrderBuffer,
     slots: MessageSlots,
     wake: Connection,
@@ -82,7 +82,7 @@ def main(
 
 
 def _open(
-    packed: SharedProgram, order_buffer: OrderBuffer, slots: MessageSlots, transport: _Pipes
+    packed: ProgramInSharedMemory, order_buffer: OrderBuffer, slots: MessageSlots, transport: _Pipes
 ) -> tuple[Program, Delays | None] | None:
     try:
         import erasurehead.engines.processes.preload  # noqa: F401  # pyright: ignore[reportUnusedImport]
@@ -95,7 +95,7 @@ def _open(
         return None
 
 
-def _map_memory(data: Block, order_buffer: OrderBuffer, slots: MessageSlots) -> None:
+def _map_memory(data: SharedBlock, order_buffer: OrderBuffer, slots: MessageSlots) -> None:
     """Have the memory mapped that the first order needs.
 
     If each page were mapped when it is first used, the first order would take several times as long as the next ones,
@@ -174,7 +174,7 @@ class _Pipes(Transport):
 
     def send(self, answer: Answer) -> None:
         """Send what an order brings: messages, or that it failed."""
-        if not isinstance(answer, Message):
+        if not isinstance(answer, OutgoingMessage):
             self.say("failed", answer.order_round, answer.reason)
             return
         order, spec = answer.order, answer.room.spec

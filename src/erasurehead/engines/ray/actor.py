@@ -22,9 +22,9 @@ from erasurehead.engines.encoded_order import EncodedOrder
 from erasurehead.engines.end_with_parent import end_with_parent
 from erasurehead.engines.machine import machine
 from erasurehead.engines.one_thread import one_thread
-from erasurehead.engines.ray.shared_program import SharedProgram
+from erasurehead.engines.ray.shared_program import ProgramInRayStore
 from erasurehead.engines.shared_memory import accept
-from erasurehead.engines.worker_loop import Answer, Message, Room, Transport, WorkerLoop
+from erasurehead.engines.worker_loop import Answer, OutgoingMessage, Room, Transport, WorkerLoop
 
 THREADS = 4
 """Calls that an actor serves at once: one stream, one order, and a stream that takes the place of a broken one."""
@@ -77,7 +77,7 @@ class Actor:
         coordinator: the machine of the coordinator.
     """
 
-    def __init__(self, worker: int, packed: SharedProgram, late: LateWork, coordinator: str) -> None:
+    def __init__(self, worker: int, packed: ProgramInRayStore, late: LateWork, coordinator: str) -> None:
         self._worker = worker
         self._packed = packed
         self._late: LateWork = late
@@ -216,7 +216,7 @@ class _Stream(Transport):
 
     def item(self, answer: Answer) -> Item:
         """Return what is streamed of an answer."""
-        if not isinstance(answer, Message):
+        if not isinstance(answer, OutgoingMessage):
             return "failed", answer.order_round, answer.reason
         order, room = answer.order, answer.room
         sent = room.vector.view(np.uint8) if room.where is None else room.where

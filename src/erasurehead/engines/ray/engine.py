@@ -27,12 +27,12 @@ from erasurehead.engines.base import (
 from erasurehead.engines.fault_injection import FaultInjection
 from erasurehead.engines.leases import OpenLeases
 from erasurehead.engines.machine import machine
-from erasurehead.engines.packed_program import Store
+from erasurehead.engines.packed_program import ArrayCache
 from erasurehead.engines.ray.actor import THREADS, Actor
 from erasurehead.engines.ray.cluster import connect, library
 from erasurehead.engines.ray.handle import Handle, SharedOrder
 from erasurehead.engines.ray.incoming import Incoming
-from erasurehead.engines.ray.nodes import Manager, Node, Nodes, Watch, room
+from erasurehead.engines.ray.nodes import Manager, Node, Nodes, NodeWatch, room
 from erasurehead.engines.ray.shared_program import share
 from erasurehead.errors import EngineError, check_count, counted, invalid, real
 
@@ -87,7 +87,7 @@ class RayEngine(Engine, FaultInjection):
         self._workers: dict[int, Handle] = {}
         self._events: deque[Event] = deque()
         self._leases = OpenLeases()
-        self._store = Store[Any]()
+        self._store = ArrayCache[Any]()
         self._shared_order: SharedOrder | None = None
         self._round = -1
         self._assigned = False
@@ -100,7 +100,7 @@ class RayEngine(Engine, FaultInjection):
         except BaseException:
             self._connection.close()
             raise
-        self._watch = None if self._connection.local else Watch(self._nodes)
+        self._watch = None if self._connection.local else NodeWatch(self._nodes)
 
     def hosts(self) -> Mapping[str, int | None]:
         self._check_open()

@@ -142,7 +142,7 @@ class Manager:
             )
 
 
-class Watch:
+class NodeWatch:
     """Looks for new nodes once a second, in a thread, so that no arrival waits for the answer.
 
     Arguments:

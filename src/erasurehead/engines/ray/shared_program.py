@@ -8,7 +8,7 @@ from typing import Any
 
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import Program, told
-from erasurehead.engines.packed_program import Store, pack, unpack
+from erasurehead.engines.packed_program import ArrayCache, pack, unpack
 from erasurehead.errors import EngineError
 
 _SMALL = 100_000
@@ -16,7 +16,7 @@ _SMALL = 100_000
 
 
 @dataclass(frozen=True)
-class SharedProgram:
+class ProgramInRayStore:
     """A program in Ray's store.
 
     Attributes:
@@ -32,7 +32,7 @@ class SharedProgram:
         return unpack(self.head, ray.get(self.arrays))
 
 
-def share(ray: Any, program: Program, delays: Delays | None, store: Store[Any]) -> SharedProgram:
+def share(ray: Any, program: Program, delays: Delays | None, store: ArrayCache[Any]) -> ProgramInRayStore:
     """Put a program into Ray's store, with the delays that are injected into it.
 
     Arguments:
@@ -43,7 +43,7 @@ def share(ray: Any, program: Program, delays: Delays | None, store: Store[Any]) 
             to each node once.
     """
     packed = pack(program, delays, small=_SMALL)
-    return SharedProgram(packed.head, [store.get([array], partial(put, ray, array)) for array in packed.arrays])
+    return ProgramInRayStore(packed.head, [store.get([array], partial(put, ray, array)) for array in packed.arrays])
 
 
 def put(ray: Any, value: Any) -> Any:

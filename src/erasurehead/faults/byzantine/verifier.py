@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, finite
-from erasurehead._internal.stateful import Stateful
+from erasurehead._internal.resumable import Resumable
 from erasurehead.codes.base import GradientCode
 from erasurehead.codes.locating import MISSED
 from erasurehead.decoding.base import Decoder
@@ -37,7 +37,7 @@ _TELLING = 2  # numbers of a fingerprint that are needed to tell whether all is 
 
 
 @final
-class Verifier(Stateful):
+class Verifier(Resumable):
     """Examines messages before anything is decoded.
 
     Equal messages are compared, and the minority is outvoted. Where no messages are equal, but more have arrived than

@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from erasurehead._internal.stateful import Stateful
+from erasurehead._internal.resumable import Resumable
 from erasurehead.engines.base import LateWork
 from erasurehead.errors import check_count, invalid, real
 from erasurehead.faults.failure_detector.silence_law import Law
@@ -30,7 +30,7 @@ _RELEARN_AFTER = 0.2
 
 
 @final
-class FailureDetector(Stateful):
+class FailureDetector(Resumable):
     """Suspects workers that have been silent for longer than is likely.
 
     It is told when a worker gets an order and when it answers, and learns from that how long answers take. Silence is

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, Tree
-from erasurehead._internal.stateful import Stateful
+from erasurehead._internal.resumable import Resumable
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Silence:
     due: float | None = None
 
 
-class Window(Stateful):
+class Window(Resumable):
     """The latest samples, in a ring.
 
     Arguments:

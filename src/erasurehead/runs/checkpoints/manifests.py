@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from erasurehead._internal.storage import Folder, is_name
-from erasurehead._internal.storage.checksums import Sum
+from erasurehead._internal.storage.checksums import Checksum
 from erasurehead._internal.storage.sealed import NOT_SEALED, Unfit, sealed, unsealed, why
 from erasurehead._internal.tensor_files import DTYPES, TensorFile
 from erasurehead.errors import DataError, check_count
@@ -32,7 +32,7 @@ class Manifest:
     """
 
     step: int
-    records: Mapping[str, Sum]
+    records: Mapping[str, Checksum]
     facts: Mapping[str, Any]
     files: Mapping[str, TensorFile]
     next_tensor: int
@@ -90,7 +90,7 @@ def read_manifest(folder: Folder, name: str) -> Manifest:
 def _manifest(body: Mapping[str, Any], path: Path) -> Manifest:
     manifest = Manifest(
         step=check_count("step", body["step"], at_least=0),
-        records={_row_file(name): Sum.from_plain(entry) for name, entry in body["records"].items()},
+        records={_row_file(name): Checksum.from_plain(entry) for name, entry in body["records"].items()},
         facts=dict(cast("Mapping[str, Any]", body["facts"])),
         files={_file_name(name): _tensor_file(file) for name, file in body["files"].items()},
         next_tensor=check_count("next_tensor", body["next_tensor"], at_least=0),

@@ -14,7 +14,7 @@ from erasurehead._internal import state_json as trees
 from erasurehead._internal.arrays import Tree
 from erasurehead._internal.atomic_files import unwritable
 from erasurehead._internal.storage import Access, Folder
-from erasurehead._internal.storage.checksums import Running, Shorter, Sum
+from erasurehead._internal.storage.checksums import Running, Shorter, Checksum
 from erasurehead._internal.storage.sealed import NOT_SEALED, why
 from erasurehead._internal.tensor_files import load_tensors
 from erasurehead.errors import DataError, check_count
@@ -92,7 +92,7 @@ class CheckpointStore:
         self.tidy()
         with self._writing(), Folder.open(self.run, self.access) as run, run.inside(CHECKPOINTS) as folder:
             encoded = self._tensors.put(state, folder)
-            written: dict[str, Sum] = {}
+            written: dict[str, Checksum] = {}
             for name, size in records.items():
                 run.sync_file(name)
                 written[name] = self._rows.setdefault(name, Running()).upto(run, name, size)

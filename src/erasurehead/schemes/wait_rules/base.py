@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead._internal.stateful import Stateful
+from erasurehead._internal.resumable import Resumable
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import InvalidArgument, invalid
 from erasurehead.schemes.recorded import RecordedArrival, RecordedStep
@@ -41,7 +41,7 @@ def scaled_count(count: int, before: int, after: int) -> int:
     return -(-count * after // before)
 
 
-class WaitRule(Stateful, ABC):
+class WaitRule(Resumable, ABC):
     """Decides, from the arrivals so far, when to stop waiting (the ErasureHead paper's delta). Combine with | and &.
 
     Attributes:

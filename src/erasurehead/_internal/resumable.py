@@ -16,11 +16,11 @@ from erasurehead._internal.storage.sealed import Unfit
 _MAP, _SET, _TUPLE = "map", "set", "tuple"
 
 
-class Stateful:
-    """Something that has a state in checkpoints: the attributes that it names.
+class Resumable:
+    """Something that a resumed run continues: its state are the attributes that it names.
 
     These may hold texts, numbers, None, arrays, `records`, and mappings, sets, tuples and lists of these, or another
-    stateful object, which is restored where it is. The object that is restored shows what each must be: what was saved
+    resumable object, which is restored where it is. The object that is restored shows what each must be: what was saved
     is refused if it is of another kind, but for attributes that are None, or were when they were saved. Arrays that
     are not empty must have the same shape, and tuples the same kinds of items.
     """
@@ -43,7 +43,7 @@ class Stateful:
         """
         for name in checkpointed_names(type(self)):
             key, present = name.lstrip("_"), getattr(self, name)
-            if not isinstance(present, Stateful):
+            if not isinstance(present, Resumable):
                 setattr(self, name, as_present(key, from_plain(state[key], self.records), present))
             elif state[key] is not None:
                 present.restore(state[key])
@@ -58,7 +58,7 @@ def checkpointed_names(kind: type) -> tuple[str, ...]:
 def to_plain(value: Any) -> Any:
     """Return plain data that say what is a mapping, a set, a tuple or a record; lists and mappings are copied."""
     kind = cast("type[Any]", type(value))
-    if issubclass(kind, Stateful):
+    if issubclass(kind, Resumable):
         return value.state()
     if names := [field.name for field in fields(kind)] if is_dataclass(kind) else getattr(kind, "_fields", ()):
         return {kind.__name__: [to_plain(getattr(value, name)) for name in names]}

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from erasurehead._internal.state_json import decode, encode
-from erasurehead._internal.stateful import Stateful
+from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.storage.sealed import Unfit
 
 
@@ -24,14 +24,14 @@ class Part:
     loss: float
 
 
-class Inner(Stateful):
+class Inner(Resumable):
     checkpointed = ("count",)
 
     def __init__(self) -> None:
         self.count = 0
 
 
-class Base(Stateful):
+class Base(Resumable):
     checkpointed = ("step", "inner")
 
     def __init__(self) -> None:
