@@ -145,7 +145,7 @@ def test_names_of_keys_are_those_of_the_attributes() -> None:
         ("exact", 1),
         ("why", 0),
         ("x", np.zeros(2)),
-        ("x", np.zeros(3, dtype=np.float32)),
+        ("x", np.zeros(3, dtype=np.int64)),
         ("x", [0.0, 0.0, 0.0]),
         ("pair", [1, 0.5]),
         ("pair", {"tuple": [1]}),

@@ -432,7 +432,7 @@ def test_a_run_from_far_away_goes_on_from_where_its_steps_are_long_to_the_bit() 
     whole = fit(one, 20, optimizer=QuasiNewton(first), callbacks=[states])
     resume = Resumption(states.kept[4], whole.steps[:4], whole.arrivals)
     again = fit(one, 20, optimizer=QuasiNewton(one.initial()), resume=resume)
-    assert states.kept[4]["optimizer"]["stride"] > 1.0
+    assert states.kept[4]["optimizer"]["search"]["stride"] > 1.0
     assert again.x.tobytes() == whole.x.tobytes()
 
 

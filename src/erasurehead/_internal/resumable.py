@@ -22,7 +22,7 @@ class Resumable:
     These may hold texts, numbers, None, arrays, `records`, and mappings, sets, tuples and lists of these, or another
     resumable object, which is restored where it is. The object that is restored shows what each must be: what was saved
     is refused if it is of another kind, but for attributes that are None, or were when they were saved. Arrays that
-    are not empty must have the same shape, and tuples the same kinds of items.
+    are not empty must have the same shape, tuples the same kinds of items; floats may be longer or shorter.
     """
 
     checkpointed: ClassVar[tuple[str, ...]] = ()
@@ -43,10 +43,10 @@ class Resumable:
         """
         for name in checkpointed_names(type(self)):
             key, present = name.lstrip("_"), getattr(self, name)
-            if not isinstance(present, Resumable):
-                setattr(self, name, as_present(key, from_plain(state[key], self.records), present))
-            elif state[key] is not None:
+            if isinstance(present, Resumable) and state[key] is not None:
                 present.restore(state[key])
+            else:
+                setattr(self, name, as_present(key, from_plain(state[key], self.records), present))
 
 
 @cache
@@ -125,10 +125,16 @@ def alike(value: Any, present: Any) -> bool:
     if not isinstance(value, next((saved for kinds, saved in _SAVED_AS if issubclass(kind, kinds)), kind)):
         return False
     if issubclass(kind, np.ndarray):
-        return value.dtype == present.dtype and (not present.size or value.shape == present.shape)
+        same = _kind_of(value.dtype) == _kind_of(present.dtype)
+        return same and (not present.size or value.shape == present.shape)
     if issubclass(kind, tuple):
         return not present or (len(value) == len(present) and all(map(alike, value, present)))
     return isinstance(value, bool) == issubclass(kind, bool)
+
+
+def _kind_of(dtype: np.dtype[Any]) -> str:
+    """Return the kind of elements; what is computed with short floats may have longer ones."""
+    return dtype.kind.replace("V", "f")  # those of ml_dtypes have no kind of their own
 
 
 _SAVED_AS: tuple[tuple[Any, Any], ...] = (

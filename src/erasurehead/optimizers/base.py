@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.arrays import Array
 from erasurehead.engines.base import Order
 from erasurehead.errors import InvalidArgument, check_count, invalid
@@ -60,7 +61,7 @@ class PartialGradient:
     entries: float = 0.0
 
 
-class Optimizer(ABC):
+class Optimizer(Resumable, ABC):
     """Moves the model: it is asked which gradient it wants (an order), and is told the estimate that came of it.
 
     Asking and telling are separate so that methods that need two points per order, or that skip a step, fit the same
@@ -111,6 +112,8 @@ class Optimizer(ABC):
     remedy: ClassVar[str] = "; take a smaller step size (rate)"
     max_points: ClassVar[int] = 1
     kinds: ClassVar[tuple[str, ...]] = ("gradient",)
+
+    checkpointed = ("x", "step")
 
     def __init__(self, x: Array) -> None:
         self.x = as_model(x)
@@ -199,14 +202,10 @@ class Optimizer(ABC):
         """Return where a step along the gradients ends: at the proximal point of the penalty's sharp part, if any."""
         return x if self.penalty is None or not self.penalty.sharp else self.penalty.prox(x, rate)
 
-    def state(self) -> dict[str, Any]:
-        """Return everything that `restore` needs to continue bit for bit."""
-        return {"x": self.x, "step": self.step}
-
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state` returned."""
-        self.x = as_model(state["x"])
-        self.step = check_count("step", state["step"], at_least=0)
+        super().restore(state)
+        self.x = as_model(self.x)
+        self.step = check_count("step", self.step, at_least=0)
 
 
 def as_model(x: Array) -> Array:

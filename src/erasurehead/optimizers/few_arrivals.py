@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.arrays import Array, product, squared_norm
 from erasurehead.optimizers.base import LATE_PARTS, PartialGradient
 from erasurehead.optimizers.lbfgs_memory import LBFGSMemory
@@ -29,7 +30,7 @@ _LONGER = 1.5  # times as long as the longest of the last steps, one for each pa
 
 
 @final
-class FewArrivals:
+class FewArrivals(Resumable):
     """Quasi-Newton steps on the newest gradient of every part, each taken as soon as a few parts have answered.
 
     A part is the tasks of one group of workers. Its newest gradient is kept, with the model z_i that it is of. With g
@@ -79,6 +80,8 @@ class FewArrivals:
         why: why it is over: `"level"`, `"slow"`, `"rise"`, `"missing"` or `"size"`; empty while it is not.
         newton_follows: whether Newton steps of the workers' own data can follow; to be set before each move.
     """
+
+    checkpointed = ("why", "_known", "_start", "_points", "_heard", "_rounds", "_scaled", "_lengths", "_pairs", "_last", "_first_level", "_level", "_least_level", "_levels", "_lows", "_least")
 
     def __init__(self, penalty: Penalty | None, memory: LBFGSMemory, n_parameters: int, carried: bool = False) -> None:
         self.why: str = ""
@@ -321,43 +324,3 @@ class FewArrivals:
         return little and between - now >= _FAST * (before - between)
 
     # --- its state --------------------------------------------------------------------------------------------------
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that `restore` needs to continue bit for bit."""
-        return {
-            "why": self.why,
-            "known": self._known.state(),
-            "start": self._start,
-            "points": [[step, point] for step, point in self._points.items()],
-            "heard": self._heard,
-            "rounds": self._rounds,
-            "scaled": self._scaled,
-            "lengths": list(self._lengths),
-            "pairs": [[bent, list(steps), list(changes)] for bent, steps, changes in self._pairs],
-            "last": None if self._last is None else list(self._last),
-            "first_level": self._first_level,
-            "level": self._level,
-            "least_level": self._least_level,
-            "levels": [list(one) for one in self._levels],
-            "lows": list(self._lows),
-            "least": None if self._least is None else list(self._least),
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state` returned; the memory is restored already."""
-        self.why = str(state["why"])
-        self._known = PartMemory.restored(state["known"])
-        self._start = np.asarray(state["start"])
-        self._points = {int(step): np.asarray(point) for step, point in state["points"]}
-        self._heard, self._rounds, self._scaled = int(state["heard"]), int(state["rounds"]), int(state["scaled"])
-        self._lengths = list(map(float, state["lengths"]))
-        self._pairs = [
-            (float(bent), list(map(float, steps)), list(map(float, changes))) for bent, steps, changes in state["pairs"]
-        ]
-        last, least = state["last"], state["least"]
-        self._last = None if last is None else (int(last[0]), np.asarray(last[1]), np.asarray(last[2]))
-        self._first_level = None if state["first_level"] is None else float(state["first_level"])
-        self._levels = [(int(heard), float(level)) for heard, level in state["levels"]]
-        self._lows = list(map(float, state["lows"]))
-        self._level, self._least_level = float(state["level"]), float(state["least_level"])
-        self._least = None if least is None else (int(least[0]), np.asarray(least[1]))

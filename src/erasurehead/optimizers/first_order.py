@@ -9,12 +9,16 @@ from typing import Any
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.resumable import checkpointed_names
 from erasurehead.errors import InvalidArgument, invalid, real
 from erasurehead.optimizers.base import Optimizer, as_model
 from erasurehead.optimizers.schedules import Schedule, as_schedule
 
 _RESTARTS = 3
 """Number of restarts of Nesterov's method before its step size begins to fall."""
+
+_NO_MODEL = ("step", "_before")
+"""What a state has beside all that moves with the model, none of which is ever changed in place."""
 
 
 class FirstOrder(Optimizer):
@@ -28,14 +32,16 @@ class FirstOrder(Optimizer):
         schedule: the step size of each step.
     """
 
+    checkpointed = ("_before",)
+
     def __init__(self, x: Array, rate: float | str | Schedule) -> None:
         super().__init__(x)
         self.schedule = as_schedule(rate)
-        self._before: Mapping[str, Any] | None = None  # the state before the last step, for `reject`
+        self._before: Mapping[str, Any] | None = None  # the state before the last step, by attributes, for `reject`
 
     def tell(self, estimate: Array | None) -> None:
         """Take a step along the estimated gradient (penalty included), or none if there is no estimate."""
-        self._before = self._moving()
+        self._before = {name: getattr(self, name) for name in checkpointed_names(type(self)) if name not in _NO_MODEL}
         if estimate is not None:
             self.x = self.move(estimate, self.share * self.schedule(self.step)).astype(self.x.dtype, copy=False)
         self.step += 1
@@ -48,24 +54,8 @@ class FirstOrder(Optimizer):
         if self._before is None:
             said = "there is no step to take back: only the last step can be, and only once."
             raise InvalidArgument("optimizer", "must have a step to take back", sentence=said)
-        self._go_back(self._before)
+        vars(self).update(self._before)
         self._before = None
-
-    def _moving(self) -> dict[str, Any]:
-        """Return everything that moves with the model; none of it is ever changed in place."""
-        return {"x": self.x}
-
-    def _go_back(self, moving: Mapping[str, Any]) -> None:
-        """Continue from what `_moving` returned."""
-        self.x = as_model(moving["x"])
-
-    def state(self) -> dict[str, Any]:
-        return {**super().state(), **self._moving(), "before": self._before}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        super().restore(state)
-        self._go_back(state)
-        self._before = state.get("before")
 
 
 class GradientDescent(FirstOrder):
@@ -91,6 +81,8 @@ class HeavyBall(FirstOrder):
 
     proximal = True
 
+    checkpointed = ("velocity",)
+
     def __init__(self, x: Array, rate: float | str | Schedule, momentum: float = 0.9) -> None:
         super().__init__(x, rate)
         if not 0 <= real(momentum) < 1:
@@ -104,13 +96,6 @@ class HeavyBall(FirstOrder):
         if self.penalty is not None and self.penalty.sharp:
             self.velocity = x_next - self.x  # what was taken back is no momentum (iPiano, Ochs et al., 2014)
         return x_next
-
-    def _moving(self) -> dict[str, Any]:
-        return {**super()._moving(), "velocity": self.velocity}
-
-    def _go_back(self, moving: Mapping[str, Any]) -> None:
-        super()._go_back(moving)
-        self.velocity = np.array(moving["velocity"])
 
 
 class Nesterov(FirstOrder):
@@ -141,6 +126,8 @@ class Nesterov(FirstOrder):
 
     proximal = True
 
+    checkpointed = ("u", "_since", "_restarts")
+
     def __init__(self, x: Array, rate: float | str | Schedule, restart: bool = False) -> None:
         super().__init__(x, rate)
         self.restart = restart
@@ -160,11 +147,3 @@ class Nesterov(FirstOrder):
             self.u, self._since = x_next, self.step + 1
             self._restarts += 1
         return x_next
-
-    def _moving(self) -> dict[str, Any]:
-        return {**super()._moving(), "u": self.u, "since": self._since, "restarts": self._restarts}
-
-    def _go_back(self, moving: Mapping[str, Any]) -> None:
-        super()._go_back(moving)
-        self.u = np.array(moving["u"])
-        self._since, self._restarts = int(moving.get("since", 0)), int(moving.get("restarts", 0))

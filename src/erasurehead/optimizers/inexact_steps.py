@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any, final
 
+from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.arrays import Array, product
 
 
 @final
-class InexactSteps:
+class InexactSteps(Resumable):
     """Steps of the length that a bound on the curvature allows, and shorter where gradients are noise.
 
     The bound holds for samples with similar numbers of entries, and there may be none: therefore these steps get
@@ -19,6 +20,8 @@ class InexactSteps:
     AdaGrad (Duchi, Hazan and Singer, 2011): 1 where q only falls, like 1 / sqrt(step) where it is noise, and never
     longer than the first step, in the scaling, so that no model runs away.
     """
+
+    checkpointed = ("_lengths",)
 
     def __init__(self) -> None:
         self._lengths: tuple[float, float, float] | None = None  # of gradients: first, last, and sum of rises
@@ -42,12 +45,3 @@ class InexactSteps:
         if diagonal is None and first:
             step /= math.sqrt(first)  # the first one is of length 1
         return x - step * move
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that `restore` needs to continue bit for bit."""
-        return {"lengths": None if self._lengths is None else list(self._lengths)}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` returned; other entries are ignored."""
-        lengths = state["lengths"]
-        self._lengths = None if lengths is None else (float(lengths[0]), float(lengths[1]), float(lengths[2]))

@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.arrays import Array, product, squared_norm
 from erasurehead.optimizers.lbfgs_matrix import LBFGSMatrix
 from erasurehead.optimizers.scaling import POWERS, scalings, spreads
@@ -19,7 +20,7 @@ _MOST_NUMBERS = 2**22  # of all steps that are kept: 32 MiB, and as much for the
 
 
 @final
-class LBFGSMemory:
+class LBFGSMemory(Resumable):
     """Approximates the inverse of the Hessian by a diagonal, and the newest steps with their changes of the gradient.
 
     This is the method of Nocedal ("Updating quasi-Newton matrices with limited storage", 1980) with up to 100 pairs, or
@@ -28,13 +29,16 @@ class LBFGSMemory:
     gradient point most nearly in the same direction. Without a bound it is a multiple of the identity matrix.
 
     Attributes:
+        bound: on the curvature along each parameter, as `scale` was given it; after `restore`, it must be again.
         diagonals: the diagonals to choose from, the safest first; empty without a bound.
         chosen: index of the chosen one, and of its power in `scaling.POWERS`.
         first_scale: what the inverse of the diagonal is multiplied by as long as there are no pairs.
     """
 
+    checkpointed = ("bound", "chosen", "first_scale", "_steps", "_changes", "_bent", "_curvatures")
+
     def __init__(self) -> None:
-        self._bound: tuple[Array, float] | None = None
+        self.bound: tuple[Array, float] | None = None
         self.diagonals: list[Array] = []
         self.chosen = 0
         self.first_scale = 1.0
@@ -55,8 +59,8 @@ class LBFGSMemory:
     @property
     def curvature(self) -> Array:
         """The bound on the curvature along each parameter, of all data; there must be one."""
-        assert self._bound is not None
-        return self._bound[0]
+        assert self.bound is not None
+        return self.bound[0]
 
     @property
     def power(self) -> float | None:
@@ -71,7 +75,7 @@ class LBFGSMemory:
                 number of entries in a sample that are not 0; None if there is none.
             penalty: curvature of the penalty along each parameter, shape (n_parameters,).
         """
-        self._bound = bound
+        self.bound = bound
         self.diagonals = [] if bound is None else scalings(*bound, penalty)
 
     def remember(self, step: Array, change: Array) -> bool:
@@ -179,32 +183,3 @@ class LBFGSMemory:
         stiff = math.sqrt(product(change, change / diagonal) / product(step, step * diagonal))
         newest = slice(-max(3, math.isqrt(_MOST_PRODUCTS // n_parameters)), None)
         return LBFGSMatrix(stiff * diagonal, self._steps[newest], self._changes[newest], self._bent[newest])
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that `restore` needs to continue bit for bit."""
-        return {
-            "bound": None if self._bound is None else list(self._bound),
-            "chosen": self.chosen,
-            "steps": list(self._steps),
-            "changes": list(self._changes),
-            "first_scale": self.first_scale,
-            "curvatures": list(self._curvatures),
-        }
-
-    def restore(self, state: Mapping[str, Any], penalty: Array) -> None:
-        """Take over what `state` returned.
-
-        Arguments:
-            state: what it returned; other entries are ignored.
-            penalty: curvature of the penalty along each parameter, shape (n_parameters,).
-        """
-        bound = state["bound"]
-        self.scale(None if bound is None else (np.asarray(bound[0], dtype=np.float64), float(bound[1])), penalty)
-        self._steps, self._changes = _vectors(state["steps"]), _vectors(state["changes"])
-        self._bent = [product(step, change) for step, change in zip(self._steps, self._changes, strict=True)]
-        self.chosen, self.first_scale = int(state["chosen"]), float(state["first_scale"])
-        self._curvatures = float(state["curvatures"][0]), float(state["curvatures"][1])
-
-
-def _vectors(saved: Sequence[Any]) -> list[Array]:
-    return [np.asarray(one, dtype=np.float64) for one in saved]

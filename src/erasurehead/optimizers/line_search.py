@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.arrays import Array, product
 from erasurehead.optimizers.base import as_model
 
@@ -22,7 +23,7 @@ _LONGEST = 1e16  # most that steps are lengthened in all, so that what falls for
 
 
 @final
-class LineSearch:
+class LineSearch(Resumable):
     """A search along one direction, by Armijo's rule; and by how much the next one's first step is to be longer.
 
     A point is accepted if the objective has fallen there by a ten-thousandth of what the slope promises; a rejected one
@@ -36,6 +37,8 @@ class LineSearch:
         length: the share of the direction that the newest point is away from the base.
         stride: by what first steps are lengthened.
     """
+
+    checkpointed = ("base", "direction", "slope", "length", "stride")
 
     def __init__(self) -> None:
         self.base: tuple[Array, float, Array] | None = None
@@ -150,20 +153,3 @@ class LineSearch:
         x = self.base[0]
         found = (x + self.length * self.direction).astype(dtype, copy=False)
         return None if np.array_equal(found, x) else found
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that `restore` needs to continue bit for bit."""
-        return {
-            "base": None if self.base is None else list(self.base),
-            "direction": self.direction,
-            "slope": self.slope,
-            "length": self.length,
-            "stride": self.stride,
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state` returned; other entries are ignored."""
-        base, direction = state["base"], state["direction"]
-        self.base = None if base is None else (as_model(base[0]), float(base[1]), np.asarray(base[2]))
-        self.direction = None if direction is None else np.asarray(direction)
-        self.slope, self.length, self.stride = (float(state[name]) for name in ("slope", "length", "stride"))

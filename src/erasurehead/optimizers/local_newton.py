@@ -7,6 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
+from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.arrays import Array
 from erasurehead.optimizers.base import PartialGradient
 
@@ -20,7 +21,7 @@ _FIRST_SCALE, _LEAST_SCALE, _MOST_SCALE = 0.5, 1e-3, 1.5
 
 
 @final
-class LocalNewton:
+class LocalNewton(Resumable):
     """Asks a few parts of the data for Newton steps of their own, each as if all data were like its own.
 
     L-BFGS multiplies a vector by the inverse of an initial matrix, which is usually a diagonal. Here, that product is
@@ -48,6 +49,8 @@ class LocalNewton:
     Attributes:
         off: whether such steps are not asked for any more.
     """
+
+    checkpointed = ("off", "_iterations", "_most", "_scale", "_called", "_arrivals", "_whole", "_wanted")
 
     def __init__(self) -> None:
         self.off = False
@@ -138,26 +141,3 @@ class LocalNewton:
             ideal: how long it should have been, relative to what it was.
         """
         self._scale = min(max(self._scale * ideal, _LEAST_SCALE), _MOST_SCALE)
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that `restore` needs to continue bit for bit."""
-        wanted = None if self._wanted is None else [self._wanted[0], list(self._wanted[1])]
-        return {
-            "off": self.off,
-            "called": self._called,
-            "arrivals": self._arrivals,
-            "iterations": self._iterations,
-            "most": self._most,
-            "scale": self._scale,
-            "whole": list(self._whole),
-            "wanted": wanted,
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state` returned."""
-        self.off, self._called, self._arrivals = bool(state["off"]), bool(state["called"]), int(state["arrivals"])
-        self._iterations, self._most = int(state["iterations"]), int(state["most"])
-        self._scale = float(state["scale"])
-        self._whole = int(state["whole"][0]), float(state["whole"][1])
-        wanted = state["wanted"]
-        self._wanted = None if wanted is None else (np.asarray(wanted[0]), list(map(float, wanted[1])))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, final
 
+from erasurehead._internal.resumable import Resumable
+
 _NOTHING = 1e-12  # of the objective: what a step may promise when there is nothing to gain any more
 _CALM = 5  # such steps that end a run
 _STEADY = 3  # steps in a row that promised no more than the one before, after which a short gradient may be the end
@@ -15,7 +17,7 @@ _SAME = 1e-6  # of the objective: by how much it may be lower once there is noth
 
 
 @final
-class NothingToGain:
+class NothingToGain(Resumable):
     """Decides by what steps promise whether there is anything left to gain.
 
     What a step promises (minus the slope along it) is as good as the curvatures that its direction was made with. Where
@@ -33,6 +35,8 @@ class NothingToGain:
     A gradient that is short beside the first one is no end by itself where the objective has fallen a million times:
     with targets far from 0 that one was as long as they are, and what is left may hide all that there is to gain.
     """
+
+    checkpointed = ("_promise", "_calm", "_steady", "_claimed", "_asked", "_greatest", "_value")
 
     def __init__(self) -> None:
         self._promise = math.inf  # of the last step
@@ -115,13 +119,3 @@ class NothingToGain:
     def forget(self) -> None:
         """Begin to count anew."""
         self._promise, self._calm, self._steady, self._asked = math.inf, 0, 0, False
-
-    def state(self) -> list[float]:
-        """Return everything that `restore` needs."""
-        return [self._promise, self._calm, self._steady, self._claimed, self._asked, self._greatest, self._value]
-
-    def restore(self, state: Any) -> None:
-        """Take over what `state` returned."""
-        self._promise, self._claimed = float(state[0]), float(state[3])
-        self._calm, self._steady, self._asked = int(state[1]), int(state[2]), bool(state[4])
-        self._greatest, self._value = float(state[5]), float(state[6])

@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.arrays import Array
 from erasurehead.optimizers.base import PartialGradient
 
@@ -39,7 +40,7 @@ class KnownPart:
 
 
 @final
-class PartMemory:
+class PartMemory(Resumable):
     """Remembers the newest gradient of each part of the data, and adds them up.
 
     Arguments:
@@ -51,6 +52,9 @@ class PartMemory:
         gradient: the sum of their gradients, shape (n_parameters,).
         curvature: the sum of their curvatures, shape (n_parameters,).
     """
+
+    checkpointed = ("parts", "share", "gradient", "curvature", "_weighted")
+    records = (KnownPart,)
 
     def __init__(self, n_parameters: int) -> None:
         self.parts: dict[tuple[int, ...], KnownPart] = {}
@@ -94,17 +98,16 @@ class PartMemory:
             )
             self.share += part.share
             self.curvature = self.curvature + part.curvature
-            self.gradient += part.gradient
-            self._weighted += part.curvature * point
+            self.gradient = self.gradient + part.gradient  # never in place: a state may have it
+            self._weighted = self._weighted + part.curvature * point
             return True
         if part.step <= before.step:
             return False
         self.parts[part.tasks] = KnownPart(
             part.step, part.share, part.loss, before.entries, point, part.gradient, before.curvature
         )
-        self.gradient += part.gradient
-        self.gradient -= before.gradient
-        self._weighted += before.curvature * (point - before.point)
+        self.gradient = self.gradient + part.gradient - before.gradient
+        self._weighted = self._weighted + before.curvature * (point - before.point)
         return True
 
     def centre(self, x: Array) -> Array:
@@ -116,28 +119,3 @@ class PartMemory:
             x: what it is for parameters that matter to no part, shape (n_parameters,).
         """
         return np.where(self.curvature > 0.0, self._weighted / np.maximum(self.curvature, TINY), x)
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that `restored` needs to continue bit for bit."""
-        return {
-            "parts": [
-                [list(tasks), one.step, one.share, one.loss, one.entries, one.point, one.gradient, one.curvature]
-                for tasks, one in self.parts.items()
-            ],
-            "share": self.share,
-            "gradient": self.gradient.copy(),  # it is changed in place, and so are the weighted points
-            "curvature": self.curvature,
-            "weighted": self._weighted.copy(),
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> PartMemory:
-        """Return an object that continues from what `state` returned."""
-        made = cls(0)
-        for tasks, step, share, loss, entries, *vectors in state["parts"]:
-            numbers = int(step), float(share), float(loss), float(entries)
-            made.parts[tuple(map(int, tasks))] = KnownPart(*numbers, *map(np.asarray, vectors))
-        made.share = float(state["share"])
-        made.gradient, made.curvature = np.array(state["gradient"]), np.asarray(state["curvature"])
-        made._weighted = np.array(state["weighted"])
-        return made

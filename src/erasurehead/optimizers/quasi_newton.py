@@ -94,6 +94,8 @@ class QuasiNewton(Optimizer):
     max_points = 2  # a model and a vector, for Newton steps
     remedy = "; numbers in the data may be too large to compute with, or the objective has no minimum: l2 gives it one"
 
+    checkpointed = ("rejected", "_asks_curvature", "_memory", "_few", "_newton", "_solved", "_search", "_left", "_poor", "_precise", "_stuck", "_inexact")
+
     def __init__(self, x: Array) -> None:
         super().__init__(x)
         self._stochastic = self._convex = False
@@ -445,39 +447,8 @@ class QuasiNewton(Optimizer):
 
     # --- its state --------------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
-        return {
-            **super().state(),
-            **self._memory.state(),
-            **self._search.state(),
-            "asks_curvature": self._asks_curvature,
-            "left": self._left.state(),
-            "poor": self._poor,
-            "precise": self._precise,
-            "stuck": self._stuck,
-            "rejected": self.rejected,
-            "newton": None if self._newton is None else self._newton.state(),
-            "solved": self._solved,
-            "few": None if self._few is None else self._few.state(),
-            **self._inexact.state(),
-        }
-
     def restore(self, state: Mapping[str, Any]) -> None:
-        super().restore(state)
-        self._asks_curvature = bool(state["asks_curvature"])
-        self._memory.restore(state, penalty_curvature(self.penalty, len(self.x)))
-        self._few = None
         if state["few"] is not None:
             self._few = FewArrivals(self.penalty, self._memory, len(self.x), carried=self.early == "carry")
-            self._few.restore(state["few"])
-        self._solved = bool(state["solved"])
-        if state["newton"] is None:
-            self._newton = None
-        elif self._newton is not None:
-            self._newton.restore(state["newton"])
-        self._search.restore(state)
-        self._stuck = bool(state["stuck"])
-        self._left.restore(state["left"])
-        self._poor, self._precise = int(state["poor"]), bool(state["precise"])
-        self.rejected = bool(state["rejected"])  # it decides which model is the best
-        self._inexact.restore(state)
+        super().restore(state if self._newton is not None else {**state, "newton": None})
+        self._memory.scale(self._memory.bound, penalty_curvature(self.penalty, len(self.x)))
