@@ -18,7 +18,7 @@ from erasurehead.planning.idle_workers import IdleWorkers
 from erasurehead.planning.simulation import stop_times
 from erasurehead.problems.base import EARLY, NEWTON
 from erasurehead.schemes.named import Scheme
-from erasurehead.training.round_result import RoundResult
+from erasurehead.training.round_state import RoundResult
 
 _MOST_EARLY = 100  # times as many early rounds as whole gradients, after which a run is given up
 

@@ -23,7 +23,7 @@ from erasurehead.training.assignment import Assignment
 from erasurehead.training.orders import Orders
 from erasurehead.training.programs import as_asked, with_curvature
 from erasurehead.training.round import RoundRunner
-from erasurehead.training.round_result import RoundResult
+from erasurehead.training.round_state import RoundResult
 from erasurehead.training.worker_pool import WorkerPool
 
 

@@ -38,6 +38,7 @@ class LateMessage:
         positions: the coordinate of each element in each piece, shape (n_pieces, length), -1 for padding; None if it
             holds all coordinates in order.
         vector: a copy of its own, shape (length,).
+        vectors: number of vectors of equal length that it holds, one after the other.
     """
 
     worker: int
@@ -48,6 +49,7 @@ class LateMessage:
     age: int
     positions: NDArray[np.integer] | None
     vector: Array
+    vectors: int = 1
 
 
 class Vectors(list[Array]):

@@ -41,7 +41,7 @@ class Callback:
         """Called when all workers are ready, with the seconds that it took; the training clock starts now."""
 
     def on_wait(self, step: int, missing: Sequence[int], elapsed: float) -> None:
-        """Called regularly while the coordinator waits for an order: see `round.TELL_EVERY`.
+        """Called regularly while the coordinator waits for an order: see `waiting.TELL_EVERY`.
 
         Arguments:
             step: the current step.

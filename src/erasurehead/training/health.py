@@ -8,7 +8,7 @@ from typing import Any, final
 from erasurehead._internal.arrays import Array, Tree
 from erasurehead.engines.base import Arrived
 from erasurehead.errors import invalid
-from erasurehead.faults.byzantine import Remark, Verifier, check_comparable
+from erasurehead.faults.byzantine import Examination, Remark, Verifier, check_comparable
 from erasurehead.faults.failure_detector import FailureDetector
 from erasurehead.training.notices import Notice
 from erasurehead.training.round_state import Round
@@ -136,21 +136,18 @@ class HealthMonitor:
         """Compare messages that should be equal, before decoding; return whether something was wrong."""
         if self._verifier is None:
             return False
-        view = current.view
-        found = self._verifier.examine(current.arrivals, current.read, view.pending.tolist())
+        found = self._verifier.examine(current.arrivals, current.read, current.view.pending.tolist())
         for remark in found.remarks:
             self.tell(_notice(remark))
-        changed = found.settle(view)
-        current.held = bool(found.held)
-        current.refused.update(found.refused)
-        for message in found.refused:
-            arrived = current.arrivals.pop(message)
-            self.pool.engine.release(arrived)
-        for worker, why in found.accused.items():
-            self.pool.put_aside(worker, why)
+        changed = current.settle(found, self.pool.engine)
+        self._put_aside(found)
+        return changed
+
+    def _put_aside(self, found: Examination) -> None:
+        for worker, reason in found.accused.items():
+            self.pool.put_aside(worker, reason)
             if self._detector is not None:
                 self._detector.left(worker)
-        return changed
 
     @property
     def verifies(self) -> bool:
@@ -169,12 +166,9 @@ class HealthMonitor:
         found = self._verifier.examine_earlier(vectors)
         for remark in found.remarks:
             self.tell(_notice(remark))
-        for worker, why in found.accused.items():
-            self.pool.put_aside(worker, why)
-            if self._detector is not None:
-                self._detector.left(worker)
-            if worker in current.assignment.positions:
-                current.view.lose(current.assignment.positions[worker])
+        self._put_aside(found)
+        for worker in found.accused:
+            current.lose(worker)
         return found.refused.get(row, "")
 
     def accused(self, current: Round) -> list[int]:

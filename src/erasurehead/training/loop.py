@@ -26,11 +26,12 @@ from erasurehead.training.final_model import lowest, why_worse, with_objective_b
 from erasurehead.training.notices import Notice
 from erasurehead.training.programs import CodedProgram, Shards, build_programs, with_tasks
 from erasurehead.training.result import FinalModel, Resumption, Run, Status
-from erasurehead.training.round import RoundRunner, TimeIsUp
+from erasurehead.training.round import RoundRunner
 from erasurehead.training.rows import ArrivalRow, StepRow
 from erasurehead.training.signals import Terminated, stopped_by
 from erasurehead.training.step import StepRunner
 from erasurehead.training.stopping import TOLERANCE, Stopping, Until
+from erasurehead.training.waiting import TimeIsUp
 from erasurehead.training.worker_pool import WorkerPool
 
 

@@ -14,12 +14,13 @@ from erasurehead.problems.base import EARLY, NEWTON, Problem, split_samples
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.notices import Notice
 from erasurehead.training.orders import Orders
-from erasurehead.training.round import DIVERGED, PoolShrunk, RoundRunner
-from erasurehead.training.round_result import RoundResult
+from erasurehead.training.round import RoundRunner
+from erasurehead.training.round_state import RoundResult
 from erasurehead.training.rows import StepRow
 from erasurehead.training.signals import uninterrupted
 from erasurehead.training.stopping import Stopping
 from erasurehead.training.task_counts import Counting, Neglected, sentence
+from erasurehead.training.waiting import DIVERGED, PoolShrunk
 from erasurehead.training.worker_pool import WorkerPool
 
 

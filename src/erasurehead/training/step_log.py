@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from erasurehead.engines.base import Died, Engine, Event, Failed, Joined, Offered
 from erasurehead.training.callbacks import Callback
+from erasurehead.training.notices import Notice, NoticeKind
 from erasurehead.training.rows import BEFORE, WorkerEvent, WorkerEventKind
 
 if TYPE_CHECKING:
-    from erasurehead.training.notices import Notice
     from erasurehead.training.round_state import Round
     from erasurehead.training.worker_pool import WorkerPool
 
@@ -72,11 +72,11 @@ class StepLog:
         for callback in () if again else self._callbacks:
             callback.on_notice(told)
 
-    def notice_failure(self, worker: int, notice: Notice) -> None:
+    def notice_failure(self, kind: NoticeKind, worker: int, text: str, **data: Any) -> None:
         """Record a worker's failure: callbacks are not told of it again until the worker has answered properly."""
-        said = self._failing.setdefault(worker, set())
-        self.notice(notice, again=notice.text in said)
-        said.add(notice.text)
+        texts = self._failing.setdefault(worker, set())
+        self.notice(Notice(kind, worker, data=data, text=text), again=text in texts)
+        texts.add(text)
         self._failed.add(worker)
 
     def forget_failures(self, worker: int) -> None:

@@ -42,7 +42,6 @@ class WorkerPool:
         dead: workers of the assignment that have died and are not replaced, each with the reason.
         gone: all workers that have been given up for good, each with the reason.
         wanted: how many workers the user, or the engine's offers, ask for; None if nobody asks.
-        tell: called with each notice about workers.
         early: what happened to them while they were started, in order.
     """
 
@@ -63,7 +62,7 @@ class WorkerPool:
         self._scheme = assignment.scheme  # as the user gave it; resized ones are all derived from it
         self.assignment = replace(assignment, scheme=self._scheme.begin())
         self._form = form
-        self.tell: Callable[[Notice], None] = lambda notice: None
+        self._tell: Callable[[Notice], None] = lambda notice: None
         self.early: list[Died | Joined | Failed | Offered] = []
         self._deaths = Counter[int]()
         self._started = False
@@ -81,6 +80,10 @@ class WorkerPool:
     def present(self) -> list[int]:
         """Return the workers of the assignment that can be sent orders, by position."""
         return [worker for worker in self.assignment.worker_ids if worker in self.living]
+
+    def report_to(self, tell: Callable[[Notice], None]) -> None:
+        """From now on, call `tell` with each notice about workers."""
+        self._tell = tell
 
     # --- starting -------------------------------------------------------------------------------------------------
 
@@ -149,7 +152,7 @@ class WorkerPool:
         return self._replace("died", event.worker, what, event.reason)
 
     def _notice(self, kind: NoticeKind, text: str, worker: int | None = None, **data: Any) -> None:
-        self.tell(Notice(kind, worker, data=data, text=text))
+        self._tell(Notice(kind, worker, data=data, text=text))
 
     def replace_suspect(self, worker: int) -> bool:
         """End a worker that seems to hang, and start another in its place; return whether that could be done."""
