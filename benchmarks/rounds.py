@@ -12,10 +12,9 @@ from erasurehead import codes, schemes
 from erasurehead.decoding.layout import Layout
 from erasurehead.engines import Engine, MessageSpec, Order
 from erasurehead.testing import Echo
-from erasurehead.training.assignment import Assignment
 from erasurehead.training.programs import build_programs
 from erasurehead.training.round import RoundRunner
-from erasurehead.training.worker_pool import WorkerPool
+from erasurehead.training.workers import Assignment, WorkerPool
 
 N, D = 30, 241_915
 """Workers, and parameters: those of the Amazon data."""

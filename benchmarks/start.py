@@ -23,9 +23,8 @@ from amazon import WORKERS, problem
 from common import report
 from erasurehead import codes, schemes
 from erasurehead.engines import ProcessEngine
-from erasurehead.training.assignment import Assignment
 from erasurehead.training.programs import build_programs
-from erasurehead.training.worker_pool import WorkerPool
+from erasurehead.training.workers import Assignment, WorkerPool
 from idle import idle
 
 HERE = Path(__file__).resolve().parent

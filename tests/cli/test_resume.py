@@ -151,7 +151,7 @@ def test_a_finished_run_can_be_continued(typed: Typed, shop: Path) -> None:
 
 AT_START = """
 import signal
-from erasurehead.training.worker_pool import WorkerPool
+from erasurehead.training.workers import WorkerPool
 start = WorkerPool.start
 def struck(pool):
     signal.raise_signal(signal.{name})

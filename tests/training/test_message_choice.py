@@ -20,7 +20,6 @@ from erasurehead.engines import BY_TASK, Engine, LateWork, Order, ProcessEngine,
 from erasurehead.optimizers import QuasiNewton
 from erasurehead.problems import LogisticRegression
 from erasurehead.runs import Recorder, RunFolder, replay
-from erasurehead.training.assignment import Assignment
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.message_choice import MessageChoice
@@ -28,7 +27,7 @@ from erasurehead.training.programs import build_programs, with_tasks
 from erasurehead.training.result import Resumption, Run
 from erasurehead.training.round import RoundRunner
 from erasurehead.training.rows import ArrivalRow
-from erasurehead.training.worker_pool import WorkerPool
+from erasurehead.training.workers import Assignment, WorkerPool
 
 WORKERS, LOAD = 30, 3
 

@@ -19,12 +19,11 @@ from erasurehead.engines.virtual import VirtualEngine
 from erasurehead.faults.policy import FaultPolicy
 from erasurehead.schemes.aggregation import Aggregation
 from erasurehead.schemes.named import Scheme
-from erasurehead.training.assignment import Assignment
 from erasurehead.training.orders import Orders
 from erasurehead.training.programs import as_asked, with_curvature
 from erasurehead.training.round import RoundRunner
 from erasurehead.training.round_state import RoundResult
-from erasurehead.training.worker_pool import WorkerPool
+from erasurehead.training.workers import Assignment, WorkerPool
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from erasurehead.faults.byzantine import Examination, Remark, Verifier, check_co
 from erasurehead.faults.failure_detector import FailureDetector
 from erasurehead.training.notices import Notice
 from erasurehead.training.round_state import Round
-from erasurehead.training.worker_pool import WorkerPool
+from erasurehead.training.workers import WorkerPool
 
 _COARSE = 0.5
 """Relative error of messages, of their largest element, from which replicas cannot be compared any more."""
@@ -83,7 +83,7 @@ class HealthMonitor:
         if self._detector is not None:
             now = self.pool.engine.now()
             for worker in workers:
-                if worker not in self._assignment.mute:
+                if self._assignment.programs[self._assignment.positions[worker]].sent(False):  # else it has no answer
                     self._detector.ordered(worker, now)
 
     def heard(self, event: Arrived, done: bool) -> None:

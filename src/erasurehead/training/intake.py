@@ -12,7 +12,7 @@ from erasurehead.training.health import HealthMonitor
 from erasurehead.training.late_messages import LateMessages
 from erasurehead.training.round_state import Round
 from erasurehead.training.step_log import StepLog
-from erasurehead.training.worker_pool import WorkerPool
+from erasurehead.training.workers import WorkerPool
 
 
 @final

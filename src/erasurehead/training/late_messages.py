@@ -20,12 +20,11 @@ from erasurehead.faults.byzantine import NOT_FINITE
 from erasurehead.optimizers.base import LATE_PARTS
 from erasurehead.schemes.aggregation import LateMessage
 from erasurehead.schemes.wait_rules.view import LateArrival
-from erasurehead.training.assignment import Assignment
 from erasurehead.training.health import HealthMonitor
 from erasurehead.training.round_state import Round
 from erasurehead.training.rows import ArrivalRow
 from erasurehead.training.step_log import StepLog
-from erasurehead.training.worker_pool import WorkerPool
+from erasurehead.training.workers import Assignment, WorkerPool
 
 MOST_COMPARED = 100
 """Number of rounds whose messages are kept for comparison with late ones, where messages are compared at all."""

@@ -19,7 +19,6 @@ from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import CURVATURE, Problem, split_samples
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.arguments import as_engine, as_scheme, as_wire, check_kinds, check_parts, check_wire
-from erasurehead.training.assignment import Assignment
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.evaluation import Snapshots
 from erasurehead.training.final_model import lowest, why_worse, with_objective_before_rise
@@ -32,7 +31,7 @@ from erasurehead.training.signals import Terminated, stopped_by
 from erasurehead.training.step import StepRunner
 from erasurehead.training.stopping import TOLERANCE, Stopping, Until
 from erasurehead.training.waiting import TimeIsUp
-from erasurehead.training.worker_pool import WorkerPool
+from erasurehead.training.workers import Assignment, WorkerPool
 
 
 def train(

@@ -12,7 +12,7 @@ from erasurehead.engines.base import BY_TASK, Order
 from erasurehead.training.message_choice import MessageChoice
 from erasurehead.training.rows import ArrivalRow
 from erasurehead.training.step_log import StepLog
-from erasurehead.training.worker_pool import WorkerPool
+from erasurehead.training.workers import WorkerPool
 
 
 @final

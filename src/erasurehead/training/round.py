@@ -26,7 +26,7 @@ from erasurehead.training.round_state import Round, RoundResult
 from erasurehead.training.rows import ArrivalRow, StepRow
 from erasurehead.training.step_log import StepLog
 from erasurehead.training.waiting import DIVERGED, PoolShrunk, UnmetRules, Waiting
-from erasurehead.training.worker_pool import WorkerPool
+from erasurehead.training.workers import WorkerPool
 
 
 @dataclass(frozen=True, eq=False)

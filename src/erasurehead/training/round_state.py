@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from erasurehead.faults.byzantine import Examination
     from erasurehead.optimizers.base import PartialGradient
     from erasurehead.schemes.wait_rules.base import WaitRule
-    from erasurehead.training.assignment import Assignment
     from erasurehead.training.notices import Notice
+    from erasurehead.training.workers import Assignment
 
 
 @dataclass(eq=False)

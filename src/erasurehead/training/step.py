@@ -21,7 +21,7 @@ from erasurehead.training.signals import uninterrupted
 from erasurehead.training.stopping import Stopping
 from erasurehead.training.task_counts import Counting, Neglected, sentence
 from erasurehead.training.waiting import DIVERGED, PoolShrunk
-from erasurehead.training.worker_pool import WorkerPool
+from erasurehead.training.workers import WorkerPool
 
 
 class StepRunner:

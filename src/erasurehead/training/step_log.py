@@ -15,7 +15,7 @@ from erasurehead.training.rows import BEFORE, WorkerEvent, WorkerEventKind
 
 if TYPE_CHECKING:
     from erasurehead.training.round_state import Round
-    from erasurehead.training.worker_pool import WorkerPool
+    from erasurehead.training.workers import WorkerPool
 
 Happened: TypeAlias = Died | Joined | Failed | Offered
 """Events about workers, as opposed to messages."""

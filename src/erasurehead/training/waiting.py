@@ -19,7 +19,7 @@ from erasurehead.training.intake import Intake
 from erasurehead.training.notices import Notice
 from erasurehead.training.round_state import Round
 from erasurehead.training.step_log import StepLog
-from erasurehead.training.worker_pool import WorkerPool
+from erasurehead.training.workers import WorkerPool
 
 DIVERGED = "step {step}: the {what} not finite: the model has diverged"
 

@@ -1,4 +1,8 @@
-"""The workers of a run: which are alive, which have died, which replace them, and how the code adapts."""
+"""The workers of a run: who lives, who has which position of the code, on which host; who replaces the dead.
+
+`WorkerPool` follows them through starts, deaths, joins and resizes. At any time they work under one `Assignment`, and
+`spread` says which host each of them goes to.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,22 @@ import itertools
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Tree
+from erasurehead.codes.base import GradientCode
+from erasurehead.decoding.base import Decoder
 from erasurehead.decoding.layout import Layout
-from erasurehead.engines.base import Arrived, Died, Engine, Failed, Joined, NoRoom, Offered
+from erasurehead.engines.base import Arrived, Died, Engine, Failed, Joined, MessageSpec, NoRoom, Offered, Program
 from erasurehead.errors import EngineError, InvalidArgument, counted
 from erasurehead.faults.policy import FaultPolicy
 from erasurehead.schemes.named import Scheme
-from erasurehead.training.assignment import Assignment, reassigned
 from erasurehead.training.notices import Notice, NoticeKind
-from erasurehead.training.placement import spread
 from erasurehead.training.programs import CodedProgram
 
 START_TIMEOUT = 300.0
@@ -31,6 +36,7 @@ Planner: TypeAlias = Callable[[Scheme], tuple[Sequence[CodedProgram], Layout, La
 workers can be asked for instead, if there are any."""
 
 
+@final
 class WorkerPool:
     """The workers of a run, under one assignment at a time.
 
@@ -261,13 +267,13 @@ class WorkerPool:
 
         Called between two rounds, or in a round whose wait rule can only be met that way.
         """
-        if self.wanted is None and not self.shrunk:
+        if self._form is None or (self.wanted is None and not self.shrunk):
             return False
         target = self.wanted or len(self.able())
         self.wanted, self._shrunk = None, False
         changed = False
         while target and not target == len(self.assignment.worker_ids) == len(self.able()):
-            if self._reform(target):
+            if self._reform(target, self._form):
                 changed = True
                 target = min(target, len(self.able()))  # fewer than wanted where there was no room
             elif target != len(self.able()):
@@ -276,16 +282,13 @@ class WorkerPool:
                 break
         return changed
 
-    def _reform(self, n_workers: int) -> bool:
+    def _reform(self, n_workers: int, form: Planner) -> bool:
         before = self.assignment
         try:
-            if self._form is None:
-                said = "this run cannot be resized."
-                raise InvalidArgument("n_workers", "must stay what it is", n_workers, sentence=said)
             staying = self._staying(n_workers)
             held = self._replicas(staying)
             scheme = self._scheme.resized(n_workers, held).begin(before.scheme)
-            programs, layout, other = self._form(scheme)
+            programs, layout, other = form(scheme)
         except InvalidArgument as error:
             self._notice("not_resized", f"the code stays as it is: {error}", reason=str(error))
             return False
@@ -305,7 +308,18 @@ class WorkerPool:
         hosts = self._hosts_for_positions()
         for position in moved:
             self._assign(position, hosts[position])
-        self._notice_resized(programs, moved)
+        sizes, generation = [program.nbytes for program in programs], self.assignment.generation
+        text, fresh = str(self.assignment.scheme), sum(sizes[position] for position in moved)
+        self._notice(
+            "resized",
+            f"the code is resized for {counted('worker', n_workers)}, {text}; {len(moved)} of them get other data, "
+            f"{fresh:,} of {sum(sizes):,} bytes",
+            n_workers=n_workers,
+            generation=generation,
+            scheme=text,
+            moved=len(moved),
+            bytes=fresh,
+        )
         return True
 
     def _staying(self, n_workers: int) -> list[int]:
@@ -325,18 +339,6 @@ class WorkerPool:
         rows = self.assignment.code.assignment[list(positions), :]
         counts: list[int] = np.bincount(rows.indices, minlength=self.assignment.code.n_tasks).tolist()
         return counts
-
-    def _notice_resized(self, programs: Sequence[CodedProgram], moved: Sequence[int]) -> None:
-        sizes = [program.nbytes for program in programs]
-        workers, scheme, fresh = len(programs), str(self.assignment.scheme), sum(sizes[position] for position in moved)
-        text = (
-            f"the code is resized for {counted('worker', workers)}, {scheme}; {len(moved)} of them get other data, "
-            f"{fresh:,} of {sum(sizes):,} bytes"
-        )
-        generation = self.assignment.generation
-        self._notice(
-            "resized", text, n_workers=workers, generation=generation, scheme=scheme, moved=len(moved), bytes=fresh
-        )
 
     # --- state ----------------------------------------------------------------------------------------------------
 
@@ -392,3 +394,216 @@ class WorkerPool:
             self.dead = {int(worker): reason for worker, reason in state["dead"].items()}
             self.gone = {int(worker): reason for worker, reason in state["gone"].items()}
             self._shrunk = bool(state["shrunk"])
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """A scheme laid over workers. It is replaced as a whole, by a new generation, when the code is resized.
+
+    The code numbers its workers 0..n-1: these are *positions*. The engine's workers have ids, which they keep as
+    long as they live. A worker that keeps its data keeps its program, and so the numbers of its messages, even where
+    the code's rows have moved.
+
+    Arguments:
+        scheme: the scheme; it has as many positions as there are `worker_ids`.
+        programs: the program of each position, shape (n_workers,).
+        layout: where the messages' elements belong.
+        worker_ids: the engine's worker at each position, shape (n_workers,).
+        generation: number of times that the code has been resized, or that workers have been asked for other messages.
+        other: where the elements belong of the messages that workers can be asked for instead: one for each task, or
+            the sums again; None if there are none.
+        by_task: whether workers are asked for a message per task now.
+    """
+
+    scheme: Scheme
+    programs: Sequence[Program]
+    layout: Layout
+    worker_ids: Sequence[int]
+    generation: int = 0
+    other: Layout | None = None
+    by_task: bool = False
+
+    @classmethod
+    def first(
+        cls, scheme: Scheme, programs: Sequence[Program], layout: Layout, other: Layout | None = None
+    ) -> Assignment:
+        """Return the assignment that a run begins with: worker i at position i."""
+        return cls(scheme, programs, layout, range(len(programs)), other=other)
+
+    def with_other_messages(self) -> Assignment:
+        """Return the same assignment with the other messages: one for each task, or the sums again."""
+        assert self.other is not None
+        return replace(
+            self, layout=self.other, other=self.layout, by_task=not self.by_task, generation=self.generation + 1
+        )
+
+    @property
+    def decoder(self) -> Decoder:
+        """The decoder of the messages that workers are asked for."""
+        if not self.by_task:
+            return self.scheme.decoder
+        assert self.scheme.by_task is not None
+        return self.scheme.by_task
+
+    @property
+    def code(self) -> GradientCode:
+        """Who computes what."""
+        return self.decoder.code
+
+    @cached_property
+    def _rows_sent(self) -> Sequence[tuple[int, MessageSpec, int]]:
+        """Each message with its worker and its row of the code."""
+        return [
+            (worker, spec, row)
+            for position, (worker, program) in enumerate(zip(self.worker_ids, self.programs, strict=True))
+            for spec, row in zip(program.sent(self.by_task), self.code.messages_of(position).tolist(), strict=True)
+        ]
+
+    @cached_property
+    def positions(self) -> Mapping[int, int]:
+        """The position of each worker, by its id."""
+        return {worker: position for position, worker in enumerate(self.worker_ids)}
+
+    @cached_property
+    def rows(self) -> Mapping[tuple[int, int], int]:
+        """The code's row of each message, by worker and the message's number in the worker's program."""
+        return {(worker, spec.message): row for worker, spec, row in self._rows_sent}
+
+    @cached_property
+    def numbers(self) -> Mapping[tuple[int, int], tuple[int, int]]:
+        """The row and the unit of each message, by worker and the message's number in the worker's program."""
+        return {message: (row, self.units[row]) for message, row in self.rows.items()}
+
+    @cached_property
+    def _rows_by_content(self) -> Mapping[int, Sequence[int]]:
+        found: dict[int, list[int]] = {}
+        for _, spec, row in self._rows_sent:
+            if spec.content is not None:
+                found.setdefault(spec.content, []).append(row)
+        return found
+
+    def row_of(self, content: int | None, worker: int) -> int | None:
+        """Return the row with the content of an earlier assignment's message; None if no row has it any more.
+
+        Arguments:
+            content: the content of the message.
+            worker: the worker that sent it; if it still has such a row, that row is returned.
+        """
+        rows = () if content is None else self._rows_by_content.get(content, ())
+        return next((row for row in rows if self.workers_of_rows[row] == worker), rows[0] if rows else None)
+
+    @cached_property
+    def lasts(self) -> frozenset[tuple[int, int]]:
+        """The last message that each worker sends in a round, by worker and the message's number in its program.
+
+        Where workers can be asked for other messages, the last of these, too: that of an earlier round may still come.
+        """
+        pairs = [
+            (worker, program.sent(by_task))
+            for worker, program in zip(self.worker_ids, self.programs, strict=True)
+            for by_task in ((False, True) if self.other is not None else (self.by_task,))
+        ]
+        return frozenset((worker, specs[-1].message) for worker, specs in pairs if specs)
+
+    @cached_property
+    def workers_of_rows(self) -> Sequence[int]:
+        """The worker that sends each row."""
+        owners: list[int] = self.code.owner.tolist()
+        return [self.worker_ids[position] for position in owners]
+
+    @cached_property
+    def works(self) -> Sequence[float]:
+        """Number of tasks that each row combines."""
+        return [float(len(self.code.tasks_of_message(row))) for row in range(self.code.n_messages)]
+
+    @cached_property
+    def units(self) -> Mapping[int, int]:
+        """By row: 0 for the first row of its worker, 1 for the second, and so on."""
+        rows = map(self.code.messages_of, range(self.code.n_workers))
+        return {row: unit for own in rows for unit, row in enumerate(own.tolist())}
+
+
+def reassigned(
+    before: Assignment,
+    scheme: Scheme,
+    programs: Sequence[CodedProgram],
+    layout: Layout,
+    other: Layout | None,
+    workers: Sequence[int],
+) -> tuple[Assignment, list[int]]:
+    """Lay a scheme over workers so that as few of them as possible need other data.
+
+    Arguments:
+        before: the assignment so far.
+        scheme, programs, layout, other: the new scheme, with its programs and its layouts: that of the messages that
+            the run begins with, and of the others, if there are any.
+        workers: as many workers as the scheme has positions; those that are new hold no data yet.
+
+    Returns:
+        The assignment; and the positions whose worker must be sent its program, ascending.
+    """
+    from scipy.optimize import linear_sum_assignment  # slow to import, and few runs resize their code
+
+    held = {worker: before.programs[position] for worker, position in before.positions.items()}
+    works = [program.work for program in programs]
+    cost = np.ones((len(programs), len(workers)))
+    for column, worker in enumerate(workers):
+        has = held.get(worker)
+        if isinstance(has, CodedProgram):
+            work = has.work
+            cost[[position for position, wanted in enumerate(works) if wanted == work], column] = 0.0
+    positions, columns = linear_sum_assignment(cost)
+    worker_ids = [workers[column] for column in columns.tolist()]
+    moved = [
+        position
+        for position, column in zip(positions.tolist(), columns.tolist(), strict=True)
+        if cost[position, column]
+    ]
+    kept = [program if position in moved else held[worker_ids[position]] for position, program in enumerate(programs)]
+    after = Assignment(scheme, kept, layout, worker_ids, before.generation + 1, other)
+    return after.with_other_messages() if before.by_task and other is not None else after, moved
+
+
+def spread(
+    code: GradientCode, hosts: Mapping[str, int | None], settled: Mapping[int, str] | None = None
+) -> list[str | None]:
+    """Return the host of each of a code's workers, shape (n_workers,); None where all hosts are full.
+
+    Worker by worker, each goes to the host with the fewest replicas of its tasks, and among several such hosts to the
+    emptiest, so that the loss of one host costs as few tasks as possible.
+
+    Arguments:
+        code: says which worker holds which tasks.
+        hosts: each host, with the number of workers that it has room for; None for any number.
+        settled: the hosts of workers that already run, and stay there.
+
+    >>> from erasurehead.codes import fractional_repetition
+    >>> spread(fractional_repetition(4, load=2), {"a": None, "b": None})
+    ['a', 'b', 'a', 'b']
+    """
+    names = list(hosts)
+    rooms = np.array([np.inf if room is None else room for room in hosts.values()])
+    held = np.zeros((len(names), code.n_tasks))  # replicas of each task on each host
+    count = np.zeros(len(names))
+    settled = settled or {}
+    for worker, name in settled.items():
+        if name in hosts:
+            held[names.index(name), code.tasks_of(worker)] += 1
+            count[names.index(name)] += 1
+    chosen: list[str | None] = []
+    for worker in range(code.n_workers):
+        tasks = code.tasks_of(worker)
+        if worker in settled:
+            chosen.append(settled[worker])
+            continue
+        free = count < rooms
+        if not free.any():
+            chosen.append(None)
+            continue
+        clash = np.where(free, held[:, tasks].sum(axis=1), np.inf)
+        fullness = np.where(np.isinf(rooms), count, count / np.maximum(rooms, 1.0))
+        host = int(np.lexsort((fullness, clash))[0])
+        held[host, tasks] += 1
+        count[host] += 1
+        chosen.append(names[host])
+    return chosen
