@@ -37,7 +37,7 @@ END = Fault("coordinator", 8.0)
 
 NOTHING_RECORDED = """
 from dataclasses import replace
-from erasurehead.training.step_log import StepLog
+from erasurehead.training.callbacks import StepLog
 taken = StepLog.take_notices
 StepLog.take_notices = lambda log: [one for one in taken(log) if one.kind != {what!r}]
 """
@@ -52,7 +52,7 @@ SABOTAGES = {
         KILL,
         """
 from dataclasses import replace
-from erasurehead.training.step_log import StepLog
+from erasurehead.training.callbacks import StepLog
 taken = StepLog.take_notices
 StepLog.take_notices = lambda log: [replace(one, time=one.time + 2) for one in taken(log)]
 """,
@@ -62,7 +62,7 @@ StepLog.take_notices = lambda log: [replace(one, time=one.time + 2) for one in t
         KILL,
         """
 from dataclasses import replace
-from erasurehead.training.step_log import StepLog
+from erasurehead.training.callbacks import StepLog
 taken = StepLog.take_notices
 StepLog.take_notices = lambda log: [replace(one, worker=5) for one in taken(log)]
 """,
@@ -77,7 +77,7 @@ StepLog.take_notices = lambda log: [replace(one, worker=5) for one in taken(log)
         LIE,
         """
 from dataclasses import replace
-from erasurehead.training.step_log import StepLog
+from erasurehead.training.callbacks import StepLog
 taken = StepLog.take_notices
 StepLog.take_notices = lambda log: [replace(one, worker=3) for one in taken(log)]
 """,

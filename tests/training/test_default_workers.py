@@ -11,7 +11,7 @@ from erasurehead.delays import Exponential
 from erasurehead.engines import Cast, InProcessEngine, ProcessEngine, VirtualEngine, WiredEngine
 from erasurehead.optimizers import Nesterov, QuasiNewton
 from erasurehead.testing import Quadratic
-from erasurehead.training.default_workers import default_workers
+from erasurehead.training.arguments import default_workers
 from erasurehead.training.loop import train
 
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)

@@ -22,7 +22,7 @@ from erasurehead.problems import LogisticRegression
 from erasurehead.runs import Recorder, RunFolder, replay
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
-from erasurehead.training.message_choice import MessageChoice
+from erasurehead.training.orders import MessageChoice
 from erasurehead.training.programs import build_programs, with_tasks
 from erasurehead.training.result import Resumption, Run
 from erasurehead.training.round import RoundRunner

@@ -19,7 +19,7 @@ from erasurehead.engines.virtual import VirtualEngine
 from erasurehead.faults.policy import FaultPolicy
 from erasurehead.schemes.aggregation import Aggregation
 from erasurehead.schemes.named import Scheme
-from erasurehead.training.orders import Orders
+from erasurehead.training.orders import OrderBook
 from erasurehead.training.programs import as_asked, with_curvature
 from erasurehead.training.round import RoundRunner
 from erasurehead.training.round_state import RoundResult
@@ -101,7 +101,7 @@ class IdleWorkers:
         self._learns = any(rule.remembers for rule in scheme.rules.values())
         self._pool = WorkerPool(self._engine, assignment, fault_policy=FaultPolicy(death="leave", suspected="ignore"))
         self._rounds = RoundRunner(self._pool, samples=[1.0] * code.n_tasks)
-        self._orders = Orders(self._pool, self._rounds.log, chooses)
+        self._orders = OrderBook(self._pool, self._rounds.log, chooses)
         self.work_odds = math.inf
         self._pool.start()
 

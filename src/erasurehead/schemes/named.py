@@ -36,7 +36,7 @@ class Scheme:
             cannot be resized.
         late: what late workers must do with old work for this scheme; None if anything will do.
         by_task: decoder of the same tasks on the same workers, sent one by one, to which training changes where that
-            pays, and back (`training.message_choice`); None if it never does.
+            pays, and back (`training.orders`); None if it never does.
     """
 
     name: str

@@ -7,11 +7,10 @@ from typing import final
 
 from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, Order
 from erasurehead.faults.byzantine import unusable
-from erasurehead.training.callbacks import Callback
+from erasurehead.training.callbacks import Callback, StepLog
 from erasurehead.training.health import HealthMonitor
 from erasurehead.training.late_messages import LateMessages
 from erasurehead.training.round_state import Round
-from erasurehead.training.step_log import StepLog
 from erasurehead.training.workers import WorkerPool
 
 

@@ -20,10 +20,10 @@ from erasurehead.faults.byzantine import NOT_FINITE
 from erasurehead.optimizers.base import LATE_PARTS
 from erasurehead.schemes.aggregation import LateMessage
 from erasurehead.schemes.wait_rules.view import LateArrival
+from erasurehead.training.callbacks import StepLog
 from erasurehead.training.health import HealthMonitor
 from erasurehead.training.round_state import Round
 from erasurehead.training.rows import ArrivalRow
-from erasurehead.training.step_log import StepLog
 from erasurehead.training.workers import Assignment, WorkerPool
 
 MOST_COMPARED = 100

@@ -8,11 +8,11 @@ then a second vector of the same length is appended, the tasks' curvatures, comb
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import pickle
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Recipe:
+class MessageRecipe:
     """How one message is computed from a shard.
 
     Arguments:
@@ -45,38 +45,40 @@ class Recipe:
     coefficients: Array
     places: IntArray | None
 
+    def add(self, vector: Array, piece: int, out: Array) -> None:
+        """Add a vector of the shard to a message, as one of its pieces."""
+        if self.places is None:
+            out += vector
+        else:
+            out += np.where(self.places[piece] >= 0, vector[self.places[piece]], 0.0)
 
+
+@dataclass(frozen=True, eq=False)
 class CodedProgram(Program):
     """A worker's share of a coded gradient: it combines the partial gradients of its tasks into its messages.
 
     Arguments:
         shards: the worker's data.
-        recipes: how each of its messages is computed.
-        problem: what is minimised.
-        max_points: the largest number of points in an order.
+        sums: how each of its messages is computed, in the order of sending.
+        n_inputs: the largest number of elements of an order's points.
         curvature: whether orders may ask for curvatures beside gradients: such messages are twice as long, and count
             for twice the work.
-        by_task: how the messages are computed that answer orders by task, in the order of sending; none if such orders
-            are answered like others.
+        preload: modules of the problem to import once, in the server that workers are forked from.
+        by_task: how the messages are computed that answer orders by task, likewise; none if such orders are answered
+            like others.
     """
 
-    def __init__(
-        self,
-        shards: Sequence[Shard],
-        recipes: Sequence[Recipe],
-        problem: Problem,
-        max_points: int = 1,
-        curvature: bool = False,
-        by_task: Sequence[Recipe] = (),
-    ) -> None:
-        self.shards = tuple(shards)
-        self.recipes = {recipe.spec.message: recipe for recipe in (*recipes, *by_task)}
-        self.preload = problem.preload
-        self._curvature = curvature
-        self._message_specs = tuple(recipe.spec for recipe in recipes)
-        self._by_task = tuple(recipe.spec for recipe in by_task)
-        self._n_parameters = problem.n_parameters
-        self._input_size = max_points * problem.n_parameters
+    shards: tuple[Shard, ...]
+    sums: tuple[MessageRecipe, ...]
+    n_inputs: int
+    curvature: bool = False
+    preload: tuple[str, ...] = ()
+    by_task: tuple[MessageRecipe, ...] = ()
+
+    @cached_property
+    def _recipes(self) -> Mapping[int, MessageRecipe]:
+        """All recipes, by the numbers of their messages."""
+        return {recipe.spec.message: recipe for recipe in (*self.sums, *self.by_task)}
 
     @property
     def work(self) -> tuple[Hashable, ...]:
@@ -91,56 +93,36 @@ class CodedProgram(Program):
                 recipe.coefficients.tobytes(),
                 None if recipe.places is None else recipe.places.tobytes(),
             )
-            for recipe in self.recipes.values()
+            for recipe in (*self.sums, *self.by_task)
         )
 
     @property
     def nbytes(self) -> int:
         """Bytes of its arrays, which are mainly those of its shards."""
-        total = 0
-
-        def count(buffer: pickle.PickleBuffer) -> bool:
-            nonlocal total
-            total += buffer.raw().nbytes
-            return False
-
-        pickle.dumps(self.shards, protocol=5, buffer_callback=count)
-        return total
+        sizes: list[int] = []
+        pickle.dumps(self.shards, protocol=5, buffer_callback=lambda buffer: sizes.append(buffer.raw().nbytes))
+        return sum(sizes)
 
     def renumbered(self, messages: Sequence[int]) -> CodedProgram:
         """Return the same program with other message numbers, in the order of its `message_specs`."""
-        renamed = [
-            replace(self.recipes[spec.message], spec=replace(spec, message=message))
-            for spec, message in zip((*self._message_specs, *self._by_task), messages, strict=True)
+        recipes = [
+            replace(recipe, spec=replace(recipe.spec, message=message))
+            for recipe, message in zip((*self.sums, *self.by_task), messages, strict=True)
         ]
-        program = copy.copy(self)
-        program.recipes = {recipe.spec.message: recipe for recipe in renamed}
-        specs, n_sums = tuple(recipe.spec for recipe in renamed), len(self._message_specs)
-        program._message_specs, program._by_task = specs[:n_sums], specs[n_sums:]
-        return program
-
-    def with_tasks(self, by_task: Sequence[Recipe]) -> CodedProgram:
-        """Return the same program, which answers orders by task with other messages.
-
-        Arguments:
-            by_task: how they are computed, in the order of sending, from the shards that it has.
-        """
-        program = copy.copy(self)
-        program.recipes = {**self.recipes, **{recipe.spec.message: recipe for recipe in by_task}}
-        program._by_task = tuple(recipe.spec for recipe in by_task)
-        return program
+        n_sums = len(self.sums)
+        return replace(self, sums=tuple(recipes[:n_sums]), by_task=tuple(recipes[n_sums:]))
 
     def sent(self, by_task: bool) -> Sequence[MessageSpec]:
-        return self._by_task if by_task and self._by_task else self._message_specs
+        return [recipe.spec for recipe in (by_task and self.by_task) or self.sums]
 
     @property
     def message_specs(self) -> Sequence[MessageSpec]:
-        specs = (*self._message_specs, *self._by_task)
-        return [with_curvature(one) for one in specs] if self._curvature else specs
+        specs = [recipe.spec for recipe in (*self.sums, *self.by_task)]
+        return [with_curvature(one) for one in specs] if self.curvature else specs
 
     @property
     def input_size(self) -> int:
-        return self._input_size
+        return self.n_inputs
 
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
         return [as_asked(one, order) for one in self.sent(bool(order.note.get(BY_TASK, False)))[len(done) :]]
@@ -151,38 +133,33 @@ class CodedProgram(Program):
         return local, order.coefficients or (1.0,) * len(local), order.step, newton
 
     def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
-        recipe = self.recipes[spec.message]
+        recipe = self._recipes[spec.message]
         shard = self.shards[recipe.shard]
+        local, factors, step, newton = taken
+        models = [parts[recipe.shard] for parts in local]
         if spec.vectors == 2:
             out, curvature = np.split(out, 2)
-            self._add_curvature(recipe, shard, curvature)
-        local, factors, step, newton = taken
+            curvature[:] = 0.0
+            vector = np.empty(len(models[0]) + 1)
+            for piece, coefficients in enumerate(recipe.coefficients):  # coded as gradients are
+                vector[-1] = shard.curvature(coefficients, vector[:-1])
+                recipe.add(vector, piece, curvature)
         if newton is not None:
-            vector = np.zeros(len(local[0][recipe.shard]) + 1)
-            damping, iterations = newton
-            point, wanted = (models[recipe.shard] for models in local)
+            vector = np.zeros(len(models[0]) + 1)
+            (point, wanted), (damping, iterations) = models, newton
             shard.newton_step(point, wanted, np.abs(recipe.coefficients[0]), damping, iterations, vector[:-1])
             out[:] = 0.0
-            _place(vector, None if recipe.places is None else recipe.places[0], out)
+            recipe.add(vector, 0, out)
             return
-        target, scratch = out, np.empty(0)
-        if recipe.places is not None or len(local) > 1:
+        alone = recipe.places is None and len(models) == 1  # the message is the shard's vector, which is computed in it
+        vector = out if alone else np.empty(len(models[0]) + 1)
+        if not alone:
             out[:] = 0.0
-            target = scratch = np.empty(len(local[0][recipe.shard]) + 1)
-        for models, factor in zip(local, factors, strict=True):
-            for piece in range(len(recipe.coefficients)):
-                coefficients = factor * recipe.coefficients[piece]
-                target[-1] = shard.combine(models[recipe.shard], coefficients, step, target[:-1])
-                if target is scratch:
-                    _place(scratch, None if recipe.places is None else recipe.places[piece], out)
-
-    def _add_curvature(self, recipe: Recipe, shard: Shard, out: Array) -> None:
-        """Write the combined curvature, which is coded as gradients are."""
-        out[:] = 0.0
-        vector = np.empty((self._n_parameters if shard.support is None else len(shard.support)) + 1)
-        for piece, coefficients in enumerate(recipe.coefficients):
-            vector[-1] = shard.curvature(coefficients, vector[:-1])
-            _place(vector, None if recipe.places is None else recipe.places[piece], out)
+        for model, factor in zip(models, factors, strict=True):
+            for piece, coefficients in enumerate(recipe.coefficients):
+                vector[-1] = shard.combine(model, factor * coefficients, step, vector[:-1])
+                if not alone:
+                    recipe.add(vector, piece, out)
 
 
 def as_asked(spec: MessageSpec, order: Order) -> MessageSpec:
@@ -195,13 +172,6 @@ def as_asked(spec: MessageSpec, order: Order) -> MessageSpec:
 def with_curvature(spec: MessageSpec) -> MessageSpec:
     """Return a message with a curvature beside the gradient: twice as long, and twice the work."""
     return replace(spec, length=2 * spec.length, work=2.0 * spec.work, vectors=2)
-
-
-def _place(vector: Array, places: IntArray | None, out: Array) -> None:
-    if places is None:
-        out += vector
-    else:
-        out += np.where(places >= 0, vector[places], 0.0)
 
 
 Shards: TypeAlias = dict[tuple[int, ...], Shard]
@@ -236,22 +206,30 @@ def build_programs(
     ranges = split_samples(problem.n_samples, code.n_tasks)
     shards = {} if shards is None else shards
     positions: list[NDArray[np.integer] | None] = [None] * code.n_messages
-    places: dict[tuple[int, ...], _Places] = {}  # equal for equal tasks, and kept once
+    n_coordinates = problem.n_parameters + 1
+    placed: dict[tuple[int, ...], tuple[IntArray | None, NDArray[np.integer] | None]] = {}  # equal tasks share it
     programs: list[CodedProgram] = []
     for worker in range(code.n_workers):
         held: list[tuple[int, ...]] = []
-        recipes: list[Recipe] = []
+        recipes: list[MessageRecipe] = []
         for message, tasks in _task_sets(code, worker):
             if tasks not in shards:
                 shards[tasks] = problem.shard([ranges[task] for task in tasks])
             if tasks not in held:
                 held.append(tasks)
-            if tasks not in places:
-                places[tasks] = _places(code, shards[tasks], problem.n_parameters)
-            recipes.append(_recipe(code, message, tasks, held.index(tasks), places[tasks]))
-            positions[message] = places[tasks].positions
-        programs.append(CodedProgram([shards[tasks] for tasks in held], recipes, problem, max_points, curvature))
-    return programs, Layout(problem.n_parameters + 1, positions)
+            if tasks not in placed:
+                placed[tasks] = _placed(code, shards[tasks], n_coordinates)
+            within, positions[message] = placed[tasks]
+            own = code.tasks_of_message(message)
+            coefficients = np.zeros((code.n_pieces, len(tasks)))
+            coefficients[:, np.searchsorted(np.asarray(tasks), own)] = code.coefficients(message).T
+            length = n_coordinates if (place := positions[message]) is None else place.shape[-1]
+            # Equal rows give equal vectors only if they come from the same shard, and so have the same support.
+            spec = MessageSpec(message, float(len(own)), length, content=_content(code, tasks, coefficients))
+            recipes.append(MessageRecipe(spec, held.index(tasks), coefficients, within))
+        own_shards, n_inputs = tuple(shards[tasks] for tasks in held), max_points * problem.n_parameters
+        programs.append(CodedProgram(own_shards, tuple(recipes), n_inputs, curvature, problem.preload))
+    return programs, Layout(n_coordinates, positions)
 
 
 def with_tasks(
@@ -268,11 +246,11 @@ def with_tasks(
         by_task: the same tasks on the same workers, a message each.
     """
     positions: list[NDArray[np.integer] | None] = [None] * by_task.n_messages
-    found: list[CodedProgram] = []
+    both: list[CodedProgram] = []
     for worker, program in enumerate(programs):
-        (recipe,) = program.recipes.values()
+        (recipe,) = program.sums
         held = code.tasks_of(worker)
-        recipes: list[Recipe] = []
+        recipes: list[MessageRecipe] = []
         for row in by_task.messages_of(worker).tolist():
             (task,) = by_task.tasks_of_message(row).tolist()
             coefficients = (held == task).astype(float)[np.newaxis, :]
@@ -282,10 +260,10 @@ def with_tasks(
                 work=1.0,
                 content=_content(by_task, tuple(held.tolist()), coefficients),
             )
-            recipes.append(Recipe(spec, recipe.shard, coefficients, recipe.places))
+            recipes.append(MessageRecipe(spec, recipe.shard, coefficients, recipe.places))
             positions[row] = layout.positions[recipe.spec.message]
-        found.append(program.with_tasks(recipes))
-    return found, Layout(layout.n_coordinates, positions)
+        both.append(replace(program, by_task=tuple(recipes)))
+    return both, Layout(layout.n_coordinates, positions)
 
 
 def _task_sets(code: GradientCode, worker: int) -> list[tuple[int, tuple[int, ...]]]:
@@ -304,57 +282,20 @@ def _task_sets(code: GradientCode, worker: int) -> list[tuple[int, tuple[int, ..
     return [(message, tuple(sorted(shard))) for message, shard in zip(messages, held, strict=True)]
 
 
-@dataclass(frozen=True, eq=False)
-class _Places:
-    """Where the elements of a shard's vector go: into a message (`Recipe.places`), and from there to the coordinates.
+def _placed(code: GradientCode, shard: Shard, n_coordinates: int) -> tuple[IntArray | None, NDArray[np.integer] | None]:
+    """Return where the elements of a shard's vector go: into a message, and from there to the coordinates.
 
-    Attributes:
-        within: for each piece and element of the message, the element of the vector; None if the message is that
-            vector.
-        positions: for each piece and element of the message, the coordinate; None if it holds them all in order.
-        length: length of the message.
-    """
-
-    within: IntArray | None
-    positions: NDArray[np.integer] | None
-    length: int
-
-
-def _places(code: GradientCode, shard: Shard, n_parameters: int) -> _Places:
-    coordinates = None if shard.support is None else np.append(shard.support, np.int32(n_parameters))
-    if code.n_pieces > 1:
-        within, positions = _cut(code, coordinates, n_parameters + 1)
-        return _Places(within, positions, within.shape[1])
-    if coordinates is None:
-        return _Places(None, None, n_parameters + 1)
-    return _Places(None, coordinates[np.newaxis, :], len(coordinates))
-
-
-def _recipe(code: GradientCode, message: int, tasks: tuple[int, ...], index: int, places: _Places) -> Recipe:
-    own = code.tasks_of_message(message)
-    coefficients = np.zeros((code.n_pieces, len(tasks)))
-    coefficients[:, np.searchsorted(np.asarray(tasks), own)] = code.coefficients(message).T
-    # Equal rows give equal vectors only if they come from the same shard, and so have the same support.
-    spec = MessageSpec(message, float(len(own)), places.length, content=_content(code, tasks, coefficients))
-    return Recipe(spec, index, coefficients, places.within)
-
-
-def _content(code: GradientCode, tasks: tuple[int, ...], coefficients: Array) -> int:
-    """Return a number that identifies the content of a message: the same in every code, and in every run."""
-    said = repr((tasks, code.n_pieces, code.groups is not None, coefficients.tolist()))
-    return int.from_bytes(hashlib.blake2b(said.encode(), digest_size=7).digest(), "big")
-
-
-def _cut(code: GradientCode, coordinates: NDArray[np.integer] | None, n_coordinates: int) -> tuple[IntArray, IntArray]:
-    """Cut a shard's vector into pieces: in group codes along its own support, else at the same places everywhere.
+    Group codes cut the vector into pieces along its own support, other codes at the same places everywhere.
 
     Returns:
-        For each piece and element of the message: the element of the shard's vector, and the coordinate; -1 for
-        padding. Both of shape (n_pieces, length).
+        For each piece and element of the message, shape (n_pieces, length), -1 for padding: the element of the vector,
+        or None if the message is that vector; and the coordinate, or None if it holds them all in order.
     """
+    support = None if shard.support is None else np.append(shard.support, np.int32(n_coordinates - 1))
+    if code.n_pieces == 1:
+        return None, None if support is None else support[np.newaxis, :]
     everything = np.arange(n_coordinates)
-    if coordinates is None:
-        coordinates = everything
+    coordinates = everything if support is None else support
     if code.groups is not None:
         grid = _padded(np.arange(len(coordinates)), code.n_pieces)
         return grid, np.where(grid >= 0, coordinates[grid], -1)
@@ -365,7 +306,10 @@ def _cut(code: GradientCode, coordinates: NDArray[np.integer] | None, n_coordina
 
 
 def _padded(values: IntArray, n_pieces: int) -> IntArray:
-    length = -(-len(values) // n_pieces)
-    grid = np.full(n_pieces * length, -1, dtype=np.int64)
-    grid[: len(values)] = values
-    return grid.reshape(n_pieces, length)
+    return np.pad(values, (0, -len(values) % n_pieces), constant_values=-1).reshape(n_pieces, -1)
+
+
+def _content(code: GradientCode, tasks: tuple[int, ...], coefficients: Array) -> int:
+    """Return a number that identifies the content of a message: the same in every code, and in every run."""
+    text = repr((tasks, code.n_pieces, code.groups is not None, coefficients.tolist()))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "big")

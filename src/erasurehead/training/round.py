@@ -18,13 +18,12 @@ from erasurehead.optimizers.base import PartialGradient, asks_curvature
 from erasurehead.problems.base import EARLY, NEWTON
 from erasurehead.schemes.aggregation import ByCoverage, Vectors
 from erasurehead.schemes.wait_rules.view import View
-from erasurehead.training.callbacks import Callback
+from erasurehead.training.callbacks import Callback, StepLog
 from erasurehead.training.health import HealthMonitor
 from erasurehead.training.intake import Intake
 from erasurehead.training.late_messages import LateMessages
 from erasurehead.training.round_state import Round, RoundResult
 from erasurehead.training.rows import ArrivalRow, StepRow
-from erasurehead.training.step_log import StepLog
 from erasurehead.training.waiting import DIVERGED, PoolShrunk, UnmetRules, Waiting
 from erasurehead.training.workers import WorkerPool
 

@@ -13,7 +13,7 @@ from erasurehead.optimizers.base import Optimizer
 from erasurehead.problems.base import EARLY, NEWTON, Problem, split_samples
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.notices import Notice
-from erasurehead.training.orders import Orders
+from erasurehead.training.orders import OrderBook
 from erasurehead.training.round import RoundRunner
 from erasurehead.training.round_state import RoundResult
 from erasurehead.training.rows import StepRow
@@ -49,7 +49,7 @@ class StepRunner:
         stopping: Stopping,
         callbacks: Sequence[Callback] = (),
     ) -> None:
-        self.orders = Orders(pool, rounds.log, chooses=bool(optimizer.early))
+        self.orders = OrderBook(pool, rounds.log, chooses=bool(optimizer.early))
         n_tasks = pool.assignment.code.n_tasks
         self.samples = split_samples(problem.n_samples, n_tasks)
         self._problem = problem

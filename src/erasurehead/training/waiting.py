@@ -14,11 +14,11 @@ from erasurehead.errors import Diverged, ErasureHeadError, NothingUnderWay, Unre
 from erasurehead.faults.byzantine import NOT_FINITE
 from erasurehead.schemes.wait_rules.alarm import Alarm
 from erasurehead.schemes.wait_rules.base import Verdict
+from erasurehead.training.callbacks import StepLog
 from erasurehead.training.health import HealthMonitor
 from erasurehead.training.intake import Intake
 from erasurehead.training.notices import Notice
 from erasurehead.training.round_state import Round
-from erasurehead.training.step_log import StepLog
 from erasurehead.training.workers import WorkerPool
 
 DIVERGED = "step {step}: the {what} not finite: the model has diverged"

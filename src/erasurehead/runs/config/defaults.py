@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from erasurehead.datasets import NAMES
 from erasurehead.runs.config import parts
 from erasurehead.schemes.text import default_scheme, is_adaptive, takes_old_gradients
-from erasurehead.training.default_workers import default_workers
+from erasurehead.training.arguments import default_workers
 
 if TYPE_CHECKING:
     from erasurehead.runs.config.sections import Config, OptimizerSection
