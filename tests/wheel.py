@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-RUN = "erasurehead train --synthetic always --rows 600 --workers 4 --steps 5 --out".split()
+RUN = ["erasurehead", "train", "--synthetic", "always", "--rows", "600", "--workers", "4", "--steps", "5", "--out"]
 """A run that needs no data; its folder and its engine follow."""
 
 TRIES = {
@@ -73,7 +73,8 @@ def try_wheel(wheel: Path, extra: str, python: str) -> None:
             call([programs / "python", "-c", code], folder)
         used = time.perf_counter() - begin
         print(
-            f"{extra or 'no extra':10} installed in {installed:6.1f} s, {size:7.1f} MB; tried in {used:5.1f} s", flush=True
+            f"{extra or 'no extra':10} installed in {installed:6.1f} s, {size:7.1f} MB; tried in {used:5.1f} s",
+            flush=True,
         )
 
 

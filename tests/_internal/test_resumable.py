@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from erasurehead._internal.state_json import decode, encode
 from erasurehead._internal.resumable import Resumable
+from erasurehead._internal.state_json import decode, encode
 from erasurehead._internal.storage.sealed import Unfit
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]  # ships none
 
 from erasurehead._internal.arrays import Array
-from erasurehead._internal.state_json import encode
 from erasurehead._internal.resumable import to_plain
+from erasurehead._internal.state_json import encode
 from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.consensus.contract import MixedStep
 from erasurehead.consensus.engine_run import EngineRun

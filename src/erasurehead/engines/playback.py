@@ -8,7 +8,7 @@ from typing import Any
 
 from erasurehead._internal.arrays import Tree
 from erasurehead.delays.script import Script, ScriptedEvent, ScriptedMessage, ScriptedRound, moment
-from erasurehead.engines.virtual_state import OrderTable, Flight, rounds_from, whole
+from erasurehead.engines.virtual_state import Flight, OrderTable, rounds_from, whole
 from erasurehead.errors import DataError, counted
 
 

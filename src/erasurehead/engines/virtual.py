@@ -43,8 +43,8 @@ from erasurehead.engines.playback import Playback
 from erasurehead.engines.virtual_draws import RoundDraws
 from erasurehead.engines.virtual_lease import VirtualLease
 from erasurehead.engines.virtual_state import (
-    OrderTable,
     Flight,
+    OrderTable,
     Worker,
     event_from,
     event_to_tree,

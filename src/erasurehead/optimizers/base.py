@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.resumable import Resumable
 from erasurehead.engines.base import Order
 from erasurehead.errors import InvalidArgument, check_count, invalid
 from erasurehead.problems.base import CURVATURE, NEWTON, Problem

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, final
 
 import numpy as np
 
-from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.arrays import Array, product, squared_norm
+from erasurehead._internal.resumable import Resumable
 from erasurehead.optimizers.base import LATE_PARTS, PartialGradient
 from erasurehead.optimizers.lbfgs_memory import LBFGSMemory
 from erasurehead.optimizers.part_memory import TINY, KnownPart, PartMemory
@@ -81,7 +81,24 @@ class FewArrivals(Resumable):
         newton_follows: whether Newton steps of the workers' own data can follow; to be set before each move.
     """
 
-    checkpointed = ("why", "_known", "_start", "_points", "_heard", "_rounds", "_scaled", "_lengths", "_pairs", "_last", "_first_level", "_level", "_least_level", "_levels", "_lows", "_least")
+    checkpointed = (
+        "why",
+        "_known",
+        "_start",
+        "_points",
+        "_heard",
+        "_rounds",
+        "_scaled",
+        "_lengths",
+        "_pairs",
+        "_last",
+        "_first_level",
+        "_level",
+        "_least_level",
+        "_levels",
+        "_lows",
+        "_least",
+    )
 
     def __init__(self, penalty: Penalty | None, memory: LBFGSMemory, n_parameters: int, carried: bool = False) -> None:
         self.why: str = ""

@@ -11,7 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.resumable import checkpointed_names
 from erasurehead.errors import InvalidArgument, invalid, real
-from erasurehead.optimizers.base import Optimizer, as_model
+from erasurehead.optimizers.base import Optimizer
 from erasurehead.optimizers.schedules import Schedule, as_schedule
 
 _RESTARTS = 3

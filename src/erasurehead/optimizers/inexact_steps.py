@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, final
+from typing import final
 
-from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.arrays import Array, product
+from erasurehead._internal.resumable import Resumable
 
 
 @final

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, final
+from collections.abc import Sequence
+from typing import final
 
 import numpy as np
 
-from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.arrays import Array, product, squared_norm
+from erasurehead._internal.resumable import Resumable
 from erasurehead.optimizers.lbfgs_matrix import LBFGSMatrix
 from erasurehead.optimizers.scaling import POWERS, scalings, spreads
 

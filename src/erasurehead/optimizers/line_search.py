@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, final
 
 import numpy as np
 
-from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.arrays import Array, product
-from erasurehead.optimizers.base import as_model
+from erasurehead._internal.resumable import Resumable
 
 _DECREASE = 1e-4  # of what the slope promises, that a step must bring (Armijo)
 _SLOPE = 0.9  # of the slope at its beginning, up to which it may rise at the end of a step that is judged by slopes

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, final
 
 import numpy as np
 
-from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.resumable import Resumable
 from erasurehead.optimizers.base import PartialGradient
 
 _ARRIVALS, _SHARE = 3, 0.3  # parts whose steps are waited for, and of all parts at most

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, final
+from typing import final
 
 from erasurehead._internal.resumable import Resumable
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.resumable import Resumable
 from erasurehead.optimizers.base import PartialGradient
 
 TINY = float(np.finfo(np.float64).tiny)

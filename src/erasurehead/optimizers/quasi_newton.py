@@ -94,7 +94,20 @@ class QuasiNewton(Optimizer):
     max_points = 2  # a model and a vector, for Newton steps
     remedy = "; numbers in the data may be too large to compute with, or the objective has no minimum: l2 gives it one"
 
-    checkpointed = ("rejected", "_asks_curvature", "_memory", "_few", "_newton", "_solved", "_search", "_left", "_poor", "_precise", "_stuck", "_inexact")
+    checkpointed = (
+        "rejected",
+        "_asks_curvature",
+        "_memory",
+        "_few",
+        "_newton",
+        "_solved",
+        "_search",
+        "_left",
+        "_poor",
+        "_precise",
+        "_stuck",
+        "_inexact",
+    )
 
     def __init__(self, x: Array) -> None:
         super().__init__(x)

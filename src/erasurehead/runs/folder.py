@@ -15,7 +15,14 @@ from erasurehead._internal.arrays import Array
 from erasurehead._internal.atomic_files import unwritable
 from erasurehead._internal.documents import from_json, from_toml
 from erasurehead._internal.storage import Access, Folder
-from erasurehead._internal.storage.checksums import CHECKSUMS, Running, Checksum, check_data, read_checksums, write_checksums
+from erasurehead._internal.storage.checksums import (
+    CHECKSUMS,
+    Checksum,
+    Running,
+    check_data,
+    read_checksums,
+    write_checksums,
+)
 from erasurehead.errors import DataError
 from erasurehead.runs.jsonl import LinesOnDisk, lines_in, to_text
 from erasurehead.runs.names import (

@@ -17,7 +17,7 @@ from erasurehead._internal.atomic_files import unwritable
 from erasurehead._internal.documents import from_json
 from erasurehead._internal.plain_text import invisible
 from erasurehead._internal.storage import Access, Folder
-from erasurehead._internal.storage.checksums import Running, Checksum
+from erasurehead._internal.storage.checksums import Checksum, Running
 from erasurehead._internal.storage.folders import write_all
 from erasurehead.errors import DataError, RecordsError
 

@@ -24,7 +24,17 @@ from erasurehead.engines.virtual import VirtualEngine
 from erasurehead.errors import EngineError, InvalidArgument
 from erasurehead.testing.driving import EngineSuite, arrivals, by_worker, order, start, take
 from erasurehead.testing.pacing import GRID, at_some_pace
-from erasurehead.testing.programs import ConstantAnswer, Echo, Faulty, Raising, Reader, Sized, Stateful, Timetable, Typed
+from erasurehead.testing.programs import (
+    ConstantAnswer,
+    Echo,
+    Faulty,
+    Raising,
+    Reader,
+    Sized,
+    Stateful,
+    Timetable,
+    Typed,
+)
 
 
 class EngineConformance(EngineSuite):

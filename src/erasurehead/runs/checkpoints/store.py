@@ -14,7 +14,7 @@ from erasurehead._internal import state_json as trees
 from erasurehead._internal.arrays import Tree
 from erasurehead._internal.atomic_files import unwritable
 from erasurehead._internal.storage import Access, Folder
-from erasurehead._internal.storage.checksums import Running, Shorter, Checksum
+from erasurehead._internal.storage.checksums import Checksum, Running, Shorter
 from erasurehead._internal.storage.sealed import NOT_SEALED, why
 from erasurehead._internal.tensor_files import load_tensors
 from erasurehead.errors import DataError, check_count
