@@ -1,4 +1,4 @@
-"""Whether the wheel installs anywhere: `make wheel` builds it, checks it, and tries it in an empty environment an extra.
+"""Whether the wheel installs anywhere: `make wheel` builds it, checks it, and tries it with each extra.
 
 Each environment has nothing but the wheel and what it asks for. What is tried is what its users come for: the command
 line, a run on the virtual clock, one on processes, and what the extra is for. Prints seconds and megabytes of each.
