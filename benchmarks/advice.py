@@ -25,7 +25,7 @@ from erasurehead.planning import (
 )
 from erasurehead.planning.early_rounds import EarlyRounds
 from erasurehead.planning.trainer import Trainer
-from erasurehead.planning.trials import arrivals_of
+from erasurehead.planning.trials import simulated_steps
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import is_adaptive, parse_scheme
 from truth import GAPS, REPLAYS, ROUNDS, STEPS, Situation, choices, problem, rate, replayed, trainer
@@ -106,7 +106,8 @@ def solved(data: str) -> Trainer:
 @cache
 def _steps(data: str, own: bool) -> tuple[float, ...]:
     """Return the steps of whole gradients to each gap, with the optimizer of `adaptive` or with Nesterov's."""
-    path = list((solved(data) if own else trainer(problem(data))).measures(None, 1))
+    of = solved(data) if own else trainer(problem(data))
+    path = list(of.measures(of.weighted(None, 1)))
     return tuple(next((step for step, gap in enumerate(path, 1) if gap <= wanted), math.inf) for wanted in GAPS)
 
 
@@ -123,8 +124,8 @@ def whole(setting: str, situation: Situation, data: str, late: LateWork) -> list
     found: list[list[float | None]] = []
     for replay in range(REPLAYS):
         rows = situation.rounds(replay + 1, ROUNDS + STEPS)[ROUNDS:]
-        seconds, _ = arrivals_of(scheme, replayed(rows), TASK, late, 0, most)
-        clock = more + np.cumsum(seconds)
+        steps_taken = simulated_steps(scheme, replayed(rows), TASK, late, 0, most)
+        clock = more + np.cumsum(steps_taken.seconds)
         found.append([float(clock[int(count) - 1]) if count <= len(clock) else None for count in steps])
     return found
 
@@ -132,9 +133,10 @@ def whole(setting: str, situation: Situation, data: str, late: LateWork) -> list
 def _early(scheme: Scheme, situation: Situation, data: str, late: LateWork, replay: int) -> list[float | None]:
     """Return the seconds to each gap of a run that begins with few arrivals."""
     rows = situation.rounds(replay, ROUNDS + STEPS)[ROUNDS:]
-    rounds = EarlyRounds(scheme, STEPS, replayed(rows), TASK, 0, late)
+    of = _solved(data)
+    rounds = EarlyRounds(of.problem, scheme, of.optimizer(), STEPS, replayed(rows), TASK, 0, late)
     found: list[float | None] = [None] * len(GAPS)
-    for gap in _solved(data).measures(None, scheme.code.n_tasks, rounds):
+    for gap in of.measures(rounds, rounds.early):
         clock = sum(rounds.seconds)
         found = [clock if was is None and gap <= wanted else was for was, wanted in zip(found, GAPS, strict=True)]
         if found[-1] is not None:

@@ -15,7 +15,8 @@ import numpy as np
 from common import report
 from erasurehead._internal.arrays import Array
 from erasurehead.optimizers import QuasiNewton
-from erasurehead.training.undistributed import minimized
+from erasurehead.training.stepper import Stepper
+from erasurehead.training.undistributed import WholeProblem
 from target_cells import optimum, problem_of
 
 DATA = "kc_housing"
@@ -50,7 +51,9 @@ def ours() -> Iterator[Array]:
     problem = problem_of(DATA)
     optimizer = QuasiNewton(problem.initial())
     optimizer.begin(problem)
-    for _ in minimized(problem, optimizer):
+    stepper = Stepper(optimizer, WholeProblem(problem))
+    while True:
+        stepper.step()
         yield optimizer.best
 
 

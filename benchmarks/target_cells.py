@@ -141,9 +141,8 @@ class Clocked(optimizers.Optimizer):
         for name in ("kinds", "proximal", "remedy", "max_points"):  # of the class, that is
             setattr(self, name, getattr(timed, name))
 
-    def begin(self, problem: Problem) -> None:
-        self.timed.early, self.timed.lossy = self.early, self.lossy
-        self.timed.begin(problem)
+    def begin(self, problem: Problem, early: Any = "", lossy: bool = False) -> None:
+        self.timed.begin(problem, early, lossy)
         self._follow()
 
     def _follow(self) -> None:
@@ -176,11 +175,9 @@ class Clocked(optimizers.Optimizer):
         self.seconds += time.thread_time() - begin
         return order
 
-    def tell(self, estimate: Array | None) -> None:
-        for name in ("share", "value", "exact", "curvature", "parts", "late_parts", "waited", "work_odds"):
-            setattr(self.timed, name, getattr(self, name))
+    def tell(self, answer: optimizers.Answer) -> None:
         begin = time.thread_time()
-        self.timed.tell(estimate)
+        self.timed.tell(answer)
         self.seconds += time.thread_time() - begin
         self._follow()
 

@@ -134,9 +134,9 @@ class Scaled(optimizers.Optimizer):
         asked = self._method.ask()
         return replace(asked, points=tuple(self._units * point for point in asked.points))
 
-    def tell(self, estimate: Array | None) -> None:
-        self._method.share = self.share
-        self._method.tell(None if estimate is None else self._units * estimate)
+    def tell(self, answer: optimizers.Answer) -> None:
+        estimate = None if answer.estimate is None else self._units * answer.estimate
+        self._method.tell(replace(answer, estimate=estimate))
         self.x, self.step = self._units * self._method.x, self._method.step
 
 

@@ -14,7 +14,7 @@ from erasurehead import delays, optimizers, problems
 from erasurehead.engines import LateWork
 from erasurehead.planning import default_settings
 from erasurehead.planning.trainer import Trainer
-from erasurehead.planning.trials import arrivals_of
+from erasurehead.planning.trials import simulated_steps
 from erasurehead.schemes.text import parse_scheme
 
 GAPS = (1e-1, 1e-2, 1e-3)
@@ -217,12 +217,11 @@ def times_of(
     """
     rows = situation.rounds(replay, ROUNDS + STEPS)[ROUNDS:]
     scheme = parse_scheme(setting, situation.workers)
-    seconds, weights = arrivals_of(scheme, replayed(rows), 0.02, late, 0, STEPS)
-    clock = np.cumsum(seconds)
+    steps = simulated_steps(scheme, replayed(rows), 0.02, late, 0, STEPS)
+    clock = np.cumsum(steps.seconds)
     allowed = int(np.searchsorted(clock, max(most), side="right")) + 1 if math.isfinite(max(most)) else STEPS
     found = [math.inf] * len(GAPS)
-    lossless = bool((weights == 1.0).all())
-    path = _exact_path(of) if lossless else of.measures(weights[:allowed], scheme.code.n_tasks)
+    path = _exact_path(of) if steps.lossless.all() else of.measures(steps.until(allowed).oracle(of))
     for step, (gap, now) in enumerate(zip(path, clock, strict=False)):
         del step
         for place, wanted in enumerate(GAPS):
@@ -235,7 +234,7 @@ def times_of(
 
 @cache  # which keeps the trainer: another one must not come to have its identity
 def _exact_path(of: Trainer) -> list[float]:
-    return list(of.measures(None, 1))
+    return list(of.measures(of.weighted(None, 1)))
 
 
 def key(situation: Situation, data: str, late: str) -> str:

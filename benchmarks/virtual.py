@@ -12,7 +12,7 @@ import copy
 
 from amazon import RATE, erasurehead, problem, run
 from common import interleave, ratio, report
-from erasurehead.optimizers.first_order import Nesterov
+from erasurehead.optimizers import Answer, Nesterov
 
 STEPS = 50
 
@@ -23,7 +23,7 @@ def plain() -> None:
     optimizer = Nesterov(whole.initial(), RATE)
     for _ in range(STEPS):
         x = optimizer.ask().points[0]
-        optimizer.tell(whole.gradient(x) + whole.penalty_gradient(x))
+        optimizer.tell(Answer(whole.gradient(x) + whole.penalty_gradient(x)))
 
 
 def virtual() -> None:

@@ -20,9 +20,9 @@ from erasurehead.engines import Cast, Dithered, ProcessEngine, TopK, VirtualEngi
 from erasurehead.engines.base import PRECISE, Engine, MessageLost, Order
 from erasurehead.engines.wires import parse_wire
 from erasurehead.errors import InvalidArgument
-from erasurehead.optimizers import Optimizer
+from erasurehead.optimizers import Answer, Optimizer
 from erasurehead.optimizers.first_order import GradientDescent, Nesterov
-from erasurehead.problems import LeastSquares
+from erasurehead.problems import LeastSquares, Problem
 from erasurehead.runs import Experiment
 from erasurehead.testing import Quadratic
 from erasurehead.training.callbacks import Callback
@@ -83,9 +83,13 @@ class Asking(Optimizer):
             return Order(self.step, (self.x,), kind="curvature")
         return Order(self.step, (self.x,), note={PRECISE: self.step == 2})
 
-    def tell(self, estimate: Array | None) -> None:
-        assert estimate is not None
-        self.told.append((estimate, self.curvature))
+    def begin(self, problem: Problem, early: Any = "", lossy: bool = False) -> None:
+        super().begin(problem, early, lossy)
+        self.lossy = lossy
+
+    def tell(self, answer: Answer) -> None:
+        assert answer.estimate is not None
+        self.told.append((answer.estimate, answer.curvature))
         self.step += 1
 
 

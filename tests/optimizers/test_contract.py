@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,10 +15,11 @@ from hypothesis import strategies as st
 from erasurehead import codes, schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.delays import Exponential
-from erasurehead.engines import VirtualEngine
+from erasurehead.engines import LateWork, VirtualEngine
 from erasurehead.engines.base import Order
 from erasurehead.errors import InvalidArgument
-from erasurehead.optimizers import GradientDescent, HeavyBall, Nesterov, Optimizer
+from erasurehead.optimizers import Answer, GradientDescent, HeavyBall, Nesterov, Optimizer
+from erasurehead.problems import Problem
 from erasurehead.schemes import wait_rules
 from erasurehead.testing import Quadratic
 from erasurehead.training.callbacks import Callback
@@ -37,7 +39,7 @@ MAKERS = {
 def test_the_model_keeps_its_type_whatever_type_the_estimate_has(name: str, dtype: str) -> None:
     optimizer = MAKERS[name](np.zeros(3, dtype=dtype))
     for _ in range(4):
-        optimizer.tell(np.ones(3))
+        optimizer.tell(Answer(np.ones(3)))
         assert optimizer.x.dtype == dtype
     again = MAKERS[name](np.ones(3, dtype=dtype))
     again.restore(optimizer.state())
@@ -53,11 +55,11 @@ def test_a_step_that_is_taken_back_leaves_nothing_but_its_number(
     optimizer, other = MAKERS[name](np.zeros(2)), MAKERS[name](np.zeros(2))
     for value in told:
         for one in (optimizer, other):
-            one.tell(None if value is None else np.array([value, 1.0]))
-    optimizer.tell(np.array([last, 2.0]))
+            one.tell(Answer(None if value is None else np.array([value, 1.0])))
+    optimizer.tell(Answer(np.array([last, 2.0])))
     saved = MAKERS[name](np.zeros(2))
     saved.restore(optimizer.state())
-    other.tell(None)  # a step is taken, and moves nothing
+    other.tell(Answer(None))  # a step is taken, and moves nothing
     for one in (optimizer, saved):
         one.reject()
         assert one.x.tobytes() == other.x.tobytes()
@@ -65,7 +67,7 @@ def test_a_step_that_is_taken_back_leaves_nothing_but_its_number(
         with pytest.raises(InvalidArgument, match="no step to take back"):
             one.reject()
     for one in (optimizer, saved, other):
-        one.tell(np.array([0.5, -0.5]))
+        one.tell(Answer(np.array([0.5, -0.5])))
     assert optimizer.x.tobytes() == other.x.tobytes() == saved.x.tobytes()
 
 
@@ -89,7 +91,8 @@ class Svrg(Optimizer):
             return Order(self.step, (self.x,), kind="anchor")
         return Order(self.step, (self.x, self.anchor), coefficients=(1.0, -1.0))
 
-    def tell(self, estimate: Array | None) -> None:
+    def tell(self, answer: Answer) -> None:
+        estimate = answer.estimate
         if estimate is not None and self.step % (self.inner + 1) == 0:
             self.anchor, self.full = self.x, estimate
         elif estimate is not None:
@@ -146,3 +149,29 @@ def test_a_scheme_without_a_rule_for_a_kind_of_order_is_refused_before_anything_
 def test_one_that_keeps_no_step_says_so() -> None:
     with pytest.raises(InvalidArgument, match="Svrg cannot take a step back"):
         Svrg(np.zeros(6), 0.1, 3).reject()
+
+
+def test_one_that_is_told_the_estimate_alone_as_they_once_were_is_refused_with_what_to_do() -> None:
+    class Old(Optimizer):
+        def tell(self, estimate: Array | None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+            self.step += 1
+
+    class OldBeginning(GradientDescent):
+        def begin(self, problem: Problem) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+            super().begin(problem)
+
+    for old in (Old(np.zeros(6)), OldBeginning(np.zeros(6), 0.1)):
+        with pytest.raises(InvalidArgument, match=r"tell\(self, answer\), and begin\(self, problem, early, lossy\)"):
+            train(PROBLEM, schemes.uncoded(6), old, VirtualEngine(), 5)
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry"])
+def test_nobody_but_the_optimizer_sets_anything_of_it(late: LateWork) -> None:
+    class Guarded(GradientDescent):
+        def __setattr__(self, name: str, value: Any) -> None:
+            assert sys._getframe(1).f_locals.get("self") is self, f"{name} is set from outside"
+            super().__setattr__(name, value)
+
+    optimizer = Guarded(np.zeros(6), 0.1)
+    train(PROBLEM, schemes.exact(6, 3), optimizer, VirtualEngine(Exponential(0.5, seed=1), late), 5)
+    assert optimizer.step == 5

@@ -16,13 +16,13 @@ from erasurehead._internal.arrays import Array
 from erasurehead.delays import Delays, Exponential, Fixed, NoDelay, Pareto, Sum
 from erasurehead.engines import VirtualEngine
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers import PartialGradient, QuasiNewton, few_arrivals
+from erasurehead.optimizers import Answer, PartialGradient, QuasiNewton, few_arrivals
 from erasurehead.optimizers.few_arrivals import FewArrivals
 from erasurehead.optimizers.lbfgs_memory import LBFGSMemory
 from erasurehead.optimizers.part_memory import PartMemory
 from erasurehead.problems import LeastSquares, LogisticRegression
 from erasurehead.problems.base import Problem
-from erasurehead.problems.penalties import L1, Penalty
+from erasurehead.problems.penalties import L1, L2, Penalty
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.result import Resumption, Run
@@ -170,8 +170,7 @@ def test_a_step_that_was_too_long_is_shortened_while_orders_may_stop_early(late:
     run = fit(one, NoDelay(), late, 1, optimizer=few)
     assert run.steps[0].decision["act"] == "accept"
     assert few.ask().kind == "early"
-    few.value, few.exact, few.parts = np.inf, False, ()
-    few.tell(None)
+    few.tell(Answer(None, np.inf))
     assert few.decision["act"] == "shorten"
     assert few.ask().kind == "gradient"
 
@@ -388,7 +387,7 @@ def test_the_code_may_be_resized_in_the_middle_of_early_steps(late: str, after: 
 
 def test_a_single_step_may_bring_more_answers_than_it_waits_for_falls() -> None:
     """After a stall many late answers come at once: six times as many as there are parts, within two steps."""
-    few, x, step = FewArrivals(None, LBFGSMemory(), 2, carried=True), np.zeros(2), 0
+    few, x, step = FewArrivals(L2(0.0), LBFGSMemory(), 2, carried=True), np.zeros(2), 0
     for count in (1, 1, 7):
         assert not few.why
         said: list[PartialGradient] = []
@@ -404,7 +403,7 @@ def test_a_single_step_may_bring_more_answers_than_it_waits_for_falls() -> None:
 
 def test_a_part_whose_curvature_is_not_known_is_left_out() -> None:
     """A real worker may come to the second order first: nobody says how much the columns bend that it alone has."""
-    few = FewArrivals(None, LBFGSMemory(), 3, carried=True)
+    few = FewArrivals(L2(0.0), LBFGSMemory(), 3, carried=True)
     first = PartialGradient(0, (0,), 0.5, np.array([1.0, 1.0, 0.0]), 1.0, np.array([2.0, 2.0, 0.0]), 1.0)
     second = PartialGradient(1, (1,), 0.5, np.array([0.5, 0.0, 1.0]), 1.0)
     few.ask(np.zeros(3), 0)

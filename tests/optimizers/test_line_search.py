@@ -13,8 +13,8 @@ from erasurehead.optimizers.line_search import LineSearch
 def along(bend: float, slope: float = -1.0) -> LineSearch:
     """Return a search from 0 along one parameter, of an objective with this slope and second derivative there."""
     search = LineSearch()
-    search.base = np.zeros(1), 3.0, np.full(1, slope)
-    search.direction, search.slope = np.ones(1), slope
+    search.rest(np.zeros(1), 3.0, np.full(1, slope))
+    search.aim(np.ones(1), slope)
     search.begin(1.0)
     return search
 
@@ -68,7 +68,7 @@ def test_first_steps_get_longer_for_as_long_as_nothing_bends() -> None:
 
 def test_a_step_that_drowns_in_rounding_is_no_point() -> None:
     search = along(0.0)
-    search.base = np.full(1, 1e20), 3.0, np.full(1, -1.0)
+    search.rest(np.full(1, 1e20), 3.0, np.full(1, -1.0))
     assert search.point(np.dtype(float)) is None
     while search.point(np.dtype(float)) is None:
         assert search.lengthen_now()

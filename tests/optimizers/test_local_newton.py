@@ -16,7 +16,7 @@ from erasurehead import FaultPolicy, schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.delays import Delays, Exponential, Fixed, Sum
 from erasurehead.engines import LateWork, Order, ProcessEngine, VirtualEngine
-from erasurehead.optimizers import Optimizer, QuasiNewton
+from erasurehead.optimizers import Answer, Optimizer, QuasiNewton
 from erasurehead.optimizers.base import PartialGradient
 from erasurehead.optimizers.local_newton import LocalNewton
 from erasurehead.problems import LeastSquares, LogisticRegression
@@ -249,9 +249,9 @@ class Asks(Optimizer):
         note = {"arrivals": 1, "at_most": 30.0, "damping": 0.1, "iterations": 20}
         return Order(step=self.step, points=(self.x, self.vector), kind="newton", note=note)
 
-    def tell(self, estimate: Array | None) -> None:
-        assert estimate is None
-        self.kept += self.parts
+    def tell(self, answer: Answer) -> None:
+        assert answer.estimate is None
+        self.kept += answer.parts
         self.step += 1
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import (
+    Answer,
     Constant,
     Geometric,
     GradientDescent,
@@ -27,7 +28,7 @@ def gradient(x: np.ndarray) -> np.ndarray:
 
 def iterate(optimizer: Optimizer, steps: int) -> np.ndarray:
     for _ in range(steps):
-        optimizer.tell(gradient(optimizer.ask().points[0]))
+        optimizer.tell(Answer(gradient(optimizer.ask().points[0])))
     return optimizer.x
 
 
@@ -42,13 +43,13 @@ def test_nesterov_moves_as_the_original_code_writes_it() -> None:
         betatemp = ytemp - eta * g - (2 * alpha * eta) * beta
         utemp = beta + (betatemp - beta) * (1 / theta)
         beta = betatemp
-        optimizer.tell(gradient(optimizer.x) + 2 * alpha * optimizer.x)
+        optimizer.tell(Answer(gradient(optimizer.x) + 2 * alpha * optimizer.x))
         np.testing.assert_allclose(optimizer.x, beta, rtol=1e-13)
 
 
 def test_nesterov_keeps_a_warm_start() -> None:
     optimizer = Nesterov(np.full(3, 3.0), 1e-12)
-    optimizer.tell(np.ones(3))
+    optimizer.tell(Answer(np.ones(3)))
     np.testing.assert_allclose(optimizer.x, 3.0)
 
 
@@ -81,7 +82,7 @@ def test_a_restored_state_continues_to_the_bit(kind: type[Optimizer], before: in
 def test_no_estimate_means_no_step_but_time_goes_on() -> None:
     optimizer = Nesterov(np.ones(3), 0.1)
     before = optimizer.x
-    optimizer.tell(None)
+    optimizer.tell(Answer(None))
     assert optimizer.x is before
     assert optimizer.ask().step == 1
 
@@ -89,7 +90,7 @@ def test_no_estimate_means_no_step_but_time_goes_on() -> None:
 def test_a_model_in_flight_is_never_changed_in_place() -> None:
     optimizer = HeavyBall(np.ones(3), 0.1)
     order = optimizer.ask()
-    optimizer.tell(np.ones(3))
+    optimizer.tell(Answer(np.ones(3)))
     assert order.points[0].tolist() == [1.0, 1.0, 1.0]
 
 

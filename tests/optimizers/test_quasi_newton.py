@@ -19,7 +19,7 @@ from erasurehead.delays import Exponential, NoDelay, Pareto
 from erasurehead.engines import Cast, Dithered, TopK, VirtualEngine, Wire
 from erasurehead.errors import Diverged, InvalidArgument
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers import Nesterov, Optimizer, QuasiNewton
+from erasurehead.optimizers import Answer, Nesterov, Optimizer, QuasiNewton
 from erasurehead.problems import LeastSquares, LinearProblem, LogisticRegression, SoftmaxRegression, TwoLayerNetwork
 from erasurehead.problems.base import Problem, Shard
 from erasurehead.problems.penalties import L1
@@ -567,10 +567,9 @@ def test_an_order_of_curvature_is_asked_for_once() -> None:
     optimizer = QuasiNewton(one.initial())
     optimizer.begin(one)
     assert optimizer.ask().kind == "curvature"
-    optimizer.tell(None)  # nothing had come
+    optimizer.tell(Answer(None))  # nothing had come
     assert optimizer.ask().kind == "curvature"
-    optimizer.value, optimizer.exact, optimizer.curvature = 1.0, True, (np.full(5, 4.0), 5.0)
-    optimizer.tell(np.ones(5))
+    optimizer.tell(Answer(np.ones(5), 1.0, exact=True, curvature=(np.full(5, 4.0), 5.0)))
     assert optimizer.ask().kind == "gradient"
     assert np.linalg.norm(optimizer.x) < 1.0  # a step along the scaled gradient, not one of length 1
 

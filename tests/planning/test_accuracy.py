@@ -137,7 +137,7 @@ def test_the_steps_that_are_forecast_are_those_of_training() -> None:
         scheme = parse_scheme(setting, 12)
         times = EXPONENTIAL.rows(0, 400, 12)
         stop = scheme.rule.stop_times(times, scheme.decoder)
-        took, _ = trainer.run(task_weights(scheme.decoder, scheme.aggregation, times, stop), 12)
+        took, _ = trainer.run(trainer.weighted(task_weights(scheme.decoder, scheme.aggregation, times, stop), 12))
         expected = forecast(setting, 12, EXPONENTIAL, accuracy=Accuracy(0.01, noise))
         assert took / exact == pytest.approx(expected.steps, rel=0.25)
 

@@ -16,8 +16,8 @@ from erasurehead.delays import read_trace
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import (
     Constants,
+    ErrorTarget,
     Plan,
-    Target,
     break_even,
     default_settings,
     explain,
@@ -129,7 +129,7 @@ class TestAdvice:
         assert math.isinf(dead.uncoded.seconds_to_target)
 
     def test_a_target_below_every_floor_says_what_is_reached(self) -> None:
-        noisy = Target(Constants(mu=0.01, beta=1.0, sigma=5.0, gap=1.0), 1e-6)
+        noisy = ErrorTarget(Constants(mu=0.01, beta=1.0, sigma=5.0, gap=1.0), 1e-6)
         found = plan(EXPONENTIAL, 30, settings=["erasurehead(load=3, wait_for=6)"], target=noisy)
         by_name = {item.setting: item for item in found.ranked}
         assert math.isinf(by_name["erasurehead(load=3, wait_for=6)"].seconds_to_target)
@@ -146,10 +146,10 @@ class TestAdvice:
     @pytest.mark.parametrize("epsilon", [0.0, 1.0, 5.0, math.nan])
     def test_a_target_must_be_better_than_the_first_model(self, epsilon: float) -> None:
         with pytest.raises(InvalidArgument, match="must be greater than 0 and below the first model's error, 1"):
-            Target(Constants(mu=0.1, beta=1.0, sigma=0.1, gap=1.0), epsilon)
+            ErrorTarget(Constants(mu=0.1, beta=1.0, sigma=0.1, gap=1.0), epsilon)
 
     def test_a_target_above_the_floor_is_reached_soonest_by_waiting_less(self) -> None:
-        quiet = Target(Constants(mu=0.1, beta=1.0, sigma=0.1, gap=1.0), 0.05)
+        quiet = ErrorTarget(Constants(mu=0.1, beta=1.0, sigma=0.1, gap=1.0), 0.05)
         found = plan(EXPONENTIAL, 30, 0.01, SHORTLIST, quiet)
         assert found.best.setting == "erasurehead(load=3, wait_for=11)"
         exact = next(item for item in found.ranked if item.setting == "exact(load=3)")

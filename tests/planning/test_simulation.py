@@ -15,7 +15,7 @@ from erasurehead.codes.base import GradientCode
 from erasurehead.decoding import make_decoder
 from erasurehead.delays import Delays
 from erasurehead.errors import DataError, InvalidArgument
-from erasurehead.planning.arrivals import Arrivals
+from erasurehead.planning.arrivals import ArrivalTimes
 from erasurehead.planning.carry_over import simulate_with_memory
 from erasurehead.planning.erasures import Erasures
 from erasurehead.planning.planner import plan
@@ -159,7 +159,7 @@ def test_residuals_of_the_same_arrivals_are_decoded_once_and_alike() -> None:
 
 
 def test_messages_of_one_worker_come_one_after_the_other() -> None:
-    times = Arrivals(two_messages(4), EXPONENTIAL, 0.1).block(0, 50)
+    times = ArrivalTimes(two_messages(4), EXPONENTIAL, 0.1).block(0, 50)
     first = EXPONENTIAL.rows(0, 50, 4) + 0.1
     assert np.allclose(times[:, ::2], first)
     assert np.allclose(times[:, 1::2], first + EXPONENTIAL.rows(0, 50, 4, unit=1) + 0.2)

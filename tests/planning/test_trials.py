@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from erasurehead import delays, engines, optimizers, problems, training
+from erasurehead.delays import Delays
 from erasurehead.engines import LateWork
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import (
@@ -23,11 +25,10 @@ from erasurehead.planning import (
     plan,
     race,
     remarks,
-    try_settings,
     usual_setting,
 )
 from erasurehead.planning.trainer import Trainer
-from erasurehead.planning.trials import took
+from erasurehead.planning.trials import Runs, took
 from erasurehead.schemes.text import parse_scheme
 
 EXPONENTIAL = delays.Exponential(0.5, seed=1)
@@ -58,10 +59,25 @@ def nesterov() -> optimizers.Nesterov:
     return optimizers.Nesterov(PROBLEM.initial(), 0.5)
 
 
+def tried(
+    settings: Sequence[str],
+    optimizer: Callable[[], optimizers.Optimizer],
+    law: Delays,
+    goal: tuple[str, float],
+    max_steps: int,
+    repeats: int = 3,
+    seconds_per_task: float = 0.0,
+    late: LateWork = "preempt",
+) -> list[Trial]:
+    """Return trials of settings on the data, the quickest first."""
+    runs = Runs(Trainer(PROBLEM, optimizer, goal, max_steps), law, 12, seconds_per_task, late)
+    return sorted((runs.trial(setting, repeats, math.inf) for setting in settings), key=lambda trial: trial.median)
+
+
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 @pytest.mark.parametrize("setting", ["erasurehead(load=3, wait_for=3)", "ignore_stragglers(wait_for=7)"])
 def test_a_trial_takes_the_steps_and_the_time_of_a_real_run(setting: str, late: LateWork) -> None:
-    (trial,) = try_settings([setting], PROBLEM, nesterov, EXPONENTIAL, 12, ("auc", 0.905), 60, 1, 0.01, late)
+    (trial,) = tried([setting], nesterov, EXPONENTIAL, ("auc", 0.905), 60, 1, 0.01, late)
     engine = engines.VirtualEngine(EXPONENTIAL, late, 0.01)
     run = training.train(PROBLEM, parse_scheme(setting, 12), nesterov(), engine, 60)
     assert math.isfinite(trial.median)
@@ -69,7 +85,7 @@ def test_a_trial_takes_the_steps_and_the_time_of_a_real_run(setting: str, late: 
 
 
 def test_settings_are_ranked_by_the_time_they_really_take() -> None:
-    trials = try_settings(SETTINGS, PROBLEM, descent, EXPONENTIAL, 12, ("gap", 0.05), 60, seconds_per_task=0.01)
+    trials = tried(SETTINGS, descent, EXPONENTIAL, ("gap", 0.05), 60, seconds_per_task=0.01)
     assert [trial.setting for trial in trials] == list(reversed(SETTINGS))
     for trial in trials:
         low, high = trial.band
@@ -306,7 +322,7 @@ def test_a_few_steps_without_a_rare_stall_do_not_contradict_a_forecast() -> None
 
 
 def test_a_target_that_is_not_reached_is_inf_and_says_how_far_it_came() -> None:
-    (trial,) = try_settings(["exact(load=2)"], PROBLEM, descent, EXPONENTIAL, 12, ("auc", 0.9999), 5, repeats=2)
+    (trial,) = tried(["exact(load=2)"], descent, EXPONENTIAL, ("auc", 0.9999), 5, repeats=2)
     assert trial.reached == 0.0
     assert math.isinf(trial.median)
     assert 0.5 < trial.final[0] < 0.9999
@@ -315,11 +331,11 @@ def test_a_target_that_is_not_reached_is_inf_and_says_how_far_it_came() -> None:
 def test_a_run_that_ends_early_has_not_reached_anything() -> None:
     dead = EXPONENTIAL + delays.Late((0,))
     with pytest.raises(InvalidArgument, match=r"goal must name a metric of the problem.*gap, auc"):
-        try_settings(["ignore_stragglers(wait_for=5)"], PROBLEM, descent, dead, 12, ("speed", 1.0), 3)
-    (never,) = try_settings(["uncoded()"], PROBLEM, descent, dead, 12, ("auc", 0.9), 10, 1)
+        tried(["ignore_stragglers(wait_for=5)"], descent, dead, ("speed", 1.0), 3)
+    (never,) = tried(["uncoded()"], descent, dead, ("auc", 0.9), 10, 1)
     assert math.isinf(never.median)
     with np.errstate(all="ignore"):
-        wild = try_settings(["uncoded()"], PROBLEM, lambda: descent(1e308), EXPONENTIAL, 12, ("auc", 0.99), 30, 1)
+        wild = tried(["uncoded()"], lambda: descent(1e308), EXPONENTIAL, ("auc", 0.99), 30, 1)
     assert np.isnan(wild[0].final).all()
     assert math.isinf(wild[0].median)
 
@@ -359,7 +375,7 @@ def test_a_setting_that_sometimes_misses_the_target_takes_longer_than_its_median
 
 def test_wrong_counts_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="repeats must be at least 1"):
-        try_settings(SETTINGS, PROBLEM, descent, EXPONENTIAL, 12, ("auc", 0.9), repeats=0)
+        race(plan(EXPONENTIAL, 12, 0.01, SETTINGS, steps=100), PROBLEM, descent, ("auc", 0.9), repeats=0)
     with pytest.raises(InvalidArgument, match="goal must be a fraction of the initial gap, between 0 and 1"):
         Trainer(PROBLEM, descent, ("gap", 1.5), 10)
     assert Trial("uncoded()", (math.inf,), (0.5,), (math.inf,)).median == math.inf

@@ -19,9 +19,9 @@ from erasurehead.datasets.sharded import shard
 from erasurehead.delays import Exponential
 from erasurehead.engines import ProcessEngine, VirtualEngine
 from erasurehead.engines.base import Order
-from erasurehead.optimizers import Optimizer, QuasiNewton
+from erasurehead.optimizers import Answer, Optimizer, QuasiNewton
 from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression, TwoLayerNetwork
-from erasurehead.problems.base import CURVATURE, Problem, split_samples
+from erasurehead.problems.base import Problem, split_samples
 from erasurehead.problems.sharded import ShardedProblem
 from erasurehead.runs.config import parts
 from erasurehead.runs.config.sections import ProblemSection
@@ -135,20 +135,20 @@ def test_shards_of_a_folder_give_the_same(tmp_path: Path, form: str) -> None:
 class Asking(Optimizer):
     """Asks for curvatures each time, and keeps what it is told."""
 
-    kinds = (CURVATURE,)
+    kinds = ("curvature",)
 
     def __init__(self, x: Array) -> None:
         super().__init__(x)
         self.told: list[tuple[Array, float | None, Array, float, bool]] = []
 
     def ask(self) -> Order:
-        return Order(step=self.step, points=(self.x,), kind=CURVATURE)
+        return Order(step=self.step, points=(self.x,), kind="curvature")
 
-    def tell(self, estimate: Array | None) -> None:
+    def tell(self, answer: Answer) -> None:
         self.step += 1
-        assert estimate is not None
-        assert self.curvature is not None
-        self.told.append((estimate.copy(), self.value, *self.curvature, self.exact))
+        assert answer.estimate is not None
+        assert answer.curvature is not None
+        self.told.append((answer.estimate.copy(), answer.value, *answer.curvature, answer.exact))
 
 
 CODES = {
@@ -176,7 +176,7 @@ def test_coded_and_decoded_it_is_the_plain_sum(name: str, form: str) -> None:
         np.testing.assert_allclose(gradient, one.gradient(x) + one.penalty_gradient(x), rtol=1e-8, atol=1e-9)
         assert value == pytest.approx(one.objective(x), rel=1e-8)
         assert exact
-    assert [row.kind for row in run.steps] == [CURVATURE] * 3
+    assert [row.kind for row in run.steps] == ["curvature"] * 3
     assert all(row.loss == pytest.approx(one.objective(x), rel=1e-8) for row in run.steps)
 
 
@@ -186,7 +186,7 @@ def test_a_message_with_curvature_is_twice_as_long_and_twice_the_work() -> None:
     programs, _ = build_programs(CODES["repetition"], one, curvature=True)
     for program, before in zip(programs, plain, strict=True):
         (gradient,) = program.remaining(Order(0, (one.initial(),)), ())
-        (both,) = program.remaining(Order(0, (one.initial(),), kind=CURVATURE), ())
+        (both,) = program.remaining(Order(0, (one.initial(),), kind="curvature"), ())
         assert [gradient] == list(before.message_specs)
         assert (both.length, both.work, both.vectors) == (2 * gradient.length, 2.0 * gradient.work, 2)
         assert program.message_specs == [both]  # the greatest, which engines keep room for

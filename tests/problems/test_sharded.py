@@ -206,7 +206,7 @@ def test_a_damaged_copy_is_named_and_costs_a_replica(tmp_path: Path, said: str, 
     x = optimizers.Nesterov(problem.initial(), rate=0.05)
     for _ in range(5):
         point = x.ask().points[0]
-        x.tell(problem.gradient(point) + problem.penalty_gradient(point))
+        x.tell(optimizers.Answer(problem.gradient(point) + problem.penalty_gradient(point)))
     np.testing.assert_allclose(found.x, x.x, rtol=1e-9, atol=1e-12)
 
 

@@ -15,7 +15,7 @@ from erasurehead.decoding.layout import Layout
 from erasurehead.delays import Recorded
 from erasurehead.engines.base import Engine, Order
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.base import Optimizer
+from erasurehead.optimizers.base import Answer, Optimizer
 from erasurehead.problems.penalties import ElasticNet, Penalty
 from erasurehead.schemes import Scheme
 from erasurehead.schemes.aggregation import Aggregation, LateMessage, Plain
@@ -104,7 +104,8 @@ class Reduced(Optimizer):
             return Order(self.step, (self.x,), kind="whole")
         return Order(self.step, (self.x, self.anchor), coefficients=(1.0, -1.0))
 
-    def tell(self, estimate: Array | None) -> None:
+    def tell(self, answer: Answer) -> None:
+        estimate = answer.estimate
         if estimate is not None and self.step % 4 == 0:
             self.anchor, self.whole = self.x, estimate
         elif estimate is not None:

@@ -100,7 +100,7 @@ def test_without_restarts_nesterov_is_as_published() -> None:
         following = (1.0 - theta) * x + theta * u - 0.1 * gradient
         u = x + (following - x) / theta
         x = following
-        plain.tell(gradient)
+        plain.tell(optimizers.Answer(gradient))
         assert (plain.x == x).all()
 
 

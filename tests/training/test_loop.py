@@ -16,6 +16,7 @@ from erasurehead.engines import VirtualEngine
 from erasurehead.engines.base import Order
 from erasurehead.errors import DataError, Diverged, InvalidArgument, Unreachable
 from erasurehead.faults.policy import FaultPolicy
+from erasurehead.optimizers import Answer
 from erasurehead.optimizers.first_order import GradientDescent, Nesterov
 from erasurehead.problems.base import Shard
 from erasurehead.schemes import wait_rules
@@ -291,10 +292,10 @@ class _TwoPoints(GradientDescent):
     def ask(self) -> Order:
         return Order(self.step, (self.x + 1.0, self.anchor), coefficients=(1.0, -1.0))
 
-    def tell(self, estimate: Array | None) -> None:
-        assert estimate is not None
-        self.told.append(estimate)
-        super().tell(estimate)
+    def tell(self, answer: Answer) -> None:
+        assert answer.estimate is not None
+        self.told.append(answer.estimate)
+        super().tell(answer)
 
 
 def test_an_order_of_two_points_gets_their_combination_and_claims_no_loss() -> None:

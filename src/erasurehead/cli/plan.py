@@ -12,7 +12,7 @@ from erasurehead.cli.traces import TraceOptions
 if TYPE_CHECKING:
     from erasurehead.cli.plan_trials import Goal, Tried
     from erasurehead.cli.planned_delays import Planned
-    from erasurehead.planning import Accuracy, Plan, Target
+    from erasurehead.planning import Accuracy, ErrorTarget, Plan
     from erasurehead.runs.config import Config
 
 HELP = """
@@ -134,7 +134,7 @@ def _searched(
     search: SearchOptions,
     config: Config,
     found: Planned,
-    target: Target | None,
+    target: ErrorTarget | None,
     accuracy: Accuracy,
     solved: bool,
     screen: Screen,

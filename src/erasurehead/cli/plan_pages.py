@@ -16,13 +16,13 @@ from erasurehead.planning import (
     if_worse,
     in_short,
     limits,
-    nothing_said,
     remarks,
     speed_up_range,
 )
 from erasurehead.planning.explanations import share_text
 from erasurehead.planning.forecasts import trace_rounds
 from erasurehead.planning.trials import took
+from erasurehead.planning.what_if import nothing_said
 from erasurehead.reports.units import NOTHING, Unit, byte_unit, time_unit
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from erasurehead.optimizers import Optimizer, QuasiNewton
 from erasurehead.planning import (
     Accuracy,
     Constants,
-    Target,
+    ErrorTarget,
     after,
     estimate_constants,
     measured_accuracy,
@@ -65,7 +65,7 @@ class Goal:
         """The fraction of the initial gap of the objective that may remain; None for other targets."""
         return self.value if self.metric == GAP else None
 
-    def target(self, tried: Tried | None, n_workers: int) -> Target | None:
+    def target(self, tried: Tried | None, n_workers: int) -> ErrorTarget | None:
         """Return the error to reach with the constants of the objective; None for targets that trials measure.
 
         Arguments:
@@ -79,7 +79,7 @@ class Goal:
             assert tried is not None
             constants = estimate_constants(tried.problem, n_workers)
         try:
-            return Target(constants, self.value)
+            return ErrorTarget(constants, self.value)
         except InvalidArgument as error:
             raise error.about("--target") from None
 

@@ -1,5 +1,6 @@
-"""How the model moves: optimizers that are asked for an order and told the estimate, and their step sizes."""
+"""How the model moves: optimizers that are asked for an order and told what came of it, and their step sizes."""
 
+from erasurehead.optimizers.base import Answer as Answer
 from erasurehead.optimizers.base import Optimizer as Optimizer
 from erasurehead.optimizers.base import PartialGradient as PartialGradient
 from erasurehead.optimizers.first_order import FirstOrder as FirstOrder

@@ -14,26 +14,12 @@ from erasurehead._internal.arrays import Array
 from erasurehead._internal.resumable import Resumable
 from erasurehead.engines.base import Order
 from erasurehead.errors import InvalidArgument, check_count, invalid
-from erasurehead.problems.base import CURVATURE, NEWTON, Problem
-from erasurehead.problems.penalties import Penalty
+from erasurehead.problems.base import Problem
+from erasurehead.problems.penalties import L2, Penalty
 
 Early: TypeAlias = Literal["", "preempt", "carry"]
-"""Whether orders of kind `"early"` may be asked for, and what late workers do with old work then."""
-
-LATE_PARTS = "late_parts"
-"""Key of the note of an order of kind `"early"` whose late answers are wanted, too: see `Optimizer.late_parts`."""
-
-
-def asks_curvature(order: Order) -> bool:
-    """Return whether the messages that answer an order hold two vectors: a gradient, followed by a curvature."""
-    return order.kind == CURVATURE or bool(order.note.get(CURVATURE, False))
-
-
-def work_of(order: Order) -> float:
-    """Return how many times as much work a message is that answers an order as one with a gradient alone."""
-    if order.kind == NEWTON:  # curvatures, margins, and products with second derivatives; each is as much as a gradient
-        return 2.0 + float(order.note["iterations"])
-    return 2.0 if asks_curvature(order) else 1.0
+"""Whether orders of kind `"early"` may be asked for, and what late workers do with old work then: see
+`Optimizer.begin`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +47,43 @@ class PartialGradient:
     entries: float = 0.0
 
 
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What came of an order: all that an optimizer is told.
+
+    Attributes:
+        estimate: what the order asked for, with the penalty, shape (n_parameters,), in at least float32; None if
+            nothing is known: the model must then stay where it is, unless parts say more.
+        value: the objective that comes with the estimate: for a gradient order the objective at its point, as far as it
+            was decoded; None where it is not known; inf, with no estimate, where vectors were not finite at a point
+            that was only tried.
+        exact: whether the estimate is the full gradient, and the value the objective.
+        curvature: what comes with the estimate of an order of kind `"curvature"`: a bound on the curvature along each
+            parameter, shape (n_parameters,), without the penalty, and the mean number of entries in a sample that are
+            not zero (see `Shard.curvature`); None for other orders.
+        share: the fraction of the step size, in (0, 1], that the estimate is worth; less than 1 for old gradients in
+            asynchronous training.
+        parts: what each message said that answers an order of kind `"early"` or `"newton"`; empty for other orders.
+        late_parts: what each message said that answered, late, an earlier order of this kind whose note asks for such
+            answers (`LATE_PARTS`), if nothing newer had come of its tasks.
+        waited: for how many seconds the workers were waited for.
+        work_odds: how much likelier it seems that messages take the longer the more work is in them than that they
+            have a time of their own, as on a slow network: the log of the odds; inf while too little is known.
+    """
+
+    estimate: Array | None
+    value: float | None = None
+    exact: bool = False
+    curvature: tuple[Array, float] | None = None
+    share: float = 1.0
+    parts: Sequence[PartialGradient] = ()
+    late_parts: Sequence[PartialGradient] = ()
+    waited: float = 0.0
+    work_odds: float = math.inf
+
+
 class Optimizer(Resumable, ABC):
-    """Moves the model: it is asked which gradient it wants (an order), and is told the estimate that came of it.
+    """Moves the model: it is asked which gradient it wants (an order), and is told what came of it (an answer).
 
     Asking and telling are separate so that methods that need two points per order, or that skip a step, fit the same
     loop. A subclass must implement `tell`. It overrides `ask` if it needs more than the gradient at `x`, `state` and
@@ -80,30 +101,7 @@ class Optimizer(Resumable, ABC):
             still refer to earlier ones.
         step: number of steps taken or skipped so far; every `tell` adds one.
         proximal: whether each move ends with `landed`, as penalties with a sharp part (such as l1) require.
-        penalty: the problem's penalty, whose sharp part `landed` applies. Set by the training loop.
-        share: the fraction of the step size, in (0, 1], that the next estimate is worth; less than 1 for old gradients
-            in asynchronous training. Set by the training loop; `tell` takes it into account.
-        value: the objective that comes with the next estimate: for a gradient order the objective at its point, as far
-            as it was decoded; None where it is not known; inf, with no estimate, where vectors were not finite at a
-            point that was only tried. Set by the training loop.
-        exact: whether that estimate is the full gradient, and the value the objective. Set by the training loop.
-        curvature: what comes with the estimate of an order of kind `"curvature"`: a bound on the curvature along each
-            parameter, shape (n_parameters,), without the penalty, and the mean number of entries in a sample that are
-            not zero (see `Shard.curvature`); None for other orders. Set by the training loop.
-        early: whether orders of kind `"early"` may be asked for: `""` if not, because the scheme has no rule for them;
-            else what late workers do with their old work. With `"preempt"` they drop it, and few arrivals come soon;
-            with `"carry"` they finish it, and late answers to an order can be had whose note asks for them
-            (`LATE_PARTS`). Set by the training loop before `begin`.
-        waited: for how many seconds the workers were waited for that answered the last order. Set by the training loop.
-        work_odds: how much likelier it seems that messages take the longer the more work is in them than that they
-            have a time of their own, as on a slow network: the log of the odds; inf while too little is known. Set by
-            the training loop.
-        lossy: whether messages lose digits on their way, unless the note of an order asks for all of them
-            (`engines.PRECISE`). Set by the training loop before `begin`.
-        parts: what each message said that answered an order of kind `"early"` or `"newton"`; empty for other orders.
-            Set by the training loop.
-        late_parts: what each message said that answered, late, an earlier order of this kind whose note asks for such
-            answers, if nothing newer had come of its tasks. Set by the training loop.
+        penalty: the problem's penalty, whose sharp part `landed` applies; none before `begin`.
         rejected: whether the point of the last estimate was only tried, and the model stays what it was before.
         remedy: a hint for a model that diverges, as the end of a sentence.
     """
@@ -118,24 +116,20 @@ class Optimizer(Resumable, ABC):
     def __init__(self, x: Array) -> None:
         self.x = as_model(x)
         self.step: int = 0
-        self.penalty: Penalty | None = None
-        self.share = 1.0
-        self.value: float | None = None
-        self.exact = False
-        self.curvature: tuple[Array, float] | None = None
-        self.early: Early = ""
-        self.waited = 0.0
-        self.work_odds = math.inf
-        self.lossy = False
-        self.parts: Sequence[PartialGradient] = ()
-        self.late_parts: Sequence[PartialGradient] = ()
+        self.penalty: Penalty = L2(0.0)
         self.rejected = False
 
-    def begin(self, problem: Problem) -> None:
+    def begin(self, problem: Problem, early: Early = "", lossy: bool = False) -> None:
         """Prepare for a problem. Called once per run, before the first order and before `restore`.
 
         Arguments:
             problem: what is minimised. Read its penalty and its kind; its data belong to the workers.
+            early: whether orders of kind `"early"` may be asked for: `""` if not, because the scheme has no rule for
+                them; else what late workers do with their old work. With `"preempt"` they drop it, and few arrivals
+                come soon; with `"carry"` they finish it, and late answers to an order can be had whose note asks for
+                them (`LATE_PARTS`).
+            lossy: whether messages lose digits on their way, unless the note of an order asks for all of them
+                (`engines.PRECISE`).
         """
         self.penalty = problem.regularizer
 
@@ -179,12 +173,11 @@ class Optimizer(Resumable, ABC):
         return Order(step=self.step, points=(self.x,))
 
     @abstractmethod
-    def tell(self, estimate: Array | None) -> None:
+    def tell(self, answer: Answer) -> None:
         """Move the model, and add one to `step`.
 
         Arguments:
-            estimate: what the last order asked for, with the penalty, shape (n_parameters,), in at least float32; None
-                if nothing is known: the model must then stay where it is.
+            answer: what came of the last order. The simplest optimizers read its `estimate` alone.
         """
 
     def reject(self) -> None:
@@ -200,7 +193,7 @@ class Optimizer(Resumable, ABC):
 
     def landed(self, x: Array, rate: float) -> Array:
         """Return where a step along the gradients ends: at the proximal point of the penalty's sharp part, if any."""
-        return x if self.penalty is None or not self.penalty.sharp else self.penalty.prox(x, rate)
+        return self.penalty.prox(x, rate) if self.penalty.sharp else x
 
     def restore(self, state: Mapping[str, Any]) -> None:
         super().restore(state)

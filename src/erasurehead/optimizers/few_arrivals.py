@@ -10,11 +10,11 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, product, squared_norm
 from erasurehead._internal.resumable import Resumable
-from erasurehead.optimizers.base import LATE_PARTS, PartialGradient
+from erasurehead.optimizers.base import PartialGradient
 from erasurehead.optimizers.lbfgs_memory import LBFGSMemory
+from erasurehead.optimizers.order_kinds import CURVATURE, LATE_PARTS
 from erasurehead.optimizers.part_memory import TINY, KnownPart, PartMemory
 from erasurehead.optimizers.scaling import penalty_curvature, spreads
-from erasurehead.problems.base import CURVATURE
 from erasurehead.problems.penalties import Penalty
 
 _MOST_NUMBERS = 2**24  # of all gradients that are kept, and of all models that may still be answered: 128 MiB each
@@ -78,7 +78,6 @@ class FewArrivals(Resumable):
 
     Attributes:
         why: why it is over: `"level"`, `"slow"`, `"rise"`, `"missing"` or `"size"`; empty while it is not.
-        newton_follows: whether Newton steps of the workers' own data can follow; to be set before each move.
     """
 
     checkpointed = (
@@ -100,9 +99,8 @@ class FewArrivals(Resumable):
         "_least",
     )
 
-    def __init__(self, penalty: Penalty | None, memory: LBFGSMemory, n_parameters: int, carried: bool = False) -> None:
+    def __init__(self, penalty: Penalty, memory: LBFGSMemory, n_parameters: int, carried: bool = False) -> None:
         self.why: str = ""
-        self.newton_follows = False
         self._penalty, self._memory, self._carried = penalty, memory, carried
         self._penalty_curvature = penalty_curvature(penalty, n_parameters)
         self._known = PartMemory(n_parameters)
@@ -205,7 +203,7 @@ class FewArrivals(Resumable):
     def _gradient(self, centre: Array) -> Array:
         """Return what the known parts say of all data, with the penalty's gradient at the mean model."""
         found = self._known.gradient / self._known.share
-        if self._penalty is not None and self._penalty.smooth:
+        if self._penalty.smooth:
             found += self._penalty.gradient(centre)
         return found
 
@@ -213,11 +211,12 @@ class FewArrivals(Resumable):
         """Take note that the numbers at the newest model are not finite."""
         self.why = "rise"
 
-    def move(self, x: Array) -> Array:
+    def move(self, x: Array, newton_follows: bool = False) -> Array:
         """Return the model that the known parts lead to.
 
         Arguments:
             x: the newest model, shape (n_parameters,).
+            newton_follows: whether Newton steps of the workers' own data can follow.
         """
         self._rounds += 1
         known, memory = self._known, self._memory
@@ -228,13 +227,13 @@ class FewArrivals(Resumable):
         if self._scaled < len(known.parts):
             self._scaled = len(known.parts)
             memory.scale((known.curvature / known.share, known.entries / known.share), self._penalty_curvature)
-        level = known.loss / known.share + (0.0 if self._penalty is None else self._penalty.value(centre))
+        level = known.loss / known.share + self._penalty.value(centre)
         self._level = level
         if self._first_level is None:
             self._first_level = level
         if known.whole:
             self._remember(centre, gradient)
-            least = self._watch(level, centre)
+            least = self._watch(level, centre, newton_follows)
             if self.why:
                 return least
         elif self._heard >= _MOST * self.n_parts:
@@ -284,7 +283,7 @@ class FewArrivals(Resumable):
         ]
         chosen = int(np.argmin(apart))
         changes = sum(changes[chosen] for _, _, changes in self._pairs)
-        self._memory.chosen, self._memory.first_scale = chosen, sum(bent for bent, _, _ in self._pairs) / changes
+        self._memory.choose(chosen, sum(bent for bent, _, _ in self._pairs) / changes)
 
     def _remember(self, centre: Array, gradient: Array) -> None:
         """Keep a pair if half of the parts have spoken since the last one."""
@@ -295,7 +294,7 @@ class FewArrivals(Resumable):
             self._memory.remember(centre - last[0], gradient - last[1])
         self._last = self._heard, centre, gradient
 
-    def _watch(self, level: float, centre: Array) -> Array:
+    def _watch(self, level: float, centre: Array, newton_follows: bool) -> Array:
         """Decide whether it is over; return the mean model at which the level was least."""
         assert self._first_level is not None
         n_parts = len(self._known.parts)
@@ -310,7 +309,7 @@ class FewArrivals(Resumable):
             self.why = "rise"
         elif self._heard - self._least[0] >= _PATIENCE * n_parts and not self._falls():
             self.why = "level"
-        elif self.newton_follows and self._slow(self._least[0]):
+        elif newton_follows and self._slow(self._least[0]):
             self.why = "slow"
         near = level - self._least_level <= _NEAR * (self._first_level - self._least_level)
         return centre if near else self._least[1]

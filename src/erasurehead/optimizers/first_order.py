@@ -11,7 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.resumable import checkpointed_names
 from erasurehead.errors import InvalidArgument, invalid, real
-from erasurehead.optimizers.base import Optimizer
+from erasurehead.optimizers.base import Answer, Optimizer
 from erasurehead.optimizers.schedules import Schedule, as_schedule
 
 _RESTARTS = 3
@@ -39,11 +39,12 @@ class FirstOrder(Optimizer):
         self.schedule = as_schedule(rate)
         self._before: Mapping[str, Any] | None = None  # the state before the last step, by attributes, for `reject`
 
-    def tell(self, estimate: Array | None) -> None:
+    def tell(self, answer: Answer) -> None:
         """Take a step along the estimated gradient (penalty included), or none if there is no estimate."""
         self._before = {name: getattr(self, name) for name in checkpointed_names(type(self)) if name not in _NO_MODEL}
-        if estimate is not None:
-            self.x = self.move(estimate, self.share * self.schedule(self.step)).astype(self.x.dtype, copy=False)
+        if answer.estimate is not None:
+            rate = answer.share * self.schedule(self.step)
+            self.x = self.move(answer.estimate, rate).astype(self.x.dtype, copy=False)
         self.step += 1
 
     @abstractmethod
@@ -93,7 +94,7 @@ class HeavyBall(FirstOrder):
     def move(self, gradient: Array, rate: float) -> Array:
         self.velocity = self.momentum * self.velocity - rate * gradient
         x_next = self.landed(self.x + self.velocity, rate)
-        if self.penalty is not None and self.penalty.sharp:
+        if self.penalty.sharp:
             self.velocity = x_next - self.x  # what was taken back is no momentum (iPiano, Ochs et al., 2014)
         return x_next
 
@@ -142,7 +143,7 @@ class Nesterov(FirstOrder):
         x_next = self.landed(start - rate * gradient, rate)
         self.u = self.x + (x_next - self.x) / theta
         # With a sharp penalty, what the move undid takes the gradient's place: the loss's own is not 0 at the minimum.
-        slope = gradient if self.penalty is None or not self.penalty.sharp else start - x_next
+        slope = start - x_next if self.penalty.sharp else gradient
         if self.restart and float(slope @ (x_next - self.x)) > 0.0:
             self.u, self._since = x_next, self.step + 1
             self._restarts += 1

@@ -115,6 +115,10 @@ class LBFGSMemory(Resumable):
         """
         return self._curvatures[0] < _FLAT * self._curvatures[1]
 
+    def choose(self, chosen: int, scale: float) -> None:
+        """Choose a diagonal, and what its inverse is multiplied by as long as there are no pairs."""
+        self.chosen, self.first_scale = chosen, scale
+
     def forget(self) -> None:
         """Drop all pairs, and what was chosen by them; the diagonals remain."""
         self.first_scale = 1.0

@@ -44,6 +44,18 @@ class LineSearch(Resumable):
         self.slope = 0.0
         self.length = self.stride = 1.0
 
+    def rest(self, x: Array, value: float, gradient: Array) -> None:
+        """Take a model for the base of the next search, with its objective and its gradient."""
+        self.base = x, value, gradient
+
+    def aim(self, direction: Array, slope: float) -> None:
+        """Choose where it leads, and note the slope of the objective along that, at the base."""
+        self.direction, self.slope = direction, slope
+
+    def leave(self) -> None:
+        """Forget the base."""
+        self.base = None
+
     def end(self) -> None:
         """Forget where it began."""
         self.base = self.direction = None

@@ -40,7 +40,7 @@ class LocalNewton(Resumable):
 
     They begin where steps from few arrivals turned out to be slow, or after eight steps without them: what is solved
     in a few steps of L-BFGS needs no more. A solution is up to 256 times the work of a gradient. It is asked for only
-    where messages seem to have a time of their own (`Optimizer.work_odds`), and with a single product with second
+    where messages seem to have a time of their own (`Answer.work_odds`), and with a single product with second
     derivatives at first: sixteen times as many each time if the answer took less than a quarter of what whole gradients
     take, a sixteenth, and never more again, if it took more than half. After half of that time it is not waited for. If
     one is too many, these steps are given up. How long the messages of such steps take soon shows whether work takes
@@ -74,6 +74,10 @@ class LocalNewton(Resumable):
         """
         self._arrivals = min(_ARRIVALS, max(1, round(_SHARE * n_parts)))
         self._called = slow
+
+    def give_up(self) -> None:
+        """Ask for no more such steps."""
+        self.off = True
 
     def pays(self, odds: float) -> bool:
         """Return whether such steps seem to take little time, by the odds that work takes time, as a log."""

@@ -11,16 +11,17 @@ import numpy as np
 from erasurehead._internal.arrays import Array, product
 from erasurehead.engines.base import PRECISE, Order
 from erasurehead.errors import invalid
-from erasurehead.optimizers.base import Optimizer
+from erasurehead.optimizers.base import Answer, Early, Optimizer
 from erasurehead.optimizers.few_arrivals import FewArrivals
 from erasurehead.optimizers.inexact_steps import InexactSteps
 from erasurehead.optimizers.lbfgs_memory import LBFGSMemory
 from erasurehead.optimizers.line_search import LineSearch
 from erasurehead.optimizers.local_newton import LocalNewton
 from erasurehead.optimizers.nothing_to_gain import NothingToGain
+from erasurehead.optimizers.order_kinds import CURVATURE, EARLY, NEWTON
 from erasurehead.optimizers.scaling import penalty_curvature
 from erasurehead.optimizers.sharp_steps import one_thread, sharp_step, sides, within_orthant
-from erasurehead.problems.base import CURVATURE, EARLY, NEWTON, Problem
+from erasurehead.problems.base import Problem
 
 _PROBES = 3  # orders in a row that may stop early, and do not, after which whole gradients are asked for
 _MOST_POOR = 3  # such steps in a row, after which gradients that lost digits on their way are taken to mislead
@@ -43,13 +44,13 @@ class QuasiNewton(Optimizer):
     after each step the power is chosen under which the step and the resulting change of the gradient point most nearly
     in the same direction. Without such a bound the method is plain L-BFGS, which begins with a step of length 1.
 
-    Where few arrivals come sooner than all (`Optimizer.early`), the first steps wait for only a few each: `FewArrivals`
-    describes how they move and when they end: near the minimum, or when they no longer pay. The method above then
-    continues from their model, with the curvatures and the pairs that they found. The first order finds out whether few
-    arrivals pay. If it brings the whole gradient, the next two may still stop early, as the first one also takes what
-    it takes the machines to get going: what its parts say is remembered, and curvatures are not asked for again.
-    Problems that have no bound on the curvature or a sharp penalty, are not convex, or are stochastic begin with whole
-    gradients.
+    Where few arrivals come sooner than all (`early` in `Optimizer.begin`), the first steps wait for only a few each:
+    `FewArrivals` describes how they move and when they end: near the minimum, or when they no longer pay. The method
+    above then continues from their model, with the curvatures and the pairs that they found. The first order finds out
+    whether few arrivals pay. If it brings the whole gradient, the next two may still stop early, as the first one also
+    takes what it takes the machines to get going: what its parts say is remembered, and curvatures are not asked for
+    again. Problems that have no bound on the curvature or a sharp penalty, are not convex, or are stochastic begin with
+    whole gradients.
 
     Where these steps turn out to be slow, and work takes the workers no time to speak of, `LocalNewton` puts Newton
     steps of the first few workers' own data in the place of the diagonal: an order for them comes between two exact
@@ -80,9 +81,9 @@ class QuasiNewton(Optimizer):
     and the memory of earlier steps is dropped (`InexactSteps`). Where the problem is stochastic, every estimate is of
     that kind.
 
-    Where messages lose digits on their way (`Optimizer.lossy`: wires), gradients are taken as they come for as long as
-    steps bring what they promise. When three in a row have brought less than 0.7 of what they should, a search has
-    failed, or nothing seems to be gained any more, all further gradients are asked for in all their digits
+    Where messages lose digits on their way (`lossy` in `Optimizer.begin`: wires), gradients are taken as they come for
+    as long as steps bring what they promise. When three in a row have brought less than 0.7 of what they should, a
+    search has failed, or nothing seems to be gained any more, all further gradients are asked for in all their digits
     (`engines.PRECISE`): a wire saves bytes as long as it does no harm, and no run ends by what it has rounded.
 
     Arguments:
@@ -111,7 +112,8 @@ class QuasiNewton(Optimizer):
 
     def __init__(self, x: Array) -> None:
         super().__init__(x)
-        self._stochastic = self._convex = False
+        self._stochastic = self._convex = self._lossy = False
+        self._early: Early = ""
         self._know_nothing()
 
     def _know_nothing(self) -> None:
@@ -127,9 +129,11 @@ class QuasiNewton(Optimizer):
         self._stuck = False  # whether the last search found no lower point, though it went down the gradient itself
         self._decision: dict[str, Any] = {}
         self._inexact = InexactSteps()
+        self._work_odds = math.inf  # those of the last answer
 
-    def begin(self, problem: Problem) -> None:
-        super().begin(problem)
+    def begin(self, problem: Problem, early: Early = "", lossy: bool = False) -> None:
+        super().begin(problem, early, lossy)
+        self._early, self._lossy = early, lossy
         if problem.regularizer.steepest(self.x, np.zeros(len(self.x))) is None:
             raise invalid(
                 "penalty",
@@ -140,9 +144,12 @@ class QuasiNewton(Optimizer):
         self.x = self.known  # each run begins without what was learnt from another problem
         self._know_nothing()
         self._asks_curvature, self._stochastic, self._convex = problem.curved, problem.stochastic, problem.convex
-        if self.early and problem.curved and problem.convex and not (problem.stochastic or self._sharp):
-            self._few = FewArrivals(self.penalty, self._memory, len(self.x), carried=self.early == "carry")
+        if early and problem.curved and problem.convex and not (problem.stochastic or self._sharp):
+            self._few = self._few_arrivals()
             self._newton = LocalNewton() if problem.newton else None
+
+    def _few_arrivals(self) -> FewArrivals:
+        return FewArrivals(self.penalty, self._memory, len(self.x), carried=self._early == "carry")
 
     @property
     def best(self) -> Array:
@@ -201,33 +208,37 @@ class QuasiNewton(Optimizer):
             self._few.ask(self.x, self.step)
             return Order(step=self.step, points=(self.x,), kind=EARLY, note=self._few.note)
         if self._newton is not None and self._newton.waits:
-            vector, note = self._newton.ask(float(penalty_curvature(self.penalty, len(self.x)).mean()))
+            vector, note = self._newton.ask(float(self._penalty_curvature.mean()))
             return Order(step=self.step, points=(self.x, vector), kind=NEWTON, note=note)
         if self._asks_curvature:
             return Order(step=self.step, points=(self.x,), kind=CURVATURE)
-        return Order(step=self.step, points=(self.x,), note={PRECISE: self._precise} if self.lossy else {})
+        return Order(step=self.step, points=(self.x,), note={PRECISE: self._precise} if self._lossy else {})
 
-    def tell(self, estimate: Array | None) -> None:
+    def tell(self, answer: Answer) -> None:
         self.step += 1
+        self._work_odds = answer.work_odds
         self._decision, self.rejected = {"act": "wait"}, False
         few = self._few
-        if few is not None and not few.why and self._early_step(few, estimate):
+        if few is not None and not few.why and self._early_step(few, answer):
             return
         if self._newton is not None and self._newton.waits:
-            self._set_out(self._newton)
+            self._set_out(self._newton, answer)
             return
-        if estimate is None or self.value == math.inf:  # where gradients are finite, their penalty need not be
-            if self.value == math.inf and self._asks_curvature:
+        value = answer.value
+        if answer.estimate is None or value == math.inf:  # where gradients are finite, their penalty need not be
+            if value == math.inf and self._asks_curvature:
                 self._asks_curvature, self.rejected = False, True  # squares of large numbers overflow: no bound, then
-            elif self.value == math.inf and self._search.base is not None:
+            elif value == math.inf and self._search.base is not None:
                 self._shorten(math.inf)
             return
-        estimate = estimate.astype(np.float64)  # it is float32 for such a model, but the state is kept in float64
+        estimate = answer.estimate.astype(
+            np.float64
+        )  # it is float32 for such a model, but the state is kept in float64
         asked, self._asks_curvature = self._asks_curvature, False
-        if asked and self.curvature is not None:
-            bound = self.curvature[0].astype(np.float64), self.curvature[1] or 1.0
-            self._memory.scale(bound, penalty_curvature(self.penalty, len(self.x)))
-        if few is not None and not self._probe_again(few):
+        if asked and answer.curvature is not None:
+            bound = answer.curvature[0].astype(np.float64), answer.curvature[1] or 1.0
+            self._memory.scale(bound, self._penalty_curvature)
+        if few is not None and not self._probe_again(few, answer):
             self._few = None
             if not few.why:
                 self._newton = None  # nobody is slow
@@ -237,47 +248,47 @@ class QuasiNewton(Optimizer):
                 if few.bound is None:
                     self._asks_curvature, self._decision = True, {"act": "whole", "why": "unknown"}
                     return
-                self._memory.scale(few.bound, penalty_curvature(self.penalty, len(self.x)))
-            if self.exact and few.why:
+                self._memory.scale(few.bound, self._penalty_curvature)
+            if answer.exact and few.why:
                 few.end(self.x.astype(np.float64), estimate)
-        if not self.exact or self._stochastic or self.value is None:
-            self._drift(estimate)
+        if not answer.exact or self._stochastic or value is None:
+            self._drift(estimate, answer)
         else:
             if self._newton is not None and not asked:
-                self._newton.hear_whole(self.waited)
+                self._newton.hear_whole(answer.waited)
             if self._search.base is None:
-                self._accept(self.value, estimate)
+                self._accept(value, estimate)
             else:
-                self._judge(self._search.base, self.value, estimate)
+                self._judge(self._search.base, value, estimate)
 
     # --- one step ---------------------------------------------------------------------------------------------------
 
-    def _early_step(self, few: FewArrivals, estimate: Array | None) -> bool:
+    def _early_step(self, few: FewArrivals, answer: Answer) -> bool:
         """Take a step from few arrivals; return False if the estimate is one for the method itself."""
-        if self.exact and estimate is not None:
+        if answer.exact and answer.estimate is not None:
             return False
         if self._search.base is not None:
-            if self.value == math.inf:  # the step was too long
+            if answer.value == math.inf:  # the step was too long
                 self._few = self._newton = None
                 return False
             self._search.end()  # what the parts say there is known
             self._left.forget()
-        if self.value == math.inf:
+        if answer.value == math.inf:
             few.overflow()
-        elif not (self.parts or self.late_parts) or not few.hear([*self.late_parts, *self.parts]):
+        elif not (answer.parts or answer.late_parts) or not few.hear([*answer.late_parts, *answer.parts]):
             self._few, self._asks_curvature = None, True
             self._decision = {"act": "whole", "why": "unknown"}  # the whole gradient is asked for at the same point
             return True
-        few.newton_follows = self._newton is not None and self._newton.pays(self.work_odds)
-        self.x = few.move(self.x).astype(self.x.dtype, copy=False)
+        newton_follows = self._newton is not None and self._newton.pays(answer.work_odds)
+        self.x = few.move(self.x, newton_follows).astype(self.x.dtype, copy=False)
         self._decision = few.decision
         if few.why:
             self._asks_curvature = few.bound is None
         return True
 
-    def _probe_again(self, few: FewArrivals) -> bool:
+    def _probe_again(self, few: FewArrivals, answer: Answer) -> bool:
         """Return whether the next order may stop early, too, although the last one brought the whole gradient."""
-        again = not few.why and self.step < _PROBES and few.hear([*self.late_parts, *self.parts])
+        again = not few.why and self.step < _PROBES and few.hear([*answer.late_parts, *answer.parts])
         return again and few.bound is not None and bool(self._memory.diagonals)
 
     def _judge(self, base: tuple[Array, float, Array], value: float, gradient: Array) -> None:
@@ -314,7 +325,8 @@ class QuasiNewton(Optimizer):
 
     def _accept(self, value: float, gradient: Array) -> None:
         """Begin the next search at the current model."""
-        self._search.base, self._solved = (self.x, value, gradient), False
+        self._search.rest(self.x, value, gradient)
+        self._solved = False
         if self._asks_newton:
             assert self._newton is not None
             self._newton.want(*self._memory.inner(gradient))
@@ -331,23 +343,22 @@ class QuasiNewton(Optimizer):
     @property
     def _asks_newton(self) -> bool:
         """Whether to ask for Newton steps of the workers' own data before the next search."""
-        return self._newton is not None and self._newton.worth_asking(self.work_odds) and bool(self._memory.diagonals)
+        return self._newton is not None and self._newton.worth_asking(self._work_odds) and bool(self._memory.diagonals)
 
-    def _set_out(self, newton: LocalNewton) -> None:
+    def _set_out(self, newton: LocalNewton, answer: Answer) -> None:
         """Begin the search whose direction the workers' Newton steps give, as far as some have come."""
         assert self._search.base is not None
         _, value, gradient = self._search.base
-        penalty = penalty_curvature(self.penalty, len(self.x))
-        found = newton.answer(self.parts, self.waited, self._memory.curvature, penalty)
+        found = newton.answer(answer.parts, answer.waited, self._memory.curvature, self._penalty_curvature)
         self._solved = found is not None
         if found is None:
             self._aim(gradient)
         else:
-            self._search.direction = self._memory.outer(*found)
-            self._search.slope = product(gradient, self._search.direction)
+            direction = self._memory.outer(*found)
+            self._search.aim(direction, product(gradient, direction))
         self._go(value, gradient)
         if self._solved and self._decision["act"] == "accept":
-            self._decision["steps"] = len(self.parts)
+            self._decision["steps"] = len(answer.parts)
 
     def _go(self, value: float, gradient: Array) -> None:
         """Take the first step along a direction."""
@@ -376,22 +387,25 @@ class QuasiNewton(Optimizer):
     def _aim(self, gradient: Array) -> None:
         """Choose the direction of the next search, beginning at the current model."""
         if self._sharp:
-            assert self.penalty is not None
             with one_thread():  # threads would wait for the cores of workers
                 matrix = self._memory.matrix(len(gradient))
-                self._search.direction, self._search.slope = sharp_step(self.penalty, matrix, self.x, gradient)
+                self._search.aim(*sharp_step(self.penalty, matrix, self.x, gradient))
             return
-        self._search.direction = self._memory.downhill(gradient)
-        self._search.slope = product(gradient, self._search.direction)
+        direction = self._memory.downhill(gradient)
+        self._search.aim(direction, product(gradient, direction))
 
     def _uphill(self, x: Array, gradient: Array) -> Array:
-        found = gradient if self.penalty is None else self.penalty.steepest(x, gradient)
+        found = self.penalty.steepest(x, gradient)
         assert found is not None  # `begin` has checked
         return found
 
     @property
+    def _penalty_curvature(self) -> Array:
+        return penalty_curvature(self.penalty, len(self.x))
+
+    @property
     def _sharp(self) -> bool:
-        return self.penalty is not None and self.penalty.sharp
+        return self.penalty.sharp
 
     def _slope_at(self, base: Array, gradient: Array) -> float:
         """Return the slope of the objective along the direction, at the end of the step from the base."""
@@ -415,7 +429,7 @@ class QuasiNewton(Optimizer):
             self._ask_precisely()
             return
         if self._newton is not None and self._solved:
-            self._newton.off = True  # no fraction of what it led to is any good
+            self._newton.give_up()  # no fraction of what it led to is any good
         if not (len(self._memory) or self._solved):
             self._stuck, self._decision = True, {"act": "stop"}
             return
@@ -432,28 +446,29 @@ class QuasiNewton(Optimizer):
     @property
     def _coarse(self) -> bool:
         """Whether gradients come with fewer digits than they were computed in."""
-        return self.lossy and not self._precise
+        return self._lossy and not self._precise
 
     def _ask_precisely(self) -> None:
         """Ask for the gradient at the base again, and for all further ones, in all their digits."""
         assert self._search.base is not None
-        self.x, self._search.base = self._search.base[0], None
+        self.x = self._search.base[0]
+        self._search.leave()
         self._precise, self._poor = True, 0
         self._left.forget()
         self._decision = {"act": "precise"}
 
-    def _drift(self, gradient: Array) -> None:
+    def _drift(self, gradient: Array, answer: Answer) -> None:
         """Take a step that needs no objective: along the scaled gradient, as far as the curvature bound allows."""
-        base, self._search.base = self._search.base, None
-        if base is not None and not (self.value is not None and self.value <= base[1]):
+        base = self._search.base
+        self._search.leave()
+        if base is not None and not (answer.value is not None and answer.value <= base[1]):
             self.x, gradient, self.rejected = base[0], base[2], True
         self._memory.forget()
         self._left.forget()
         self._decision = {"act": "drift"}
         uphill, diagonals = self._uphill(self.x, gradient), self._memory.diagonals
-        there = self._inexact.move(self.x, uphill, diagonals[0] if diagonals else None, self.share)
+        there = self._inexact.move(self.x, uphill, diagonals[0] if diagonals else None, answer.share)
         if self._sharp:
-            assert self.penalty is not None
             below, above = sides(self.penalty, len(there))
             there = within_orthant(self.x, uphill, there, below == above)
         self.x = there.astype(self.x.dtype, copy=False)
@@ -462,6 +477,6 @@ class QuasiNewton(Optimizer):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         if state["few"] is not None:
-            self._few = FewArrivals(self.penalty, self._memory, len(self.x), carried=self.early == "carry")
+            self._few = self._few_arrivals()
         super().restore(state if self._newton is not None else {**state, "newton": None})
-        self._memory.scale(self._memory.bound, penalty_curvature(self.penalty, len(self.x)))
+        self._memory.scale(self._memory.bound, self._penalty_curvature)

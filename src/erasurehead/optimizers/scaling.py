@@ -32,9 +32,9 @@ def scalings(curvature: Array, entries: float, penalty: Array) -> list[Array]:
     return [safe, own, root * np.sqrt(root), root]
 
 
-def penalty_curvature(penalty: Penalty | None, n_parameters: int) -> Array:
+def penalty_curvature(penalty: Penalty, n_parameters: int) -> Array:
     """Return the curvature of a penalty's smooth part along each parameter, shape (n_parameters,)."""
-    if penalty is None or not penalty.smooth:
+    if not penalty.smooth:
         return np.zeros(n_parameters)
     nowhere = np.zeros(n_parameters)
     return np.maximum(penalty.gradient(np.ones(n_parameters)) - penalty.gradient(nowhere), 0.0)

@@ -20,8 +20,8 @@ from erasurehead.planning.explanations import explain as explain
 from erasurehead.planning.explanations import in_short as in_short
 from erasurehead.planning.explanations import limits as limits
 from erasurehead.planning.explanations import remarks as remarks
+from erasurehead.planning.forecasts import ErrorTarget as ErrorTarget
 from erasurehead.planning.forecasts import Forecast as Forecast
-from erasurehead.planning.forecasts import Target as Target
 from erasurehead.planning.forecasts import forecast as forecast
 from erasurehead.planning.planner import Plan as Plan
 from erasurehead.planning.planner import plan as plan
@@ -49,9 +49,7 @@ from erasurehead.planning.task_times import TaskTimes as TaskTimes
 from erasurehead.planning.task_times import measure_task as measure_task
 from erasurehead.planning.task_times import measure_tasks as measure_tasks
 from erasurehead.planning.trials import Trial as Trial
-from erasurehead.planning.trials import try_settings as try_settings
 from erasurehead.planning.what_if import WhatIf as WhatIf
 from erasurehead.planning.what_if import by_case as by_case
 from erasurehead.planning.what_if import if_worse as if_worse
-from erasurehead.planning.what_if import nothing_said as nothing_said
 from erasurehead.planning.what_if import rounds_to_settle as rounds_to_settle

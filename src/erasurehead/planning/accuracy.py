@@ -125,7 +125,7 @@ def measured_accuracy(
         diverged.
     """
     trainer = Trainer(problem, optimizer, (GAP, gap), max_steps)
-    exact = list(trainer.measures(None, n_tasks))
+    exact = list(trainer.measures(trainer.weighted(None, n_tasks)))
     needed = next((step for step, left in enumerate(exact, start=1) if left <= gap), len(exact))
     window = slice(min(needed, len(exact)) - 1, min(len(exact), 2 * needed))
     pace = math.log(1.0 / min(max(exact[needed - 1], 1e-12), 0.9)) / needed
@@ -137,7 +137,7 @@ def measured_accuracy(
         there[np.flatnonzero(~there.any(axis=1)), 0] = True
         weights = there * (n_tasks / there.sum(axis=1, keepdims=True))
         spread.append(float(((weights - 1.0) ** 2).sum(axis=1).mean()) / n_tasks**2)
-        path = list(trainer.measures(weights, n_tasks))
+        path = list(trainer.measures(trainer.weighted(weights, n_tasks)))
         if len(path) < window.stop or not math.isfinite(path[-1]):
             return Accuracy(gap, 1.0, pace)
         added.append(float(np.mean(path[window])) - float(np.mean(exact[window])))

@@ -11,7 +11,7 @@ from erasurehead.delays.ties import precedence
 from erasurehead.errors import invalid, real
 
 
-class Arrivals:
+class ArrivalTimes:
     """Arrival times of steps in which every worker is idle at the beginning (late work is dropped: `preempt`).
 
     A worker computes its messages one after the other; each takes `seconds_per_task` for each of its tasks, plus its
@@ -21,10 +21,9 @@ class Arrivals:
         code: the code, which says who sends which message.
         delays: how slow the workers are.
         seconds_per_task: computing time of one task's partial gradient, at least 0.
-        vectors: number of vectors in a message, which all take the same work: 2 if curvatures come with gradients.
     """
 
-    def __init__(self, code: GradientCode, delays: Delays, seconds_per_task: float = 0.0, *, vectors: int = 1) -> None:
+    def __init__(self, code: GradientCode, delays: Delays, seconds_per_task: float = 0.0) -> None:
         if not (np.isfinite(real(seconds_per_task)) and seconds_per_task >= 0.0):
             raise invalid("seconds_per_task", "must be a finite number of seconds, at least 0", seconds_per_task)
         self.code, self.delays, self.seconds_per_task = code, delays, seconds_per_task
@@ -33,7 +32,6 @@ class Arrivals:
             if code.n_pieces > 1
             else np.diff(code.encoding.indptr).astype(np.float64)
         )
-        work *= vectors
         counts = code.messages_per_worker
         self._one_each = len(work) == code.n_workers and bool((np.diff(code.owner) > 0).all())
         if self._one_each:  # message i is that of worker i: no look-ups, which matters for a million workers

@@ -2,23 +2,66 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead.decoding.base import Decoder
+from erasurehead.codes.base import GradientCode
+from erasurehead.decoding.base import Decoder, Decoding
+from erasurehead.decoding.layout import Layout
 from erasurehead.delays.base import Delays
 from erasurehead.delays.ties import untied
-from erasurehead.engines.base import LateWork, Order
+from erasurehead.engines.base import LateWork, MessageSpec, Order, Program
+from erasurehead.engines.virtual import VirtualEngine
 from erasurehead.errors import EngineError, Unreachable
-from erasurehead.planning.arrivals import Arrivals
-from erasurehead.planning.idle_workers import IdleWorkers, Nothing
+from erasurehead.faults.policy import FaultPolicy
+from erasurehead.planning.arrivals import ArrivalTimes
 from erasurehead.planning.simulation import Simulation, Watch, check_steps, residuals_at
+from erasurehead.schemes.aggregation import Aggregation
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.wait_rules.base import WaitRule
+from erasurehead.training.round import RoundRunner
+from erasurehead.training.workers import Assignment, WorkerPool
 
 _HELD = 1 << 20  # computing and waiting times held at once
+
+
+@dataclass(frozen=True, eq=False)
+class _Idle(Program):
+    """A worker's program that takes time, but computes nothing.
+
+    Arguments:
+        specs: its messages.
+    """
+
+    specs: tuple[MessageSpec, ...]
+
+    @property
+    def message_specs(self) -> Sequence[MessageSpec]:
+        return self.specs
+
+    @property
+    def input_size(self) -> int:
+        return 1
+
+    def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
+        return self.specs[len(done) :]
+
+    def take(self, order: Order) -> Any:
+        return None
+
+    def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
+        out[:] = 0.0
+
+
+class _Nothing(Aggregation):
+    """An aggregation that makes nothing of what arrives."""
+
+    def estimate(self, decoding: Decoding, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
+        return None
 
 
 def simulate_with_memory(
@@ -86,7 +129,7 @@ def _carried(
     code = decoder.code
     chains = max(1, min(chains, steps))
     length = -(-steps // chains)
-    arrivals = Arrivals(code, delays, seconds_per_task)
+    arrivals = ArrivalTimes(code, delays, seconds_per_task)
     shape = (length, chains)
     seconds, residual = np.full(shape, np.inf), np.full(shape, float(code.n_tasks))
     arrived = np.zeros(shape, dtype=np.int64)
@@ -126,7 +169,7 @@ def _carried(
     return Simulation(seconds.T.reshape(-1)[:steps], residual.T.reshape(-1)[:steps], came, came.copy())
 
 
-def _stop(rule: WaitRule, decoder: Decoder, times: Array, arrivals: Arrivals, steps: IntArray, seed: int) -> Array:
+def _stop(rule: WaitRule, decoder: Decoder, times: Array, arrivals: ArrivalTimes, steps: IntArray, seed: int) -> Array:
     """Return when waiting stops in each chain; ties between messages are broken in `times` in place."""
     stop = rule.stop_times(times, decoder)
     last = (times == stop[:, None]) & np.isfinite(times)
@@ -147,15 +190,21 @@ def _by_event(
     seed: int,
     watch: Watch | None,
 ) -> Simulation:
+    """Simulate one step after the other, by workers on the virtual engine that compute nothing."""
     code = decoder.code
-    scheme = Scheme("simulation", decoder, {"gradient": rule}, Nothing())
+    scheme = Scheme("simulation", decoder, {"gradient": rule}, _Nothing())
+    engine = VirtualEngine(delays, late, seconds_per_task, seed=seed)
+    programs = [_Idle(_specs(code, worker)) for worker in range(code.n_workers)]
+    assignment = Assignment.first(scheme, programs, Layout(1, [None] * code.n_messages))
+    pool = WorkerPool(engine, assignment, fault_policy=FaultPolicy(death="leave", suspected="ignore"))
+    rounds = RoundRunner(pool)
+    pool.start()
     seconds, residual = np.full(steps, np.inf), np.full(steps, float(code.n_tasks))
     arrived, messages = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.int64)
-    order = Order(first_step, (np.zeros(1),))
-    workers = IdleWorkers(scheme, delays, late, seconds_per_task, seed)
     for number in range(steps):
+        order = Order(first_step + number, (np.zeros(1),), round=number, posted=engine.now())
         try:
-            result = workers.answer(replace(order, step=first_step + number))
+            result = rounds.gather(order)
         except (Unreachable, EngineError):  # the rule cannot be met, or no worker is left to answer
             break
         seconds[number] = result.waited
@@ -167,4 +216,14 @@ def _by_event(
                 if not came.censored:
                     times[0, came.message] = came.seconds
             watch(times, seconds[number : number + 1], residual[number : number + 1])
+        if rule.remembers:
+            rounds.learn(result.step_row(order, end=engine.now()), [*result.late_rows, *result.rows])
     return Simulation(seconds, residual, arrived, messages)
+
+
+def _specs(code: GradientCode, worker: int) -> tuple[MessageSpec, ...]:
+    groups = np.arange(code.n_messages) if code.groups is None else code.groups
+    return tuple(
+        MessageSpec(message, float(len(code.tasks_of_message(message))), 1, content=int(groups[message]))
+        for message in code.messages_of(worker).tolist()
+    )

@@ -9,16 +9,15 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import check_count, invalid
 from erasurehead.planning.convergence import Constants
-from erasurehead.problems.base import Problem, split_samples
+from erasurehead.problems.base import Problem, Shard, split_samples
 
+_POWER_STEPS = 10  # for the largest curvature
 _CLOSE = 100  # steps of L-BFGS towards the minimum
 _LOOKED_AT, _ROWS = 32, 8  # tasks, and rows of each, from which the variance within tasks is estimated
 
 
-def estimate_constants(
-    problem: Problem, n_tasks: int, steps: int = 50, power_steps: int = 20, x: Array | None = None
-) -> Constants:
-    """Estimate mu, beta, sigma and the gap of a problem, along the path of gradient descent from a model.
+def estimate_constants(problem: Problem, n_tasks: int, steps: int = 50, power_steps: int = 20) -> Constants:
+    """Estimate mu, beta, sigma and the gap of a problem, along the path of gradient descent from its initial model.
 
     beta is the largest curvature at three points of the path, found by power iteration on differences of gradients;
     sigma is the largest gradient norm of a task there (without the penalty, which is added by the coordinator and never
@@ -31,14 +30,13 @@ def estimate_constants(
         n_tasks: number of tasks, of consecutive samples as in training.
         steps: number of steps on the path, at least 1; each takes a gradient and a loss.
         power_steps: power iterations per point, at least 1; each takes two gradients.
-        x: model at which the path begins; by default `problem.initial()`.
 
     Raises:
         InvalidArgument: if the path begins at the minimum, so that there is no gap.
     """
     check_count("steps", steps)
     check_count("power_steps", power_steps)
-    begin = problem.initial() if x is None else x
+    begin = problem.initial()
     lowest = minimum(problem, begin)
     beta = _curvature(problem, begin, power_steps)
     path, losses, squares = _descend(problem, begin, 1.0 / beta, steps)
@@ -47,7 +45,7 @@ def estimate_constants(
     lowest = min(lowest, min(losses))
     gaps = np.array(losses) - lowest
     if not gaps[0] > 0.0:
-        raise invalid("x", "must not be at the minimum already", float(losses[0]))
+        raise invalid("problem", "must not begin at the minimum already", float(losses[0]))
     told = gaps > 1e-9 * gaps[0]
     mu = float((np.array(squares)[told] / (2.0 * gaps[told])).min())
     sigma = max(_longest_task(problem, point, n_tasks) for point in (begin, middle, last))
@@ -71,16 +69,14 @@ class TaskNoise:
     ratio: float
 
 
-def task_noise(problem: Problem, n_tasks: int, power_steps: int = 10, x: Array | None = None) -> TaskNoise:
+def task_noise(problem: Problem, n_tasks: int) -> TaskNoise:
     """Measure how far the gradients of tasks differ close to the minimum, where this limits the accuracy.
 
     Arguments:
         problem: the problem, with its penalty.
         n_tasks: number of tasks, of consecutive samples as in training; at most the number of samples.
-        power_steps: power iterations for the largest curvature, at least 1.
-        x: model at which minimisation begins; by default `problem.initial()`.
     """
-    begin = problem.initial() if x is None else x
+    begin = problem.initial()
     found = _minimised(problem, begin, _CLOSE)
     gap = problem.objective(begin) - problem.objective(found)
     mean = problem.gradient(found)
@@ -95,7 +91,7 @@ def task_noise(problem: Problem, n_tasks: int, power_steps: int = 10, x: Array |
             within.append(_squared(_task_gradient(problem, found, slice(sample, sample + 1)) - own))
     size = problem.n_samples / n_tasks
     inside = float(np.mean(within)) * size / max(size - 1.0, 1.0)
-    beta = max(_curvature(problem, begin, power_steps), _curvature(problem, found, power_steps))
+    beta = max(_curvature(problem, begin, _POWER_STEPS), _curvature(problem, found, _POWER_STEPS))
     noise = between / (4.0 * beta * gap) if gap > 0.0 and beta > 0.0 else 0.0
     return TaskNoise(noise, between * size / inside if inside > 0.0 else 1.0)
 
@@ -106,16 +102,21 @@ def _squared(vector: Array) -> float:
 
 def _task_gradient(problem: Problem, x: Array, rows: slice) -> Array:
     """Return the mean gradient of some samples."""
-    shard = problem.shard([rows])
-    local = shard.take(x)
-    gradient = np.empty(len(local))
-    shard.combine(local, np.ones(1), 0, gradient)
+    shard, gradient = _summand(problem, x, rows)
     gradient *= problem.n_samples / (rows.stop - rows.start)
     if shard.support is None:
         return gradient
     whole = np.zeros(len(x))
     whole[shard.support] = gradient
     return whole
+
+
+def _summand(problem: Problem, x: Array, rows: slice) -> tuple[Shard, Array]:
+    """Return the shard of some samples, and their summand of the gradient on its support."""
+    shard = problem.shard([rows])
+    gradient = np.empty(len(shard.take(x)))
+    shard.combine(shard.take(x), np.ones(1), 0, gradient)
+    return shard, gradient
 
 
 def _gradient(problem: Problem, x: Array) -> Array:
@@ -184,11 +185,6 @@ def _descend(problem: Problem, x: Array, rate: float, steps: int) -> tuple[list[
 
 
 def _longest_task(problem: Problem, x: Array, n_tasks: int) -> float:
-    longest = 0.0
-    for samples in split_samples(problem.n_samples, n_tasks):
-        shard = problem.shard([samples])
-        local = x if shard.support is None else x[shard.support]
-        gradient = np.empty(len(local))
-        shard.combine(local, np.ones(1), 0, gradient)
-        longest = max(longest, float(np.linalg.norm(gradient)))
+    ranges = split_samples(problem.n_samples, n_tasks)
+    longest = max(float(np.linalg.norm(_summand(problem, x, samples)[1])) for samples in ranges)
     return n_tasks * longest  # f is the mean of the f_i, and a shard's gradient is one summand

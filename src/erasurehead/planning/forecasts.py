@@ -145,7 +145,7 @@ class Forecast:
 
 
 @dataclass(frozen=True)
-class Target:
+class ErrorTarget:
     """An error to reach, for an objective whose constants are known.
 
     Arguments:
@@ -167,7 +167,7 @@ def forecast(
     n_workers: int,
     delays: Delays,
     seconds_per_task: float = 0.0,
-    target: Target | None = None,
+    target: ErrorTarget | None = None,
     steps: int | None = None,
     late: LateWork = "preempt",
     accuracy: Accuracy | None = None,

@@ -16,7 +16,7 @@ from erasurehead.engines.base import LateWork, check_late
 from erasurehead.errors import InvalidArgument, check_count, check_size, counted, invalid
 from erasurehead.planning.accuracy import Accuracy
 from erasurehead.planning.common_draws import corrected
-from erasurehead.planning.forecasts import Forecast, Target, forecast, least_arrivals, mean_error, ratio
+from erasurehead.planning.forecasts import ErrorTarget, Forecast, forecast, least_arrivals, mean_error, ratio
 from erasurehead.planning.settings import default_settings
 from erasurehead.planning.trace_errors import TraceErrors
 
@@ -48,7 +48,7 @@ class Plan:
     delays: Delays
     seconds_per_task: float
     late: LateWork
-    target: Target | None
+    target: ErrorTarget | None
     ranked: tuple[Forecast, ...]
     uncoded: Forecast
     current: Forecast | None
@@ -174,7 +174,7 @@ def plan(
     n_workers: int,
     seconds_per_task: float = 0.0,
     settings: Sequence[str] | None = None,
-    target: Target | None = None,
+    target: ErrorTarget | None = None,
     current: str | None = None,
     max_load: int = 10,
     steps: int | None = None,

@@ -44,7 +44,10 @@ def race(
 
     Arguments:
         plan: the plan, with settings, delays, computing times and kind of late work.
-        problem, optimizer, goal, max_steps: as in `try_settings`.
+        problem: the problem, with the user's data or a sample of them, and with test samples if the goal needs them.
+        optimizer: makes a new optimizer at its initial model for each run.
+        goal: `("gap", 0.01)`, or a metric of the problem and the value to reach, such as `("auc", 0.84)`.
+        max_steps: number of steps after which a run is given up, at least 1.
         repeats: number of runs of a setting before it is compared closely with others, at least 1.
         progress: called after each setting with the number of settings done and their total.
         solver: makes a new optimizer at its initial model for `adaptive` settings; by default they use `optimizer`,

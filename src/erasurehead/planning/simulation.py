@@ -15,7 +15,7 @@ from erasurehead.decoding.base import Decoder
 from erasurehead.delays.base import Delays
 from erasurehead.delays.ties import untied
 from erasurehead.errors import check_count, counted, invalid
-from erasurehead.planning.arrivals import Arrivals
+from erasurehead.planning.arrivals import ArrivalTimes
 from erasurehead.schemes.wait_rules.base import WaitRule
 from erasurehead.schemes.wait_rules.counts import finish_times, participants
 from erasurehead.schemes.wait_rules.replica_groups import replica_groups
@@ -103,7 +103,7 @@ def simulate(
     seconds = np.empty(steps)
     residual = np.full(steps, np.nan)
     arrived, messages = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.int64)
-    arrivals = Arrivals(decoder.code, delays, seconds_per_task)
+    arrivals = ArrivalTimes(decoder.code, delays, seconds_per_task)
     for low, times in _blocks(arrivals, first_step, steps, block):
         span = slice(low, low + len(times))
         stop = rule.stop_times(times, decoder)
@@ -133,16 +133,15 @@ def stop_times(
     steps: int,
     seconds_per_task: float = 0.0,
     first_step: int = 0,
-    block: int | None = None,
 ) -> Array:
     """Simulate like `simulate`, but return only the seconds at which each step stops, shape (steps,).
 
     Arguments:
-        decoder, rule, delays, steps, seconds_per_task, first_step, block: as in `simulate`.
+        decoder, rule, delays, steps, seconds_per_task, first_step: as in `simulate`.
     """
     _check(decoder, rule, delays, steps)
     seconds = np.empty(steps)
-    for low, times in _blocks(Arrivals(decoder.code, delays, seconds_per_task), first_step, steps, block):
+    for low, times in _blocks(ArrivalTimes(decoder.code, delays, seconds_per_task), first_step, steps, None):
         seconds[low : low + len(times)] = rule.stop_times(times, decoder)
     return seconds
 
@@ -199,7 +198,7 @@ def residuals_at(decoder: Decoder, times: Array, stop: Array) -> Array:
     return residual
 
 
-def _blocks(arrivals: Arrivals, first_step: int, steps: int, block: int | None) -> Iterator[tuple[int, Array]]:
+def _blocks(arrivals: ArrivalTimes, first_step: int, steps: int, block: int | None) -> Iterator[tuple[int, Array]]:
     n_messages = arrivals.code.n_messages
     count = min(steps, _rows(n_messages) if block is None else check_count("block", block))
     buffer = np.empty((count, n_messages))

@@ -19,7 +19,7 @@ Warn: TypeAlias = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class TraceDelays:
     """The delay model that was derived from a trace.
 
     Attributes:
@@ -44,7 +44,7 @@ def drawn_from(
     scale_with_load: bool,
     warn: Warn,
     source: str = "",
-) -> Drawn:
+) -> TraceDelays:
     """Return the delay model that a plan derives from a trace.
 
     Rounds before a drift are left out; if delays are censored, a distribution is fitted where one fits.
@@ -78,11 +78,11 @@ def drawn_from(
     if trace.censored.any():
         fitted = _fitted(trace, scale_with_load, warn)
         if fitted is not None:
-            return Drawn(fitted, f"a distribution fitted to {trace.source}")
+            return TraceDelays(fitted, f"a distribution fitted to {trace.source}")
     model = Bootstrap.from_trace(trace, keep, scale_with_load=scale_with_load, absent=absent)
     block = 1 if keep == "pooled" else min(block_length(model.table), len(model.table))
     said = f"{counted('round', len(model.table))} of {trace.source}"
-    return Drawn(replace(model, source=source or model.source, block=block), said, trace, block)
+    return TraceDelays(replace(model, source=source or model.source, block=block), said, trace, block)
 
 
 def shorter_than_computing(trace: Trace, seconds_per_task: float) -> float:

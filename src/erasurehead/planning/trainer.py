@@ -1,28 +1,30 @@
-"""Training to a goal without workers, with given weights of the tasks in each step."""
+"""Training to a goal without workers: the steps of a run, whose orders are answered from simulated arrivals."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, BoolArray, finite
 from erasurehead.codes.base import GradientCode
-from erasurehead.decoding.base import Decoding
 from erasurehead.engines.base import Order
-from erasurehead.errors import check_count, invalid
-from erasurehead.optimizers.base import LATE_PARTS, Optimizer, PartialGradient, asks_curvature
+from erasurehead.errors import Diverged, EngineError, Unreachable, check_count, invalid
+from erasurehead.optimizers.base import Early, Optimizer
+from erasurehead.optimizers.order_kinds import asks_curvature, kind_of
 from erasurehead.planning.constants import minimum
-from erasurehead.planning.early_rounds import EarlyRounds
-from erasurehead.problems.base import CURVATURE, EARLY, NEWTON, Problem, Shard, split_samples
+from erasurehead.problems.base import Problem, Shard, split_samples
+from erasurehead.schemes.aggregation import Vectors
+from erasurehead.schemes.named import Scheme
+from erasurehead.training.programs import Shards, as_asked
 from erasurehead.training.result import LOWER_IS_BETTER
-
-_Said: TypeAlias = tuple[tuple[int, ...], float, Shard, Array, float]  # a message's content
+from erasurehead.training.round import estimated
+from erasurehead.training.step import laid_out
+from erasurehead.training.stepper import Answered, Oracle, Stepper, answer_of
 
 GAP = "gap"
 """Name of the metric for targets that are a fraction of the initial gap of the objective."""
@@ -71,22 +73,23 @@ class Goal:
 
 
 class Trainer:
-    """Trains step by step as a run does, but without workers, with given weights of the tasks.
+    """Trains step by step as a run does, but without workers.
 
     Arguments:
         problem: the problem, with the user's data or a sample of them.
         optimizer: makes a new optimizer at its initial model for each run.
         goal: metric and value to reach: `("gap", 0.01)`, or a metric of the problem such as `("auc", 0.84)`.
         max_steps: number of steps after which a run is given up, at least 1.
+
+    Attributes:
+        shards: of the problem, by their tasks, of the code that was trained with last.
     """
 
     def __init__(
         self, problem: Problem, optimizer: Callable[[], Optimizer], goal: tuple[str, float], max_steps: int
     ) -> None:
-        self.problem, self._optimizer = problem, optimizer
+        self.problem, self.optimizer = problem, optimizer
         self.max_steps = check_count("max_steps", max_steps)
-        self._shards: dict[int, Shard] = {}
-        self._said: tuple[GradientCode, dict[int, _Said]] | None = None
         metric, value = goal
         if metric == GAP:
             if not 0.0 < value < 1.0:
@@ -96,206 +99,173 @@ class Trainer:
             self.goal = Goal(metric, value, first, min(minimum(problem, x, _ENOUGH), first - 1e-300))
         else:
             self.goal = Goal(metric, value)
+        self._whole: dict[int, Shard] = {}
+        self._shards: tuple[GradientCode | None, Shards] = None, {}
 
-    def run(self, weights: Array | None, n_tasks: int) -> tuple[float, float]:
+    def run(self, oracle: Oracle[Any, Any], early: Early = "") -> tuple[float, float]:
         """Train until the goal is met, and return the number of steps and the metric at the end.
 
         Arguments:
-            weights: weight of each task in each step, shape (steps, n_tasks); None for the exact gradient in up to
-                `max_steps` steps.
-            n_tasks: number of tasks of the code.
+            oracle, early: as in `measures`.
 
         Returns:
             The number of steps, inf if the goal was not met; and the metric after the last step.
         """
         measured = math.nan
-        for step, measured in enumerate(self.measures(weights, n_tasks), start=1):
+        for step, measured in enumerate(self.measures(oracle, early), start=1):
             if self.goal.met(measured):
                 return float(step), measured
         return math.inf, measured
 
-    def run_early(self, rounds: EarlyRounds) -> tuple[float, float]:
-        """Train as in a run that begins with early orders, and return what `run` returns.
+    def measures(self, oracle: Oracle[Any, Any], early: Early = "") -> Iterator[float]:
+        """Train, and yield the metric after each step; if the model is no longer finite, yield NaN and end.
 
         Arguments:
-            rounds: new rounds of the run, without any order yet.
-
-        Returns:
-            The number of steps including early ones, inf if the goal was not met; and the metric after the last step.
+            oracle: answers the orders, anew for each run; training ends when it raises `Unreachable`.
+            early: what the optimizer is told of early orders.
         """
-        measured = math.nan
-        for step, measured in enumerate(self.measures(None, rounds.scheme.code.n_tasks, rounds), start=1):
-            if self.goal.met(measured):
-                return float(step), measured
-        return math.inf, measured
+        optimizer = self.optimizer()
+        optimizer.begin(self.problem, early=early)
+        stepper = Stepper(optimizer, oracle)
+        while not optimizer.converged:
+            try:
+                stepper.step()
+            except Diverged:
+                yield math.nan
+                return
+            except (Unreachable, EngineError):
+                return
+            yield self.goal.measure(self.problem, optimizer.best)
+
+    def weighted(self, weights: Array | None, n_tasks: int) -> WeightedTasks:
+        """Return what answers orders with given weights of the tasks.
+
+        Arguments:
+            weights: weight of each task in each step, shape (steps, n_tasks); None for the exact gradient in up to
+                `max_steps` steps.
+            n_tasks: number of tasks.
+        """
+        if n_tasks not in self._whole:
+            self._whole[n_tasks] = self.problem.shard(list(split_samples(self.problem.n_samples, n_tasks)))
+        rows = np.broadcast_to(1.0, (self.max_steps, n_tasks)) if weights is None else weights
+        return WeightedTasks(self.problem, self._whole[n_tasks], rows)
+
+    def shards_of(self, code: GradientCode) -> Shards:
+        """Return the shards of a code's workers; those of one code alone are kept."""
+        if self._shards[0] is not code:
+            self._shards = code, {}
+        return self._shards[1]
 
     @cached_property
     def asks_early(self) -> bool:
         """Whether the optimizer begins with early orders if it is allowed to."""
-        optimizer = self._optimizer()
-        optimizer.early = "preempt"
-        optimizer.begin(self.problem)
-        return optimizer.ask().kind == EARLY
-
-    def measures(self, weights: Array | None, n_tasks: int, rounds: EarlyRounds | None = None) -> Iterator[float]:
-        """Train, and yield the metric after each step; if the model is no longer finite, yield NaN and end.
-
-        Arguments:
-            weights, n_tasks: as in `run`.
-            rounds: simulated rounds, which give the decoding of each order; training ends when they do. The optimizer
-                gives early orders only if this is not None.
-        """
-        problem, optimizer = self.problem, self._optimizer()
-        optimizer.early = "" if rounds is None else rounds.scheme.early(rounds.late)
-        optimizer.begin(problem)
-        shard = self._shards.get(n_tasks)
-        if shard is None:
-            shard = self._shards[n_tasks] = problem.shard(list(split_samples(problem.n_samples, n_tasks)))
-        ones = np.ones(n_tasks)
-        wanted: dict[int, Order] = {}  # orders whose late answers are wanted, by step
-        most = self.max_steps if weights is None else len(weights)
-        for step in range(most) if rounds is None else itertools.count():
-            own = ones if weights is None else weights[step]
-            order = optimizer.ask()
-            optimizer.parts = optimizer.late_parts = ()
-            if order.note.get(LATE_PARTS, False):
-                wanted[order.step] = order
-            found = None if rounds is None else rounds.answer(order)
-            if rounds is not None and found is None:
-                return
-            if found is not None and rounds is not None:
-                code = rounds.scheme.code
-                late = [(row, wanted[number]) for number, row in sorted(found.late) if number in wanted]
-                optimizer.late_parts = tuple(
-                    self._part(code, row, 1.0 / code.coefficients(row)[:, 0], asked) for row, asked in late
-                )
-                optimizer.waited, optimizer.work_odds = found.waited, found.work_odds
-            if found is not None and order.kind == NEWTON:
-                self._tell_newton(optimizer, order, found.decoding)
-            elif found is not None and order.kind == EARLY:
-                self._tell_early(optimizer, order, found.decoding)
-            elif own.any():
-                if order.kind == CURVATURE:
-                    sums, point = shard.curvature, order.points[0]
-                    optimizer.curvature = _combined(shard, point, lambda _, out, sums=sums, own=own: sums(own, out))
-                estimate, value = self._estimate(shard, order, own)
-                optimizer.value, optimizer.exact = value, bool((own == 1.0).all())
-                optimizer.tell(estimate)
-            else:
-                optimizer.tell(None)
-            if not np.isfinite(optimizer.x).all():
-                yield math.nan
-                return
-            yield self.goal.measure(problem, optimizer.best)
-            if optimizer.converged:
-                return
-
-    def _estimate(self, shard: Shard, order: Order, weights: Array) -> tuple[Array, float | None]:
-        """Return the gradient estimate for the optimizer, and the objective estimate; None for several points."""
-        problem, step = self.problem, order.step
-        gradient, value = np.zeros(problem.n_parameters), 0.0
-        for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
-            found, loss = _combined(shard, point, lambda local, out: shard.combine(local, weights, step, out))
-            gradient += factor * (found + problem.penalty_gradient(point))
-            value += loss + problem.penalty(point)
-        return gradient, None if order.coefficients else value
-
-    def _tell_early(self, optimizer: Optimizer, order: Order, found: Decoding) -> None:
-        """Give an optimizer the partial gradients of few arrivals, and the estimate made from all of them."""
-        problem, point = self.problem, order.points[0]
-        parts: list[PartialGradient] = []
-        value, sum_of_weights = 0.0, 0.0
-        for message, weights in _weighted(found):
-            part = self._part(found.code, message, weights, order)
-            parts.append(part)
-            value, sum_of_weights = value + part.loss, sum_of_weights + float(weights.sum())
-        optimizer.parts, optimizer.exact, optimizer.curvature = tuple(parts), found.exact, None
-        if not parts:
-            optimizer.value = None
-            optimizer.tell(None)
-            return
-        scale = found.code.n_tasks / sum_of_weights
-        estimate = scale * sum((part.gradient for part in parts), np.zeros(problem.n_parameters))
-        if asks_curvature(order):
-            bounds = (part.curvature for part in parts if part.curvature is not None)
-            bound = scale * sum(bounds, np.zeros(problem.n_parameters))
-            optimizer.curvature = bound, scale * sum(part.entries for part in parts)
-        optimizer.value = scale * value + problem.penalty(point)
-        optimizer.tell(estimate + problem.penalty_gradient(point))
-
-    def _tell_newton(self, optimizer: Optimizer, order: Order, found: Decoding) -> None:
-        """Give an optimizer the Newton steps of those that have answered."""
-        optimizer.parts = tuple(
-            self._newton_step(found.code, message, weights, order) for message, weights in _weighted(found)
-        )
-        optimizer.value, optimizer.exact, optimizer.curvature = None, False, None
-        optimizer.tell(None)
-
-    def _newton_step(self, code: GradientCode, message: int, weights: Array, order: Order) -> PartialGradient:
-        """Return the Newton step of a message's tasks; arguments as for `_part`."""
-        tasks, share, shard, *_ = self._held(code, message, weights, order.points[0])
-        point, vector = map(shard.take, order.points)
-        damping, iterations = order.note["damping"], order.note["iterations"]
-        out = np.empty(len(point))
-        shard.newton_step(point, vector, weights, damping, iterations, out)
-        return PartialGradient(order.step, tasks, share, _spread(shard, out, self.problem.n_parameters), 0.0)
-
-    def _part(self, code: GradientCode, message: int, weights: Array, order: Order) -> PartialGradient:
-        """Return what a message says of its tasks.
-
-        Arguments:
-            code: the code.
-            message: row of the message.
-            weights: of its tasks, in their order.
-            order: what it answers.
-        """
-        point = order.points[0]
-        tasks, share, shard, bound, entries = self._held(code, message, weights, point)
-        gradient, loss = _combined(shard, point, lambda local, out: shard.combine(local, weights, order.step, out))
-        found = PartialGradient(order.step, tasks, share, gradient, loss)
-        return replace(found, curvature=bound, entries=entries) if asks_curvature(order) else found
-
-    def _held(self, code: GradientCode, message: int, weights: Array, point: Array) -> _Said:
-        """Return what is always the same about a message: its tasks, their share, shard, curvature and entries."""
-        problem = self.problem
-        if self._said is None or self._said[0] is not code:  # keep only one code's shards
-            self._said = code, {}
-        said = self._said[1]
-        if message not in said:
-            tasks: tuple[int, ...] = tuple(code.tasks_of_message(message).tolist())
-            ranges = list(split_samples(problem.n_samples, code.n_tasks))
-            shard = problem.shard([ranges[task] for task in tasks])
-            curvature = _combined(shard, point, lambda _, out: shard.curvature(weights, out))
-            share = sum(problem.weight(ranges[task]) for task in tasks) / problem.n_samples
-            said[message] = tasks, share, shard, *curvature
-        return said[message]
+        optimizer = self.optimizer()
+        optimizer.begin(self.problem, early="preempt")
+        return kind_of(optimizer.ask().kind).few
 
     @cached_property
     def exact(self) -> tuple[float, float]:
         """Number of steps to the goal with the exact gradient, and the metric at the end: see `run`."""
-        return self.run(None, 1)
+        return self.run(self.weighted(None, 1))
 
 
-def _combined(shard: Shard, point: Array, combine: Callable[[Array, Array], float]) -> tuple[Array, float]:
-    """Return a sum over tasks as a vector of all parameters, and the number that `combine` returns with it."""
-    local = shard.take(point)
-    out = np.empty(len(local))
-    value = combine(local, out)
-    return _spread(shard, out, len(point)), value
+class WeightedTasks(Oracle[Answered, Answered]):
+    """Answers each order by the sum of all tasks' gradients, each with the weight that it has in that step.
+
+    Arguments:
+        problem: the problem.
+        shard: it holds all tasks.
+        weights: of each task in each step, shape (steps, n_tasks).
+    """
+
+    def __init__(self, problem: Problem, shard: Shard, weights: Array) -> None:
+        self._problem, self._shard, self._weights = problem, shard, weights
+
+    def answer(self, asked: Order, tried: bool) -> Answered:
+        if asked.step >= len(self._weights):
+            raise Unreachable("The steps of a trial are used up.")
+        problem, shard, weights = self._problem, self._shard, self._weights[asked.step]
+        if not weights.any():
+            return _answered(problem, asked, None, exact=False)
+        sums = np.zeros(problem.n_parameters + 1)
+        for point, factor in zip(asked.points, asked.coefficients or (1.0,), strict=True):
+            local = shard.take(point)
+            out = np.empty(len(local) + 1)
+            out[-1] = shard.combine(local, factor * weights, asked.step, out[:-1])
+            sums += _spread(shard, out, problem.n_parameters)
+        if asks_curvature(asked):
+            out = np.empty(len(shard.take(asked.points[0])) + 1)
+            out[-1] = shard.curvature(weights, out[:-1])
+            sums = np.append(sums, _spread(shard, out, problem.n_parameters))
+        return _answered(problem, asked, sums, exact=bool((weights == 1.0).all()))
+
+    def record(self, answered: Answered, optimizer: Optimizer) -> Answered:
+        return answered
+
+
+class DecodedMessages(Oracle[Answered, Answered]):
+    """Answers each order by what is decoded of the messages that had arrived in that step, to the bit as in a run.
+
+    Arguments:
+        problem: the problem.
+        scheme: its code, decoder and aggregation, which remembers nothing.
+        optimizer: says which orders it asks for.
+        arrived: for each step and message of the code, whether it has arrived, shape (steps, n_messages).
+        shards: of the problem, by their tasks; new ones are added.
+    """
+
+    def __init__(
+        self, problem: Problem, scheme: Scheme, optimizer: Optimizer, arrived: BoolArray, shards: Shards
+    ) -> None:
+        self._problem, self._scheme, self._arrived = problem, scheme, arrived
+        programs, self._layout, _ = laid_out(scheme, problem, optimizer, shards, by_task=False)
+        self._senders = {spec.message: (program, spec) for program in programs for spec in program.sent(by_task=False)}
+
+    def answer(self, asked: Order, tried: bool) -> Answered:
+        if asked.step >= len(self._arrived):
+            raise Unreachable("The steps of a trial are used up.")
+        messages: list[int] = np.flatnonzero(self._arrived[asked.step]).tolist()
+        vectors: dict[int | None, Array] = {}  # by content: replicas send the same
+        arrived: dict[int, Array] = {}
+        for message in messages:
+            program, spec = self._senders[message]
+            if spec.content is None or spec.content not in vectors:
+                vectors[spec.content] = np.empty(as_asked(spec, asked).length)
+                program.compute(as_asked(spec, asked), program.take(asked), vectors[spec.content])
+            arrived[message] = vectors[spec.content]
+        if not messages:
+            return _answered(self._problem, asked, None, exact=False)
+        aggregation, decoding = self._scheme.aggregation, self._scheme.decoder.decode(messages)
+        used = Vectors([arrived[message] for message in decoding.messages.tolist()], arrived)
+        sums = estimated(aggregation, decoding, used, self._layout, asked)
+        return _answered(self._problem, asked, sums, exact=aggregation.faithful and decoding.exact)
+
+    def record(self, answered: Answered, optimizer: Optimizer) -> Answered:
+        return answered
+
+
+def _answered(problem: Problem, order: Order, sums: Array | None, exact: bool) -> Answered:
+    """Return an order with its answer.
+
+    Arguments:
+        problem: the problem.
+        order: the order.
+        sums: gradient and loss, followed by the curvature and the number of entries if it asks for them; None if
+            nothing is known.
+        exact: whether they are those of all tasks.
+    """
+    if sums is None:
+        return Answered(order, answer_of(problem, order, None))
+    if not finite(sums):
+        return Answered(order, answer_of(problem, order, None, overflowed=True))
+    gradient, curvature = np.split(sums, 2) if asks_curvature(order) else (sums, None)
+    return Answered(order, answer_of(problem, order, gradient, curvature, exact=exact))
 
 
 def _spread(shard: Shard, local: Array, n_parameters: int) -> Array:
-    """Return a vector on a shard's support as one of all parameters."""
+    """Return a vector on a shard's support, and the number behind it, as one of all parameters."""
     if shard.support is None:
         return local
-    whole = np.zeros(n_parameters)
-    whole[shard.support] = local
+    whole = np.zeros(n_parameters + 1)
+    whole[shard.support], whole[-1] = local[:-1], local[-1]
     return whole
-
-
-def _weighted(found: Decoding) -> Iterator[tuple[int, Array]]:
-    """Yield the messages that count, each with the weights of its tasks."""
-    for place, message in enumerate(found.messages.tolist()):
-        weights = found.weights[0, place] * found.code.coefficients(message)[:, 0]
-        if weights.any():
-            yield message, weights

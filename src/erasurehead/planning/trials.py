@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, BoolArray
 from erasurehead.decoding.base import EXACT
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork
-from erasurehead.errors import check_count
-from erasurehead.optimizers.base import Optimizer
 from erasurehead.planning.carry_over import simulate_with_memory
 from erasurehead.planning.early_rounds import EarlyRounds, seconds_of_a_step
 from erasurehead.planning.forecasts import Forecast
 from erasurehead.planning.simulation import simulate
 from erasurehead.planning.task_weights import task_weights
-from erasurehead.planning.trainer import GAP, Trainer
-from erasurehead.problems.base import Problem
+from erasurehead.planning.trainer import GAP, DecodedMessages, Trainer
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import is_adaptive, parse_scheme
 from erasurehead.training.result import LOWER_IS_BETTER
+from erasurehead.training.stepper import Oracle
 
 _FEW = 5  # targets that are met in fewer steps than this are decided by chance
 
@@ -153,76 +152,62 @@ def decided_by_luck(trials: Sequence[Trial]) -> bool:
     return any(trial.median_steps < _FEW for trial in trials if not is_adaptive(trial.setting))
 
 
-class StepWeights:
-    """Collects the tasks' weights of simulated steps; called as a `simulation.Watch`."""
+@dataclass(frozen=True, eq=False)
+class SimulatedSteps:
+    """Successive simulated steps of a scheme; fewer than were asked for if its rule can no longer be met.
 
-    def __init__(self, scheme: Scheme) -> None:
-        self._scheme = scheme
-        self._rows: list[Array] = []
-
-    def __call__(self, times: Array, stop: Array, residual: Array) -> None:
-        n_tasks = self._scheme.code.n_tasks
-        rows = np.ones((len(times), n_tasks))
-        lossy = np.flatnonzero(residual > EXACT * n_tasks)
-        if len(lossy):
-            rows[lossy] = task_weights(self._scheme.decoder, self._scheme.aggregation, times[lossy], stop[lossy])
-        self._rows.append(rows)
-
-    @property
-    def rows(self) -> Array:
-        return np.concatenate(self._rows) if self._rows else np.zeros((0, self._scheme.code.n_tasks))
-
-
-def arrivals_of(
-    scheme: Scheme, delays: Delays, seconds_per_task: float, late: LateWork, first: int, steps: int
-) -> tuple[Array, Array]:
-    """Return the seconds and the tasks' weights of successive steps; fewer if the rule can no longer be met."""
-    kept = StepWeights(scheme)
-    if late != "preempt":
-        done = simulate_with_memory(
-            scheme.decoder, scheme.rule, delays, steps, seconds_per_task, first, late, watch=kept
-        )
-    else:
-        done = simulate(scheme.decoder, scheme.rule, delays, steps, seconds_per_task, first, watch=kept)
-    ended = np.flatnonzero(~np.isfinite(done.seconds))
-    count = int(ended[0]) if len(ended) else len(done.seconds)
-    return done.seconds[:count], kept.rows[:count]
-
-
-def try_settings(
-    settings: Iterable[str],
-    problem: Problem,
-    optimizer: Callable[[], Optimizer],
-    delays: Delays,
-    n_workers: int,
-    goal: tuple[str, float],
-    max_steps: int = 100,
-    repeats: int = 3,
-    seconds_per_task: float = 0.0,
-    late: LateWork = "preempt",
-) -> tuple[Trial, ...]:
-    """Train with each setting on the virtual clock, from the same model and with the same delays, and rank them.
-
-    Arguments:
-        settings: schemes, written as in run files.
-        problem: the problem, with the user's data or a sample of them, and with test samples if the goal needs them.
-        optimizer: makes a new optimizer at its initial model for each run.
-        delays: how slow the workers are; each repetition uses different steps of them.
-        n_workers: number of workers.
-        goal: `("gap", 0.01)`, or a metric of the problem and the value to reach, such as `("auc", 0.84)`.
-        max_steps: number of steps after which a run is given up, at least 1.
-        repeats: number of runs of each setting, at least 1; the band is their range.
-        seconds_per_task: computing time of a task.
-        late: what a worker does with old work when the next order is given.
-
-    Returns:
-        The trials, sorted by median time; those that did not reach the goal, by the metric at the end.
+    Attributes:
+        scheme: the scheme.
+        seconds: time of each step, shape (steps,).
+        arrived: for each step and message, whether it had arrived when waiting ended, shape (steps, n_messages).
+        lossless: for each step, whether nothing of the gradient is missing, shape (steps,).
     """
-    check_count("repeats", repeats)
-    trainer = Trainer(problem, optimizer, goal, max_steps)
-    runs = Runs(trainer, delays, n_workers, seconds_per_task, late)
-    trials = [runs.trial(setting, repeats, math.inf) for setting in settings]
-    return tuple(sorted(trials, key=lambda trial: (trial.median, how_far(trial, goal[0]))))
+
+    scheme: Scheme
+    seconds: Array
+    arrived: BoolArray
+    lossless: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def until(self, count: int) -> SimulatedSteps:
+        """Return the first `count` of these steps."""
+        return replace(self, seconds=self.seconds[:count], arrived=self.arrived[:count], lossless=self.lossless[:count])
+
+    def oracle(self, trainer: Trainer) -> Oracle[Any, Any]:
+        """Return what answers orders by what had arrived in these steps.
+
+        Where workers are replicas of each other and nothing is remembered, that is each message once, as in a run;
+        else the tasks' weights are worked out first, so that a task that is in many messages is computed once.
+        """
+        scheme, code = self.scheme, self.scheme.code
+        if code.replicas and code.n_pieces == 1 and not scheme.aggregation.remembers:
+            shards = trainer.shards_of(code)
+            return DecodedMessages(trainer.problem, scheme, trainer.optimizer(), self.arrived, shards)
+        weights, lossy = np.ones((len(self), code.n_tasks)), ~self.lossless
+        if lossy.any():
+            times = np.where(self.arrived[lossy], 0.0, math.inf)
+            weights[lossy] = task_weights(scheme.decoder, scheme.aggregation, times, np.zeros(len(times)))
+        return trainer.weighted(weights, code.n_tasks)
+
+
+def simulated_steps(
+    scheme: Scheme, delays: Delays, seconds_per_task: float, late: LateWork, first: int, steps: int
+) -> SimulatedSteps:
+    """Return successive steps of a scheme, from step `first` on."""
+    arrived, residuals = list[BoolArray](), list[Array]()
+
+    def watch(times: Array, stop: Array, residual: Array) -> None:
+        arrived.append((times <= stop[:, None]) & np.isfinite(times))
+        residuals.append(residual)
+
+    timing = scheme.decoder, scheme.rule, delays, steps, seconds_per_task, first
+    found = simulate(*timing, watch=watch) if late == "preempt" else simulate_with_memory(*timing, late, watch=watch)
+    ended = np.flatnonzero(~np.isfinite(found.seconds))
+    count = int(ended[0]) if len(ended) else len(found.seconds)
+    lossless = np.concatenate(residuals) <= EXACT * scheme.code.n_tasks
+    return SimulatedSteps(scheme, found.seconds[:count], np.concatenate(arrived)[:count], lossless[:count])
 
 
 class Runs:
@@ -268,13 +253,13 @@ class Runs:
             if early:
                 rows.append((*self._early(trainer, scheme, first, allowed, seconds_per_step), allowed))
                 continue
-            seconds, weights = arrivals_of(scheme, self._delays, self._seconds_per_task, self._late, first, allowed)
-            if (weights == 1.0).all() and len(weights) == allowed:
+            path = simulated_steps(scheme, self._delays, self._seconds_per_task, self._late, first, allowed)
+            if path.lossless.all() and len(path) == allowed:
                 steps, final = trainer.exact
                 steps = steps if steps <= allowed else math.inf
             else:
-                steps, final = trainer.run(weights, scheme.code.n_tasks)
-            spent = float(seconds[: int(steps)].sum()) if math.isfinite(steps) else math.inf
+                steps, final = trainer.run(path.oracle(trainer))
+            spent = float(path.seconds[: int(steps)].sum()) if math.isfinite(steps) else math.inf
             rows.append((spent, final, steps, allowed))
         took, final, steps, caps = zip(*rows, strict=True)
         cut = [cap for cap, count in zip(caps, steps, strict=True) if math.isinf(count) and cap < trainer.max_steps]
@@ -285,13 +270,14 @@ class Runs:
         self, trainer: Trainer, scheme: Scheme, first: int, allowed: int, seconds_per_step: float
     ) -> tuple[float, float, float]:
         """Return seconds, the metric at the end, and steps of a run that begins with early orders."""
-        rounds = EarlyRounds(scheme, allowed, self._delays, self._seconds_per_task, first, self._late)
-        steps, final = trainer.run_early(rounds)
+        shards = trainer.shards_of(scheme.code)
+        timing = self._delays, self._seconds_per_task, first
+        rounds = EarlyRounds(trainer.problem, scheme, trainer.optimizer(), allowed, *timing, self._late, shards)
+        steps, final = trainer.run(rounds, rounds.early)
         if math.isinf(steps):
             return math.inf, final, steps
         if math.isnan(seconds_per_step):
-            timing = scheme, self._delays, self._seconds_per_task, first, allowed
-            seconds_per_step = seconds_of_a_step(*timing, self._late)
+            seconds_per_step = seconds_of_a_step(scheme, *timing, allowed, self._late)
         taken = int(steps)
         return float(sum(rounds.seconds[:taken])), final, rounds.worth(taken, seconds_per_step)
 

@@ -13,19 +13,6 @@ from erasurehead._internal.arrays import Array, Places
 from erasurehead._internal.partition import split_samples as split_samples
 from erasurehead.problems.penalties import L2, Penalty
 
-CURVATURE = "curvature"
-"""The kind of order that asks for curvatures along the parameters beside gradients: see `Shard.curvature`."""
-
-EARLY = "early"
-"""The kind of order for which a few arrivals are enough. Its note says for how many arrivals to wait (see
-`wait_rules.early`), and whether curvatures are asked for, too."""
-
-
-NEWTON = "newton"
-"""The kind of order that asks each worker for a Newton step of its own tasks, of which a few are enough: its points are
-the model and a vector. Its note says for how many arrivals to wait and how long at most (see `wait_rules.early`), and
-what `Shard.newton_step` is to be told."""
-
 
 class Shard(ABC):
     """The part of a problem that one worker (or a group of equal ones) holds: the data of its tasks.

@@ -17,11 +17,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]  # ships none
 
 from erasurehead.datasets import Dataset
-from erasurehead.errors import InvalidArgument
+from erasurehead.errors import Diverged, InvalidArgument
 from erasurehead.optimizers.quasi_newton import QuasiNewton
 from erasurehead.runs.experiment import Experiment
 from erasurehead.training.result import LOWER_IS_BETTER
-from erasurehead.training.undistributed import OutOfReach, minimized
+from erasurehead.training.stepper import Stepper
+from erasurehead.training.undistributed import OutOfReach, WholeProblem
 
 
 @dataclass(frozen=True)
@@ -80,14 +81,16 @@ def _solved(experiment: Experiment, target: tuple[str, float] | None, seconds: f
     except InvalidArgument:
         return
     problem.exact([x])  # loads machine code and data
-    points = minimized(problem, optimizer)
+    stepper = Stepper(optimizer, WholeProblem(problem))
     spent, to_target = 0.0, None
     while not optimizer.converged and spent < seconds:
         begin = time.process_time()
         try:
-            next(points)
+            stepper.step()
         except OutOfReach:
             return
+        except Diverged:
+            break
         spent += time.process_time() - begin
         if to_target is None and target is not None and _reached(problem.metrics(optimizer.best), target):
             to_target = spent

@@ -14,7 +14,7 @@ from erasurehead.decoding.base import Decoder
 from erasurehead.engines.base import LateWork, rounds_kept
 from erasurehead.errors import InvalidArgument, check_count, counted, invalid
 from erasurehead.optimizers.base import Early
-from erasurehead.problems.base import CURVATURE, EARLY, NEWTON
+from erasurehead.optimizers.order_kinds import CURVATURE, EARLY, NEWTON
 from erasurehead.schemes import wait_rules
 from erasurehead.schemes.aggregation import Aggregation, ByExpectation, Plain, rescaling
 from erasurehead.schemes.asynchronous import GREATEST_AGE, Asynchronous
@@ -79,7 +79,7 @@ class Scheme:
             )
 
     def early(self, late: LateWork, verified: bool = False) -> Early:
-        """Return whether an optimizer may ask for orders that few arrivals answer: see `Optimizer.early`.
+        """Return whether an optimizer may ask for orders that few arrivals answer: see `Optimizer.begin`.
 
         Arguments:
             late: what late workers do with old work.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 
 from erasurehead import engines
@@ -15,7 +16,8 @@ from erasurehead.engines.wired_engine import WiredEngine
 from erasurehead.engines.wires import Wire, parse_wire
 from erasurehead.errors import InvalidArgument, invalid
 from erasurehead.optimizers.base import Optimizer
-from erasurehead.problems.base import CURVATURE, Problem
+from erasurehead.optimizers.order_kinds import CURVATURE
+from erasurehead.problems.base import Problem
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import PAPER_WORKERS, parse_scheme
 
@@ -101,6 +103,15 @@ def check_parts(problem: object, optimizer: object) -> None:
     if not isinstance(optimizer, Optimizer):
         hint = "such as optimizers.Nesterov(problem.initial(), rate=0.1)"
         raise invalid("optimizer", "must be an optimizer", optimizer, hint)
+    begin = inspect.signature(optimizer.begin).parameters
+    others = any(one.kind is one.VAR_KEYWORD for one in begin.values())
+    if "estimate" in inspect.signature(optimizer.tell).parameters or not ("early" in begin or others):
+        raise invalid(
+            "optimizer",
+            "must be told answers: tell(self, answer), and begin(self, problem, early, lossy)",
+            type(optimizer).__name__,
+            "read `answer.estimate` where an older one was told the estimate",
+        )
     if problem.regularizer.sharp and not optimizer.proximal:
         raise invalid(
             "optimizer",

@@ -17,7 +17,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, Tree, finite
 from erasurehead.engines.base import Arrived, MessageLost
 from erasurehead.faults.byzantine import NOT_FINITE
-from erasurehead.optimizers.base import LATE_PARTS
+from erasurehead.optimizers.order_kinds import LATE_PARTS
 from erasurehead.schemes.aggregation import LateMessage
 from erasurehead.schemes.wait_rules.view import LateArrival
 from erasurehead.training.callbacks import StepLog

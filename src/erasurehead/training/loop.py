@@ -16,19 +16,19 @@ from erasurehead.engines.wires import Wire
 from erasurehead.errors import Diverged, RecordsError, Unreachable, check_count, counted, invalid
 from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import Optimizer
-from erasurehead.problems.base import CURVATURE, Problem, split_samples
+from erasurehead.problems.base import Problem
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.arguments import as_engine, as_scheme, as_wire, check_kinds, check_parts, check_wire
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.evaluation import Snapshots
 from erasurehead.training.final_model import lowest, why_worse, with_objective_before_rise
 from erasurehead.training.notices import Notice
-from erasurehead.training.programs import CodedProgram, Shards, build_programs, with_tasks
+from erasurehead.training.programs import CodedProgram, Shards
 from erasurehead.training.result import FinalModel, Resumption, Run, Status
-from erasurehead.training.round import RoundRunner
 from erasurehead.training.rows import ArrivalRow, StepRow
 from erasurehead.training.signals import Terminated, stopped_by
-from erasurehead.training.step import StepRunner
+from erasurehead.training.step import WorkerOracle, laid_out
+from erasurehead.training.stepper import Stepper
 from erasurehead.training.stopping import TOLERANCE, Stopping, Until
 from erasurehead.training.waiting import TimeIsUp
 from erasurehead.training.workers import Assignment, WorkerPool
@@ -181,9 +181,9 @@ class _Training:
     ) -> None:
         self.problem = problem
         self.optimizer = optimizer
-        optimizer.early = scheme.early(engine.late, fault_policy.verify)
-        optimizer.lossy = engine.message_rounding > 0.0
-        optimizer.begin(problem)
+        self._early = scheme.early(engine.late, fault_policy.verify)
+        lossy = engine.message_rounding > 0.0
+        optimizer.begin(problem, early=self._early, lossy=lossy)
         self.first = optimizer.x
         self.engine = engine
         self.snapshots = snapshots
@@ -199,26 +199,20 @@ class _Training:
         self._shards: Shards = {}
         self._verified = fault_policy.verify
         self.pool = WorkerPool(engine, Assignment.first(scheme, *self._form(scheme)), self._form, fault_policy)
-        ranges = split_samples(problem.n_samples, scheme.code.n_tasks)
-        samples = [problem.weight(samples) for samples in ranges]
-        self.rounds = RoundRunner(self.pool, self.watchers, samples)
-        self.log = self.rounds.log
-        self.steps = StepRunner(problem, optimizer, self.pool, self.rounds, stopping, self.watchers)
+        self.oracle = WorkerOracle(problem, self.pool, stopping, self.watchers, early=self._early, lossy=lossy)
+        self.rounds, self.log = self.oracle.rounds, self.oracle.rounds.log
+        self.stepper = Stepper(optimizer, self.oracle)
         self._scheme = scheme
         self._origin = 0.0
         self._between = True  # steps, when the engine's state can be taken
 
     def _form(self, scheme: Scheme) -> tuple[list[CodedProgram], Layout, Layout | None]:
-        curvature = CURVATURE in self.optimizer.kinds and self.problem.curved
-        points = self.optimizer.max_points
-        programs, layout = build_programs(scheme.code, self.problem, points, self._shards, curvature)
-        used = {id(shard) for program in programs for shard in program.shards}
+        by_task = bool(self._early) and not self._verified
+        found = laid_out(scheme, self.problem, self.optimizer, self._shards, by_task)
+        used = {id(shard) for program in found[0] for shard in program.shards}
         for tasks in [tasks for tasks, shard in self._shards.items() if id(shard) not in used]:
             del self._shards[tasks]  # shards of earlier codes are held by workers that keep them, and by nobody else
-        if scheme.by_task is None or self._verified or not (curvature and self.optimizer.early):
-            return programs, layout, None
-        programs, other = with_tasks(programs, layout, scheme.code, scheme.by_task.code)
-        return programs, layout, other
+        return found
 
     @property
     def run(self) -> Run:
@@ -232,7 +226,7 @@ class _Training:
             self.start_seconds,
             status=self.status,
             stopped=self.stopped,
-            neglected=self.steps.neglected,
+            neglected=self.oracle.neglected,
             ended=None if self.stopped else self.stopping.ended or "steps",
             measured=self.stopping.measured,
             optimum=self.stopping.optimum,
@@ -248,7 +242,7 @@ class _Training:
         if optimizer.best is not optimizer.known:
             newest = self.stopping.reached(optimizer.step)  # and was measured: it is what was asked for
             models = [optimizer.best] if newest else [*models, optimizer.best]
-        lost = [self.steps.samples[task] for task in rows[-1].lost] if rows else []
+        lost = [self.oracle.samples[task] for task in rows[-1].lost] if rows else []
         x, final = lowest(self.problem, self.first, models, lost)
         suspected = None if final is None else run.suspected_rise
         if final is not None and suspected is not None and not suspected[1]:
@@ -279,7 +273,7 @@ class _Training:
         if resume is None:
             self.log.start(self.pool)
         elif not running:
-            self.log.come_back(map(int, resume.state["pool"]["dead"]), self.pool, self.steps.orders.round)
+            self.log.come_back(map(int, resume.state["pool"]["dead"]), self.pool, self.oracle.orders.round)
         if resume is None:
             for watcher in self.watchers:
                 watcher.on_state(self.optimizer.step, self.state)
@@ -299,17 +293,17 @@ class _Training:
                 self.pool.settle()
                 self._between = False
                 try:
-                    row = self.steps.take()
+                    row = self.stepper.step()
                 except TimeIsUp:
-                    self.stopping.ended = "max_seconds"
+                    self.stopping.end("max_seconds")
                 else:
                     self._between = True
                     self.stopping.after(row, self.optimizer.best, self.optimizer.step >= steps)
                     if self.optimizer.converged:
-                        self.stopping.ended = self.stopping.ended or "converged"
+                        self.stopping.end("converged")
                 self._tell_state()
             self.rounds.end()
-            self.steps.notice_neglected()
+            self.oracle.notice_neglected()
         except KeyboardInterrupt as error:
             self.status, self.stopped, self.hurried = "interrupted", stopped_by(error), isinstance(error, Terminated)
         except (Unreachable, Diverged, RecordsError) as error:
@@ -333,7 +327,7 @@ class _Training:
         """Return everything that is needed to resume from here bit for bit: see `Callback.on_state`."""
         return {
             "step": self.optimizer.step,
-            **self.steps.state(),
+            **self.oracle.state(),
             "elapsed": self.engine.now() - self._origin,
             "origin": self._origin,
             "start_seconds": self.start_seconds,
@@ -363,14 +357,13 @@ class _Training:
             self.rounds.restore(state["rounds"])
             self.engine.restore(state["engine"], dict(zip(assignment.worker_ids, assignment.programs, strict=True)))
         self.snapshots.restore(state["snapshots"])
-        self.stopping.first = self.first  # that of the run, which need not be at hand any more
-        self.stopping.restore(state["stopping"], float(state["elapsed"]))
+        self.stopping.restore(state["stopping"], float(state["elapsed"]), self.first)
         if self.optimizer.converged:
-            self.stopping.ended = self.stopping.ended or "converged"
+            self.stopping.end("converged")
         if self.history in self.watchers:
             self.history.steps[:], self.history.arrivals[:] = resume.steps, resume.arrivals
         self.start_seconds = float(state["start_seconds"])
-        self.steps.restore(state)
+        self.oracle.restore(state)
         self._origin = float(state["origin"])
 
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from erasurehead._internal.arrays import Array, squared_norm
-from erasurehead.errors import InvalidArgument
+from erasurehead.engines.base import Order
+from erasurehead.errors import Diverged, InvalidArgument
 from erasurehead.optimizers.quasi_newton import QuasiNewton
 from erasurehead.optimizers.scaling import penalty_curvature
 from erasurehead.problems.base import Problem
-from erasurehead.training.undistributed import OutOfReach, minimized, objective_and_gradient
+from erasurehead.training.stepper import Stepper
+from erasurehead.training.undistributed import OutOfReach, WholeProblem
 
 TIGHT = 1e-9
 """Norm of the gradient, relative to that at the first model, up to which a minimum counts as found."""
@@ -61,15 +63,13 @@ def find_optimum(problem: Problem, first: Array) -> Optimum:
     if not problem.convex:
         raise _refused("the objective may not be convex, so a minimum that is found may not be the global one")
 
-    def both(x: Array) -> tuple[float, Array]:
-        try:
-            return objective_and_gradient(problem, x)
-        except OutOfReach as error:
-            raise _refused(str(error)) from None
-
     x = np.asarray(first, dtype=np.float64)
-    start, gradient = both(x)
-    if not (np.isfinite(start) and np.isfinite(squared_norm(gradient))):
+    try:
+        answer = WholeProblem(problem).answer(Order(0, (x,)), tried=True).answer
+    except OutOfReach as error:
+        raise _refused(str(error)) from None
+    start, gradient = answer.value, answer.estimate
+    if start is None or gradient is None or not (np.isfinite(start) and np.isfinite(squared_norm(gradient))):
         raise _refused("the objective of the first model is not finite")
     units = _units(problem)
     size = squared_norm(units * gradient) ** 0.5
@@ -115,11 +115,17 @@ def _nearer(problem: Problem, x: Array, units: Array, short: float) -> tuple[Arr
     optimizer = QuasiNewton(x)
     optimizer.begin(problem)
     found, since = (x, math.inf, math.inf), 0
-    for point in minimized(problem, optimizer):
-        length = math.inf if point.gradient is None else squared_norm(units * point.gradient) ** 0.5
+    stepper = Stepper(optimizer, WholeProblem(problem))
+    while True:
+        try:
+            answered = stepper.step()
+        except Diverged:
+            break
+        gradient, value = answered.answer.estimate, answered.answer.value
+        length = math.inf if gradient is None else squared_norm(units * gradient) ** 0.5
         since += 1
-        if length < found[2]:
-            found, since = (point.x, point.objective, length), 0
+        if value is not None and length < found[2]:
+            found, since = (answered.order.points[0], value, length), 0
         if found[2] <= short or since >= _PATIENCE:
             break
     return found

@@ -9,7 +9,7 @@ from typing import Any, final
 
 from erasurehead._internal.arrays import Tree
 from erasurehead.engines.base import BY_TASK, LateWork, Order
-from erasurehead.optimizers.base import work_of
+from erasurehead.optimizers.order_kinds import work_of
 from erasurehead.training.callbacks import StepLog
 from erasurehead.training.rows import ArrivalRow
 from erasurehead.training.workers import WorkerPool

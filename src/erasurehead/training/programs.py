@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import BY_TASK, MessageSpec, Order, Program
-from erasurehead.optimizers.base import asks_curvature, work_of
-from erasurehead.problems.base import NEWTON, Problem, Shard, split_samples
+from erasurehead.optimizers.order_kinds import NEWTON, asks_curvature, work_of
+from erasurehead.problems.base import Problem, Shard, split_samples
 
 if TYPE_CHECKING:
     from erasurehead.codes.base import GradientCode

@@ -12,11 +12,12 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray, Tree, finite
 from erasurehead.decoding.base import Decoding
+from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import MessageLost, Order
 from erasurehead.errors import Diverged
-from erasurehead.optimizers.base import PartialGradient, asks_curvature
-from erasurehead.problems.base import EARLY, NEWTON
-from erasurehead.schemes.aggregation import ByCoverage, Vectors
+from erasurehead.optimizers.base import PartialGradient
+from erasurehead.optimizers.order_kinds import asks_curvature, kind_of
+from erasurehead.schemes.aggregation import Aggregation, ByCoverage, Vectors
 from erasurehead.schemes.wait_rules.view import View
 from erasurehead.training.callbacks import Callback, StepLog
 from erasurehead.training.health import HealthMonitor
@@ -24,7 +25,8 @@ from erasurehead.training.intake import Intake
 from erasurehead.training.late_messages import LateMessages
 from erasurehead.training.round_state import Round, RoundResult
 from erasurehead.training.rows import ArrivalRow, StepRow
-from erasurehead.training.waiting import DIVERGED, PoolShrunk, UnmetRules, Waiting
+from erasurehead.training.stepper import DIVERGED
+from erasurehead.training.waiting import PoolShrunk, UnmetRules, Waiting
 from erasurehead.training.workers import WorkerPool
 
 
@@ -143,20 +145,19 @@ class RoundRunner:
                 for message in self._late.deliver():
                     aggregation.late(message)
                     current.used_late.append(message.message)
-            estimate = _estimate(decoding, vectors, current)
+            estimate = estimated(aggregation, decoding, vectors, current.assignment.layout, order)
         except MessageLost:
             self._intake.refuse([*current.arrivals], current)
             return None
         if estimate is None or finite(estimate):
             parts: list[PartialGradient] = []
-            if order.kind in (EARLY, NEWTON) and not current.lost:
+            if kind_of(order.kind).few and not current.lost:
                 for place, vector in enumerate(vectors):
                     weights = decoding.weights[:, place : place + 1]
                     if weights.any():
                         alone = replace(decoding, messages=decoding.messages[place : place + 1], weights=weights)
                         parts.append(self._part(alone, vector, current, order.step, 1 + asks_curvature(order)))
-            # Sums of Newton steps are no gradients.
-            return _Outcome(decoding, None if order.kind == NEWTON else estimate, tuple(parts))
+            return _Outcome(decoding, estimate if kind_of(order.kind).sums else None, tuple(parts))
         if self._intake.refuse(sorted(looked_at), current):
             return None
         if tried:
@@ -241,11 +242,12 @@ class RoundRunner:
         self._monitor.restore(state)
 
 
-def _estimate(decoding: Decoding, vectors: Vectors, current: Round) -> Array | None:
+def estimated(
+    aggregation: Aggregation, decoding: Decoding, vectors: Vectors, layout: Layout, order: Order
+) -> Array | None:
     """Return the aggregation's estimate, followed by that of the curvatures if the order asks for them."""
-    order, layout = current.order, current.assignment.layout
-    # Where few have arrived, the scheme's own aggregation does not do: it is made for more.
-    aggregation = ByCoverage() if order.kind in (EARLY, NEWTON) else current.assignment.scheme.aggregation
+    if kind_of(order.kind).few:
+        aggregation = ByCoverage()  # few have arrived; the scheme's own aggregation is made for more
     if not asks_curvature(order):
         return aggregation.estimate(decoding, vectors, layout, order)
     estimates: list[Array] = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 if TYPE_CHECKING:
     from erasurehead.engines.base import Arrived
 
-from erasurehead.problems.base import EARLY
+from erasurehead.optimizers.order_kinds import kind_of
 from erasurehead.training.notices import Notice, NoticeKind
 
 WorkerEventKind: TypeAlias = Literal["died", "joined", "failed", "offered", "broken_off"]
@@ -124,7 +124,7 @@ class StepRow:
     @property
     def rough(self) -> bool:
         """Whether the order asked for few arrivals, so that loss and gradient are rough estimates."""
-        return self.kind == EARLY
+        return kind_of(self.kind).few
 
     @property
     def failures(self) -> int:

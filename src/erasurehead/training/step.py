@@ -1,169 +1,154 @@
-"""One step: ask the optimizer, run rounds until one comes to an end, add the penalty, tell the optimizer, record."""
+"""Orders answered by the workers of an engine, in rounds, and the steps recorded that are made of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from erasurehead._internal.arrays import Array, Tree, finite, squared_norm
+from erasurehead._internal.arrays import Array, Tree, squared_norm
+from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import BY_TASK, PRECISE, Order
-from erasurehead.errors import Diverged
-from erasurehead.optimizers.base import Optimizer
-from erasurehead.problems.base import EARLY, NEWTON, Problem, split_samples
+from erasurehead.optimizers.base import Early, Optimizer
+from erasurehead.optimizers.order_kinds import kind_of
+from erasurehead.problems.base import Problem, split_samples
+from erasurehead.schemes.named import Scheme
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.notices import Notice
 from erasurehead.training.orders import OrderBook
+from erasurehead.training.programs import CodedProgram, Shards, build_programs, with_tasks
 from erasurehead.training.round import RoundRunner
 from erasurehead.training.round_state import RoundResult
 from erasurehead.training.rows import StepRow
-from erasurehead.training.signals import uninterrupted
+from erasurehead.training.stepper import Answered, Oracle, answer_of
 from erasurehead.training.stopping import Stopping
 from erasurehead.training.task_counts import Counting, Neglected, sentence
-from erasurehead.training.waiting import DIVERGED, PoolShrunk
+from erasurehead.training.waiting import PoolShrunk
 from erasurehead.training.workers import WorkerPool
 
 
-class StepRunner:
-    """Takes steps, one after the other, each with one or more rounds.
+@dataclass(frozen=True, eq=False)
+class WorkersAnswered(Answered):
+    """An order with its answer, and the round that it came of."""
+
+    result: RoundResult
+
+
+class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
+    """Answers each order by one or more rounds with the workers of a pool, and makes the row of each step.
 
     Arguments:
         problem: what is minimised.
-        optimizer: asked for orders, and told the estimates.
         pool: the workers.
-        rounds: runs rounds with them.
-        stopping: told the norm of each gradient that is exact.
+        stopping: told the norm of each gradient that is exact; None if nobody asks for it.
         callbacks: hooks that watch.
+        early: as the optimizer was told; where it may ask for few arrivals, messages per task may be chosen.
+        lossy: likewise: gradients that lost digits on their way do not tell that a run has converged.
 
     Attributes:
         samples: the range of samples of each task.
+        rounds: runs rounds with the workers.
         orders: completes the optimizer's orders.
     """
 
     def __init__(
         self,
         problem: Problem,
-        optimizer: Optimizer,
         pool: WorkerPool,
-        rounds: RoundRunner,
-        stopping: Stopping,
+        stopping: Stopping | None = None,
         callbacks: Sequence[Callback] = (),
+        early: Early = "",
+        lossy: bool = False,
     ) -> None:
-        self.orders = OrderBook(pool, rounds.log, chooses=bool(optimizer.early))
         n_tasks = pool.assignment.code.n_tasks
         self.samples = split_samples(problem.n_samples, n_tasks)
+        self.rounds = RoundRunner(pool, callbacks, [problem.weight(samples) for samples in self.samples])
+        self.orders = OrderBook(pool, self.rounds.log, chooses=bool(early))
         self._problem = problem
-        self._optimizer = optimizer
         self._pool = pool
-        self._rounds = rounds
-        self._log = rounds.log
+        self._log = self.rounds.log
         self._stopping = stopping
         self._callbacks = callbacks
+        self._lossy = lossy
         self._counting = Counting(n_tasks)
         self._sizes = [part.stop - part.start for part in self.samples]
 
-    def take(self) -> StepRow:
-        """Take one step.
-
-        Returns:
-            The step's row, as the callbacks were given it.
+    def answer(self, asked: Order, tried: bool) -> WorkersAnswered:
+        """Run rounds until one is completed with the workers that are left, and return its answer.
 
         Raises:
             TimeIsUp: if the run's time is over first.
             Unreachable: if the wait rule can no longer be met.
-            Diverged: if the estimate, the objective that comes with it, or the model that it leads to is not finite.
+            Diverged: if the estimate is not finite, and the point is not only tried.
         """
-        optimizer = self._optimizer
-        order, result = self._gather()
-        gradient, loss = self._penalised(result, order)
-        plain = not (self._problem.stochastic or order.coefficients)
-        exact = gradient if plain and result.exact else None
-        if loss is not None and not math.isfinite(loss) and not optimizer.trying:  # gradients may be finite there
-            raise Diverged(DIVERGED.format(step=order.step, what="objective is"))
-        neglected = self._count(order, result)
-        with uninterrupted():  # once the model has moved, the step must be recorded
-            optimizer.share, optimizer.exact = result.share, result.exact
-            optimizer.value = math.inf if result.overflowed else loss
-            optimizer.curvature = self._curvature(result)
-            optimizer.parts, optimizer.late_parts = result.parts, result.late_parts
-            optimizer.waited = result.waited
-            optimizer.work_odds = self.orders.work_odds
-            optimizer.tell(gradient)
-            if not finite(optimizer.x):
-                raise Diverged(DIVERGED.format(step=order.step, what="model that it ends with is"))
-            origin = self._log.origin or 0.0
-            row = result.step_row(
-                order,
-                self._pool.engine.stamp("end", order.round) - origin,
-                origin,
-                gradient,
-                loss,
-                stepped=result.estimate is not None or bool(result.parts or result.late_parts),
-                rejected=optimizer.rejected,
-                decision={**optimizer.decision, **({BY_TASK: True} if order.note.get(BY_TASK, False) else {})},
-                dead=self._pool.dead,
-                neglected=neglected,
-                notices=self._log.take_notices(),
-                events=self._log.take_events(),
-                old_work=self._pool.engine.late,
-            )
-            self._record(order, row, result, exact)
-        return row
-
-    def _gather(self) -> tuple[Order, RoundResult]:
-        """Ask for an order, and run rounds until one is completed with the workers that are left."""
-        asked = self._optimizer.ask()
         while True:
             order = self.orders.next(asked)
             try:
-                return order, self._rounds.gather(order, self._optimizer.trying)
+                result = self.rounds.gather(order, tried)
+                break
             except PoolShrunk:
                 self._pool.settle()  # if that changes nothing, the next round raises, or continues without the rule
+        answer = answer_of(
+            self._problem,
+            order,
+            self._of_all(result.estimate, result),
+            self._of_all(result.curvature, result),
+            exact=result.exact,
+            overflowed=result.overflowed,
+            share=result.share,
+            parts=result.parts,
+            late_parts=result.late_parts,
+            waited=result.waited,
+            work_odds=self.orders.work_odds,
+        )
+        return WorkersAnswered(order, answer, result)
 
-    def _record(self, order: Order, row: StepRow, result: RoundResult, exact: Array | None) -> None:
-        model = self._optimizer.best
+    def record(self, answered: WorkersAnswered, optimizer: Optimizer) -> StepRow:
+        """Return the row of a step, after the callbacks were given it, and all who learn from it have learnt."""
+        order, answer, result = answered.order, answered.answer, answered.result
+        neglected = self._count(order, result)
+        origin = self._log.origin or 0.0
+        row = result.step_row(
+            order,
+            self._pool.engine.stamp("end", order.round) - origin,
+            origin,
+            answer.estimate,
+            None if result.overflowed else answer.value,
+            stepped=result.estimate is not None or bool(result.parts or result.late_parts),
+            rejected=optimizer.rejected,
+            decision={**optimizer.decision, **({BY_TASK: True} if order.note.get(BY_TASK, False) else {})},
+            dead=self._pool.dead,
+            neglected=neglected,
+            notices=self._log.take_notices(),
+            events=self._log.take_events(),
+            old_work=self._pool.engine.late,
+        )
+        model = optimizer.best
         for callback in self._callbacks:
             for arrival in result.rows:
                 callback.on_arrival(arrival)
             callback.on_step_end(row, model)
-        whole = order.note.get(PRECISE, not self._optimizer.lossy)
-        if exact is not None and whole:  # else it may be rounded to 0
-            steepest = self._problem.regularizer.steepest(order.points[0], exact)
-            if steepest is not None:
-                norm = math.sqrt(squared_norm(steepest))
-                self._stopping.converged(norm, order.points[0], self._optimizer.confirm)
+        if self._stopping is not None:
+            self._look_whether_converged(self._stopping, answered, optimizer)
         arrivals = [*result.late_rows, *result.rows]
-        self._rounds.learn(row, arrivals)
+        self.rounds.learn(row, arrivals)
         self.orders.learn(order, arrivals)
-        self._log.step = self._optimizer.step
+        self._log.step = optimizer.step
+        return row
 
-    def _penalised(self, result: RoundResult, order: Order) -> tuple[Array | None, float | None]:
-        """Split an estimate into gradient and loss, and add the penalty's; with several points there is no loss."""
-        estimate = result.estimate
-        if estimate is None:
-            return None, None
-        estimate = self._of_all(estimate, result)
-        gradient = estimate[:-1]
-        if self._problem.regularizer.smooth:
-            for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
-                penalty = self._problem.penalty_gradient(point)
-                if factor != 1.0:
-                    penalty *= factor
-                penalty += gradient  # in place: another array of a large model would not stay in cache
-                gradient = penalty
-        if order.coefficients:
-            return gradient, None
-        return gradient, float(estimate[-1]) + self._problem.penalty(order.points[0])
+    def _look_whether_converged(self, stopping: Stopping, answered: WorkersAnswered, optimizer: Optimizer) -> None:
+        order, answer = answered.order, answered.answer
+        rounded = self._lossy and not order.note.get(PRECISE, False)  # perhaps to 0
+        if answer.estimate is None or not answer.exact or self._problem.stochastic or order.coefficients or rounded:
+            return
+        steepest = self._problem.regularizer.steepest(order.points[0], answer.estimate)
+        if steepest is not None:
+            stopping.converged(math.sqrt(squared_norm(steepest)), order.points[0], optimizer.confirm)
 
-    def _curvature(self, result: RoundResult) -> tuple[Array, float] | None:
-        if result.curvature is None:
-            return None
-        sums = self._of_all(result.curvature, result)
-        return sums[:-1], float(sums[-1])
-
-    def _of_all(self, sums: Array, result: RoundResult) -> Array:
+    def _of_all(self, sums: Array | None, result: RoundResult) -> Array | None:
         """Scale sums over the remaining samples up to all samples."""
-        if not result.lost:
+        if sums is None or not result.lost:
             return sums
         lost = sum(self._problem.weight(self.samples[task]) for task in result.lost)
         return sums * (self._problem.n_samples / (self._problem.n_samples - lost))
@@ -182,7 +167,7 @@ class StepRunner:
 
     def _count(self, order: Order, result: RoundResult) -> list[int]:
         """Count a step's tasks; return those that are newly found to be neglected."""
-        if order.kind in (EARLY, NEWTON):
+        if kind_of(order.kind).few:
             return []  # few are meant to be counted
         self._counting.add(result.decoding, result.lost, result.used_late, result.counted)
         if neglected := self._counting.found():
@@ -203,3 +188,26 @@ class StepRunner:
         """Continue from what `state` returned."""
         self.orders.restore(state)
         self._counting.restore(state["counting"])
+
+
+def laid_out(
+    scheme: Scheme, problem: Problem, optimizer: Optimizer, shards: Shards, by_task: bool
+) -> tuple[list[CodedProgram], Layout, Layout | None]:
+    """Return the programs of a scheme's workers, as they can answer an optimizer's orders, and where elements belong.
+
+    Arguments:
+        scheme: the scheme.
+        problem: what is minimised.
+        optimizer: it says how many points its orders have, and of which kinds they are.
+        shards: shards that exist already; new ones are added.
+        by_task: whether workers may be asked for a message per task, where the scheme and the orders allow it.
+
+    Returns:
+        The programs, one per worker; the layout of their messages; and that of messages per task, or None.
+    """
+    curvature = problem.curved and any(kind_of(kind).curvatures for kind in optimizer.kinds)
+    programs, layout = build_programs(scheme.code, problem, optimizer.max_points, shards, curvature)
+    if scheme.by_task is None or not (by_task and curvature):
+        return programs, layout, None
+    programs, other = with_tasks(programs, layout, scheme.code, scheme.by_task.code)
+    return programs, layout, other

@@ -180,7 +180,7 @@ class Stopping:
             if norm <= short and norm * self._shrunk() <= short:
                 self._confirmed = confirm()
                 if self._confirmed or self.tolerance > TOLERANCE:
-                    self.ended = self.ended or "converged"
+                    self.end("converged")
         return self.ended is not None
 
     def _shrunk(self) -> float:
@@ -230,9 +230,13 @@ class Stopping:
                 else:
                     self._beside.give(done, row.end, x)
             self._take_up(last)
-        if self.ended is None and row.end >= self.max_seconds:
-            self.ended = "max_seconds"
+        if row.end >= self.max_seconds:
+            self.end("max_seconds")
         return self.ended is not None
+
+    def end(self, by: Ending) -> None:
+        """End the run, unless something else has ended it already."""
+        self.ended = self.ended or by
 
     def reached(self, done: int) -> bool:
         """Return whether the run has ended because the model after this many steps reached the target."""
@@ -280,9 +284,9 @@ class Stopping:
         """End the run if the last value of the metric requires it."""
         last = self.measured[-1]
         if self.until is not None and self.until.reached(last.value):
-            self.ended = "until"
+            self.end("until")
         elif self.patience is not None and last.step - self._best_step >= self.patience:
-            self.ended = "patience"
+            self.end("patience")
 
     def state(self) -> dict[str, Tree]:
         """Return everything that `restore` needs."""
@@ -296,7 +300,7 @@ class Stopping:
             "confirmed": self._confirmed,
         }
 
-    def restore(self, state: Mapping[str, Any], elapsed: float) -> None:
+    def restore(self, state: Mapping[str, Any], elapsed: float, first: Array) -> None:
         """Continue from what `state` returned.
 
         Whether the run has ended is judged again, by its present target, patience, time and tolerance: a run that was
@@ -305,7 +309,9 @@ class Stopping:
         Arguments:
             state: what `state` returned.
             elapsed: seconds of training so far.
+            first: the model that the run began with, which need not be at hand any more.
         """
+        self.first = first
         if state["optimum"] is not None:
             self.optimum = Optimum(*map(float, state["optimum"]))
         if state["metric"] == self.metric:  # otherwise the values are those of another metric
@@ -317,4 +323,4 @@ class Stopping:
         if self._first_norm is not None and state["norm"] is not None:
             self.converged(float(state["norm"]), None, lambda: bool(state["confirmed"]))
         if elapsed >= self.max_seconds:
-            self.ended = self.ended or "max_seconds"
+            self.end("max_seconds")

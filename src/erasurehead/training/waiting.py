@@ -19,9 +19,8 @@ from erasurehead.training.health import HealthMonitor
 from erasurehead.training.intake import Intake
 from erasurehead.training.notices import Notice
 from erasurehead.training.round_state import Round
+from erasurehead.training.stepper import DIVERGED
 from erasurehead.training.workers import WorkerPool
-
-DIVERGED = "step {step}: the {what} not finite: the model has diverged"
 
 STUCK = (
     "step {step}: the wait rule {rule} goes on waiting, although nobody will answer any more and it names no later "

@@ -17,7 +17,7 @@ from erasurehead.engines import Arrived, VirtualEngine
 from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import GradientDescent
 from erasurehead.planning import plan, simulate_with_memory
-from erasurehead.planning.trials import arrivals_of
+from erasurehead.planning.trials import simulated_steps
 from erasurehead.runs import Experiment
 from erasurehead.runs.config import build_config, parts
 from erasurehead.runs.config.checking import read_config
@@ -108,7 +108,7 @@ def test_plans_and_simulations_take_the_steps_of_training() -> None:
     waited = [row.waited for row in run.steps]
     found = simulate_with_memory(make_decoder(scheme.code), wait_rules.first(2), delays, 20, late=late)
     assert found.seconds.tolist() == waited
-    assert arrivals_of(scheme, delays, 0.0, late, 0, 20)[0].tolist() == waited
+    assert simulated_steps(scheme, delays, 0.0, late, 0, 20).seconds.tolist() == waited
     made = plan(delays, 6, 0.01, ["ignore_stragglers(wait_for=2)"], steps=64, late=late)
     kept = plan(delays, 6, 0.01, ["ignore_stragglers(wait_for=2)"], steps=64, late="carry")
     assert made.late == late
