@@ -84,7 +84,7 @@ def ran(setting: str, law: Delays, workers: int, late: LateWork) -> Path:
 def test_a_trial_takes_the_time_of_a_run_that_begins_with_few_arrivals(
     setting: str, law: Delays, workers: int, gap: float, late: LateWork
 ) -> None:
-    found = Runs(trainer(gap), law, workers, 0.01, late).trial(setting, 1, math.inf)
+    found = Runs(trainer(gap), law, workers, 0.01, late).trial(setting, 1, math.inf, 1.0)
     path = ran(setting, law, workers, late)
     assert found.begins_early
     assert path.steps[0][0] == "early"

@@ -71,7 +71,7 @@ def tried(
 ) -> list[Trial]:
     """Return trials of settings on the data, the quickest first."""
     runs = Runs(Trainer(PROBLEM, optimizer, goal, max_steps), law, 12, seconds_per_task, late)
-    return sorted((runs.trial(setting, repeats, math.inf) for setting in settings), key=lambda trial: trial.median)
+    return sorted((runs.trial(setting, repeats, math.inf, 1.0) for setting in settings), key=lambda trial: trial.median)
 
 
 @pytest.mark.parametrize("late", ["preempt", "carry"])

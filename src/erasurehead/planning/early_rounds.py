@@ -12,8 +12,6 @@ from erasurehead.errors import Unreachable
 from erasurehead.faults.policy import FaultPolicy
 from erasurehead.optimizers.base import Early, Optimizer, PartialGradient
 from erasurehead.optimizers.order_kinds import asks_curvature, kind_of
-from erasurehead.planning.carry_over import simulate_with_memory
-from erasurehead.planning.simulation import stop_times
 from erasurehead.problems.base import Problem
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.programs import Shards
@@ -105,22 +103,3 @@ class EarlyRounds(WorkerOracle):
             return float(steps)
         pairs = zip(self.seconds[:steps], self._whole[:steps], strict=True)
         return float(sum(1.0 if whole else seconds / seconds_per_step for seconds, whole in pairs))
-
-
-def seconds_of_a_step(
-    scheme: Scheme, delays: Delays, seconds_per_task: float, first: int, steps: int, late: LateWork
-) -> float:
-    """Return the mean seconds of steps with whole gradients.
-
-    Arguments:
-        scheme: the scheme.
-        delays: how slow the workers are.
-        seconds_per_task: computing time of a task.
-        first: the first step.
-        steps: number of steps, at least 1.
-        late: what busy workers do with old work.
-    """
-    if late == "preempt" and not delays.follows_clock:
-        return float(stop_times(scheme.decoder, scheme.rule, delays, steps, seconds_per_task, first).mean())
-    found = simulate_with_memory(scheme.decoder, scheme.rule, delays, steps, seconds_per_task, first, late)
-    return float(found.seconds.mean())

@@ -198,7 +198,8 @@ def forecast(
             setting,
             "compare it on data instead: erasurehead compare",
         )
-    counting = CountedSum(scheme.decoder, scheme.aggregation, trace_rounds(delays))
+    chains = max(1, _length(scheme, delays, steps, late)[1])
+    counting = CountedSum(scheme.decoder, scheme.aggregation, trace_rounds(delays), runs=chains)
     result = _simulated(scheme, delays, seconds_per_task, steps, late, counting)
     missing = min(1.0, float(result.residual.mean()) / scheme.code.n_tasks)
     counted = counting.result()
@@ -263,21 +264,24 @@ def _simulated(
     late: LateWork,
     watch: CountedSum | None = None,
 ) -> Simulation:
-    decoder, rule, n_messages = scheme.decoder, scheme.rule, scheme.code.n_messages
-    one_by_one = rule.remembers or delays.follows_clock  # simulated by the virtual engine
-    if late != "preempt" or one_by_one:
-        most = 2048 if scheme.code.replicas and not one_by_one else 4 * _LEAST
-        steps = steps or min(most, max(4 * _LEAST, _CARRIED // n_messages))
-        chains = 1 if one_by_one else max(1, steps // _CHAIN)
-        warm = _WARM if chains > 1 else 0
-        if watch is not None:
-            watch.runs = chains
-        return simulate_with_memory(
-            decoder, rule, delays, steps, seconds_per_task, late=late, watch=watch, chains=chains, warm=warm
-        )
-    most = 4096 if scheme.code.replicas else 256  # other codes are decoded arrival by arrival
-    steps = steps or min(most, max(_LEAST, _ARRIVALS // n_messages))
-    return simulate(decoder, rule, delays, steps, seconds_per_task, watch=watch)
+    steps, chains = _length(scheme, delays, steps, late)
+    timing = scheme.decoder, scheme.rule, delays, steps, seconds_per_task
+    if not chains:
+        return simulate(*timing, watch=watch)
+    warm = _WARM if chains > 1 else 0
+    return simulate_with_memory(*timing, late=late, watch=watch, chains=chains, warm=warm)
+
+
+def _length(scheme: Scheme, delays: Delays, steps: int | None, late: LateWork) -> tuple[int, int]:
+    """Return how many steps are simulated, and in how many chains; none if steps do not depend on each other."""
+    replicas, n_messages = scheme.code.replicas, scheme.code.n_messages
+    one_by_one = scheme.rule.remembers or delays.follows_clock  # simulated by the virtual engine
+    if late == "preempt" and not one_by_one:
+        most = 4096 if replicas else 256  # other codes are decoded arrival by arrival
+        return steps or min(most, max(_LEAST, _ARRIVALS // n_messages)), 0
+    most = 2048 if replicas and not one_by_one else 4 * _LEAST
+    steps = steps or min(most, max(4 * _LEAST, _CARRIED // n_messages))
+    return steps, 1 if one_by_one else max(1, steps // _CHAIN)
 
 
 def trace_rounds(delays: Delays) -> float:

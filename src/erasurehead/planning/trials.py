@@ -14,7 +14,7 @@ from erasurehead.decoding.base import EXACT
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import LateWork
 from erasurehead.planning.carry_over import simulate_with_memory
-from erasurehead.planning.early_rounds import EarlyRounds, seconds_of_a_step
+from erasurehead.planning.early_rounds import EarlyRounds
 from erasurehead.planning.forecasts import Forecast
 from erasurehead.planning.simulation import simulate
 from erasurehead.planning.task_weights import task_weights
@@ -228,7 +228,7 @@ class Runs:
         self._late: LateWork = late
         self._done: dict[str, list[tuple[float, float, float, int]]] = {}
 
-    def trial(self, setting: str, repeats: int, most: float, seconds_per_step: float = math.nan) -> Trial:
+    def trial(self, setting: str, repeats: int, most: float, seconds_per_step: float) -> Trial:
         """Train with a setting until a number of repetitions have been made, and return all of them.
 
         Arguments:
@@ -236,8 +236,7 @@ class Runs:
             repeats: total number of repetitions, including earlier ones.
             most: time in seconds after which a run is ended; inf for no limit.
             seconds_per_step: time of the setting's steps, which converts `most` and the times of early steps into
-                numbers of steps; if NaN, there is no limit, and early steps are converted by the mean of the steps of
-                the run.
+                numbers of steps.
         """
         scheme = parse_scheme(setting, self._n_workers)
         rows = self._done.setdefault(setting, [])
@@ -276,8 +275,6 @@ class Runs:
         steps, final = trainer.run(rounds, rounds.early)
         if math.isinf(steps):
             return math.inf, final, steps
-        if math.isnan(seconds_per_step):
-            seconds_per_step = seconds_of_a_step(scheme, *timing, allowed, self._late)
         taken = int(steps)
         return float(sum(rounds.seconds[:taken])), final, rounds.worth(taken, seconds_per_step)
 
