@@ -32,9 +32,9 @@ class Assembled:
     """
 
     text: str
-    constants: dict[str, Any] = field(default_factory=lambda: dict[str, Any]())
+    constants: dict[str, Any] = field(default_factory=dict[str, Any])
     name: str = "function"
-    classes: dict[str, type] = field(default_factory=lambda: dict[str, type]())
+    classes: dict[str, type] = field(default_factory=dict[str, type])
 
 
 def assemble(

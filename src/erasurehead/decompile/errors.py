@@ -22,6 +22,10 @@ class Unsupported(InvalidArgument):
         said = f"{primitive} cannot be decompiled to {backend}: {reason}{place}."
         super().__init__("function", f"must do without {primitive}", sentence=said)
 
+    def at(self, where: SourceLocation | None) -> Unsupported:
+        """Return the same error at a place in the user's source."""
+        return Unsupported(self.primitive, self.backend, self.reason, where)
+
 
 class CheckFailed(ErasureHeadError, ArithmeticError):
     """A decompiled or edited function does not compute what the original does; the message says where it differs."""

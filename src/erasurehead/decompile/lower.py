@@ -92,19 +92,19 @@ EFFECTS = MASKED | {"io_callback", "pure_callback", "outside_call", "ffi_call"}
 _UNIT_REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or")
 
 
-def type_of(aval: Any, where: SourceLocation | None = None, backend: str = "jax") -> Type:
+def type_of(aval: Any, backend: str = "jax") -> Type:
     """Return the type of an abstract value of JAX.
 
     Raises:
         Unsupported: if it is not an array of fixed shape.
     """
     if not hasattr(aval, "shape") or not hasattr(aval, "dtype"):
-        raise Unsupported(type(aval).__name__, backend, "it is not an array; effects and references are refused", where)
+        raise Unsupported(type(aval).__name__, backend, "it is not an array; effects and references are refused")
     if "Ref" in type(aval).__name__:
-        raise Unsupported("a mutable reference", backend, "references are effects", where)
+        raise Unsupported("a mutable reference", backend, "references are effects")
     for length in aval.shape:
         if not isinstance(length, int | np.integer):
-            raise Unsupported("a symbolic shape", backend, f"the length {length} is only known at run time", where)
+            raise Unsupported("a symbolic shape", backend, f"the length {length} is only known at run time")
     return Type(tuple(int(n) for n in aval.shape), aval.dtype, bool(getattr(aval, "weak_type", False)))
 
 
@@ -157,7 +157,7 @@ class Lowering:
         """
         free = jaxpr.invars[len(bound) :]
         names = user_names.argument_names(jaxpr, len(jaxpr.invars), len(bound))
-        parameters = [Variable(type_of(v.aval, where, self.backend), n) for v, n in zip(free, names, strict=True)]
+        parameters = [Variable(type_of(v.aval, self.backend), n) for v, n in zip(free, names, strict=True)]
         statements: list[Statement] = []
         results = self.run(jaxpr, consts, [*bound, *parameters], statements, where)
         return Body(name or user_names.function_name(jaxpr), parameters, statements, results)
@@ -199,7 +199,10 @@ class Lowering:
         for equation in jaxpr.eqns:
             own = None if inside_library else origins.location_of(equation.source_info)
             where = own or outer
-            results = self.equation(equation, [read(atom) for atom in equation.invars], into, where, inside_library)
+            try:
+                results = self.equation(equation, [read(atom) for atom in equation.invars], into, where, inside_library)
+            except Unsupported as error:
+                raise error if error.where is not None else error.at(where) from None
             known.update(zip(equation.outvars, results, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 
@@ -218,7 +221,7 @@ class Lowering:
                 text = str(params.get("fmt") or op)
                 into.append(Statement("comment", [], [], {"text": f"{op}: {text!r}"}, where=where))
                 return []
-            raise Unsupported(op, self.backend, reason(op, self.backend), where)
+            raise Unsupported(op, self.backend, reason(op, self.backend))
         if op in CALLS:
             return self._call(op, equation, inputs, into, where, inside_library)
         if op in COLLECTIVES:
@@ -234,16 +237,16 @@ class Lowering:
                 return self.run(branch.jaxpr, branch.consts, inputs[1:], into, where, inside_library)
         if op == "custom_linear_solve":
             return self._linear_solve(params, inputs, into, where)
-        if self._is_identity(op, params, equation, inputs, where):
+        if self._is_identity(op, params, equation, inputs):
             return inputs[: len(equation.outvars)]
         if equation.effects:
-            raise Unsupported(op, self.backend, "it is an effect", where)
+            raise Unsupported(op, self.backend, "it is an effect")
         expanded = expand.expansion(
             op, self.backend, params, [atom.aval for atom in equation.invars], equation.primitive
         )
         if expanded is not None:
             return self.run(expanded.jaxpr, expanded.consts, inputs, into, where, inside_library=True)
-        outputs = [Variable(type_of(v.aval, where, self.backend)) for v in equation.outvars]
+        outputs = self._outputs(equation)
         statement = Statement(op, inputs, outputs, params, where=where, primitive=equation.primitive)
         statement.bound, statement.bound_outputs = (list(inputs), dict(equation.params)), list(outputs)
         if op == "random_bits" or "random" in op:
@@ -267,12 +270,18 @@ class Lowering:
         self._named.append((statement, "transpose" in str(equation.source_info.name_stack)))
         return _forwarded(statement) if op == "cond" else outputs
 
+    def _outputs(self, equation: Any) -> list[Variable]:
+        return [Variable(type_of(v.aval, self.backend)) for v in equation.outvars]
+
     def _index(self, index: Operand) -> Operand:
         """Return the index of a branch without the clamp that JAX adds, as branches clamp their index anyway."""
-        definition = self._definitions.get(index) if isinstance(index, Variable) else None
-        if definition is not None and definition.op == "clamp" and definition.inputs[1].type.name == "int32":
-            return definition.inputs[1]
-        return index
+        clamped = self._made_by(index, "clamp")
+        return clamped[1] if clamped is not None and clamped[1].type.name == "int32" else index
+
+    def _made_by(self, operand: Operand, op: str) -> list[Operand] | None:
+        """Return the inputs of the operation `op` that computed an operand; None if another one did, or none."""
+        maker = self._definitions.get(operand) if isinstance(operand, Variable) else None
+        return maker.inputs if maker is not None and maker.op == op else None
 
     def _simplified(self, statement: Statement) -> Operand | None:
         """Change a statement into a simpler one.
@@ -371,14 +380,14 @@ class Lowering:
     ) -> Sequence[Operand]:
         params = equation.params
         if not CALLS[op]:
-            raise Unsupported(op, self.backend, reason(op, self.backend), where)
+            raise Unsupported(op, self.backend, reason(op, self.backend))
         if op == "shard_map":
             mesh = params["mesh"]
             if mesh.size != 1:
-                raise Unsupported(op, self.backend, f"it runs on {mesh.size} devices, but sources run on one", where)
+                raise Unsupported(op, self.backend, f"it runs on {mesh.size} devices, but sources run on one")
             self._axes.update(dict(mesh.shape))
         inner = params[CALLS[op]]
-        jaxpr, consts = (inner.jaxpr, inner.consts) if hasattr(inner, "consts") else (inner, ())
+        jaxpr, consts = _opened(inner)
         jaxpr_library = library or user_names.in_library(jaxpr)
         if not self.inline and op in KEPT and not jaxpr_library:
             return self._keep(op, equation, jaxpr, consts, inputs, into, where)
@@ -406,7 +415,7 @@ class Lowering:
             self._alive.append(consts)
             self._kept[key] = self.block(jaxpr, consts, [], where, name)
         block = self._kept[key]
-        outputs = [Variable(type_of(v.aval, where, self.backend)) for v in equation.outvars]
+        outputs = self._outputs(equation)
         params: dict[str, Any] = {"kind": op}
         blocks = {"call": [block]}
         if first and self.backend == "jax" and op in ("custom_jvp_call", "custom_vjp_call"):
@@ -430,10 +439,10 @@ class Lowering:
         axes: Sequence[Any] = named if type(named) in (tuple, list) else (named,)
         for axis in axes:
             if self._axes.get(axis) != 1:
-                raise Unsupported(op, self.backend, "it works across several devices, but sources run on one", where)
+                raise Unsupported(op, self.backend, "it works across several devices, but sources run on one")
         if op == "axis_index":
             return [literal(0, np.int32)]
-        outputs = [Variable(type_of(v.aval, where, self.backend)) for v in equation.outvars]
+        outputs = self._outputs(equation)
         if op == "ppermute" and not params["perm"]:  # devices that receive nothing get zeros
             zero = Literal(np.zeros((), inputs[0].type.dtype)[()], Type((), inputs[0].type.dtype))
             shape = {"shape": outputs[0].type.shape, "broadcast_dimensions": ()}
@@ -461,17 +470,15 @@ class Lowering:
         right = inputs[sum(lengths) :]
         return self.run(closed.jaxpr, closed.consts, [*consts, *right], into, where)
 
-    def _is_identity(
-        self, op: str, params: dict[str, Any], equation: Any, inputs: list[Operand], where: SourceLocation | None
-    ) -> bool:
+    def _is_identity(self, op: str, params: dict[str, Any], equation: Any, inputs: list[Operand]) -> bool:
         if op in IDENTITIES or (op == "optimization_barrier" and self.backend == "numpy"):
             groups = params.get("axis_index_groups")
             if groups is not None and any(len(group) != 1 for group in groups):
-                raise Unsupported(op, self.backend, "it works across several devices", where)
+                raise Unsupported(op, self.backend, "it works across several devices")
             return True
         if not inputs or len(equation.outvars) != 1:
             return False
-        before, after = inputs[0].type, type_of(equation.outvars[0].aval, where, self.backend)
+        before, after = inputs[0].type, type_of(equation.outvars[0].aval, self.backend)
         if op == "convert_element_type":
             return before.dtype == after.dtype
         if op in ("broadcast_in_dim", "reshape", "squeeze", "slice", "expand_dims", "broadcast_to", "tile"):
@@ -497,10 +504,9 @@ class Lowering:
 
     def _filled(self, operand: Operand) -> Literal | None:
         """Return the number that an operand is, or is filled with; None if there is none."""
-        definition = self._definitions.get(operand) if isinstance(operand, Variable) else None
-        if definition is not None and definition.op == "broadcast_in_dim":
-            operand = definition.inputs[0]
-        return operand if isinstance(operand, Literal) else None
+        spread = self._made_by(operand, "broadcast_in_dim")
+        source = operand if spread is None else spread[0]
+        return source if isinstance(source, Literal) else None
 
     def _is_number(self, operand: Operand, number: float) -> bool:
         """Return whether an operand is a given number, or an array filled with it."""
@@ -520,13 +526,9 @@ class Lowering:
                 for branch in branches
             ]
             statement.inputs = [self._index(inputs[0])]
-            definition = self._definitions.get(inputs[0]) if isinstance(inputs[0], Variable) else None
-            if (
-                definition is not None
-                and definition.op == "convert_element_type"
-                and definition.inputs[0].type.kind == "b"
-            ):
-                statement.inputs = definition.inputs[:1]
+            number = self._made_by(inputs[0], "convert_element_type")
+            if number is not None and number[0].type.kind == "b":
+                statement.inputs = number[:1]
         elif op == "scan":
             n = params.pop("num_consts")
             statement.blocks["body"] = [self.closed(params.pop("jaxpr"), inputs[:n], where)]
@@ -565,6 +567,11 @@ def _primitive(statement: Statement) -> Any:
         return getattr(importlib.import_module("jax.extend.core.primitives"), f"{statement.op}_p")
     kind = statement.output.type
     return SimpleNamespace(multiple_results=False, bind=lambda: jax_module().numpy.eye(*kind.shape, dtype=kind.dtype))
+
+
+def _opened(jaxpr: Any) -> tuple[Any, Sequence[Any]]:
+    """Return a jaxpr, closed or not, with its constants."""
+    return (jaxpr.jaxpr, jaxpr.consts) if hasattr(jaxpr, "consts") else (jaxpr, ())
 
 
 def _forwarded(statement: Statement) -> list[Operand]:

@@ -129,11 +129,11 @@ class Statement:
     inputs: list[Operand]
     outputs: list[Variable]
     params: dict[str, Any]
-    blocks: dict[str, list[Body]] = field(default_factory=lambda: dict[str, list["Body"]]())
+    blocks: dict[str, list[Body]] = field(default_factory=dict[str, list["Body"]])
     where: SourceLocation | None = None
     primitive: Any = None
     bound: tuple[list[Operand], dict[str, Any]] | None = None
-    bound_outputs: list[Variable] = field(default_factory=lambda: list[Variable]())
+    bound_outputs: list[Variable] = field(default_factory=list[Variable])
 
     @property
     def output(self) -> Variable:
@@ -208,7 +208,7 @@ class TracedFunction:
     trees: tuple[Any, Any]
     x64: bool
     weak: list[bool]
-    casts: dict[int, bool] = field(default_factory=lambda: dict[int, bool]())
+    casts: dict[int, bool] = field(default_factory=dict[int, bool])
 
     @property
     def constants(self) -> list[Variable]:

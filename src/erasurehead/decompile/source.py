@@ -36,11 +36,11 @@ class DecompiledSource:
     text: str
     name: str
     backend: str
-    constants: dict[str, Any] = field(default_factory=lambda: dict[str, Any](), repr=False)
+    constants: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
     original: Callable[..., Any] | None = field(default=None, repr=False)
     examples: tuple[Any, ...] = field(default=(), repr=False)
     report: Any = field(default=None, repr=False)
-    classes: Mapping[str, type] = field(default_factory=lambda: dict[str, type](), repr=False)
+    classes: Mapping[str, type] = field(default_factory=dict[str, type], repr=False)
     from_file: bool = field(default=False, repr=False)
     _function: Callable[..., Any] | None = field(default=None, repr=False, init=False)
 

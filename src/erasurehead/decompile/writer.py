@@ -143,7 +143,7 @@ class Uses:
     """How often a variable is used, and in which blocks."""
 
     count: int = 0
-    blocks: set[int] = field(default_factory=lambda: set[int]())
+    blocks: set[int] = field(default_factory=set[int])
 
 
 def uses_of(block: Body) -> dict[Variable, Uses]:
@@ -181,10 +181,10 @@ class Module:
         names: names in use in the module.
     """
 
-    helpers: dict[str, None] = field(default_factory=lambda: dict[str, None]())
-    constants: dict[Variable, str] = field(default_factory=lambda: dict[Variable, str]())
-    functions: dict[int, str] = field(default_factory=lambda: dict[int, str]())
-    lines: list[str] = field(default_factory=lambda: list[str]())
+    helpers: dict[str, None] = field(default_factory=dict[str, None])
+    constants: dict[Variable, str] = field(default_factory=dict[Variable, str])
+    functions: dict[int, str] = field(default_factory=dict[int, str])
+    lines: list[str] = field(default_factory=list[str])
     names: Names = field(default_factory=Names)
 
 
@@ -428,7 +428,7 @@ class Scope:
             self._apply(statement, 0)
             self._finish(statement)
             return
-        targets = [self.bind(o, hint) if self._used(o) else "_" for o in statement.outputs]
+        targets = [self.bind(o, hint) if o in self.uses else "_" for o in statement.outputs]
         expr = self._apply(statement, len(", ".join(targets)) + 3)
         if expr is None:
             self._finish(statement)
@@ -436,9 +436,6 @@ class Scope:
         self._comment(statement)
         self.emit(f"{', '.join(targets)} = {expr.text}")
         self._finish(statement)
-
-    def _used(self, variable: Variable) -> bool:
-        return variable in self.uses
 
     def _finish(self, statement: Statement) -> None:
         if self.hook is not None:
@@ -484,9 +481,7 @@ class Scope:
                 try:
                     expr = rule(self, statement)
                 except Unsupported as error:
-                    if error.where is None and statement.where is not None:
-                        raise Unsupported(statement.op, self.backend.name, error.reason, statement.where) from None
-                    raise
+                    raise error if error.where is not None else error.at(statement.where) from None
                 if expr is None:
                     return None
                 candidates = [v for v, e in self._consumed.items() if v in self._pending and e.cost > 0]
@@ -508,16 +503,13 @@ class Scope:
         """
         while True:
             self._consumed = {}
-            texts = [self._result(value) for value in self.block.results]
+            texts = [self.operand(value).text for value in self.block.results]
             line = start + write(texts)
             candidates = [v for v in self._consumed if v in self._pending]
             if not candidates or self.indent + len(line) <= WIDTH:
                 break
             self.materialize([max(candidates, key=lambda v: len(self._pending[v].text))])
         self.emit(line)
-
-    def _result(self, value: Operand) -> str:
-        return self.operand(value).text
 
     def _write(self, variable: Variable, expr: Expr) -> None:
         statement = self.definitions.get(variable)

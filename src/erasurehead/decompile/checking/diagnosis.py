@@ -36,7 +36,7 @@ class Diagnosis:
     flip: bool = False
     free: bool = False
     sound: bool = False
-    given: dict[tuple[int, int], Any] = field(default_factory=lambda: dict[tuple[int, int], Any]())
+    given: dict[tuple[int, int], Any] = field(default_factory=dict[tuple[int, int], Any])
 
 
 def diagnose(watched: Watched, given: tuple[Any, ...], inputs: tuple[Any, ...], flush: bool = False) -> Diagnosis:

@@ -55,8 +55,8 @@ class CheckReport:
     counted: int = 0
     flipped: int = 0
     worst: float = 0.0
-    differences: list[Difference] = field(default_factory=lambda: list[Difference]())
-    notes: list[str] = field(default_factory=lambda: list[str]())
+    differences: list[Difference] = field(default_factory=list[Difference])
+    notes: list[str] = field(default_factory=list[str])
 
     @property
     def passed(self) -> bool:

@@ -160,8 +160,8 @@ class Watched:
     """
 
     program: TracedFunction
-    statements: list[Statement] = field(default_factory=lambda: list[Statement]())
-    top: set[int] = field(default_factory=lambda: set[int]())
+    statements: list[Statement] = field(default_factory=list[Statement])
+    top: set[int] = field(default_factory=set[int])
     function: Callable[..., Any] | None = None
     watch: Callable[[int, int, Any], Any] = lambda k, i, value: value
 
