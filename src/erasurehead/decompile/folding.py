@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -17,72 +18,81 @@ _COMPARISONS = {
     "ge": operator.ge,
 }
 
+_ARITHMETIC = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "neg": np.negative,
+    "max": np.maximum,
+    "min": np.minimum,
+}
+
+_WIDE = ("float32", "float64", "int32", "int64")
+"""Types in which numpy and XLA compute alike."""
+
 
 def folded(statement: Statement) -> Literal | None:
     """Return the literal that simple arithmetic on literals gives, where no rounding mode or range can matter."""
-    if statement.op not in ("add", "sub", "mul", "div", "neg", "convert_element_type", "max", "min", *_COMPARISONS):
+    op = statement.op
+    if op not in (*_COMPARISONS, *_ARITHMETIC, "convert_element_type"):
         return None
     literals = [operand for operand in statement.inputs if isinstance(operand, Literal)]
     if len(literals) < len(statement.inputs):
         return None
-    first, result = literals[0], statement.output.type
-    kind = first.type.kind
-    if statement.op in _COMPARISONS:
-        if kind == "c" or any(0 < abs(float(v.value)) < 1e-30 for v in literals):
-            return None
-        return Literal(np.bool_(_COMPARISONS[statement.op](*(v.value for v in literals))), result)
-    if statement.op == "convert_element_type" and kind in "iu" and result.kind in "iu":
-        limits = np.iinfo(result.dtype) if result.dtype.isbuiltin else None
-        value = int(first.value)
-        if limits is None or not limits.min <= value <= limits.max:
-            return None
-        return Literal(np.asarray(value, result.dtype)[()], result)
-    if statement.op == "convert_element_type" and kind in "fi" and result.kind == "c":
-        number = complex(first.value)
-        exact = np.asarray(number, result.dtype)[()]
-        return Literal(exact, result) if complex(exact) == number and number else _zero(statement, result)
-    if kind == "b" and result.kind in "fiu" and statement.op == "convert_element_type":
-        return Literal(np.asarray(first.value, result.dtype)[()], result)
-    if kind not in "fi" or result.kind not in "fi" or (kind == "i" and statement.op == "div"):
-        return None
-    if kind == "f" and result.kind == "i":
-        return None
-    values = [np.asarray(literal.value) for literal in literals]
-    operations = {
-        "add": np.add,
-        "sub": np.subtract,
-        "mul": np.multiply,
-        "div": np.divide,
-        "neg": np.negative,
-        "max": np.maximum,
-        "min": np.minimum,
-    }
+    result = statement.output.type
     with np.errstate(all="ignore"):
-        value = (
-            values[0].astype(result.dtype)
-            if statement.op == "convert_element_type"
-            else np.asarray(operations[statement.op](*values))
-        )
-    if value.dtype != result.dtype or value.shape != ():
+        if op == "convert_element_type":
+            value = _converted(literals[0], result)
+        elif op in _COMPARISONS:
+            value = _compared(op, literals)
+        else:
+            value = _computed(op, literals, result)
+    return None if value is None else Literal(value, result)
+
+
+def _is_tiny(number: float) -> bool:
+    """Return whether a number may be flushed to zero."""
+    return 0 < abs(number) < 1e-30
+
+
+def _compared(op: str, literals: list[Literal]) -> Any:
+    if literals[0].type.kind == "c" or any(_is_tiny(float(v.value)) for v in literals):
         return None
+    return np.bool_(_COMPARISONS[op](*(v.value for v in literals)))
+
+
+def _converted(literal: Literal, result: Type) -> Any:
+    value, kind = literal.value, literal.type.kind
+    if kind == "b":
+        return np.asarray(value, result.dtype)[()] if result.kind in "fiu" else None
+    if kind in "iu" and result.kind in "iu":
+        limits = np.iinfo(result.dtype) if result.dtype.isbuiltin else None
+        fits = limits is not None and limits.min <= int(value) <= limits.max
+        return np.asarray(int(value), result.dtype)[()] if fits else None
+    if kind not in "fi" or result.kind not in "fic" or (kind == "f" and result.kind == "i"):
+        return None
+    cast = np.asarray(value).astype(result.dtype)[()]
+    if result.kind == "c":
+        exact = complex(cast) == complex(value) and not (value == 0 and np.signbit(value))
+        return cast if exact else None
+    number = float(cast)
+    if kind == "f" and not np.isfinite(number):
+        return None if np.isfinite(float(value)) else cast
+    if kind == "f" and _is_tiny(number):
+        return None
+    narrow_but_exact = result.name in ("float16", "bfloat16") and number == float(value)
+    return cast if result.name in _WIDE or narrow_but_exact else None
+
+
+def _computed(op: str, literals: list[Literal], result: Type) -> Any:
+    kind = literals[0].type.kind
+    if kind not in "fi" or result.name not in _WIDE or (kind == "i" and op == "div"):
+        return None
+    value = np.asarray(_ARITHMETIC[op](*(np.asarray(v.value) for v in literals)))
     number = float(value)
-    if kind == "f" and statement.op == "convert_element_type" and not np.isfinite(number):
-        source = statement.inputs[0]
-        same = isinstance(source, Literal) and not np.isfinite(float(source.value))
-        return Literal(value[()], result) if same else None
-    if kind == "f" and (not np.isfinite(number) or (number != 0 and abs(number) < 1e-30)):
+    if value.dtype != result.dtype or (kind == "f" and (not np.isfinite(number) or _is_tiny(number))):
         return None
-    if kind == "i" and statement.op in ("add", "sub", "mul", "neg") and abs(number) > 2**30:
+    if kind == "i" and op not in ("max", "min") and abs(number) > 2**30:
         return None
-    if result.name not in ("float32", "float64", "int32", "int64"):
-        exact = statement.op == "convert_element_type" and number == float(first.value)
-        return Literal(value[()], result) if exact and result.name in ("float16", "bfloat16") else None
-    return Literal(value[()], result)
-
-
-def _zero(statement: Statement, result: Type) -> Literal | None:
-    """Return the zero of a dtype if a literal is zero without a sign."""
-    value = statement.inputs[0]
-    if isinstance(value, Literal) and float(value.value) == 0 and not np.signbit(value.value):
-        return Literal(np.asarray(0, result.dtype)[()], result)
-    return None
+    return value[()]
