@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from functools import partial
+from typing import TypeAlias
 
 from erasurehead import codes, decoding
 from erasurehead.codes import transforms
@@ -20,6 +21,8 @@ from erasurehead.schemes.aggregation import Aggregation, ByExpectation, Plain, r
 from erasurehead.schemes.asynchronous import GREATEST_AGE, Asynchronous
 from erasurehead.schemes.incremental import IncrementalAggregated
 from erasurehead.schemes.wait_rules.base import WaitRule, carry_over, scaled_count
+
+_Reform: TypeAlias = "Callable[[int, Sequence[int] | None], Scheme]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +46,7 @@ class Scheme:
     decoder: Decoder
     rules: Mapping[str, WaitRule]
     aggregation: Aggregation
-    reform: Callable[[int, Sequence[int] | None], Scheme] | None = None
+    reform: _Reform | None = None
     late: LateWork | None = None
     by_task: Decoder | None = None
 
@@ -152,24 +155,11 @@ def custom(
         raise invalid("code", "must be a code", code, "such as codes.uncoded(30)")
     rule = wait_rules.parse(rule) if isinstance(rule, str) else rule
     fixed = decoder is not None or isinstance(aggregation, ByExpectation)
-    again = None if fixed else _CustomAgain(code, rule, aggregation)
+    again = None if fixed else partial(_custom_again, code, rule, aggregation)
     chosen = decoder or decoding.make_decoder(code)
     aggregation = aggregation or Plain()
     kinds = ("gradient",) if aggregation.remembers else ("gradient", CURVATURE)  # memory would mix the two
     return Scheme(name or code.name, chosen, dict.fromkeys(kinds, rule), aggregation, again)
-
-
-# Reforms are objects rather than functions in functions, so that schemes can be pickled.
-@final
-@dataclass(frozen=True, eq=False)
-class _CustomAgain:
-    code: GradientCode
-    rule: WaitRule
-    aggregation: Aggregation | None
-
-    def __call__(self, n_workers: int, held: Sequence[int] | None) -> Scheme:
-        other = resized(self.code, n_workers, held)
-        return custom(other, self.rule.for_workers(self.code.n_workers, n_workers), self.aggregation)
 
 
 def uncoded(n_workers: int, n_tasks: int | None = None) -> Scheme:
@@ -193,7 +183,9 @@ def ignore_stragglers(n_workers: int, wait_for: int, rescale: str = "coverage") 
         wait_for: how many arrivals to wait for, in 1..n_workers.
         rescale: `"coverage"`, `"expectation"` (here the same, unless workers die) or `"none"`.
     """
-    return _first_arrivals("ignore_stragglers", codes.uncoded(n_workers), _check_wait(wait_for, n_workers), rescale)
+    return _first_arrivals(
+        "ignore_stragglers", codes.uncoded(n_workers), check_count("wait_for", wait_for, 1, n_workers), rescale
+    )
 
 
 def exact(n_workers: int, load: int, code: str = "repetition", seed: int = 0) -> Scheme:
@@ -234,7 +226,7 @@ def erasurehead(
     code = codes.fractional_repetition(n_workers, load, n_tasks)
     if isinstance(wait_for, float) and 0 < wait_for < 1:
         wait_for = wait_rules.fraction(wait_for).workers(code)
-    return _first_arrivals("erasurehead", code, _check_wait(wait_for, n_workers), rescale)
+    return _first_arrivals("erasurehead", code, check_count("wait_for", wait_for, 1, n_workers), rescale)
 
 
 def asynchronous(
@@ -294,16 +286,7 @@ def _self_setting(scheme: Scheme) -> Scheme:
     sums = code.one_message_each and 1 < code.load <= _MOST_MESSAGES
     by_task = decoding.make_decoder(transforms.by_task(code)) if sums else None
     rules = {**scheme.rules, EARLY: wait_rules.early(), NEWTON: wait_rules.few()}
-    return replace(scheme, rules=rules, reform=_SelfSettingAgain(again), by_task=by_task)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _SelfSettingAgain:
-    again: Callable[[int, Sequence[int] | None], Scheme]
-
-    def __call__(self, n_workers: int, held: Sequence[int] | None) -> Scheme:
-        return _self_setting(self.again(n_workers, held))
+    return replace(scheme, rules=rules, reform=partial(_self_setting_again, again), by_task=by_task)
 
 
 def piag(
@@ -342,20 +325,7 @@ def piag(
 
 def _piag(code: GradientCode, rule: WaitRule, adaptive: bool, max_age: int) -> Scheme:
     scheme = custom(code, rule, IncrementalAggregated(code, adaptive, max_age), "piag")
-    return replace(scheme, reform=_PiagAgain(code, rule, adaptive, max_age))
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _PiagAgain:
-    code: GradientCode
-    rule: WaitRule
-    adaptive: bool
-    max_age: int
-
-    def __call__(self, n_workers: int, held: Sequence[int] | None) -> Scheme:
-        rule = self.rule.for_workers(self.code.n_workers, n_workers)
-        return _piag(resized(self.code, n_workers, held), rule, self.adaptive, self.max_age)
+    return replace(scheme, reform=partial(_piag_again, code, rule, adaptive, max_age))
 
 
 def ringmaster(n_workers: int, threshold: int, n_tasks: int | None = None) -> Scheme:
@@ -407,21 +377,30 @@ of mean 1 s a round of 30 workers takes 0.5 s with three, 2 s with one, and 0.4 
 def _first_arrivals(name: str, code: GradientCode, arrivals: int, rescale: str) -> Scheme:
     rule = wait_rules.first(arrivals) | wait_rules.decodable()
     scheme = custom(code, rule, rescaling(rescale, code, arrivals), name)
-    return replace(scheme, reform=_FirstArrivalsAgain(name, code, arrivals, rescale))
+    return replace(scheme, reform=partial(_first_arrivals_again, name, code, arrivals, rescale))
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class _FirstArrivalsAgain:
-    name: str
-    code: GradientCode
-    arrivals: int
-    rescale: str
-
-    def __call__(self, n_workers: int, held: Sequence[int] | None) -> Scheme:
-        arrivals = scaled_count(self.arrivals, self.code.n_workers, n_workers)
-        return _first_arrivals(self.name, resized(self.code, n_workers, held), arrivals, self.rescale)
+# How schemes are made again for other workers: functions of the module, so that schemes can be pickled.
 
 
-def _check_wait(wait_for: int | float, n_workers: int) -> int:
-    return check_count("wait_for", wait_for, 1, n_workers)
+def _custom_again(
+    code: GradientCode, rule: WaitRule, aggregation: Aggregation | None, n_workers: int, held: Sequence[int] | None
+) -> Scheme:
+    return custom(resized(code, n_workers, held), rule.for_workers(code.n_workers, n_workers), aggregation)
+
+
+def _self_setting_again(again: _Reform, n_workers: int, held: Sequence[int] | None) -> Scheme:
+    return _self_setting(again(n_workers, held))
+
+
+def _piag_again(
+    code: GradientCode, rule: WaitRule, adaptive: bool, max_age: int, n_workers: int, held: Sequence[int] | None
+) -> Scheme:
+    return _piag(resized(code, n_workers, held), rule.for_workers(code.n_workers, n_workers), adaptive, max_age)
+
+
+def _first_arrivals_again(
+    name: str, code: GradientCode, arrivals: int, rescale: str, n_workers: int, held: Sequence[int] | None
+) -> Scheme:
+    scaled = scaled_count(arrivals, code.n_workers, n_workers)
+    return _first_arrivals(name, resized(code, n_workers, held), scaled, rescale)

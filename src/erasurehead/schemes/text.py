@@ -17,6 +17,19 @@ from erasurehead.schemes.named import Scheme
 
 _T = TypeVar("_T")
 
+_NAMED = (
+    "adaptive",
+    "uncoded",
+    "ignore_stragglers",
+    "exact",
+    "erasurehead",
+    "piag",
+    "asynchronous",
+    "ringmaster",
+    "rennala",
+)
+"""The schemes that a text may name, as `erasurehead.schemes` has them."""
+
 PAPER_WORKERS = 30
 PAPER_LOAD = 3
 PAPER_WAIT_FOR = 11
@@ -39,18 +52,8 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
     >>> print(parse_scheme("erasurehead(load=3, wait_for=11)", 30).rule)
     first(11) | decodable()
     """
-    makers: dict[str, Callable[..., Scheme]] = {
-        "adaptive": partial(schemes.adaptive, n_workers),
-        "uncoded": partial(schemes.uncoded, n_workers),
-        "ignore_stragglers": partial(schemes.ignore_stragglers, n_workers),
-        "exact": partial(schemes.exact, n_workers),
-        "erasurehead": partial(schemes.erasurehead, n_workers),
-        "piag": partial(schemes.piag, n_workers),
-        "asynchronous": partial(schemes.asynchronous, n_workers),
-        "ringmaster": partial(schemes.ringmaster, n_workers),
-        "rennala": partial(schemes.rennala, n_workers),
-        "custom": partial(_custom, n_workers),
-    }
+    makers: dict[str, Callable[..., Scheme]] = {name: partial(getattr(schemes, name), n_workers) for name in _NAMED}
+    makers["custom"] = partial(_custom, n_workers)
     return _naming("scheme", text, lambda: text_parser.read(_call(text), "scheme", Scheme, makers, {}))
 
 
@@ -60,12 +63,16 @@ def is_adaptive(text: str) -> bool:
     >>> is_adaptive("adaptive(load=2)"), is_adaptive("uncoded()")
     (True, False)
     """
-    return text.strip().partition("(")[0].strip() == "adaptive"
+    return _name(text) == "adaptive"
+
+
+def _name(text: str) -> str:
+    return text.strip().partition("(")[0].strip()
 
 
 def waits_for_all(text: str) -> bool:
     """Return whether a text stands for `schemes.uncoded`."""
-    return text.strip().partition("(")[0].strip() == "uncoded"
+    return _name(text) == "uncoded"
 
 
 def takes_old_gradients(text: str) -> bool:
@@ -74,7 +81,7 @@ def takes_old_gradients(text: str) -> bool:
     >>> takes_old_gradients("piag(load=2)"), takes_old_gradients("uncoded()")
     (True, False)
     """
-    return text.strip().partition("(")[0].strip() in ("asynchronous", "piag", "ringmaster")
+    return _name(text) in ("asynchronous", "piag", "ringmaster")
 
 
 def parse_rate(rate: float | str) -> Schedule:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import reduce
 from typing import Any, ClassVar, Self, final
@@ -129,6 +129,19 @@ class WaitRule(Resumable, ABC):
     def __and__(self, other: WaitRule) -> WaitRule:
 
         return self if self == other else AllOf((self, other))
+
+
+class WrittenRule(WaitRule):
+    """A rule that is written as a call: its name, with its fields."""
+
+    name: ClassVar[str]
+
+    def __str__(self) -> str:
+        declared = fields(self) if is_dataclass(self) else ()
+        return f"{self.name}({', '.join(str(getattr(self, item.name)) for item in declared)})"
+
+    def __repr__(self) -> str:
+        return f"wait_rules.{self}"
 
 
 @dataclass(frozen=True)

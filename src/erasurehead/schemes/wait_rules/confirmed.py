@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import check_count, invalid
-from erasurehead.schemes.wait_rules.base import Verdict, WaitRule, scaled_count
+from erasurehead.schemes.wait_rules.base import Verdict, WaitRule, WrittenRule, scaled_count
 from erasurehead.schemes.wait_rules.view import View
 
 
@@ -69,8 +69,8 @@ def copies_of(code: GradientCode) -> Copies:
 
 
 @final
-@dataclass(frozen=True)
-class Confirmed(WaitRule):
+@dataclass(frozen=True, repr=False)
+class Confirmed(WrittenRule):
     """Stop while each content that arrived has come from several workers, or from all that can still send it.
 
     This gives verification something to compare: `(first(11) | decodable()) & confirmed(2)`. If `copies` is one more
@@ -81,6 +81,7 @@ class Confirmed(WaitRule):
         copies: number of workers, at least 1 and at most the number of equal messages in the code.
     """
 
+    name: ClassVar[str] = "confirmed"
     copies: int
     lasting = False
 
@@ -124,9 +125,3 @@ class Confirmed(WaitRule):
 
     def for_workers(self, before: int, after: int) -> WaitRule:
         return Confirmed(min(self.copies, scaled_count(self.copies, before, after)))
-
-    def __str__(self) -> str:
-        return f"confirmed({self.copies})"
-
-    def __repr__(self) -> str:
-        return f"wait_rules.{self}"

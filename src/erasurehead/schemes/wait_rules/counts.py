@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import check_count, invalid, real
-from erasurehead.schemes.wait_rules.base import Verdict, WaitRule, scaled_count
+from erasurehead.schemes.wait_rules.base import Verdict, WaitRule, WrittenRule, scaled_count
 from erasurehead.schemes.wait_rules.selection import kth_smallest
 from erasurehead.schemes.wait_rules.view import View
 
@@ -62,14 +62,15 @@ def _stop_times(times: Array, code: GradientCode, workers: int) -> Array:
 
 
 @final
-@dataclass(frozen=True)
-class First(WaitRule):
+@dataclass(frozen=True, repr=False)
+class First(WrittenRule):
     """Stop when a given number of workers have sent all of their messages (r in the papers).
 
     Arguments:
         workers: at least 1. A worker that sends several messages counts once all of them have arrived.
     """
 
+    name: ClassVar[str] = "first"
     workers: int
 
     def __post_init__(self) -> None:
@@ -94,22 +95,17 @@ class First(WaitRule):
     def for_workers(self, before: int, after: int) -> WaitRule:
         return First(scaled_count(self.workers, before, after))
 
-    def __str__(self) -> str:
-        return f"first({self.workers})"
-
-    def __repr__(self) -> str:
-        return f"wait_rules.{self}"
-
 
 @final
-@dataclass(frozen=True)
-class Fraction(WaitRule):
+@dataclass(frozen=True, repr=False)
+class Fraction(WrittenRule):
     """Stop when a fraction of the workers have sent all of their messages (delta in ErasureHead's Algorithm 1).
 
     Arguments:
         share: greater than 0, at most 1; `ceil(share * n_workers)` workers are waited for.
     """
 
+    name: ClassVar[str] = "fraction"
     share: float
 
     def __post_init__(self) -> None:
@@ -125,9 +121,3 @@ class Fraction(WaitRule):
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
         return _stop_times(times, decoder.code, self.workers(decoder.code))
-
-    def __str__(self) -> str:
-        return f"fraction({self.share!r})"
-
-    def __repr__(self) -> str:
-        return f"wait_rules.{self}"

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import invalid, real
-from erasurehead.schemes.wait_rules.base import Verdict, WaitRule
+from erasurehead.schemes.wait_rules.base import Verdict, WrittenRule
 from erasurehead.schemes.wait_rules.view import View
 
 _SLACK = 1e-6  # a clock may read slightly less than start + seconds, by rounding; it must not be asked for ever
 
 
 @final
-@dataclass(frozen=True)
-class Deadline(WaitRule):
+@dataclass(frozen=True, repr=False)
+class Deadline(WrittenRule):
     """Stop at a fixed time after the order, whatever has arrived by then; if nothing has, no step is taken.
 
     It waits even when everybody has answered: write `first(30) | deadline(2)` to stop at whichever is first.
@@ -28,6 +28,7 @@ class Deadline(WaitRule):
         seconds: seconds since the order was submitted, greater than 0 and finite.
     """
 
+    name: ClassVar[str] = "deadline"
     seconds: float
 
     def __post_init__(self) -> None:
@@ -42,9 +43,3 @@ class Deadline(WaitRule):
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
         return np.full(len(times), self.seconds)
-
-    def __str__(self) -> str:
-        return f"deadline({self.seconds!r})"
-
-    def __repr__(self) -> str:
-        return f"wait_rules.{self}"

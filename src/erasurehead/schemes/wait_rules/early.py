@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import invalid
-from erasurehead.schemes.wait_rules.base import Verdict, WaitRule
+from erasurehead.schemes.wait_rules.base import Verdict, WrittenRule
 from erasurehead.schemes.wait_rules.residual import Decodable
 from erasurehead.schemes.wait_rules.selection import kth_smallest
 from erasurehead.schemes.wait_rules.view import View
@@ -27,7 +27,7 @@ _WHOLE = Decodable()
 
 
 @final
-class Early(WaitRule):
+class Early(WrittenRule):
     """Stop after as many arrivals as the order asks for, or once they give the full gradient.
 
     The order's note has `arrivals`, the number to wait for, `probing`, `while_it_pays`, and `late_parts`: whether late
@@ -45,6 +45,7 @@ class Early(WaitRule):
     long a full gradient takes.) The code's groups must be replicas.
     """
 
+    name: ClassVar[str] = "early"
     checkpointed = ("_expected", "_took")
 
     def __init__(self) -> None:
@@ -107,9 +108,6 @@ class Early(WaitRule):
                 decoder.code.name,
                 "such as codes.fractional_repetition, or codes.uncoded",
             )
-
-    def __str__(self) -> str:
-        return "early()"
 
 
 def _looks(view: View, first: float) -> float:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import final
+from typing import ClassVar, final
 
 from erasurehead._internal.arrays import Array
 from erasurehead.decoding.base import Decoder
-from erasurehead.schemes.wait_rules.base import Verdict, WaitRule
+from erasurehead.schemes.wait_rules.base import Verdict, WrittenRule
 from erasurehead.schemes.wait_rules.selection import kth_smallest
 from erasurehead.schemes.wait_rules.view import View
 
 
 @final
-class Few(WaitRule):
+class Few(WrittenRule):
     """Stop after as many arrivals as the order asks for, or when its time is over, whatever has arrived.
 
     The order's note has `arrivals`, the number to wait for, and `at_most`, the seconds after which it stops
     (without it, it waits for them).
     """
+
+    name: ClassVar[str] = "few"
 
     def verdict(self, view: View) -> Verdict:
         most = len(view.arrived) + len(view.pending)
@@ -32,9 +34,6 @@ class Few(WaitRule):
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
         """Return when the first message has arrived, shape (rounds,): as for an order that asks for one arrival."""
         return kth_smallest(times, 1)
-
-    def __str__(self) -> str:
-        return "few()"
 
 
 def _at_most(view: View) -> float:

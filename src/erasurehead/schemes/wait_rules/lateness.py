@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,13 @@ from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder
 from erasurehead.errors import check_count, invalid
-from erasurehead.schemes.wait_rules.base import Verdict, WaitRule, scaled_count
+from erasurehead.schemes.wait_rules.base import Verdict, WaitRule, WrittenRule, scaled_count
 from erasurehead.schemes.wait_rules.view import View
 
 
 @final
-@dataclass(frozen=True)
-class Arrivals(WaitRule):
+@dataclass(frozen=True, repr=False)
+class Arrivals(WrittenRule):
     """Stop after a number of messages of any round: late ones count like those in time.
 
     For aggregations that take late work. `arrivals(1)` moves the model at every message: asynchronous training.
@@ -27,6 +27,7 @@ class Arrivals(WaitRule):
         count: number of messages, at least 1 and at most the number of messages of a round.
     """
 
+    name: ClassVar[str] = "arrivals"
     count: int
     remembers = True
 
@@ -57,16 +58,10 @@ class Arrivals(WaitRule):
     def for_workers(self, before: int, after: int) -> WaitRule:
         return self if self.count == 1 else Arrivals(scaled_count(self.count, before, after))
 
-    def __str__(self) -> str:
-        return f"arrivals({self.count})"
-
-    def __repr__(self) -> str:
-        return f"wait_rules.{self}"
-
 
 @final
-@dataclass(frozen=True)
-class Aged(WaitRule):
+@dataclass(frozen=True, repr=False)
+class Aged(WrittenRule):
     """Keep waiting while some task is older than a number of steps: bounded staleness.
 
     For aggregations that use late work, combined with a rule that stops early: `arrivals(1) & aged(10)`. A task is as
@@ -77,6 +72,7 @@ class Aged(WaitRule):
         most: the greatest age in steps, at least 0; 0 asks for messages of this step that cover all tasks.
     """
 
+    name: ClassVar[str] = "aged"
     most: int
     remembers = True
 
@@ -96,22 +92,17 @@ class Aged(WaitRule):
             latest = np.maximum(latest, times[:, messages].min(axis=1, initial=np.inf))
         return latest
 
-    def __str__(self) -> str:
-        return f"aged({self.most})"
-
-    def __repr__(self) -> str:
-        return f"wait_rules.{self}"
-
 
 @final
-@dataclass(frozen=True)
-class Heard(WaitRule):
+@dataclass(frozen=True, repr=False)
+class Heard(WrittenRule):
     """Keep waiting while nothing has ever arrived of some task: a memory is complete from the first step on.
 
     For aggregations that remember, combined with a rule that stops early: `arrivals(1) & heard()`. Tasks that no living
     worker holds are lost, and not waited for.
     """
 
+    name: ClassVar[str] = "heard"
     remembers = True
 
     def verdict(self, view: View) -> Verdict:
@@ -119,9 +110,6 @@ class Heard(WaitRule):
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
         return np.zeros(len(times))  # of any step but the first
-
-    def __str__(self) -> str:
-        return "heard()"
 
 
 def _until_none(view: View, wanted: NDArray[np.bool_]) -> Verdict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import EXACT, Decoder
 from erasurehead.errors import invalid, real
-from erasurehead.schemes.wait_rules.base import RuleUnreachable, Verdict, WaitRule
+from erasurehead.schemes.wait_rules.base import RuleUnreachable, Verdict, WrittenRule
 from erasurehead.schemes.wait_rules.counts import finish_times
 from erasurehead.schemes.wait_rules.replica_groups import replica_groups
 from erasurehead.schemes.wait_rules.view import View
@@ -35,9 +35,11 @@ def _verdict(view: View, met: bool, bound: float) -> Verdict:
 
 
 @final
-@dataclass(frozen=True)
-class Decodable(WaitRule):
+@dataclass(frozen=True, repr=False)
+class Decodable(WrittenRule):
     """Stop as soon as the arrivals give the full gradient."""
+
+    name: ClassVar[str] = "decodable"
 
     def verdict(self, view: View) -> Verdict:
         met = bool(view.arrived) and view.session.exact()  # cheaper than the residual for some codes
@@ -57,16 +59,10 @@ class Decodable(WaitRule):
                 "it; wait for first(r) workers, or for residual_below(e).",
             )
 
-    def __str__(self) -> str:
-        return "decodable()"
-
-    def __repr__(self) -> str:
-        return f"wait_rules.{self}"
-
 
 @final
-@dataclass(frozen=True)
-class ResidualBelow(WaitRule):
+@dataclass(frozen=True, repr=False)
+class ResidualBelow(WrittenRule):
     """Stop as soon as the decoding's residual is at most a bound.
 
     Arguments:
@@ -74,6 +70,7 @@ class ResidualBelow(WaitRule):
             At least 0, and smaller than the code's number of tasks (which is the residual before any arrival).
     """
 
+    name: ClassVar[str] = "residual_below"
     tasks: float
 
     def __post_init__(self) -> None:
@@ -109,12 +106,6 @@ class ResidualBelow(WaitRule):
                 sentence=f"residual_below({self.tasks!r}) asks for less than {full:.6g}, "
                 f"the residual that all messages of {code!r} together leave; allow at least that.",
             )
-
-    def __str__(self) -> str:
-        return f"residual_below({self.tasks!r})"
-
-    def __repr__(self) -> str:
-        return f"wait_rules.{self}"
 
 
 def _stop_times(times: Array, decoder: Decoder, bound: float) -> Array:
