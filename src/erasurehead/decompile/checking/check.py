@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -82,9 +82,12 @@ def check(
         if draw and time.monotonic() - begin > seconds:
             break
         usual = draw <= draws
-        fresh = _fresh(examples, sampler, random, draw) if usual else extreme(examples, random, draw)
-        inputs = tuple(fresh if draw else examples)
-        wanted = first(*_copies(inputs))
+        inputs = tuple(examples)
+        if draw and usual:
+            inputs = jax.tree.map(partial(_sampled, sampler, random, draw), inputs)
+        elif draw:
+            inputs = tuple(extreme(examples, random, draw))
+        wanted = first(*jax.tree.map(_copy, inputs))
         expected = [array_of(v) for _, v in leaves(wanted)]
         if draw == 0:
             reference = expected
@@ -92,7 +95,7 @@ def check(
             report.drawn += 1
             if not expected or not _says_something(expected, reference or []):
                 continue
-        plain = tuple(_plain(a) for a in inputs)
+        plain = jax.tree.map(_plain, inputs)
         given = inputs if source.backend == "jax" else plain
         try:
             got = second(*given)
@@ -103,7 +106,8 @@ def check(
         if found is None:
             found, amount, flipped = [], 0.0, False
             if source.backend == "jax":
-                found, amount = _bits(wanted, got, draw)
+                found, amount = _apart(wanted, got, draw, _ulps, MOST_ULPS, "{:.0f} units in the last place")
+                amount = max([amount, *(d.amount for d in found if d.amount < np.inf)])
             if (found or source.backend == "numpy") and (run := watched()) is not None:
                 found, most, flipped = _tolerance(run, plain, inputs, wanted, got, draw, not usual)
                 amount = amount if source.backend == "jax" else most
@@ -126,33 +130,19 @@ def check(
     return report
 
 
-def _copies(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return copies of the arguments for the original, which may donate its buffers (`donate_argnums`)."""
+def _copy(leaf: Any) -> Any:
+    """Return a copy of an argument for the original, which may donate its buffers (`donate_argnums`)."""
     jax = jax_module()
-
-    def one(leaf: Any) -> Any:
-        return leaf.copy() if isinstance(leaf, jax.Array) and not str(leaf.dtype).startswith("key<") else leaf
-
-    return tuple(jax.tree.map(one, argument) for argument in inputs)
+    return leaf.copy() if isinstance(leaf, jax.Array) and not str(leaf.dtype).startswith("key<") else leaf
 
 
-def _fresh(examples: Sequence[Any], sampler: Sampler, random: np.random.Generator, draw: int) -> list[Any]:
-    jax = jax_module()
-
-    def one(leaf: Any) -> Any:
-        return sampler(leaf, random, draw)
-
-    return [jax.tree.map(one, example) for example in examples]
+def _sampled(sampler: Sampler, random: np.random.Generator, draw: int, leaf: Any) -> Any:
+    return sampler(leaf, random, draw)
 
 
-def _plain(argument: Any) -> Any:
+def _plain(leaf: Any) -> Any:
     """Return an argument as a numpy array or number."""
-    jax = jax_module()
-
-    def one(leaf: Any) -> Any:
-        return leaf if isinstance(leaf, bool | int | float | complex) else array_of(leaf)
-
-    return jax.tree.map(one, argument)
+    return leaf if isinstance(leaf, bool | int | float | complex) else array_of(leaf)
 
 
 def _says_something(expected: list[Any], reference: list[Any]) -> bool:
@@ -186,37 +176,44 @@ def _structure(wanted: Any, got: Any, draw: int, backend: str) -> list[Differenc
     return found or None
 
 
-def _place(index: Any, shape: tuple[int, ...]) -> str:
-    if not shape:
-        return ""
-    place: list[int] = []
-    for length in reversed(shape):
-        index, last = divmod(index, length)
-        place.append(int(last))
-    return f" at {tuple(reversed(place))}"
+def _ulps(_: int, p: Any, q: Any) -> Any:
+    return ulps(p, q)
 
 
-def _bits(wanted: Any, got: Any, draw: int) -> tuple[list[Difference], float]:
+def _apart(
+    wanted: Any, got: Any, draw: int, distance: Callable[[int, Any, Any], Any], most: float, unit: str
+) -> tuple[list[Difference], float]:
+    """Return the differences of values, and the largest distance that is allowed.
+
+    Arguments:
+        wanted: the result that it should be.
+        got: the result, of the same structure.
+        draw: number of the draw.
+        distance: returns how far apart the elements of real or complex arrays are, given the number of the array.
+        most: the largest distance that is allowed.
+        unit: formats a distance.
+    """
     found: list[Difference] = []
-    most = 0.0
-    for (path, x), (_, y) in zip(leaves(wanted), leaves(got), strict=True):
+    largest = 0.0
+    for i, ((path, x), (_, y)) in enumerate(zip(leaves(wanted), leaves(got), strict=True)):
         p, q = array_of(x), array_of(y)
-        if not p.size or p.tobytes() == q.tobytes():
+        if not p.size:
             continue
         if not is_float(p):
             if not np.array_equal(p, q):
                 count = int(np.sum(p != q))
                 found.append(Difference(path, draw, "value", f"{count} of {p.size} elements differ", float("inf")))
             continue
-        far = ulps(p, q)
+        far = distance(i, p, q)
         index = int(np.argmax(far))
         amount = float(far.flat[index])
-        most = max(most, amount)
-        if amount > MOST_ULPS:
-            values = f"{_place(index, p.shape)}: {p.flat[index]} and {q.flat[index]}"
-            text = f"{amount:.0f} units in the last place apart{values}"
+        if amount > most:
+            place = f" at {tuple(map(int, np.unravel_index(index, p.shape)))}" if p.shape else ""
+            text = f"{unit.format(amount)} apart{place}: {p.flat[index]} and {q.flat[index]}"
             found.append(Difference(path, draw, "value", text, amount))
-    return found, most
+        else:
+            largest = max(largest, amount)
+    return found, largest
 
 
 def _tolerance(
@@ -247,35 +244,18 @@ def _beyond(
 ) -> tuple[list[Difference], float]:
     spread, _ = watched.spread(given, seed=draw)
     factor = FACTOR * max(1.0, watched.most_summed**0.5 / 8)
-    found: list[Difference] = []
-    most = 0.0
-    for (path, x), (_, y), moved in zip(leaves(wanted), leaves(got), spread, strict=True):
-        p, q = array_of(x), array_of(y)
-        if not p.size:
-            continue
-        if not is_float(p):
-            if not np.array_equal(p, q):
-                count = int(np.sum(p != q))
-                found.append(Difference(path, draw, "value", f"{count} of {p.size} elements differ", float("inf")))
-            continue
+
+    def tolerances(i: int, p: Any, q: Any) -> Any:
         with np.errstate(all="ignore"):
-            size = np.abs(p.astype(np.complex128))
-            finite = np.where(np.isfinite(size), size, 0.0)
+            size, moved = np.abs(p.astype(np.complex128)), spread[i]
             # In fresh inputs, rounding may decide between a number and an infinity.
             most_told = np.where(np.isfinite(moved) | (draw == 0), np.inf, 0.0)
             moved = np.where(np.isfinite(moved), moved, 0.0)
+            finite = np.where(np.isfinite(size), size, 0.0)
             allowed = factor * (moved + 0.25 * np.max(moved, initial=0.0)) + 8 * unit(p.dtype) * finite + _tiny(p.dtype)
-            far = np.minimum(distance(p, q) / allowed, most_told)
-        index = int(np.argmax(far))
-        amount = float(far.flat[index])
-        if amount > 1:
-            text = (
-                f"{amount:.3g} times the tolerance apart{_place(index, p.shape)}: {p.flat[index]} and {q.flat[index]}"
-            )
-            found.append(Difference(path, draw, "value", text, amount))
-        else:
-            most = max(most, amount)
-    return found, most
+            return np.minimum(distance(p, q) / allowed, most_told)
+
+    return _apart(wanted, got, draw, tolerances, 1.0, "{:.3g} times the tolerance")
 
 
 def _tiny(dtype: Any) -> float:
