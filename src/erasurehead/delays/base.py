@@ -6,13 +6,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from typing import cast, final
+from typing import TYPE_CHECKING, ClassVar, cast, final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, real_numbers
 from erasurehead.delays.written import written
 from erasurehead.errors import counted, invalid, real
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 MOST_SECONDS = 1e15
 """The longest delay that is read, or that a model is given, unless it is inf: sums and squares of such are finite."""
@@ -234,7 +237,16 @@ def seeds(model: object) -> Iterator[int]:
                 yield from seeds(getattr(model, item.name))
 
 
-class Combined(Delays):
+class Declared(Delays):
+    """A model that is a dataclass, and written as a call: its name, with its fields."""
+
+    name: ClassVar[str]
+
+    def __str__(self) -> str:
+        return written(self.name, cast("DataclassInstance", self))
+
+
+class Combined(Declared):
     """A model made of others, whose draws it joins in the same way whether they go by the step or by the clock."""
 
     @property
@@ -334,6 +346,7 @@ class Scaled(Combined):
         factors: one per worker, at least 0 and finite. More workers than factors are refused.
     """
 
+    name = "scaled"
     model: Delays
     factors: tuple[float, ...]
 
@@ -369,9 +382,6 @@ class Scaled(Combined):
             )
         super().check_workers(n_workers)
 
-    def __str__(self) -> str:
-        return written("scaled", self)
-
 
 @final
 @dataclass(frozen=True)
@@ -384,6 +394,7 @@ class PerWorker(Combined):
             of kind i.
     """
 
+    name = "per_worker"
     models: tuple[Delays, ...]
     kinds: tuple[int, ...] = ()
 
@@ -417,6 +428,3 @@ class PerWorker(Combined):
                 "kinds", f"must have one for each of {counted('worker', n_workers)}", f"{counted('kind', n_kinds)}"
             )
         super().check_workers(n_workers)
-
-    def __str__(self) -> str:
-        return written("per_worker", self)

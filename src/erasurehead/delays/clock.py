@@ -15,12 +15,11 @@ from typing import Self, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, real_numbers
-from erasurehead.delays.base import Combined, Delays, check_models, room
+from erasurehead.delays.base import Combined, Declared, Delays, check_models, room
 from erasurehead.delays.distributions import grow
 from erasurehead.delays.draws import draw
 from erasurehead.delays.trace import Trace
 from erasurehead.delays.trace_files import read_trace
-from erasurehead.delays.written import written
 from erasurehead.errors import DataError, check_count, counted, invalid, real
 
 _BLOCK = 256  # stalls of each worker that are drawn at once
@@ -33,7 +32,7 @@ def _check_seconds(name: str, value: float) -> None:
 
 @final
 @dataclass(frozen=True)
-class AlongClock(Delays):
+class AlongClock(Declared):
     """A model whose draws follow the clock: orders posted in the same interval of time meet the same draw.
 
     `along(markov(...), every=1.0)` keeps a worker slow for as many seconds as the chain stays, not for as many steps;
@@ -44,6 +43,7 @@ class AlongClock(Delays):
         every: length of an interval, in seconds, greater than 0.
     """
 
+    name = "along"
     model: Delays
     every: float
     follows_clock = True
@@ -72,9 +72,6 @@ class AlongClock(Delays):
 
     def check_workers(self, n_workers: int) -> None:
         self.model.check_workers(n_workers)
-
-    def __str__(self) -> str:
-        return written("along", self)
 
 
 @final
@@ -153,7 +150,7 @@ class InOrder(Delays):
 
 @final
 @dataclass(frozen=True)
-class Stalls(Delays):
+class Stalls(Declared):
     """Workers that stall for a while, each at its own times, and answer when the stall is over.
 
     Each worker runs for an exponential time and then stalls for another: an order that is posted during a stall waits
@@ -167,6 +164,7 @@ class Stalls(Delays):
         resolution: resolution of an order's time, in seconds, greater than 0.
     """
 
+    name = "stalls"
     every: float
     lasting: float
     seed: int = 0
@@ -207,9 +205,6 @@ class Stalls(Delays):
         values -= moments[:, None]
         return values
 
-    def __str__(self) -> str:
-        return written("stalls", self)
-
 
 @lru_cache(maxsize=32)
 def _edges(every: float, lasting: float, seed: int, n_workers: int, blocks: int) -> Array:
@@ -230,6 +225,7 @@ class PerOrder(Combined):
         model: the model of that delay.
     """
 
+    name = "per_order"
     model: Delays
 
     def __post_init__(self) -> None:
@@ -252,6 +248,3 @@ class PerOrder(Combined):
             return draw(self.model)
         self.check_workers(n_workers)
         return np.zeros((count, n_workers))
-
-    def __str__(self) -> str:
-        return written("per_order", self)

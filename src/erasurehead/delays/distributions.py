@@ -6,18 +6,14 @@ import math
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, cast, final
+from typing import ClassVar, final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.delays.base import MOST_SECONDS, Delays
+from erasurehead.delays.base import MOST_SECONDS, Declared
 from erasurehead.delays.draws import Kind, draw
-from erasurehead.delays.written import written
 from erasurehead.errors import check_count, invalid, real
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 
 def check_seconds(argument: str, value: float, zero: bool = False) -> None:
@@ -40,17 +36,28 @@ def grow(values: Array, work: float | Array, scale_with_load: bool) -> Array:
     return values
 
 
-class Drawn(Delays):
+_TIMES = ("mean", "shift", "scale", "minimum", "median")
+_EXPONENTS = ("shape", "exponent", "sigma")
+
+
+class Drawn(Declared):
     """A distribution: transformed standard draws, multiplied by the load under the scaled law.
 
     Of the two laws in use, the additive one (`scale_with_load=False`) adds the same delay to the computing time
     whatever the load; the scaled one multiplies the delay by the load. They can rank codes in opposite orders.
     """
 
-    name: ClassVar[str]
     kind: ClassVar[Kind] = "exponential"
     seed: int
     scale_with_load: bool
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name in _TIMES:
+                check_seconds(name, value, zero=name == "shift")
+            elif name in _EXPONENTS:
+                check_positive(name, value)
+        check_count("seed", self.seed, at_least=0)
 
     @property
     def factor(self) -> float:
@@ -68,9 +75,6 @@ class Drawn(Delays):
         with np.errstate(over="ignore"):  # beyond all numbers, a delay is inf: no answer
             self.transform(values)
         return grow(values, work, self.scale_with_load)
-
-    def __str__(self) -> str:
-        return written(self.name, cast("DataclassInstance", self))
 
 
 @final
@@ -90,11 +94,7 @@ class Exponential(Drawn):
     mean: float
     seed: int = 0
     scale_with_load: bool = False
-    name: ClassVar[str] = "exponential"
-
-    def __post_init__(self) -> None:
-        check_seconds("mean", self.mean)
-        check_count("seed", self.seed, at_least=0)
+    name = "exponential"
 
     @property
     def factor(self) -> float:
@@ -128,12 +128,7 @@ class ShiftedExponential(Drawn):
     mean: float
     seed: int = 0
     scale_with_load: bool = False
-    name: ClassVar[str] = "shifted_exponential"
-
-    def __post_init__(self) -> None:
-        check_seconds("shift", self.shift, zero=True)
-        check_seconds("mean", self.mean)
-        check_count("seed", self.seed, at_least=0)
+    name = "shifted_exponential"
 
     @property
     def factor(self) -> float:
@@ -165,13 +160,7 @@ class Weibull(Drawn):
     shift: float = 0.0
     seed: int = 0
     scale_with_load: bool = False
-    name: ClassVar[str] = "weibull"
-
-    def __post_init__(self) -> None:
-        check_seconds("scale", self.scale)
-        check_positive("shape", self.shape)
-        check_seconds("shift", self.shift, zero=True)
-        check_count("seed", self.seed, at_least=0)
+    name = "weibull"
 
     @property
     def expected(self) -> float:
@@ -200,12 +189,10 @@ class Pareto(Drawn):
     exponent: float
     seed: int = 0
     scale_with_load: bool = False
-    name: ClassVar[str] = "pareto"
+    name = "pareto"
 
     def __post_init__(self) -> None:
-        check_seconds("minimum", self.minimum)
-        check_positive("exponent", self.exponent)
-        check_count("seed", self.seed, at_least=0)
+        super().__post_init__()
         if self.exponent <= 1.0:
             warnings.warn(f"{self} has an infinite mean; averages of its delays do not settle.", stacklevel=3)
 
@@ -237,14 +224,8 @@ class LogNormal(Drawn):
     shift: float = 0.0
     seed: int = 0
     scale_with_load: bool = False
-    name: ClassVar[str] = "lognormal"
+    name = "lognormal"
     kind: ClassVar[Kind] = "normal"
-
-    def __post_init__(self) -> None:
-        check_seconds("median", self.median)
-        check_positive("sigma", self.sigma)
-        check_seconds("shift", self.shift, zero=True)
-        check_count("seed", self.seed, at_least=0)
 
     @property
     def expected(self) -> float:

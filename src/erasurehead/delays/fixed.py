@@ -14,9 +14,8 @@ from erasurehead._internal.arrays import Array, real_numbers
 from erasurehead._internal.resources import check_memory
 from erasurehead._internal.storage.checksums import check_beside
 from erasurehead._internal.user_files import readable
-from erasurehead.delays.base import MOST_SECONDS, Delays, room
+from erasurehead.delays.base import MOST_SECONDS, Declared, Delays, room
 from erasurehead.delays.script import Script
-from erasurehead.delays.written import written
 from erasurehead.errors import DataError, check_count, counted, invalid, real
 
 
@@ -42,7 +41,7 @@ class NoDelay(Delays):
 
 @final
 @dataclass(frozen=True)
-class Late(Delays):
+class Late(Declared):
     """The same workers are late in every step, and the others immediate: an adversary, or broken machines.
 
     Arguments:
@@ -51,6 +50,7 @@ class Late(Delays):
         since: the first step in which they are late.
     """
 
+    name = "late"
     workers: tuple[int, ...]
     by: float = math.inf
     since: int = 0
@@ -80,19 +80,17 @@ class Late(Delays):
         if beyond:
             raise invalid("workers", f"must be among the {n_workers} workers, from 0 to {n_workers - 1}", beyond[0])
 
-    def __str__(self) -> str:
-        return written("late", self)
-
 
 @final
 @dataclass(frozen=True)
-class Fixed(Delays):
+class Fixed(Declared):
     """A table of delays: step t uses row `t % len(table)`, and all messages of a step have the same delay.
 
     Arguments:
         table: one row per step, one column per worker, in seconds, each at least 0; inf means no answer.
     """
 
+    name = "fixed"
     table: tuple[tuple[float, ...], ...]
 
     def __post_init__(self) -> None:
@@ -126,9 +124,6 @@ class Fixed(Delays):
                 f"must have a column for each of {counted('worker', n_workers)}",
                 f"{counted('column', len(self.table[0]))}",
             )
-
-    def __str__(self) -> str:
-        return written("fixed", self)
 
 
 @final

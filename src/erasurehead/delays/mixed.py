@@ -12,7 +12,6 @@ import numpy as np
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.delays.base import Combined, Delays, check_models
 from erasurehead.delays.draws import draw
-from erasurehead.delays.written import written
 from erasurehead.errors import check_count, invalid, real
 
 _BACK = 64  # number of steps that are looked back at a time
@@ -48,6 +47,7 @@ class Bimodal(_UsualOrSlow):
         seed: seed of the choice, at least 0.
     """
 
+    name = "bimodal"
     share: float
     usual: Delays
     slow: Delays
@@ -67,9 +67,6 @@ class Bimodal(_UsualOrSlow):
     def is_slow(self, first: int, count: int, n_workers: int, unit: int = 0) -> BoolArray:
         return draw("uniform", self.seed, first, count, n_workers, unit, stream=1) < self.share
 
-    def __str__(self) -> str:
-        return written("bimodal", self)
-
 
 @final
 @dataclass(frozen=True)
@@ -87,6 +84,7 @@ class MarkovModulated(_UsualOrSlow):
         seed: seed of the chain, at least 0.
     """
 
+    name = "markov"
     enter: float
     leave: float
     usual: Delays
@@ -141,9 +139,6 @@ class MarkovModulated(_UsualOrSlow):
                 known |= moves != 0
             first = low
         return state
-
-    def __str__(self) -> str:
-        return written("markov", self)
 
 
 def _mixed(share: float, usual: Delays, slow: Delays) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class Confirmed(WrittenRule):
         copies: number of workers, at least 1 and at most the number of equal messages in the code.
     """
 
-    name: ClassVar[str] = "confirmed"
+    name = "confirmed"
     copies: int
     lasting = False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
 
@@ -70,7 +70,7 @@ class First(WrittenRule):
         workers: at least 1. A worker that sends several messages counts once all of them have arrived.
     """
 
-    name: ClassVar[str] = "first"
+    name = "first"
     workers: int
 
     def __post_init__(self) -> None:
@@ -105,7 +105,7 @@ class Fraction(WrittenRule):
         share: greater than 0, at most 1; `ceil(share * n_workers)` workers are waited for.
     """
 
-    name: ClassVar[str] = "fraction"
+    name = "fraction"
     share: float
 
     def __post_init__(self) -> None:

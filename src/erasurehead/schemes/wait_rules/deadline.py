@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class Deadline(WrittenRule):
         seconds: seconds since the order was submitted, greater than 0 and finite.
     """
 
-    name: ClassVar[str] = "deadline"
+    name = "deadline"
     seconds: float
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class Early(WrittenRule):
     long a full gradient takes.) The code's groups must be replicas.
     """
 
-    name: ClassVar[str] = "early"
+    name = "early"
     checkpointed = ("_expected", "_took")
 
     def __init__(self) -> None:

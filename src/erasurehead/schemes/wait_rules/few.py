@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, final
+from typing import final
 
 from erasurehead._internal.arrays import Array
 from erasurehead.decoding.base import Decoder
@@ -20,7 +20,7 @@ class Few(WrittenRule):
     (without it, it waits for them).
     """
 
-    name: ClassVar[str] = "few"
+    name = "few"
 
     def verdict(self, view: View) -> Verdict:
         most = len(view.arrived) + len(view.pending)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ class Arrivals(WrittenRule):
         count: number of messages, at least 1 and at most the number of messages of a round.
     """
 
-    name: ClassVar[str] = "arrivals"
+    name = "arrivals"
     count: int
     remembers = True
 
@@ -72,7 +72,7 @@ class Aged(WrittenRule):
         most: the greatest age in steps, at least 0; 0 asks for messages of this step that cover all tasks.
     """
 
-    name: ClassVar[str] = "aged"
+    name = "aged"
     most: int
     remembers = True
 
@@ -102,7 +102,7 @@ class Heard(WrittenRule):
     worker holds are lost, and not waited for.
     """
 
-    name: ClassVar[str] = "heard"
+    name = "heard"
     remembers = True
 
     def verdict(self, view: View) -> Verdict:

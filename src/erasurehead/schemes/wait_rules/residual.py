@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def _verdict(view: View, met: bool, bound: float) -> Verdict:
 class Decodable(WrittenRule):
     """Stop as soon as the arrivals give the full gradient."""
 
-    name: ClassVar[str] = "decodable"
+    name = "decodable"
 
     def verdict(self, view: View) -> Verdict:
         met = bool(view.arrived) and view.session.exact()  # cheaper than the residual for some codes
@@ -70,7 +70,7 @@ class ResidualBelow(WrittenRule):
             At least 0, and smaller than the code's number of tasks (which is the residual before any arrival).
     """
 
-    name: ClassVar[str] = "residual_below"
+    name = "residual_below"
     tasks: float
 
     def __post_init__(self) -> None:
