@@ -6,6 +6,7 @@ The decoding that they return has the residual of its own weights.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple, final
 
@@ -19,8 +20,27 @@ from erasurehead.decoding.products import backward, forward, row_sums
 from erasurehead.errors import check_count, counted, invalid, shown
 
 
+class _Prescribed(Decoder):
+    """A decoder whose weights are given by the arrivals, beside an optimal one for the session's residual."""
+
+    def __init__(self, code: GradientCode, optimal: Decoder | None) -> None:
+        if code.n_pieces != 1:
+            hint = "use make_decoder(code): a sum of pieces is no gradient"
+            raise invalid("code", "must have one piece", f"{code.n_pieces} pieces", hint)
+        self.code = code
+        self.optimal = optimal if optimal is not None else make_decoder(code)
+        self.slack = self.optimal.slack
+
+    def begin(self) -> Session:
+        return _PrescribedSession(self.code, self.optimal.begin(), self.weigh)
+
+    @abstractmethod
+    def weigh(self, messages: IntArray) -> Array:
+        """Return the weights of the messages that have arrived, ascending."""
+
+
 @final
-class OneStep(Decoder):
+class OneStep(_Prescribed):
     """One weight for all arrived messages, which depends only on their number: nothing has to be solved.
 
     Arguments:
@@ -45,11 +65,8 @@ class OneStep(Decoder):
     ) -> None:
         if aim not in ("unbiased", "mmse"):
             raise invalid("aim", "must be 'unbiased' or 'mmse'", aim)
-        _check_one_piece(code)
-        self.code = code
+        super().__init__(code, optimal)
         self.aim = aim
-        self.optimal = optimal if optimal is not None else make_decoder(code)
-        self.slack = self.optimal.slack
         self._moments = SumMoments.of(code)
         if abs(self._moments.total) <= 1e-12 * self._moments.own:
             raise invalid("code", "must have coefficients whose sum is not zero", code, "use make_decoder(code)")
@@ -71,10 +88,7 @@ class OneStep(Decoder):
     def __repr__(self) -> str:
         return f"OneStep({self.code!r}, aim={self.aim!r})"
 
-    def begin(self) -> Session:
-        return _PrescribedSession(self.code, self.optimal.begin(), self._weigh)
-
-    def _weigh(self, messages: IntArray) -> Array:
+    def weigh(self, messages: IntArray) -> Array:
         return np.full(len(messages), self.rho(len(messages)))
 
 
@@ -108,7 +122,7 @@ class SumMoments(NamedTuple):
 
 
 @final
-class FixedWeights(Decoder):
+class FixedWeights(_Prescribed):
     """A fixed weight for each message, independent of the other arrivals: unbiased for the right weights.
 
     Arguments:
@@ -123,7 +137,7 @@ class FixedWeights(Decoder):
     """
 
     def __init__(self, code: GradientCode, weights: Array | None = None, optimal: Decoder | None = None) -> None:
-        _check_one_piece(code)
+        super().__init__(code, optimal)
         carried = code.structure.weights if weights is None else weights
         if carried is None:
             hint = "give weights, or use a heterogeneous or stochastic code"
@@ -132,25 +146,19 @@ class FixedWeights(Decoder):
         if table.shape != (code.n_messages,) or not np.isfinite(table).all():
             rule = f"must be one finite number for each of the {counted('message', code.n_messages)}"
             raise invalid("weights", rule, f"an array of shape {table.shape}")
-        self.code = code
         self.weights = table
-        self.optimal = optimal if optimal is not None else make_decoder(code)
-        self.slack = self.optimal.slack
 
     def __repr__(self) -> str:
         own = self.code.structure.weights
         given = "" if own is not None and np.array_equal(own, self.weights) else f", {shown(self.weights.tolist())}"
         return f"FixedWeights({self.code!r}{given})"
 
-    def begin(self) -> Session:
-        return _PrescribedSession(self.code, self.optimal.begin(), self._weigh)
-
-    def _weigh(self, messages: IntArray) -> Array:
+    def weigh(self, messages: IntArray) -> Array:
         return self.weights[messages]
 
 
 @final
-class Algorithmic(Decoder):
+class Algorithmic(_Prescribed):
     """A few steps of u <- (I - A A' / nu) u from u = 1, whose squared norm falls to the optimal residual.
 
     Between one-step and optimal decoding: each step costs two products of the encoding with a vector.
@@ -166,20 +174,14 @@ class Algorithmic(Decoder):
     """
 
     def __init__(self, code: GradientCode, steps: int, optimal: Decoder | None = None) -> None:
-        _check_one_piece(code)
-        self.code = code
+        super().__init__(code, optimal)
         self.steps = check_count("steps", steps)
-        self.optimal = optimal if optimal is not None else make_decoder(code)
-        self.slack = self.optimal.slack
         self._nu = code.spectrum.largest**2 * (1 + 1e-6)  # the Lanczos iteration may be too low by its tolerance
 
     def __repr__(self) -> str:
         return f"Algorithmic({self.code!r}, steps={self.steps})"
 
-    def begin(self) -> Session:
-        return _PrescribedSession(self.code, self.optimal.begin(), self._weigh)
-
-    def _weigh(self, messages: IntArray) -> Array:
+    def weigh(self, messages: IntArray) -> Array:
         arrived = np.zeros(self.code.n_messages, dtype=bool)
         arrived[messages] = True
         weights, left = np.zeros(self.code.n_messages), np.ones(self.code.n_tasks)
@@ -188,12 +190,6 @@ class Algorithmic(Decoder):
             weights += step
             left -= backward(self.code, step)
         return weights[messages]
-
-
-def _check_one_piece(code: GradientCode) -> None:
-    if code.n_pieces != 1:
-        hint = "use make_decoder(code): a sum of pieces is no gradient"
-        raise invalid("code", "must have one piece", f"{code.n_pieces} pieces", hint)
 
 
 @final

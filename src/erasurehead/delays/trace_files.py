@@ -10,10 +10,11 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, final
 
 import numpy as np
 
@@ -200,13 +201,14 @@ def _collect(
             _check_columns(path, row, theirs, columns, where)
         if all(_same(row[column], value) for column, value in where.items()):
             lines.append(number)
+            read = _Row(f"{path}, line {number}", row)
             kept.append(
                 (
-                    _worker(path, number, theirs["worker"], row),
-                    _number(path, number, theirs["step"], row, at_least=0.0, whole=True),
-                    _seconds(path, number, theirs["seconds"], row, scale),
-                    _number(path, number, theirs["load"], row, at_least=0.0) if theirs["load"] in row else 1.0,
-                    _flag(path, number, theirs["censored"], row) if theirs["censored"] in row else False,
+                    read.worker(theirs["worker"]),
+                    read.number(theirs["step"], whole=True),
+                    read.seconds(theirs["seconds"], scale),
+                    read.number(theirs["load"]) if theirs["load"] in row else 1.0,
+                    read.flag(theirs["censored"]) if theirs["censored"] in row else False,
                 )
             )
     if not kept:
@@ -261,19 +263,70 @@ def _same(found: object, wanted: str | float) -> bool:
         return False
 
 
-def _worker(path: Path, line: int, column: str, row: Mapping[str, Any]) -> object:
-    """Return the label of a worker: a name, or a number from 0."""
-    label = row[column]
-    try:
-        number = float(label)
-    except (TypeError, ValueError):
-        if label is None or not str(label).strip():
-            raise DataError(f"{path}, line {line}: {column} must be a name or a number; there is none.") from None
+@final
+@dataclass(frozen=True)
+class _Row:
+    """A row of a file, whose values are read by the names of their columns.
+
+    Arguments:
+        place: the file and the line, for errors.
+        values: the fields by column.
+    """
+
+    place: str
+    values: Mapping[str, Any]
+
+    def wrong(self, column: str, rule: str) -> DataError:
+        """Return the error for a value that breaks a rule."""
+        return DataError(f"{self.place}: {column} {rule}.")
+
+    def worker(self, column: str) -> object:
+        """Return the label of a worker: a name, or a number from 0."""
+        label = self.values[column]
+        try:
+            number = float(label)
+        except (TypeError, ValueError):
+            if label is None or not str(label).strip():
+                raise self.wrong(column, "must be a name or a number; there is none") from None
+            return label
+        if not (number >= 0.0 and number.is_integer()):
+            raise self.wrong(column, f"must be a name, or a whole number of at least 0, but it is {label!r}")
         return label
-    if not (number >= 0.0 and number.is_integer()):
-        said = f"{column} must be a name, or a whole number of at least 0, but it is {label!r}"
-        raise DataError(f"{path}, line {line}: {said}.")
-    return label
+
+    def number(self, column: str, whole: bool = False) -> float:
+        """Return a finite number of at least 0."""
+        given = self.values[column]
+        try:
+            value = float(given)
+        except (TypeError, ValueError):
+            value = None
+        if value is None or in_groups(str(given)):
+            raise self.wrong(column, f"must be a number, but it is {given!r}") from None
+        if whole and math.isfinite(value) and not value.is_integer():
+            raise self.wrong(column, f"must be a whole number, but it is {given!r}")
+        if not (math.isfinite(value) and value >= 0.0):
+            remedy = (
+                "; of a worker that did not answer, leave the row out (--absent says what is taken of it), or write "
+                "how long it was waited for, with censored=1"
+                if value == math.inf
+                else ""
+            )
+            raise self.wrong(column, f"must be a finite number of at least 0, but it is {value}{remedy}")
+        return value
+
+    def seconds(self, column: str, scale: float) -> float:
+        """Return a time in seconds, given the length of its unit."""
+        value = scale * self.number(column)
+        if value > MOST_SECONDS:
+            raise self.wrong(column, f"must be at most {MOST_SECONDS:g} s, but it is {self.values[column]!r}")
+        return value
+
+    def flag(self, column: str) -> bool:
+        """Return a value that is 0 or 1."""
+        text = str(self.values[column]).strip().lower()
+        if text in _TRUE or text in _FALSE:
+            return text in _TRUE
+        raise self.wrong(column, f"must be 0 or 1, but it is {self.values[column]!r}")
 
 
 def _refuse_idle(trace: Trace, line: int, column: str) -> None:
@@ -283,44 +336,6 @@ def _refuse_idle(trace: Trace, line: int, column: str) -> None:
         f"{trace.source}, line {line}: {column} must be above 0, but it is 0; select the rows that are meant "
         f"(where={{{column!r}: ...}}, or --where {column}=... on the command line)."
     )
-
-
-def _number(
-    path: Path, line: int, column: str, row: Mapping[str, Any], at_least: float = -math.inf, whole: bool = False
-) -> float:
-    try:
-        value = float(row[column])
-    except (TypeError, ValueError):
-        value = None
-    if value is None or in_groups(str(row[column])):
-        raise DataError(f"{path}, line {line}: {column} must be a number, but it is {row[column]!r}.") from None
-    if whole and math.isfinite(value) and not value.is_integer():
-        raise DataError(f"{path}, line {line}: {column} must be a whole number, but it is {row[column]!r}.")
-    if not (math.isfinite(value) and value >= at_least):
-        bound = f" of at least {at_least:g}" if math.isfinite(at_least) else ""
-        remedy = (
-            "; of a worker that did not answer, leave the row out (--absent says what is taken of it), or write how "
-            "long it was waited for, with censored=1"
-            if value == math.inf
-            else ""
-        )
-        raise DataError(f"{path}, line {line}: {column} must be a finite number{bound}, but it is {value}{remedy}.")
-    return value
-
-
-def _seconds(path: Path, line: int, column: str, row: Mapping[str, Any], scale: float) -> float:
-    value = scale * _number(path, line, column, row, at_least=0.0)
-    if value > MOST_SECONDS:
-        said = f"must be at most {MOST_SECONDS:g} s, but it is {row[column]!r}"
-        raise DataError(f"{path}, line {line}: {column} {said}.")
-    return value
-
-
-def _flag(path: Path, line: int, column: str, row: Mapping[str, Any]) -> bool:
-    text = str(row[column]).strip().lower()
-    if text in _TRUE or text in _FALSE:
-        return text in _TRUE
-    raise DataError(f"{path}, line {line}: {column} must be 0 or 1, but it is {row[column]!r}.")
 
 
 def _natural(label: str) -> tuple[int, float, str]:
