@@ -11,11 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from erasurehead.decompile.numbers import float_text, jax_dtype, numpy_dtype, ordinary
+from erasurehead.decompile import helpers
+from erasurehead.decompile.numbers import float_text, jax_dtype, ordinary
 from erasurehead.decompile.program import Statement, TracedFunction, Variable
 from erasurehead.decompile.rules import BACKENDS
 from erasurehead.decompile.texts import Names, wrapped
-from erasurehead.decompile.writer import Module, Scope, constant_names, is_plain, uses_of
+from erasurehead.decompile.writer import Backend, Module, Scope, uses_of
+
+MOST_WRITTEN = 16
+"""Most elements of a constant that is written as a literal; larger ones are stored beside the source."""
 
 LOAD = 'constants = {module}.load(__file__.removesuffix(".py") + ".npz")'
 
@@ -53,25 +57,26 @@ def assemble(
         unfold: whether every value gets a name.
         hook: called after each statement with its scope and the names of its results.
     """
-    assembled, helpers = _assemble(program, backend_name, comments, unfold, hook, program.name)
-    if assembled.name in helpers:  # a helper of the same name
-        assembled, _ = _assemble(program, backend_name, comments, unfold, hook, f"{program.name}_")
+    backend = BACKENDS[backend_name]
+    assembled, carried = _assemble(program, backend, comments, unfold, hook, program.name)
+    if assembled.name in carried:  # a helper of the same name
+        assembled, _ = _assemble(program, backend, comments, unfold, hook, f"{program.name}_")
     return assembled
 
 
 def _assemble(
     program: TracedFunction,
-    backend_name: str,
+    backend: Backend,
     comments: bool,
     unfold: bool,
     hook: Callable[[Scope, Statement, list[str]], None] | None,
     title: str,
-) -> tuple[Assembled, set[str]]:
-    backend = BACKENDS[backend_name]
+) -> tuple[Assembled, Mapping[str, str]]:
+    in_numpy = backend is BACKENDS["numpy"]
     module = Module()
     function = module.names.new(title)
-    module.names.taken |= _helper_names(backend_name) | {"constants"}
-    module.constants = constant_names(program, module.names)
+    module.names.taken |= {*(helpers.names() if in_numpy else ()), "constants"}
+    module.constants = {v: module.names.new(v.name or "constant") for v in program.constants}
     classes = {kind: module.names.new(kind.__name__) for kind in program.tuples}
     names = Names(module.names.taken)
     known: dict[Variable, str] = {}
@@ -86,25 +91,29 @@ def _assemble(
             name = scope.bind(leaf.variable, "x")
         else:
             name = known[leaf.variable] = source
-        if backend_name == "numpy":
-            scope.emit(f"{name} = {_as_array(scope, leaf.variable, source)}")
+        if in_numpy and leaf.variable.type.is_key:
+            scope.emit(f"{name} = {scope.helper('as_key')}({source})")
+        elif in_numpy:
+            scope.emit(f"{name} = np.asarray({source}, {backend.dtype(leaf.variable.type)})")
         elif leaf.path:
             scope.emit(f"{name} = {source}")
     scope.write()
-    scope.returned(lambda texts: _finish(scope, program, texts, classes, backend_name))
-    body = scope.lines
-    head = Scope(backend, module, program.block, names, known, uses, 0)
-    head.emit(f"def {function}({', '.join(arguments.values())}):")
-    decorator = "@jax.jit" if backend_name == "jax" else '@np.errstate(all="ignore")'
+    scope.returned(lambda texts: _finish(scope, program, texts, classes, in_numpy))
+    head = wrapped(f"def {function}({', '.join(arguments.values())}):", 0)
+    decorator = '@np.errstate(all="ignore")' if in_numpy else "@jax.jit"
     defined = [line for kind, name in classes.items() for line in _tuple_class(name, kind)]
-    module.lines = [*defined, *([""] * 2 if defined else []), *module.lines]
-    assembled = _module(program, backend_name, module, [decorator, *head.lines, *body], function)
-    assembled.classes = {name: kind for kind, name in classes.items()}
-    return assembled, _helpers_used(module) if backend_name == "numpy" else set()
+    constants, arrays = _constants(module, backend)
+    carried = helpers.closure(module.helpers)
+    body = [line for text in carried.values() for line in (*text.splitlines(), "", "")]
+    body += [*defined, *([""] * 2 if defined else []), *module.lines, decorator, *head, *scope.lines]
+    text = _module_text(_docstring(program, function), constants, body)
+    return Assembled(text, arrays, function, {name: kind for kind, name in classes.items()}), carried
 
 
-def _finish(scope: Scope, program: TracedFunction, texts: list[str], classes: Mapping[type, str], backend: str) -> str:
-    if backend == "numpy":
+def _finish(
+    scope: Scope, program: TracedFunction, texts: list[str], classes: Mapping[type, str], in_numpy: bool
+) -> str:
+    if in_numpy:
         texts = [
             f"{scope.helper('key_data')}({text})" if value.type.is_key else text
             for value, text in zip(program.block.results, texts, strict=True)
@@ -131,21 +140,6 @@ def _bare_tuple(text: str) -> str:
     return text[1:-1] if isinstance(node, ast.Tuple) and len(node.elts) > 1 else text
 
 
-def _as_array(scope: Scope, variable: Variable, source: str) -> str:
-    if variable.type.is_key:
-        return f"{scope.helper('as_key')}({source})"
-    dtype = numpy_dtype(variable.type.name)
-    return f"np.asarray({source}, {dtype})"
-
-
-def _helper_names(backend: str) -> set[str]:
-    if backend == "jax":
-        return set()
-    from erasurehead.decompile.helpers import names
-
-    return set(names())
-
-
 _IMPORTS = {
     "jax": "import jax",
     "jnp": "import jax.numpy as jnp",
@@ -161,22 +155,15 @@ _IMPORTS = {
 _COLLECTIONS = ("OrderedDict", "defaultdict", "namedtuple")
 
 
-def _module(program: TracedFunction, backend: str, module: Module, function: list[str], name: str) -> Assembled:
-    lines = _docstring(program, name)
-    constants, arrays = _constants(module, backend)
-    helpers = _helpers(module) if backend == "numpy" else []
-    rest = "\n".join([*constants, *helpers, *module.lines, *function])
-    used = [_IMPORTS[key] for key in _IMPORTS if re.search(rf"(?<![\w.\"]){key}\.", rest)]
-    texts = sorted(used, key=lambda t: (t.startswith("from"), t.split()[1]))
-    merged = _merged(texts)
+def _module_text(docstring: list[str], constants: list[str], body: list[str]) -> str:
+    """Return the text of a module, with the imports that the rest of it needs."""
+    rest = "\n".join([*constants, *body])
+    used = [line for name, line in _IMPORTS.items() if re.search(rf"(?<![\w.\"]){name}\.", rest)]
+    imports = _merged(sorted(used, key=lambda line: (line.startswith("from"), line.split()[1])))
     if collections := [name for name in _COLLECTIONS if f"{name}(" in rest]:
-        merged = [f"from collections import {', '.join(collections)}", "", *merged]
-    parts = ["\n".join(lines), *(["\n".join(merged)] if merged else [])]
-    head = "\n\n".join(parts)
-    if constants:
-        head += "\n\n" + "\n".join(constants)
-    body = "\n".join([*helpers, *module.lines, *function])
-    return Assembled(f"{head}\n\n\n{body}\n", arrays, name)
+        imports = [f"from collections import {', '.join(collections)}", "", *imports]
+    head = "\n\n".join("\n".join(lines) for lines in (docstring, imports, constants) if lines)
+    return "\n".join([head, "", "", *body, ""])
 
 
 def _merged(texts: list[str]) -> list[str]:
@@ -209,42 +196,29 @@ def _docstring(program: TracedFunction, name: str) -> list[str]:
     return [*lines, '"""']
 
 
-def _helpers_used(module: Module) -> set[str]:
-    from erasurehead.decompile.helpers import closure
-
-    return set(closure(list(module.helpers)))
-
-
-def _helpers(module: Module) -> list[str]:
-    from erasurehead.decompile.helpers import sources
-
-    return [line for text in sources(list(module.helpers)) for line in [*text.splitlines(), "", ""]]
-
-
-def _constants(module: Module, backend: str) -> tuple[list[str], dict[str, Any]]:
-    prefix = "jnp" if backend == "jax" else "np"
+def _constants(module: Module, backend: Backend) -> tuple[list[str], dict[str, Any]]:
+    prefix, in_jax = backend.module, backend is BACKENDS["jax"]
     lines: list[str] = []
     arrays: dict[str, Any] = {}
     for variable, name in module.constants.items():
-        kind = variable.type.name
-        dtype = jax_dtype(kind) if backend == "jax" else numpy_dtype(kind)
+        kind, dtype = variable.type.name, backend.dtype(variable.type)
         value = np.asarray(variable.constant)
         if variable.type.is_key:
             text = f"np.array({_nested(value, prefix)}, np.uint32)".replace("np.", f"{prefix}.")
-            if backend == "jax":
+            if in_jax:
                 text = f"jax.random.wrap_key_data({text})"
             else:
                 module.helpers.setdefault("as_key")
                 text = f"as_key({text})"
                 # Constants stand above helpers, so that keys are made where they are used.
             lines.append(f"{name} = {text}")
-        elif is_plain(value):
+        elif value.size <= MOST_WRITTEN:
             lines += wrapped(f"{name} = {prefix}.array({_nested(value, prefix)}, dtype={dtype})", 0)
         else:
             stored = value if ordinary(kind) else value.view(f"u{value.dtype.itemsize}")
             arrays[name] = stored
             text = f'constants["{name}"]' if ordinary(kind) else f'constants["{name}"].view({dtype})'
-            lines.append(f"{name} = {prefix}.asarray({text})" if backend == "jax" else f"{name} = {text}")
+            lines.append(f"{name} = {prefix}.asarray({text})" if in_jax else f"{name} = {text}")
     if arrays:
         lines.insert(0, LOAD.format(module=prefix))
     return lines, arrays

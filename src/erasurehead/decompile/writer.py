@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from erasurehead.decompile.errors import Unsupported
 from erasurehead.decompile.numbers import bare_text
-from erasurehead.decompile.program import Body, Literal, Operand, Statement, TracedFunction, Type, Variable
+from erasurehead.decompile.program import Body, Literal, Operand, Statement, Type, Variable
 from erasurehead.decompile.refusals import reason
 from erasurehead.decompile.texts import ATOM, UNARY, WIDTH, Expr, Names, call, wrapped
 
@@ -526,16 +525,3 @@ class Scope:
             if comment != self._last_comment:
                 self.lines.append(" " * self.indent + comment)
                 self._last_comment = comment
-
-
-def constant_names(program: TracedFunction, names: Names) -> dict[Variable, str]:
-    """Return a name for each constant of a program."""
-    found: dict[Variable, str] = {}
-    for variable in program.constants:
-        found[variable] = names.new(variable.name or "constant")
-    return found
-
-
-def is_plain(array: Any) -> bool:
-    """Return whether an array is small enough to be written as a literal."""
-    return bool(np.asarray(array).size <= 16)

@@ -53,11 +53,6 @@ def names() -> list[str]:
     return list(_all())
 
 
-def sources(wanted: Iterable[str]) -> list[str]:
-    """Return the sources of helpers and of those that they need, each once, those that are needed first."""
-    return list(closure(wanted).values())
-
-
 def closure(wanted: Iterable[str]) -> dict[str, str]:
     """Return the sources of helpers and of those that they need, by name."""
     found: dict[str, str] = {}
