@@ -63,8 +63,9 @@ def decompile(
     if not callable(function):
         raise invalid("function", "must be a function", function)
     jax_module()
-    first, program = write_once(function, example_arguments, backend, inline, effects, names, comments, name)
-    second, _ = write_once(function, example_arguments, backend, inline, effects, names, comments, name)
+    (first, program), (second, _) = (
+        write_once(function, example_arguments, backend, inline, effects, names, comments, name) for _ in range(2)
+    )
     if first.text != second.text or not _same(first.constants, second.constants):
         raise Unsupported(
             program.name,

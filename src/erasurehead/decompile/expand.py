@@ -58,17 +58,11 @@ def _examples(avals: Sequence[Any]) -> list[Any]:
 def _of_sparse(op: str, params: dict[str, Any], avals: Sequence[Any]) -> Any:
     jax = jax_module()
 
-    names = {"bcoo_": "bcoo", "bcsr_": "bcsr", "coo_": "coo", "csr_": "csr"}
-    module = importlib.import_module(
-        f"jax.experimental.sparse.{next((m for start, m in names.items() if op.startswith(start)), 'bcoo')}"
-    )
-    implementation = getattr(module, f"_{op}_impl", None)
-    if implementation is None:
-        primitive = getattr(module, f"{op}_p", None)
-        implementation = getattr(primitive, "impl", None)
+    family = "bcoo" if op == "todense" else op.partition("_")[0]
+    module = importlib.import_module(f"jax.experimental.sparse.{family}")
+    implementation = getattr(module, f"_{op}_impl", None) or getattr(getattr(module, f"{op}_p", None), "impl", None)
     if implementation is None:
         return None
-
     closed = jax.make_jaxpr(partial(implementation, **params))(*_examples(avals))
     return None if any(equation.primitive.name == op for equation in closed.jaxpr.eqns) else closed
 

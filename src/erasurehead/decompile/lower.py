@@ -541,14 +541,8 @@ class Lowering:
             with_one_condition(statement)
         elif op in ("reduce", "reduce_window"):
             jaxpr = params.pop("jaxpr")
-            consts = params.pop("consts", ())
-            jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+            jaxpr, consts = getattr(jaxpr, "jaxpr", jaxpr), params.pop("consts", ())
             statement.blocks["computation"] = [self.block(jaxpr, consts, [], where, "combine")]
-        elif op == "select_and_scatter":
-            for part in ("select", "scatter"):
-                jaxpr, consts = params.pop(f"{part}_jaxpr"), params.pop(f"{part}_consts")
-                jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
-                statement.blocks[part] = [self.block(jaxpr, consts, [], where, part)]
         for name in ("update_jaxpr", "update_consts", "linear", "_split_transpose", "out_sharding", "sharding"):
             params.pop(name, None)
 

@@ -193,7 +193,7 @@ def _apart(
         most: the largest distance that is allowed.
         unit: formats a distance.
     """
-    found: list[Difference] = []
+    differences: list[Difference] = []
     largest = 0.0
     for i, ((path, x), (_, y)) in enumerate(zip(leaves(wanted), leaves(got), strict=True)):
         p, q = array_of(x), array_of(y)
@@ -202,7 +202,9 @@ def _apart(
         if not is_float(p):
             if not np.array_equal(p, q):
                 count = int(np.sum(p != q))
-                found.append(Difference(path, draw, "value", f"{count} of {p.size} elements differ", float("inf")))
+                differences.append(
+                    Difference(path, draw, "value", f"{count} of {p.size} elements differ", float("inf"))
+                )
             continue
         far = distance(i, p, q)
         index = int(np.argmax(far))
@@ -210,10 +212,10 @@ def _apart(
         if amount > most:
             place = f" at {tuple(map(int, np.unravel_index(index, p.shape)))}" if p.shape else ""
             text = f"{unit.format(amount)} apart{place}: {p.flat[index]} and {q.flat[index]}"
-            found.append(Difference(path, draw, "value", text, amount))
+            differences.append(Difference(path, draw, "value", text, amount))
         else:
             largest = max(largest, amount)
-    return found, largest
+    return differences, largest
 
 
 def _tolerance(
@@ -249,11 +251,11 @@ def _beyond(
         with np.errstate(all="ignore"):
             size, moved = np.abs(p.astype(np.complex128)), spread[i]
             # In fresh inputs, rounding may decide between a number and an infinity.
-            most_told = np.where(np.isfinite(moved) | (draw == 0), np.inf, 0.0)
+            most_counted = np.where(np.isfinite(moved) | (draw == 0), np.inf, 0.0)
             moved = np.where(np.isfinite(moved), moved, 0.0)
             finite = np.where(np.isfinite(size), size, 0.0)
             allowed = factor * (moved + 0.25 * np.max(moved, initial=0.0)) + 8 * unit(p.dtype) * finite + _tiny(p.dtype)
-            return np.minimum(distance(p, q) / allowed, most_told)
+            return np.minimum(distance(p, q) / allowed, most_counted)
 
     return _apart(wanted, got, draw, tolerances, 1.0, "{:.3g} times the tolerance")
 
