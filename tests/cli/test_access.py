@@ -108,7 +108,7 @@ if sys.argv[1] == "mpi":
 from exposed import exposed
 from erasurehead.runs.config import build_config
 from erasurehead.runs.experiment import Experiment
-from erasurehead.consensus.callback import ConsensusCallback
+from erasurehead.consensus.training_options import ConsensusCallback
 from erasurehead.consensus.experiment import ConsensusExperiment
 from erasurehead.training.callbacks import Callback
 

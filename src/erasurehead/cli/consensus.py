@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from erasurehead.consensus.experiment import ConsensusExperiment
     from erasurehead.consensus.result import ConsensusRun
-    from erasurehead.consensus.slowest_peer import SlowestPeer
+    from erasurehead.consensus.training_options import SlowestPeer
     from erasurehead.training.notices import Notice
 
 HELP = """
@@ -93,7 +93,7 @@ def run(
     """Train without a coordinator, and record the run in a folder."""
     from erasurehead.consensus.experiment import ConsensusExperiment
     from erasurehead.consensus.rows import MeanRow, PeerRow
-    from erasurehead.consensus.slowest_peer import SlowestPeer
+    from erasurehead.consensus.training_options import SlowestPeer
     from erasurehead.errors import invalid
     from erasurehead.runs.config.toml import read_tables
     from erasurehead.runs.folder import RunFolder
@@ -117,7 +117,7 @@ def run(
     except KeyboardInterrupt:  # before training began, or after a second one
         screen.say(f"The run's folder is {experiment.out}.{_way_on(experiment)}")
         raise
-    if experiment.resuming and experiment.out is not None:
+    if experiment.resuming:
         opened = RunFolder.open(experiment.out)  # what it did before is told, too
         for row in opened.rows(PEERS, PeerRow):
             slowest.on_step(row)
@@ -134,7 +134,7 @@ def _way_on(experiment: ConsensusExperiment) -> str:
     """Return a sentence on how to resume a run that ended early; empty if it has no checkpoint."""
     from erasurehead.runs.names import has_checkpoints
 
-    if experiment.out is None or not has_checkpoints(experiment.out):
+    if not has_checkpoints(experiment.out):
         return ""
     folder = shlex.quote(str(experiment.out))
     return f" To resume it from its last checkpoint: erasurehead consensus --resume {folder}"
@@ -166,8 +166,8 @@ def _introduce(screen: Screen, experiment: ConsensusExperiment) -> None:
 
 
 def _lines(screen: Screen) -> Any:
-    from erasurehead.consensus.callback import ConsensusCallback
     from erasurehead.consensus.rows import MeanRow, ViewChangeRow
+    from erasurehead.consensus.training_options import ConsensusCallback
 
     class Lines(ConsensusCallback):
         """Prints the progress every few seconds."""
@@ -216,8 +216,6 @@ def _draw(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun, f
     from erasurehead.runs.folder import RunFolder
     from erasurehead.runs.names import FIGURES, MEANS, PEERS
 
-    if experiment.out is None:
-        return []
     opened = RunFolder.open(experiment.out)
     title = f"{experiment.data.name}, {done.policy}, {done.graph}"
     rows = opened.rows(PEERS, PeerRow)

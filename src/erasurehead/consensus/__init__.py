@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from erasurehead.consensus.algorithms import GradientTracking as GradientTracking
     from erasurehead.consensus.algorithms import Momentum as Momentum
     from erasurehead.consensus.algorithms import QuasiGlobalMomentum as QuasiGlobalMomentum
-    from erasurehead.consensus.callback import ConsensusCallback as ConsensusCallback
     from erasurehead.consensus.config import ConsensusConfig as ConsensusConfig
     from erasurehead.consensus.contract import Message as Message
     from erasurehead.consensus.contract import MixedStep as MixedStep
@@ -58,11 +57,11 @@ if TYPE_CHECKING:
     from erasurehead.consensus.shares import dirichlet as dirichlet
     from erasurehead.consensus.shares import even as even
     from erasurehead.consensus.training import train as train
+    from erasurehead.consensus.training_options import ConsensusCallback as ConsensusCallback
     from erasurehead.consensus.training_options import TrainingOptions as TrainingOptions
 
 _HOMES = {
     "algorithms": ("Algorithm", "DecentralizedSGD", "GradientTracking", "Momentum", "QuasiGlobalMomentum"),
-    "callback": ("ConsensusCallback",),
     "config": ("ConsensusConfig",),
     "contract": ("Message", "MixedStep", "Peer", "Port"),
     "faults": ("Crash", "NetworkPartition"),
@@ -76,7 +75,7 @@ _HOMES = {
     "rows": ("MeanRow", "PeerRow", "ViewChangeRow"),
     "shares": ("dirichlet", "even"),
     "training": ("train",),
-    "training_options": ("TrainingOptions",),
+    "training_options": ("ConsensusCallback", "TrainingOptions"),
 }
 
 __getattr__, __dir__ = lazy_names(__name__, {name: home for home, names in _HOMES.items() for name in names})

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -12,11 +12,11 @@ import numpy as np
 
 from erasurehead._internal.rng import stream
 from erasurehead._internal.storage import Folder
-from erasurehead.consensus.faults import Crash, NetworkPartition, PeerFault
+from erasurehead.consensus.faults import Crash, NetworkPartition, PeerFault, partitioned
 from erasurehead.consensus.graphs import parse_graph
 from erasurehead.consensus.plans import ConsensusPlan, plan
 from erasurehead.consensus.result import ConsensusRun
-from erasurehead.consensus.rows import PeerRow, ViewChangeRow
+from erasurehead.consensus.rows import PeerRow
 from erasurehead.consensus.training import run_plan
 from erasurehead.consensus.training_options import TrainingOptions
 from erasurehead.consensus.views import NetworkView
@@ -121,16 +121,7 @@ class PeerDrill:
         for fault in self.plan.faults:
             say(f"{fault.at:10.2f} s  {fault}")
         say("the baseline run ...")
-        baseline_plan = plan(
-            self.plan.problem,
-            self.plan.graph,
-            self.policy,
-            rate=_RATE,
-            batch=_BATCH,
-            delays=self.delays,
-            seed=self.seed,
-        )
-        baseline = run_plan(baseline_plan, options, self.engine)
+        baseline = run_plan(replace(self.plan, faults=()), options, self.engine)
         say("the faulty run ...")
         faulty = run_plan(self.plan, options, self.engine)
         folder = Path(out) if out is not None else next_free(DRILLS, f"peers-{self.engine}-{self.seed}")
@@ -163,15 +154,14 @@ class PeerFindings(Judged):
             "peers": self.drill.peers,
             "passed": self.passed,
             "verdicts": [vars(one) for one in self.verdicts],
-            "faults": [{"kind": _kind(fault), **asdict(fault)} for fault in self.drill.plan.faults],
+            "faults": [
+                {"kind": "crash" if isinstance(fault, Crash) else "partition", **asdict(fault)}
+                for fault in self.drill.plan.faults
+            ],
             "view_changes": [asdict(row) for row in self.faulty.view_changes],
             "runs": {"baseline": self.baseline.summary(), "faulty": self.faulty.summary()},
             "folder": self.folder,
         }
-
-
-def _kind(fault: PeerFault) -> str:
-    return "crash" if isinstance(fault, Crash) else "partition"
 
 
 def _verdicts(drill: PeerDrill, baseline: ConsensusRun, faulty: ConsensusRun) -> Iterator[DrillVerdict]:
@@ -201,16 +191,15 @@ def _detection_verdicts(drill: PeerDrill, faulty: ConsensusRun) -> Iterator[Dril
     latencies: list[float] = []
     unnoticed = 0
     for fault in drill.plan.faults:
-        times = [row.time for row in faulty.view_changes if row.time >= fault.at and _is_visible(fault, row)]
-        latencies += [times[0] - fault.at] if times else []
-        unnoticed += not times
+        for row in faulty.view_changes:
+            if row.time >= fault.at and (fault.peer in row.gone if isinstance(fault, Crash) else row.sides):
+                latencies.append(row.time - fault.at)
+                break
+        else:
+            unnoticed += 1
     worst = max(latencies, default=0.0)
     text = f"{len(latencies)} of {len(latencies) + unnoticed} faults were noticed, at most {worst:.3g} s after"
     yield DrillVerdict(text, not unnoticed and worst <= SOON)
-
-
-def _is_visible(fault: PeerFault, row: ViewChangeRow) -> bool:
-    return fault.peer in row.gone if isinstance(fault, Crash) else bool(row.sides)
 
 
 def _progress_verdicts(drill: PeerDrill, faulty: ConsensusRun) -> Iterator[DrillVerdict]:
@@ -218,22 +207,17 @@ def _progress_verdicts(drill: PeerDrill, faulty: ConsensusRun) -> Iterator[Drill
     times = [row.time for row in faulty.view_changes] + [faulty.seconds]
     wrong: list[str] = []
     for row, end in zip(faulty.view_changes, times[1:], strict=True):
-        gone, sides = set(row.gone), [set(side) for side in row.sides]
-        within = [one for one in faulty.rows if row.time + _PROPAGATION[drill.engine] < one.begin and one.end < end]
-        steps = {peer: sum(one.peer == peer for one in within) for peer in range(drill.peers)}
-        enough = len(within) >= 5 * drill.peers  # else the time was too short to tell
-        idle = [peer for peer, count in steps.items() if not count and peer not in gone and enough]
-        wrong += [f"peer {peer} stood still from {row.time:.3g} to {end:.3g} s" for peer in idle]
-        wrong += [
-            f"peer {one.peer} averaged with a peer that is gone after {one.end:.3g} s"
-            for one in within
-            if gone & {*one.links}
-        ]
-        wrong += [
-            f"peer {one.peer} averaged with a peer on the other side of the partition after {one.end:.3g} s"
-            for one in within
-            if _across(one, sides)
-        ]
+        begin = row.time + _PROPAGATION[drill.engine]
+        within = [one for one in faulty.rows if begin < one.begin and one.end < end]
+        if len(within) >= 5 * drill.peers:  # else the time was too short to tell
+            idle = set(range(drill.peers)).difference(row.gone, [one.peer for one in within])
+            wrong += [f"peer {peer} stood still from {row.time:.3g} to {end:.3g} s" for peer in sorted(idle)]
+        for one in within:
+            if not set(row.gone).isdisjoint(one.links):
+                wrong.append(f"peer {one.peer} averaged with a peer that is gone after {one.end:.3g} s")
+            elif _is_across(one, row.sides):
+                said = "averaged with a peer on the other side of the partition"
+                wrong.append(f"peer {one.peer} {said} after {one.end:.3g} s")
     yield DrillVerdict(
         wrong[0] if wrong else "after each change all remaining peers went on, and only with each other", not wrong
     )
@@ -244,13 +228,12 @@ def _progress_verdicts(drill: PeerDrill, faulty: ConsensusRun) -> Iterator[Drill
                 f"peer {fault.peer} rejoined, and averaged with others in {counted('step', met)}", met > 0
             )
         elif isinstance(fault, NetworkPartition) and fault.until is not None:
-            sides = [{*fault.peers}, {*range(drill.peers)} - {*fault.peers}]
-            met = sum(one.begin > fault.until and _across(one, sides) for one in faulty.rows)
+            met = sum(one.begin > fault.until and _is_across(one, [fault.peers]) for one in faulty.rows)
             yield DrillVerdict(f"after the partition had healed, {counted('step', met)} had links across it", met > 0)
 
 
-def _across(row: PeerRow, sides: list[set[int]]) -> bool:
-    return any((row.peer in side) != (other in side) for side in sides for other in row.links)
+def _is_across(row: PeerRow, sides: Sequence[Sequence[int]]) -> bool:
+    return any(partitioned(row.peer, other, sides) for other in row.links)
 
 
 def _objective_verdicts(baseline: ConsensusRun, faulty: ConsensusRun) -> Iterator[DrillVerdict]:

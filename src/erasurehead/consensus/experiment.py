@@ -6,7 +6,7 @@ import contextlib
 import os
 import shlex
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,17 +15,16 @@ import numpy as np
 from erasurehead import datasets
 from erasurehead._internal.resources import check_memory
 from erasurehead._internal.state_json import going_on
-from erasurehead.consensus.callback import ConsensusCallback
 from erasurehead.consensus.config import ConsensusConfig, ConsensusSection
 from erasurehead.consensus.faults import from_schedule
 from erasurehead.consensus.graphs import parse_graph
-from erasurehead.consensus.models import build_problem, check_model, with_model_defaults
+from erasurehead.consensus.models import build_problem, with_model_defaults
 from erasurehead.consensus.plans import ConsensusPlan, ConsensusTerms, plan
 from erasurehead.consensus.recorder import PeerRecorder
 from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.shares import parse_split
 from erasurehead.consensus.training import run_plan
-from erasurehead.consensus.training_options import TrainingOptions
+from erasurehead.consensus.training_options import ConsensusCallback, TrainingOptions
 from erasurehead.datasets.base import Dataset
 from erasurehead.datasets.sharded import is_sharded
 from erasurehead.drills.schedule import read_schedule
@@ -63,14 +62,14 @@ class ConsensusExperiment:
         config: the configuration with all defaults filled in.
         data: the data set.
         plan: the plan of the run.
-        out: path of the run folder; None to keep no records.
+        out: path of the run folder.
         resuming: whether to resume the run in that folder from its newest checkpoint.
     """
 
     config: ConsensusConfig
     data: Dataset
     plan: ConsensusPlan
-    out: Path | None
+    out: Path
     resuming: bool = False
 
     @classmethod
@@ -89,11 +88,16 @@ class ConsensusExperiment:
             DataError: if the data cannot be used.
         """
         config = build(ConsensusConfig, tables, options)
-        config = config.model_copy(update={"consensus": with_model_defaults(config.consensus)})
+        config = config.model_copy(update={"consensus": with_model_defaults(config.consensus, config.data.source)})
         section, delays, run = config.consensus, config.delays, config.run
         if run.out is not None and resuming is None:
             check_free(run.out, run.overwrite)
-        _check_settings(config)
+        check_memory(  # before the delays are built, one factor a peer
+            f"A run of {counted('peer', section.peers)}", _OF_PEER * section.peers, "use fewer peers (--peers)"
+        )
+        if run.model_of is not None and run.model_of >= section.peers:
+            raise invalid("run.model_of", f"must be a peer, 0 to {section.peers - 1}", run.model_of)
+        parts.check_class_weight(config.problem, is_sharded(config.data.source), config.problem.loss)
         model = parts.build_delays(delays.model or _default_delays(section.peers))
         given = {**dict(section), **dict(delays), **dict(run)}  # sections and terms name each setting alike
         terms = {term.name: given[term.name] for term in fields(ConsensusTerms) if term.name in given}
@@ -169,10 +173,10 @@ class ConsensusExperiment:
                 f"{str(folder)!r} is a run with peers on {engine}, which leaves no checkpoints: only runs on the "
                 "virtual clock can be resumed."
             )
-        for section, keys in (above or {}).items():
-            for key in keys:
+        for section, given in (above or {}).items():
+            for key, value in given.items():
                 if (section, key) != ("run", "steps"):
-                    raise invalid(f"{section}.{key}", "must be left out when a run is resumed", keys[key])
+                    raise invalid(f"{section}.{key}", "must be left out when a run is resumed", value)
         experiment = cls.from_tables(merged(tables, above or {}), options, opened.path)
         steps, summary = experiment.config.run.steps, {} if opened.damage(SUMMARY) else opened.summary
         done = int(summary.get("steps") or 0) // experiment.plan.graph.n_peers
@@ -213,11 +217,6 @@ class ConsensusExperiment:
 
     def _run(self, callbacks: Sequence[ConsensusCallback], reason: Callable[[], str]) -> ConsensusRun:
         section = self.config.run
-        options = TrainingOptions(
-            steps=section.steps, evaluate_every=section.evaluate_every, callbacks=callbacks, stop=reason
-        )
-        if self.out is None:
-            return run_plan(self.plan, options, section.engine)
         made = [place for place in (self.out, *self.out.absolute().parents) if not place.exists()]
         if self.resuming:
             folder = RunFolder.open(self.out, section.access)
@@ -225,8 +224,7 @@ class ConsensusExperiment:
             folder = RunFolder.create(self.out, section.overwrite, section.access)
         if not folder.has(ENCODING):
             folder.write(ENCODING, self.data.encoding.to_json())
-        tables = self.config.model_dump(exclude_none=True)
-        tables["run"] = {key: value for key, value in tables["run"].items() if key not in ("out", "overwrite")}
+        tables = self.config.model_dump(exclude_none=True, exclude={"run": {"out", "overwrite"}})
         facts = self.facts()
         summary = {"engine": section.engine, "data": {**describe(self.data), "fingerprint": facts["data"]}}
 
@@ -238,17 +236,24 @@ class ConsensusExperiment:
             recorder = PeerRecorder(
                 folder, facts, self.config.checkpoints, self.resuming, section.model_of, summary, notify
             )
+        options = TrainingOptions(
+            steps=section.steps,
+            evaluate_every=section.evaluate_every,
+            records=False,
+            callbacks=[recorder, *callbacks],
+            resume=recorder.state,
+            stop=reason,
+        )
         try:
             folder.write(CONFIG, to_toml(tables))
-            recorded = replace(options, callbacks=[recorder, *callbacks], resume=recorder.state, records=False)
             with going_on(self.resuming), peers_as_workers():
-                run = run_plan(self.plan, recorded, section.engine)
+                run = run_plan(self.plan, options, section.engine)
         except BaseException as error:
-            interrupted = isinstance(error, KeyboardInterrupt)
             with contextlib.suppress(OSError):  # a full disk may have ended the run
-                recorder.end(
-                    None, "interrupted" if interrupted else "failed", stopped_by(error) if interrupted else str(error)
-                )
+                if isinstance(error, KeyboardInterrupt):
+                    recorder.end(None, "interrupted", stopped_by(error))
+                else:
+                    recorder.end(None, "failed", str(error))
             if isinstance(error, ErasureHeadError) and not self.resuming and not recorder.has_steps:
                 remove_run(self.out, made)
             raise
@@ -264,18 +269,6 @@ def peers_as_workers() -> Generator[None]:
         yield
     except NoRoom as error:
         raise NoRoom(f"{error} Each peer is a worker; their number is consensus.peers (--peers).") from None
-
-
-def _check_settings(config: ConsensusConfig) -> None:
-    """Check what depends neither on the graph nor on the data."""
-    section, model_of = config.consensus, config.run.model_of
-    check_memory(
-        f"A run of {counted('peer', section.peers)}", _OF_PEER * section.peers, "use fewer peers (--peers)"
-    )  # before their delays are built, one factor a peer
-    if model_of is not None and model_of >= section.peers:
-        raise invalid("run.model_of", f"must be a peer, 0 to {section.peers - 1}", model_of)
-    check_model(section, config.data.source)
-    parts.check_class_weight(config.problem, is_sharded(config.data.source), config.problem.loss)
 
 
 @contextlib.contextmanager

@@ -31,24 +31,19 @@ def compare_finished(
         InvalidArgument: if there are fewer than two, or the target was not measured.
     """
     runs, data = [finished_run(folder) for folder in folders], [_data(folder) for folder in folders]
-    fingerprints = [
-        (os.fspath(folder), fingerprint)
-        for folder, (_, _, fingerprint) in zip(folders, data, strict=True)
-        if fingerprint
-    ]
-    for folder, (name, rows, fingerprint) in zip(folders, data, strict=True):
+    compared: tuple[str, str] | None = None  # the first folder that has a fingerprint of its data, and that
+    for folder, (name, rows, fingerprint) in zip([os.fspath(one) for one in folders], data, strict=True):
         if (name, rows) != data[0][:2]:
             raise DataError(
-                f"{os.fspath(folder)!r} is a run on {name} ({counted('row', rows)}), and "
-                f"{os.fspath(folders[0])!r} one on "
+                f"{folder!r} is a run on {name} ({counted('row', rows)}), and {os.fspath(folders[0])!r} one on "
                 f"{data[0][0]} ({counted('row', data[0][1])}): only runs on the same data can be compared."
             )
-        if fingerprint and fingerprint != fingerprints[0][1]:
+        compared = compared or ((folder, fingerprint) if fingerprint else None)
+        if fingerprint and compared is not None and fingerprint != compared[1]:
             raise DataError(
-                f"{os.fspath(folder)!r} and {fingerprints[0][0]!r} are both runs on {name} "
-                f"({counted('row', rows)}), but "
-                "not on the same numbers: the rows, the test rows or the encoding of the columns differ. Only runs on "
-                "the same data can be compared."
+                f"{folder!r} and {compared[0]!r} are both runs on {name} ({counted('row', rows)}), but not on the same "
+                "numbers: the rows, the test rows or the encoding of the columns differ. Only runs on the same data "
+                "can be compared."
             )
     return FinishedComparison.of(runs, parse_target(target) if isinstance(target, str) else target)
 

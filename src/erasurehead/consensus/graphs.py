@@ -321,25 +321,21 @@ def edges(pairs: Sequence[str | Sequence[Any]], peers: Sequence[Any] | None = No
     >>> edges(["ann-bob", "bob-cy"]).neighbours
     ((1,), (0, 2), (1,))
     """
-    ends: list[tuple[str, str]] = []
+    ends: list[tuple[str, ...]] = []
     for pair in pairs:
-        if not isinstance(pair, str | Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        parts = pair.split("-") if isinstance(pair, str) else pair if isinstance(pair, Sequence) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
+        ends.append(tuple(str(end).strip() for end in parts))
+        if len(ends[-1]) != 2 or not all(ends[-1]):
             raise invalid("every edge", "must be a pair such as 'a-b'", pair)
-        parts = pair.split("-") if isinstance(pair, str) else [str(end) for end in pair]
-        if len(parts) != 2 or not all(part.strip() for part in parts):
-            raise invalid("every edge", "must be a pair such as 'a-b'", pair)
-        ends.append((parts[0].strip(), parts[1].strip()))
     if not ends:
         raise invalid("edges", "must name at least one edge, such as 'a-b'", list(pairs))
-    seen = list(dict.fromkeys(name for pair in ends for name in pair))
-    if peers is None:
-        names = sorted(seen, key=int) if all(name.isdecimal() for name in seen) else seen
-        if names and all(name.isdecimal() for name in names):
-            names = [str(number) for number in range(int(names[-1]) + 1)]
-    else:
+    names = seen = list(dict.fromkeys(name for pair in ends for name in pair))
+    if peers is not None:
         names = [str(name) for name in peers]
         if len(set(names)) < len(names):
             raise invalid("peers", "must be named once each", names)
+    elif all(name.isdecimal() for name in seen):
+        names = [str(number) for number in range(max(map(int, seen)) + 1)]
     numbers = {name: number for number, name in enumerate(names)}
     for name in seen:
         if name not in numbers:

@@ -19,11 +19,16 @@ _DEFAULT_HIDDEN = 64
 """Default number of hidden units."""
 
 
-def with_model_defaults(section: ConsensusSection) -> ConsensusSection:
+def with_model_defaults(section: ConsensusSection, source: str) -> ConsensusSection:
     """Return `[consensus]` with the model and its number of hidden units filled in.
 
+    Arguments:
+        section: `[consensus]`, as the user gave it.
+        source: `data.source`.
+
     Raises:
-        InvalidArgument: if hidden units are given for a linear model.
+        InvalidArgument: if hidden units are given for a linear model, or one for images is to learn other data; the
+            error names the key.
     """
     model = section.model or ("network" if section.hidden else "linear")
     if model == "linear" and section.hidden:
@@ -33,27 +38,15 @@ def with_model_defaults(section: ConsensusSection) -> ConsensusSection:
             section.hidden,
             "the model network has one",
         )
-    hidden = 0 if model == "linear" else section.hidden or _DEFAULT_HIDDEN
-    return section.model_copy(update={"model": model, "hidden": hidden})
-
-
-def check_model(section: ConsensusSection, source: str) -> None:
-    """Check that a model for images is used with images.
-
-    Arguments:
-        section: `[consensus]`, with the defaults of the model.
-        source: `data.source`.
-
-    Raises:
-        InvalidArgument: if the data are not images; the error names the key.
-    """
-    if section.model == "cnn" and source not in datasets.IMAGES:
+    if model == "cnn" and source not in datasets.IMAGES:
         raise invalid(
             "consensus.model",
             "must be linear or network for data that are not images",
-            section.model,
+            model,
             f"images are {', '.join(datasets.IMAGES)}",
         )
+    hidden = 0 if model == "linear" else section.hidden or _DEFAULT_HIDDEN
+    return section.model_copy(update={"model": model, "hidden": hidden})
 
 
 def build_problem(config: ConsensusConfig, data: Dataset, minimised: ProblemSection) -> Problem:
@@ -77,28 +70,19 @@ def build_problem(config: ConsensusConfig, data: Dataset, minimised: ProblemSect
         raise invalid(
             f"consensus.{key}", f"must be {wanted} for a target that is not a class", model, "a linear model learns it"
         )
-    labels = _class_numbers(data, data.y_train)
-    test = None if data.X_test is None or data.y_test is None else (data.X_test, _class_numbers(data, data.y_test))
-    l2 = minimised.l2 or 0.0
+    shape = datasets.image_shape(config.data.source) if section.model == "cnn" else ()
+    # Pixels come first; a column of ones is for linear models.
+    columns = slice(0, int(np.prod(shape))) if shape else slice(None)
+    X, y = _dense(data.X_train)[:, columns], _class_numbers(data, data.y_train)
+    test: tuple[Any, Any] | None = None
+    if data.X_test is not None and data.y_test is not None:
+        test = _dense(data.X_test)[:, columns], _class_numbers(data, data.y_test)
+    rest: dict[str, Any] = {"hidden": section.hidden, "l2": minimised.l2 or 0.0, "test": test, "seed": config.run.seed}
     if section.model == "network":
-        dense_test = None if test is None else (_dense(test[0]), test[1])
-        return TwoLayerNetwork(
-            _dense(data.X_train), labels, hidden=section.hidden, l2=l2, test=dense_test, seed=config.run.seed
-        )
-    check_model(section, config.data.source)
+        return TwoLayerNetwork(X, y, **rest)
     from erasurehead.problems.convolutional import image_classes
 
-    shape = datasets.image_shape(config.data.source)
-    pixels = slice(0, int(np.prod(shape)))  # without the column of ones, which is for linear models
-    return image_classes(
-        data.X_train[:, pixels],
-        labels,
-        shape,
-        hidden=section.hidden,
-        l2=l2,
-        seed=config.run.seed,
-        test=None if test is None else (test[0][:, pixels], test[1]),
-    )
+    return image_classes(X, y, shape, **rest)
 
 
 def _class_numbers(data: Dataset, labels: Any) -> Any:

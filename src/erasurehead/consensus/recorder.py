@@ -9,10 +9,10 @@ from typing import Any
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.storage.sealed import Unfit
-from erasurehead.consensus.callback import ConsensusCallback
 from erasurehead.consensus.plans import ConsensusPlan
 from erasurehead.consensus.result import ConsensusRun
 from erasurehead.consensus.rows import MeanRow, PeerRow, ViewChangeRow
+from erasurehead.consensus.training_options import ConsensusCallback
 from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.config.sections import CheckpointsSection
 from erasurehead.runs.fingerprints import check_same
