@@ -48,14 +48,6 @@ def test_the_house_has_exactly_the_parts_that_the_page_names() -> None:
     assert named == there - {"__init__.py"}
 
 
-@pytest.mark.parametrize("room", ["consensus"])
-def test_the_page_names_every_file_of_the_rooms_that_it_shows(room: str) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    listed = page.split(f"Inside `{room}/`", 1)[1].split("```text\n", 1)[1].split("```", 1)[0]
-    there = {path.name for path in (SOURCE / room).glob("*.py")} - {"__init__.py"}
-    assert there == {line.split()[0] for line in listed.splitlines()}
-
-
 def test_every_part_has_a_layer() -> None:
     assert {part_of(module_of(path)) for path in FILES} == set(DEPTH)
 

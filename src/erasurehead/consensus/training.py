@@ -65,7 +65,7 @@ def train(
         peers: number of peers, if the graph is a text.
         engine: `"virtual"` for the virtual clock; `"processes"`, `"mpi"`, or an engine whose workers can send messages
             to each other, for real peers, which sit out their delays.
-        settings: of the plan (see `ConsensusPlan`): `algorithm`, `mixing`, `split` (or the samples of each peer),
+        settings: of the plan (see `plan`): `algorithm`, `mixing`, `split` (or the samples of each peer),
             `batch`, `delays`, `late`, `rows_every`, `seconds_per_step`, `latency`, `faults`, `notice`, `orphans`,
             `seed`, `initial`; and of the run (see `TrainingOptions`): `evaluate_every`, `metrics`, `records`, `until`,
             `target`, `callbacks`, `resume`, `keep_state`, `stop`.
