@@ -295,12 +295,9 @@ def _load(config: ConsensusConfig) -> tuple[Dataset, Any]:
         path = Path(section.source).expanduser()
         absolute = section.model_copy(update={"source": str(path.absolute())}) if path.exists() else section
         return data, absolute
-    unset = type(section)(
-        source=section.source, path=section.path, synthetic=section.synthetic, rows=section.rows, seed=section.seed
-    )
-    for key in type(section).model_fields:
-        if getattr(section, key) != getattr(unset, key):
-            raise invalid(f"data.{key}", f"is for files of your own, not for {section.source!r}", getattr(section, key))
+    of_images = {"source", "path", "synthetic", "rows", "seed"}
+    for key, value in section.model_dump(exclude=of_images, exclude_defaults=True).items():
+        raise invalid(f"data.{key}", f"is for files of your own, not for {section.source!r}", value)
     rows, how = section.rows or _DEFAULT_ROWS, section.synthetic or "fallback"
     data = datasets.load_images(section.source, section.path, synthetic=how, rows=rows, seed=section.seed)
     return data, section.model_copy(update={"rows": rows, "synthetic": how})

@@ -92,12 +92,8 @@ class Graph:
     @cached_property
     def cut_vertices(self) -> frozenset[int]:
         """Peers whose removal would disconnect the graph. They are not a leaf of any spanning tree."""
-        return frozenset(int(peer) for peer in _networkx().articulation_points(self._as_networkx()))
-
-    @cached_property
-    def diameter(self) -> int:
-        """Largest number of hops between two peers."""
-        return int(_networkx().diameter(self._as_networkx()))
+        graph = _networkx().Graph(self.edges)
+        return frozenset(int(peer) for peer in _networkx().articulation_points(graph))
 
     @cached_property
     def spectral_gap(self) -> float:
@@ -122,12 +118,6 @@ class Graph:
                 low = linalg.eigsh(weights, k=1, sigma=lowest - _BEYOND, v0=start, return_eigenvectors=False)
                 values = np.sort(np.abs(np.concatenate([values, low])))[1:]
         return float(1.0 - np.sort(np.abs(values))[0])
-
-    def _as_networkx(self) -> Any:
-        graph = _networkx().Graph()
-        graph.add_nodes_from(range(self.n_peers))
-        graph.add_edges_from(self.edges)
-        return graph
 
     def __str__(self) -> str:
         return self.name

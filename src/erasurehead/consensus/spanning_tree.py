@@ -40,23 +40,6 @@ class Tree:
             found.setdefault(parent, []).append(child)
         return {parent: tuple(peers) for parent, peers in found.items()}
 
-    @property
-    def leaves(self) -> frozenset[int]:
-        """Peers with one link."""
-        ends = [end for link in self.links for end in link]
-        return frozenset(end for end in ends if ends.count(end) == 1)
-
-    @property
-    def depth(self) -> int:
-        """Number of hops from the root to the farthest peer."""
-        return max((self._hops(peer) for peer in self.parents), default=0)
-
-    def _hops(self, peer: int) -> int:
-        hops = 0
-        while peer != self.root:
-            peer, hops = self.parents[peer], hops + 1
-        return hops
-
 
 def spanning_tree(neighbours: Mapping[int, Iterable[int]], seconds: Mapping[int, float]) -> Tree:
     """Return a spanning tree that is as path-like as possible, with slow and unknown peers as its leaves.

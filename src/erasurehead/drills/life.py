@@ -97,7 +97,7 @@ class StruckEngine(EngineAround):
         self._newborn = set(workers)
 
     def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
-        self.engine.assign(worker, program, host)
+        super().assign(worker, program, host)
         if program is not None and worker in self._newborn:
             self._newborn.discard(worker)
             self.kill(worker)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
 
 from erasurehead.consensus.graphs import Graph
 from erasurehead.consensus.peers import LocalPeer, Setup
@@ -15,9 +14,6 @@ class Policy(ABC):
     If your own policy waits for some neighbours and mixes with those that are ready, derive its peer from
     `RendezvousPeer` and implement `enough`; otherwise derive it from `LocalPeer`.
     """
-
-    keeps_mean: ClassVar[bool] = True
-    """Whether mixing preserves the mean of all models, because both ends of a link mix with the same weight."""
 
     @abstractmethod
     def peer(self, setup: Setup) -> LocalPeer:

@@ -26,7 +26,6 @@ class BoundedStaleness(Policy):
     """
 
     steps: int = 4
-    keeps_mean = False
 
     def __post_init__(self) -> None:
         check_count("steps", self.steps, at_least=0)
