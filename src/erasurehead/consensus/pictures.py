@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead._internal.storage import Access, Folder
+from erasurehead._internal.storage import Folder
 from erasurehead.consensus.graphs import Graph
 from erasurehead.consensus.rows import MeanRow, PeerRow
 from erasurehead.reports import canvas
@@ -31,7 +31,6 @@ def draw_links(
     title: str,
     folder: Path | Folder,
     formats: Sequence[str] = ("png", "svg"),
-    access: Access = "private",
 ) -> list[Path]:
     """Draw the graph, the links over time, and the activity of the peers.
 
@@ -41,7 +40,6 @@ def draw_links(
         title: title of the picture.
         folder: folder for the files, or an open one.
         formats: file formats, among `png`, `svg`, `pdf`.
-        access: who may read the files; an open folder has its own.
 
     Returns:
         The paths of the files.
@@ -53,7 +51,7 @@ def draw_links(
         _links_over_time(figure.add_subplot(grid[0, 1]), graph, rows)
         _backups(figure.add_subplot(grid[1, 0]), rows)
         _gantt(figure.add_subplot(grid[1, 1]), graph, rows)
-        return canvas.save(figure, folder, LINKS, formats, access)
+        return canvas.save(figure, folder, LINKS, formats)
 
 
 def draw_progress(
@@ -61,9 +59,7 @@ def draw_progress(
     seconds: Mapping[str, float],
     title: str,
     folder: Path | Folder,
-    best: float | None = None,
     formats: Sequence[str] = ("png", "svg"),
-    access: Access = "private",
 ) -> list[Path]:
     """Draw loss of the mean model and distance from consensus over time, and the time of a step, by policy.
 
@@ -72,9 +68,7 @@ def draw_progress(
         seconds: mean seconds per step of a peer, by policy.
         title: title of the picture.
         folder: folder for the files, or an open one.
-        best: an objective that is subtracted from all losses, such as the minimum; None to draw them as they are.
         formats: file formats, among `png`, `svg`, `pdf`.
-        access: who may read the files; an open folder has its own.
 
     Returns:
         The paths of the files.
@@ -86,11 +80,11 @@ def draw_progress(
         for (name, means), line_style in zip(runs.items(), styles, strict=True):
             times = [row.time for row in means]
             style = {"color": line_style.colour, "linestyle": line_style.line, "linewidth": 1.8, "label": name}
-            loss.plot(times, [row.objective - (best or 0.0) for row in means], **style)
+            loss.plot(times, [row.objective for row in means], **style)
             distance.plot(times[1:], [row.distance for row in means[1:]], **style)
-        loss.set_title("Loss of the mean model" if best is None else "Gap of the mean model's loss")
+        loss.set_title("Loss of the mean model")
         distance.set_title("Peers' distance from their mean")
-        loss.set_ylabel("objective, all training data" if best is None else "objective above the minimum found")
+        loss.set_ylabel("objective, all training data")
         distance.set_ylabel("root mean square distance")
         for axes in (loss, distance):
             axes.set_xlabel("seconds of the clock")
@@ -105,7 +99,7 @@ def draw_progress(
         )
         step.set_title("Time of a step")
         step.set_xlabel("seconds of the clock")
-        return canvas.save(figure, folder, PROGRESS, formats, access)
+        return canvas.save(figure, folder, PROGRESS, formats)
 
 
 def _positions(n_peers: int) -> Array:

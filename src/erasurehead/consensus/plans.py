@@ -171,7 +171,9 @@ def plan(
         split: how the samples are split, or the samples of each peer.
         batch: number of samples per gradient; None for all samples of a peer.
         initial: the first model of all peers; by default that of the problem.
-        terms: the rate, and what else differs from the defaults of `ConsensusTerms`.
+        terms: `rate`, the step size or a schedule of it, and what else differs from the defaults: `algorithm`,
+            `mixing`, `delays`, `late`, `rows_every`, `seconds_per_step`, `latency`, `faults`, `notice`, `orphans`,
+            `seed`.
 
     Raises:
         InvalidArgument: if an argument is invalid; the error names it.

@@ -53,13 +53,13 @@ class PeerRecorder(ConsensusCallback):
         folder: RunFolder,
         facts: Mapping[str, Any],
         section: CheckpointsSection,
-        resume: bool = False,
-        model_of: int | None = None,
-        summary: Mapping[str, Any] | None = None,
-        notify: Callable[[Notice], None] = lambda notice: None,
+        resume: bool,
+        model_of: int | None,
+        summary: Mapping[str, Any],
+        notify: Callable[[Notice], None],
     ) -> None:
         self.folder, self.facts, self.section, self.model_of = folder, dict(facts), section, model_of
-        self._summary = dict(summary or {})
+        self._summary = dict(summary)
         self._notify, self._changed = notify, False
         self._lock: FolderLock | None = FolderLock(folder.path / LOCK, folder.access)
         self.store = CheckpointStore(folder.path, section.keep, folder.access)
@@ -84,8 +84,8 @@ class PeerRecorder(ConsensusCallback):
         except BaseException:
             self._release()
             raise
-        self._saved, self._saved_at = -1, time.monotonic()
-        self._flushed_at = time.monotonic()
+        self._saved = -1
+        self._saved_at = self._flushed_at = time.monotonic()
         self._state: Callable[[], dict[str, Any]] | None = None
         self._step = 0
 

@@ -122,18 +122,7 @@ class _VirtualRun:
         self.plan, self.options = plan, options
         self.records = RunRecords(plan, options)
         self.gradients = LocalGradients(plan.problem, plan.shares, plan.batch, plan.seed)
-        self.clock = VirtualClock(
-            [plan.peer(number) for number in range(plan.graph.n_peers)],
-            self.gradients,
-            plan.delays,
-            seconds_per_step=plan.seconds_per_step,
-            latency=plan.latency,
-            rows_every=plan.rows_every,
-            faults=plan.faults,
-            notice=plan.notice,
-            on_step=self._on_step,
-            on_view_change=self._on_view_change,
-        )
+        self.clock = VirtualClock(plan, self.gradients, self._on_step, self._on_view_change)
         self.evaluations = 0
 
     def run(self) -> ConsensusRun:

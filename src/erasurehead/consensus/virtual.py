@@ -6,7 +6,7 @@ import heapq
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, final
 
 import numpy as np
@@ -16,9 +16,9 @@ from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.consensus.contract import Message, MixedStep, Peer, Port
 from erasurehead.consensus.drawn_delays import DrawnDelays
-from erasurehead.consensus.faults import PeerFault, changes_by, partitioned
+from erasurehead.consensus.faults import changes_by, partitioned
+from erasurehead.consensus.plans import ConsensusPlan
 from erasurehead.consensus.shares import LocalGradients, peers_in
-from erasurehead.delays.base import Delays
 from erasurehead.errors import EngineError
 
 _FAULT, _NOTICE, _WORK, _MESSAGE = 0, 1, 2, 3
@@ -46,8 +46,8 @@ class VirtualPort(Port):
             raise EngineError("peers send messages to each other without end, and none of them takes a step.")
         if message.vector is not None:
             clock.vectors += 1
-        if clock.latency:
-            clock.push(clock.time + clock.latency, _MESSAGE, to, (self.peer, message))
+        if clock.plan.latency:
+            clock.push(clock.time + clock.plan.latency, _MESSAGE, to, (self.peer, message))
         else:
             clock.immediate.append((to, self.peer, message))
 
@@ -72,15 +72,9 @@ class VirtualClock(Resumable):
     of them is due.
 
     Arguments:
-        peers: the peers, ascending by number.
+        plan: the plan, of which it has the peers, their faults, and how long things take; delays are drawn by a peer's
+            own steps, so that all policies meet the same ones.
         gradients: computes their gradients.
-        delays: delays of the gradients, drawn by a peer's own steps, so that all policies meet the same delays.
-        seconds_per_step: seconds that are added to each gradient.
-        latency: seconds that each message takes.
-        rows_every: seconds after which the next row of the delays applies, for traces and other models that follow the
-            clock; None for one row per step.
-        faults: faults of peers and their network.
-        notice: seconds until the remaining peers notice a crash or a network partition.
         on_step: called with each step: peer, time, step.
         on_view_change: called with each new view: time, peers that are gone, sides of a network partition.
 
@@ -118,23 +112,14 @@ class VirtualClock(Resumable):
 
     def __init__(
         self,
-        peers: Sequence[Peer],
+        plan: ConsensusPlan,
         gradients: LocalGradients,
-        delays: Delays,
-        *,
-        seconds_per_step: float = 0.0,
-        latency: float = 0.0,
-        rows_every: float | None = None,
-        faults: Sequence[PeerFault] = (),
-        notice: float = 0.0,
-        on_step: Callable[[int, float, MixedStep], None] = lambda peer, time, step: None,
-        on_view_change: Callable[
-            [float, frozenset[int], tuple[frozenset[int], ...]], None
-        ] = lambda time, gone, sides: None,
+        on_step: Callable[[int, float, MixedStep], None],
+        on_view_change: Callable[[float, frozenset[int], tuple[frozenset[int], ...]], None],
     ) -> None:
-        self.peers, self.gradients = list(peers), gradients
-        self.seconds_per_step, self.latency = seconds_per_step, latency
-        self.notice, self.on_step, self.on_view_change = notice, on_step, on_view_change
+        self.plan, self.gradients = plan, gradients
+        self.on_step, self.on_view_change = on_step, on_view_change
+        self.peers: list[Peer] = [plan.peer(number) for number in range(plan.graph.n_peers)]
         self.time = 0.0
         self.total = self.messages = self.vectors = 0
         self.gradient_seconds = 0.0
@@ -154,12 +139,12 @@ class VirtualClock(Resumable):
         self._steps = [0] * n_peers
         self._computed: list[Array | None] = [None] * n_peers
         self._pending: list[int] = []
-        self._delays = DrawnDelays(delays, n_peers, rows_every)
+        self._delays = DrawnDelays(plan.delays, n_peers, plan.rows_every)
         self._known_gone: frozenset[int] = frozenset()  # what peers know of `gone` and `sides`
         self._known_sides: tuple[frozenset[int], ...] = ()
         # All views but the first: number of events at that time, peers that are gone, sides of a partition.
         self._views: list[tuple[int, frozenset[int], tuple[frozenset[int], ...]]] = []
-        for when, peer, what, sides in changes_by(faults, n_peers):
+        for when, peer, what, sides in changes_by(plan.faults, n_peers):
             self.push(when, _FAULT, peer, (what, *sides))
 
     def expect_messages(self) -> None:
@@ -190,7 +175,7 @@ class VirtualClock(Resumable):
         if not self._working[peer]:
             self._working[peer] = True
         self._pending.append(peer)
-        seconds = self._delays.seconds(peer, step, self.time) + self.seconds_per_step
+        seconds = self._delays.seconds(peer, step, self.time) + self.plan.seconds_per_step
         if seconds < np.inf:
             self.push(self.time + seconds, _WORK, peer, self._work_number[peer])
 
@@ -302,7 +287,7 @@ class VirtualClock(Resumable):
         if fault[0] == "crash":
             self.gone.add(peer)
             self.drop_work(peer)
-            self.push(self.time + self.notice, _NOTICE, peer, ())
+            self.push(self.time + self.plan.notice, _NOTICE, peer, ())
         elif fault[0] == "rejoin":
             if peer not in self._known_gone:
                 self._announce_view()
@@ -312,7 +297,7 @@ class VirtualClock(Resumable):
             self._mark_unsettled(peer)
         else:
             self.sides = tuple(fault[1:])
-            self.push(self.time + self.notice, _NOTICE, -1, self.sides)
+            self.push(self.time + self.plan.notice, _NOTICE, -1, self.sides)
 
     def _announce_view(self, *sides: frozenset[int], rejoining: int = -1, heals: bool = False) -> None:
         """Give all present peers a new view, even if a network partition has healed before it was noticed.

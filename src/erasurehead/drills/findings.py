@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 from erasurehead.drills.journal import Entry, EventLog
@@ -67,74 +67,69 @@ class Finder:
 
     def findings(self) -> list[FaultFinding]:
         """Return one for each fault, in the fault schedule's order."""
-        found: list[FaultFinding] = []
-        for number, fault in enumerate(self.schedule.faults):
-            begin = self.event_log.injected(number)
-            if begin is None:
-                found.append(FaultFinding(number, fault, noticed=self.event_log.missed(number), excused=True))
-            else:
-                found.append(self._look[fault.kind](number, fault, begin))
-        return found
+        return [self._finding(number, fault) for number, fault in enumerate(self.schedule.faults)]
 
-    def _kill(self, number: int, fault: Fault, begin: Entry) -> FaultFinding:
-        died = self.event_log.first(begin, "died", lambda entry: entry.worker == fault.worker)
+    def _finding(self, number: int, fault: Fault) -> FaultFinding:
+        begin = self.event_log.injected(number)
+        if begin is None:
+            return FaultFinding(number, fault, noticed=self.event_log.missed(number), excused=True)
+        return self._look[fault.kind](FaultFinding(number, fault, begin.time), begin)
+
+    def _kill(self, one: FaultFinding, begin: Entry) -> FaultFinding:
+        worker = one.fault.worker
+        died = self.event_log.first(begin, "died", worker=worker)
         if died is None:
-            return FaultFinding(number, fault, begin.time, noticed="not noticed", excused=self._ends_soon(begin, 1.0))
-        joined = self.event_log.first(died, "joined", lambda entry: entry.worker == fault.worker)
+            return replace(one, noticed="not noticed", excused=self._ends_soon(begin, 1.0))
+        joined = self.event_log.first(died, "joined", worker=worker)
         if joined is not None:
             effect = f"a replacement had started {joined.time - begin.time:.3g} s later"
         else:
             ended = self.event_log.next_life(died) is not None
             effect = "the coordinator ended before a replacement had started" if ended else "it was not replaced"
-        told = f"worker {fault.worker} died: {died.text}"
-        return FaultFinding(number, fault, begin.time, died.time - begin.time, told, effect)
+        noticed = f"worker {worker} died: {died.text}"
+        return replace(one, after=died.time - begin.time, noticed=noticed, effect=effect)
 
-    def _silence(self, number: int, fault: Fault, begin: Entry) -> FaultFinding:
-        over = self.event_log.first(begin, "over", lambda entry: entry.fault == number)
-        times = self.outcome.get("late", {}).get(str(fault.worker), [])
-        until = fault.until if over is None else over.time
+    def _silence(self, one: FaultFinding, begin: Entry) -> FaultFinding:
+        over = self.event_log.first(begin, "over", fault=one.number)
+        times = self.outcome.get("late", {}).get(str(one.fault.worker), [])
+        until = one.fault.until if over is None else over.time
         late = sum(begin.time <= time < until for time in times)
         effect = f"late in {late} step{'s' * (late != 1)}; the longest took {self._longest(begin.time, until):.3g} s"
-        said = self._of_worker(begin, "suspected", fault)
-        if said is None or said.time > until:
-            return FaultFinding(number, fault, begin.time, noticed="", effect=effect)
-        return FaultFinding(number, fault, begin.time, said.time - begin.time, said.text, effect)
+        suspected = self.event_log.first(begin, "suspected", worker=one.fault.worker)
+        if suspected is None or suspected.time > until:
+            return replace(one, effect=effect)
+        return replace(one, after=suspected.time - begin.time, noticed=suspected.text, effect=effect)
 
     def _longest(self, begin: float, end: float) -> float:
         """Return how long the longest of the steps took that overlap with a time."""
         ends = [0.0, *self.outcome.get("ends", [])]
         return max((b - a for a, b in itertools.pairwise(ends) if b >= begin and a <= end), default=0.0)
 
-    def _lie(self, number: int, fault: Fault, begin: Entry) -> FaultFinding:
-        lied = self.event_log.first(begin, "lied", lambda entry: entry.fault == number)
-        said, effect = self._of_worker(begin, "named", fault), NAMED
-        if said is None:
-            said, effect = self._of_worker(begin, "refused", fault), "refused"
-        if said is None:
-            why = "none of its wrong messages came in time" if lied is None else "not noticed"
-            return FaultFinding(number, fault, begin.time, noticed=why, excused=lied is None)
-        told = f"worker {fault.worker} lies, and is put aside: {said.text}" if effect == NAMED else said.text
-        return FaultFinding(number, fault, begin.time, said.time - begin.time, told, effect)
+    def _lie(self, one: FaultFinding, begin: Entry) -> FaultFinding:
+        worker = one.fault.worker
+        for what, effect in (("named", NAMED), ("refused", "refused")):
+            if (entry := self.event_log.first(begin, what, worker=worker)) is not None:
+                put_aside = f"worker {worker} lies, and is put aside: " * (effect == NAMED)
+                return replace(one, after=entry.time - begin.time, noticed=f"{put_aside}{entry.text}", effect=effect)
+        if self.event_log.first(begin, "lied", fault=one.number) is None:
+            return replace(one, noticed="none of its wrong messages came in time", excused=True)
+        return replace(one, noticed="not noticed")
 
-    def _full_disk(self, number: int, fault: Fault, begin: Entry) -> FaultFinding:
-        ended = self.event_log.first(
-            begin, "ended", lambda entry: entry.life == begin.life and entry.kind == RecordsError.__name__
-        )
-        goes_on = [entry for entry in self.event_log.all("unrecorded") if entry.life == begin.life]
-        if goes_on:
-            after = max(0.0, goes_on[0].time - begin.time)
-            return FaultFinding(number, fault, begin.time, after, goes_on[0].text, "continued without records")
-        if ended is None:
-            steps = self.outcome.get("ends", [])
-            written = any(begin.time <= time <= fault.until for time in steps)
-            said = "not noticed" if written else "no step ended meanwhile"
-            return FaultFinding(number, fault, begin.time, noticed=said, excused=not written)
-        return FaultFinding(number, fault, begin.time, ended.time - begin.time, ended.text, self._resumed(begin))
+    def _full_disk(self, one: FaultFinding, begin: Entry) -> FaultFinding:
+        for entry in self.event_log.all("unrecorded"):
+            if entry.life == begin.life:
+                after = max(0.0, entry.time - begin.time)
+                return replace(one, after=after, noticed=entry.text, effect="continued without records")
+        ended = self.event_log.first(begin, "ended", life=begin.life, kind=RecordsError.__name__)
+        if ended is not None:
+            return replace(one, after=ended.time - begin.time, noticed=ended.text, effect=self._resumed(begin))
+        if any(begin.time <= time <= one.fault.until for time in self.outcome.get("ends", [])):
+            return replace(one, noticed="not noticed")
+        return replace(one, noticed="no step ended meanwhile", excused=True)
 
-    def _coordinator(self, number: int, fault: Fault, begin: Entry) -> FaultFinding:
+    def _coordinator(self, one: FaultFinding, begin: Entry) -> FaultFinding:
         resumed = self._resumed(begin)
-        said = "the process had ended" if resumed else "not noticed"
-        return FaultFinding(number, fault, begin.time, None, said, resumed)
+        return replace(one, noticed="the process had ended" if resumed else "not noticed", effect=resumed)
 
     def _resumed(self, entry: Entry) -> str:
         life = self.event_log.next_life(entry)
@@ -142,9 +137,6 @@ class Finder:
         if life is None or (life.resumed and life.step not in told):  # its records say that it was one run
             return ""
         return f"went on from step {life.step}"
-
-    def _of_worker(self, entry: Entry, what: str, fault: Fault) -> Entry | None:
-        return self.event_log.first(entry, what, lambda one: one.worker == fault.worker)
 
     def _ends_soon(self, entry: Entry, seconds: float) -> bool:
         """Whether the workers of its time were gone so soon after an entry that nothing more could be noticed."""

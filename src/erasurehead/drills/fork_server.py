@@ -18,9 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Generator
 from pathlib import Path
-from types import TracebackType
-from typing import Self, final
 
 from erasurehead.drills.cleanup_process import MARK
 from erasurehead.drills.coordinator import RUN_FILE
@@ -32,60 +31,46 @@ _BEYOND = 120.0
 """Seconds beyond its limit after which a life is not waited for any more."""
 
 
-@final
-class ForkServer:
-    """The client of the process, which is started at once, and ends with the `with` block.
+@contextlib.contextmanager
+def fork_server(folder: Path, seed: int, limit: float) -> Generator[Callable[[str, int], CommandResult]]:
+    """Start the process, which ends with the block; yield what runs a life to its end (see `life.main`).
 
     Arguments:
         folder: the folder of the drill, with its run file.
         seed: seed of the strikes.
         limit: seconds that one life may take.
+
+    Raises:
+        EngineError: from what is yielded, if the process itself has ended, or hangs.
     """
-
-    def __init__(self, folder: Path, seed: int, limit: float) -> None:
-        words = ["-P", "-m", "erasurehead.drills.fork_server", str(folder), str(seed), str(limit)]
-        self._longest = limit + _BEYOND
-        self._ends = contextlib.ExitStack()
-        self._process = self._ends.enter_context(running([sys.executable, *words], interactive=True))
-
-    def run_life(self, name: str, life: int) -> CommandResult:
-        """Run a life to its end; see `life.main` for the arguments.
-
-        Raises:
-            EngineError: if the process itself has ended, or hangs.
-        """
-        requests, answers = self._process.process.stdin, self._process.process.stdout
+    words = ["-P", "-m", "erasurehead.drills.fork_server", str(folder), str(seed), str(limit)]
+    with running([sys.executable, *words], interactive=True) as server:
+        requests, answers = server.process.stdin, server.process.stdout
         assert requests is not None
         assert answers is not None
-        answer = b""
-        with contextlib.suppress(BrokenPipeError):
-            requests.write(json.dumps([name, life]).encode() + b"\n")
-            requests.flush()
-            if not select.select([answers], [], [], self._longest)[0]:
-                raise EngineError(
-                    f"the process that begins the lives of a drill has hung for {self._longest:.0f} seconds."
-                )
-            answer = answers.readline()
-        if not answer:
-            raise EngineError(
-                f"the process that begins the lives of a drill has ended: {tail_of(self._process.output)}"
-            )
-        code, output, leftovers, files = json.loads(answer)
-        return CommandResult(code, output, tuple(leftovers), tuple(files))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        process = self._process.process
-        if process.stdin is not None:
+        def live(name: str, life: int) -> CommandResult:
+            answer, longest = b"", limit + _BEYOND
             with contextlib.suppress(BrokenPipeError):
-                process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(5.0)
-        self._ends.close()
+                requests.write(json.dumps([name, life]).encode() + b"\n")
+                requests.flush()
+                if not select.select([answers], [], [], longest)[0]:
+                    raise EngineError(
+                        f"the process that begins the lives of a drill has hung for {longest:.0f} seconds."
+                    )
+                answer = answers.readline()
+            if not answer:
+                raise EngineError(f"the process that begins the lives of a drill has ended: {tail_of(server.output)}")
+            code, output, leftovers, files = json.loads(answer)
+            return CommandResult(code, output, tuple(leftovers), tuple(files))
+
+        try:
+            yield live
+        finally:
+            with contextlib.suppress(BrokenPipeError):
+                requests.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                server.process.wait(5.0)
 
 
 def main(folder: Path, seed: int, limit: float) -> None:

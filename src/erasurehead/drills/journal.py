@@ -196,9 +196,12 @@ class EventLog:
                 return
             yield later
 
-    def first(self, entry: Entry, what: str, fits: Callable[[Entry], bool]) -> Entry | None:
-        """Return the first entry of a kind after another, while the same workers were there, that fits."""
-        return next((later for later in self.after(entry) if later.what == what and fits(later)), None)
+    def first(self, entry: Entry, what: str, **fields: object) -> Entry | None:
+        """Return the first entry of a kind after another, while the same workers were there, with these fields."""
+        for later in self.after(entry):
+            if later.what == what and fields.items() <= vars(later).items():
+                return later
+        return None
 
     def replaced(self, entry: Entry) -> bool:
         """Whether another process took up the run after an entry, and started workers of its own."""

@@ -19,7 +19,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.resources import usable_cores
 from erasurehead.drills.drill import DrillSettings, Rehearsal
-from erasurehead.drills.fork_server import ForkServer
+from erasurehead.drills.fork_server import fork_server
 from erasurehead.drills.life import Strike
 from erasurehead.drills.supervisor import CommandResult, command_line, kill_all, run_command
 from erasurehead.drills.verdicts import CLOSE, DrillVerdict, Judged
@@ -113,7 +113,7 @@ class Lives(Rehearsal):
         delays = DELAYS if settings.delays == DrillSettings.delays else settings.delays
         super().__init__(replace(settings, seconds=_SECONDS, delays=delays), out, _CHECKPOINTS)
         self._aborted = False
-        self._servers = SimpleQueue[ForkServer]()
+        self._servers = SimpleQueue[Callable[[str, int], CommandResult]]()
 
     def strike(self, life: int) -> Strike:
         """Return what is killed in a life, and when."""
@@ -129,25 +129,20 @@ class Lives(Rehearsal):
             EngineError: if the baseline run does not finish.
             MissingExtra: if what the engine needs is not installed.
         """
-        with contextlib.ExitStack() as stack:
-            return self._run(stack, say)
-
-    def _run(self, stack: contextlib.ExitStack, say: Callable[[str], None]) -> LivesOutcome:
-        begin = time.monotonic()
+        begin, settings = time.monotonic(), self.settings
         self.prepare()
-        at_once = usable_cores() if self.settings.engine == "virtual" else 1
-        if self.settings.engine in FORKED:
-            for _ in range(min(at_once, self.count)):
-                self._servers.put(stack.enter_context(ForkServer(self.out, self.settings.seed, _LIMIT)))
-        baseline = self._play("baseline", -1)
-        if baseline.code != 0:
-            raise EngineError(
-                f"the baseline run of a drill ended with code {baseline.code}: "
-                f"{baseline.output or 'it printed nothing'}"
-            )
-        expected = RunFolder.open(self.out / "baseline").x
+        at_once = usable_cores() if settings.engine == "virtual" else 1
         lives: list[Life] = []
-        with ThreadPoolExecutor(at_once) as threads:
+        with contextlib.ExitStack() as stack:
+            if settings.engine in FORKED:
+                for _ in range(min(at_once, self.count)):
+                    self._servers.put(stack.enter_context(fork_server(self.out, settings.seed, _LIMIT)))
+            baseline = self._play("baseline", -1)
+            if baseline.code != 0:
+                said = baseline.output or "it printed nothing"
+                raise EngineError(f"the baseline run of a drill ended with code {baseline.code}: {said}")
+            expected = RunFolder.open(self.out / "baseline").x
+            threads = stack.enter_context(ThreadPoolExecutor(at_once))
             try:
                 for life in threads.map(partial(self._live, expected), range(self.count)):
                     lives.append(life)
@@ -159,18 +154,17 @@ class Lives(Rehearsal):
                 kill_all()
                 raise
         seconds = time.monotonic() - begin
-        settings = self.settings
         outcome = LivesOutcome(str(self.out), settings.engine, settings.seed, self.steps, tuple(lives), seconds)
         return outcome.write()
 
     def _play(self, name: str, life: int) -> CommandResult:
         settings = self.settings
         if settings.engine in FORKED:
-            server = self._servers.get()
+            live = self._servers.get()
             try:
-                return server.run_life(name, life)
+                return live(name, life)
             finally:
-                self._servers.put(server)
+                self._servers.put(live)
         ranks = 1 + settings.workers + (0 if life < 0 else len(self.strike(life).workers))
         words = [str(self.out), name, str(settings.seed), str(life)]
         return run_command(command_line(settings.engine, ranks, "life", *words), _LIMIT)
@@ -188,7 +182,7 @@ class Lives(Rehearsal):
                 broken_promises.append(f"a process had not ended within {_LIMIT:.0f} s")
                 break
         broken_promises += [f"left running: {', '.join(one.leftovers)}" for one in played if one.leftovers]
-        if self.settings.engine in ("virtual", "processes"):  # the others have files of their own there
+        if self.settings.engine in FORKED:  # the others have files of their own there
             broken_promises += [f"left in the temporary folder: {', '.join(one.files)}" for one in played if one.files]
         try:
             broken_promises += _broken_promises(RunFolder.open(out), strike, self.settings, self.steps, expected)

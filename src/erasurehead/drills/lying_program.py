@@ -16,27 +16,11 @@ NOTE = "lies"
 """Key of an order's note: number of a worker, as a text -> the name of its lie."""
 
 
-def _flip(vector: Array) -> None:
-    vector *= -1.0
-
-
-def _scale(vector: Array) -> None:
-    vector *= 1000.0
-
-
-def _shift(vector: Array) -> None:
-    vector += 1e-3 * max(1e-3, float(np.abs(vector).max(initial=0.0)))
-
-
-def _not_finite(vector: Array) -> None:
-    vector[:1] = np.nan
-
-
-_LIES: Mapping[str, Callable[[Array], None]] = {
-    "flip": _flip,
-    "scale": _scale,
-    "shift": _shift,
-    "nan": _not_finite,
+_LIES: Mapping[str, Callable[[Array], object]] = {
+    "flip": lambda vector: np.multiply(vector, -1.0, out=vector),
+    "scale": lambda vector: np.multiply(vector, 1000.0, out=vector),
+    "shift": lambda vector: np.add(vector, 1e-3 * max(1e-3, float(np.abs(vector).max(initial=0.0))), out=vector),
+    "nan": lambda vector: vector[:1].fill(np.nan),
 }
 
 LIES: tuple[str, ...] = tuple(_LIES)

@@ -221,10 +221,10 @@ def _length(one: FaultFinding, found: Findings) -> float:
     """Return for how long a fault kept its worker from answering an order that it had."""
     event_log = EventLog(found.faulty.journal)
     begin = event_log.injected(one.number)
-    silent = None if begin is None else event_log.first(begin, "silent", lambda entry: entry.fault == one.number)
+    silent = None if begin is None else event_log.first(begin, "silent", fault=one.number)
     if silent is None:
         return 0.0
-    over = event_log.first(silent, "over", lambda entry: entry.fault == one.number)
+    over = event_log.first(silent, "over", fault=one.number)
     ends = [entry.time for entry in event_log.after(silent)]
     return (over.time if over is not None else max(ends, default=silent.time)) - silent.time
 
