@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.errors import invalid
-from erasurehead.problems.differentiable import PROBE
+from erasurehead.errors import InvalidArgument, invalid
+from erasurehead.problems.differentiable import PROBE, Differentiated
 from erasurehead.problems.trees import Nest, rows_of
 
+Model = TypeVar("Model", bound=Differentiated)
 Value: TypeAlias = "float | tuple[float, float]"
 """What a loss returns for a batch: the mean over its samples, or their weighted sum and the sum of their weights."""
 
@@ -79,8 +80,50 @@ def weight_per_sample(loss: Callable[[Array, Nest], Value], first: Array, data: 
     return total / n_samples
 
 
+def value_of(
+    compute: Callable[[], Any], number: Callable[[Any], float], widen: Callable[[Any], Any], said: str
+) -> Value:
+    """Return what a user's loss returns for some samples, or raise an error that says what is wrong with it.
+
+    Arguments:
+        compute: computes it.
+        number: returns a result as a number, or raises.
+        widen: returns a weight as a real number of the library.
+        said: how the loss is called, for errors.
+
+    Raises:
+        InvalidArgument: if it fails, or returns anything but one real number, or a sum and its weight.
+    """
+    try:
+        result = compute()
+    except InvalidArgument:
+        raise
+    except Exception as error:
+        when = "at the first parameters, on the first samples"
+        said = f"{said} fails {when}, with {first_line(error)}"
+        raise InvalidArgument("loss", f"must not fail {when}", sentence=said) from error
+    if isinstance(result, tuple | list) and len(cast("list[Any]", result)) == 2:
+        total, weight = cast("list[Any]", result)
+        return number(total), number(widen(weight))
+    return number(result)
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error of a user's function."""
+    return f"{type(error).__name__}: {error}".strip().split("\n", 1)[0][:300]
+
+
+def if_it_computes(wide: Model, whole: Model, first: Array, few: Nest) -> Model:
+    """Return a model of more digits; the other one if the user's function insists on its own dtype."""
+    try:
+        wide.loss(first, wide.place(few))
+    except Exception:
+        return whole
+    return wide
+
+
 def check_adds_up(
-    loss: Callable[[Array, Nest], float], first: Array, data: Nest, n_samples: int, precision: float, pairs: bool
+    model: Differentiated, first: Array, data: Nest, n_samples: int, precision: float, pairs: bool
 ) -> None:
     """Raise unless a loss is a mean over samples, so that the losses of tasks add up to that of all samples.
 
@@ -90,7 +133,7 @@ def check_adds_up(
     equal at the first one, however they count.
 
     Arguments:
-        loss: returns the mean loss over some samples, at a point.
+        model: the loss, with digits enough to tell a mean from something else.
         first: the initial parameters.
         data: all samples; each is looked at.
         n_samples: number of samples.
@@ -100,8 +143,12 @@ def check_adds_up(
     Raises:
         InvalidArgument: if it is not finite at the first parameters, or no mean.
     """
+
+    def loss(x: Array, rows: Any) -> float:
+        return model.loss(x, model.place(rows_of(data, rows)))
+
     few = min(PROBE, n_samples)
-    value = loss(first, rows_of(data, slice(0, few)))
+    value = loss(first, slice(0, few))
     if not math.isfinite(value):
         raise invalid(
             "loss",
@@ -116,23 +163,23 @@ def check_adds_up(
     pieces = [order[low : low + 2 * size] for low in range(0, n_samples - 2 * size + 1, 2 * size)]
     if n_samples % (2 * size):
         pieces.append(order[-2 * size :])
-    _check_halves(loss, first, data, pieces[: max(1, _AT_FIRST // (2 * size))], precision, pairs)
+    _check_halves(loss, first, pieces[: max(1, _AT_FIRST // (2 * size))], precision, pairs)
     for scale in (1.0, 0.1, 0.01):
         point = _second_point(first, scale)
-        if math.isfinite(loss(point, rows_of(data, pieces[0]))):
+        if math.isfinite(loss(point, pieces[0])):
             break
     else:
         point = first
-    _check_halves(loss, point, data, pieces, precision, pairs)
+    _check_halves(loss, point, pieces, precision, pairs)
 
 
 def _check_halves(
-    loss: Callable[[Array, Nest], float], x: Array, data: Nest, pieces: list[Any], precision: float, pairs: bool
+    loss: Callable[[Array, Any], float], x: Array, pieces: list[Any], precision: float, pairs: bool
 ) -> None:
     found: list[tuple[float, float, float]] = []
     for rows in pieces:
         half = len(rows) // 2
-        values = [loss(x, rows_of(data, part)) for part in (rows, rows[:half], rows[half:])]
+        values = [loss(x, part) for part in (rows, rows[:half], rows[half:])]
         if not all(map(math.isfinite, values)):
             named = ", ".join(map(str, sorted(rows.tolist())[:PROBE])) + (" ..." if len(rows) > PROBE else "")
             raise invalid(

@@ -13,6 +13,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.decompile import DecompiledSource, decompile
 from erasurehead.errors import UNSAID, DataError, InvalidArgument, counted, invalid
+from erasurehead.problems.additivity import first_line
 from erasurehead.problems.differentiable import Differentiated
 from erasurehead.problems.jax_model import Form, bare, join, precision
 from erasurehead.problems.trees import Nest, leaves, mapped
@@ -143,8 +144,7 @@ def check_gradient(source: DecompiledSource, loss: Any, parameters: Any, batch: 
                 given = jax.tree.map(np.asarray, given)
             found = source(*given)
     except Exception as error:
-        said = f"{type(error).__name__}: {error}".strip().split("\n", 1)[0][:300]
-        said = f"gradient: {source.name}(parameters, batch) fails on a batch, with {said}"
+        said = f"gradient: {source.name}(parameters, batch) fails on a batch, with {first_line(error)}"
         raise InvalidArgument("gradient", "must not fail on a batch", sentence=said) from error
     if jax.tree.structure(found) != form.tree:
         raise invalid("gradient", f"must return {form.tree}, as the parameters are", str(jax.tree.structure(found)))

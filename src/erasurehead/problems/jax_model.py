@@ -13,8 +13,8 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.decompile import DecompiledSource
-from erasurehead.errors import UNSAID, InvalidArgument, MissingExtra, invalid
-from erasurehead.problems.additivity import Value
+from erasurehead.errors import UNSAID, MissingExtra, invalid
+from erasurehead.problems.additivity import Value, value_of
 from erasurehead.problems.differentiable import Differentiated
 from erasurehead.problems.trees import Nest, fitted, leaves, mapped
 
@@ -217,25 +217,16 @@ def called(loss: Callable[..., Any], parameters: Any, batch: Nest, form: Form) -
         InvalidArgument: if it fails, or returns anything but one real number, or a sum and its weight.
     """
     jax = jax_library()
-    try:
+
+    def compute() -> Any:
         with jax.enable_x64(form.x64):
-            found = loss(parameters, mapped(jax.numpy.asarray, batch))
-    except InvalidArgument:
-        raise
-    except Exception as error:
-        said = f"{type(error).__name__}: {error}".strip().split("\n", 1)[0][:300]
-        raise InvalidArgument(
-            "loss",
-            "must not fail at the first parameters, on the first samples",
-            sentence=f"loss(parameters, batch) fails at the first parameters, on the first samples, with {said}",
-        ) from error
-    if isinstance(found, tuple | list) and len(cast("list[Any]", found)) == 2:
-        total, weight = cast("list[Any]", found)
-        return _number(total, jax), _number(jax.numpy.asarray(weight, dtype=float), jax)
-    return _number(found, jax)
+            return loss(parameters, mapped(jax.numpy.asarray, batch))
+
+    return value_of(compute, _number, lambda weight: jax.numpy.asarray(weight, dtype=float), "loss(parameters, batch)")
 
 
-def _number(found: Any, jax: Any) -> float:
+def _number(found: Any) -> float:
+    jax = jax_library()
     shape: Any = np.shape(found) if hasattr(found, "dtype") or np.isscalar(found) else None
     if shape != ():
         came = "an array of shape " + str(shape) if shape is not None else type(found).__name__

@@ -12,7 +12,7 @@ from typing import Any, Literal, final
 from erasurehead._internal.arrays import Array
 from erasurehead.decompile import DecompiledSource
 from erasurehead.errors import UNSAID, check_count, invalid
-from erasurehead.problems.additivity import check_adds_up, mean_of, weight_per_sample
+from erasurehead.problems.additivity import check_adds_up, if_it_computes, mean_of, weight_per_sample
 from erasurehead.problems.decompiled import (
     GRADIENT,
     DecompiledModel,
@@ -149,15 +149,12 @@ def jax(
             )
         loss = partial(mean_of_pair, user, weight)
     whole = JaxModel(loss, form)
-    exact = _in_full(whole, first, rows_of(samples, slice(0, PROBE)), loss)
-    check_adds_up(
-        lambda x, batch: exact.loss(x, exact.place(batch)),
-        first,
-        samples,
-        n_samples,
-        precision(exact.form),
-        weight is not None,
-    )
+    exact = whole
+    if precision(form) >= 1e-4:  # too coarse to tell a mean from something else
+        dtypes = tuple("float64" if one == "float64" else "float32" for one in form.dtypes)
+        wide = JaxModel(loss, replace(form, dtypes=dtypes))
+        exact = if_it_computes(wide, whole, first, rows_of(samples, slice(0, PROBE)))
+    check_adds_up(exact, first, samples, n_samples, precision(exact.form), weight is not None)
 
     def measure(x: Array, held: Nest) -> dict[str, float]:
         if metrics is None and weight is not None:
@@ -199,21 +196,6 @@ def jax(
         hashes=accepted,
         without_jax=worker_backend == "numpy",
     )
-
-
-def _in_full(whole: JaxModel, first: Array, few: Nest, loss: Callable[[Any, Any], Any]) -> JaxModel:
-    """Return a model that computes in float32 where its dtypes are too coarse to tell a mean from something else."""
-    form = whole.form
-    if precision(form) < 1e-4:
-        return whole
-    wide = JaxModel(
-        loss, replace(form, dtypes=tuple("float64" if one == "float64" else "float32" for one in form.dtypes))
-    )
-    try:
-        wide.loss(first, wide.place(few))
-    except Exception:
-        return whole  # a loss that insists on its dtypes
-    return wide
 
 
 def _example(samples: Nest, batch_size: int | None, n_samples: int) -> Nest:

@@ -11,7 +11,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import UNSAID, InvalidArgument, invalid
-from erasurehead.problems.additivity import Value, check_adds_up, mean_of, weight_per_sample
+from erasurehead.problems.additivity import Value, check_adds_up, if_it_computes, mean_of, value_of, weight_per_sample
 from erasurehead.problems.differentiable import PROBE, DifferentiableProblem, check_test, checked_metrics
 from erasurehead.problems.penalties import Penalty, as_penalty
 from erasurehead.problems.torch_model import TorchModel, torch_library
@@ -98,15 +98,14 @@ def torch(
     samples_test = None if given_test is None else _cast(given_test, dtype, "test")
     weight = weight_per_sample(lambda x, batch: _called(whole, x, batch), first, samples, n_samples)
     model, whole = TorchModel(module, loss, True, weight), TorchModel(module, loss, False, weight)
-    exact = _in_full(whole, first, rows_of(samples, slice(0, PROBE)), loss, weight)
-    check_adds_up(
-        lambda x, batch: exact.loss(x, exact.place(batch)),
-        first,
-        samples,
-        n_samples,
-        float(library.finfo(exact.named[0][1].dtype).eps),
-        weight is not None,
-    )
+    exact = whole
+    if library.finfo(dtype).bits <= 16:  # too few digits to tell a mean from something else
+        own: Any = copy.deepcopy(loss)
+        own = own.float() if isinstance(own, library.nn.Module) else loss  # its weights of classes have a dtype, too
+        wide = TorchModel(copy.deepcopy(module).float(), own, False, weight)
+        exact = if_it_computes(wide, whole, first, rows_of(samples, slice(0, PROBE)))
+    precision = float(library.finfo(exact.named[0][1].dtype).eps)
+    check_adds_up(exact, first, samples, n_samples, precision, weight is not None)
     _check_memory(model, first, samples, n_samples)
 
     def measure(x: Array, held: Nest) -> dict[str, float]:
@@ -150,20 +149,6 @@ def _copied(module: Any) -> Any:
         raise invalid(
             "module", "must be one that copy.deepcopy can copy", f"{type(error).__name__}: {error}"
         ) from error
-
-
-def _in_full(whole: TorchModel, first: Array, few: Nest, loss: Any, weight: float | None) -> TorchModel:
-    """Return a model that computes in float32 where its dtype has too few digits to tell a mean from something else."""
-    if torch_library().finfo(whole.named[0][1].dtype).bits > 16:
-        return whole
-    is_module = isinstance(loss, torch_library().nn.Module)  # its weights of classes have a dtype, too
-    own = copy.deepcopy(loss).float() if is_module else loss
-    wide = TorchModel(copy.deepcopy(whole.module).float(), own, False, weight)
-    try:
-        wide.loss(first, wide.place(few))
-    except Exception:
-        return whole  # a module that insists on its dtype
-    return wide
 
 
 def _first(model: TorchModel) -> tuple[Array, Any]:
@@ -276,19 +261,12 @@ def _cast(data: Nest, dtype: Any, argument: str) -> Nest:
 
 
 def _called(model: TorchModel, x: Array, batch: Nest) -> Value:
-    try:
-        found = model.returned(x, model.place(batch))
-    except Exception as error:
-        said = f"{type(error).__name__}: {error}".strip().split("\n", 1)[0][:300]
-        raise InvalidArgument(
-            "loss",
-            "must not fail at the first parameters, on the first samples",
-            sentence=f"loss(module(inputs), targets) fails at the first parameters, on the first samples, with {said}",
-        ) from error
-    if isinstance(found, tuple | list) and len(cast("list[Any]", found)) == 2:
-        total, weight = cast("list[Any]", found)
-        return _number(total), _number(torch_library().as_tensor(weight).double())
-    return _number(found)
+    return value_of(
+        lambda: model.returned(x, model.place(batch)),
+        _number,
+        lambda weight: torch_library().as_tensor(weight).double(),
+        "loss(module(inputs), targets)",
+    )
 
 
 def _number(found: Any) -> float:
