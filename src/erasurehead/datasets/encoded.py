@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
@@ -35,6 +36,10 @@ class EncodingReport:
     unseen: Mapping[str, int]
     missing: Mapping[str, int]
     dropped: int = 0
+
+    def __add__(self, other: EncodingReport) -> EncodingReport:
+        unseen, missing = Counter(self.unseen) + Counter(other.unseen), Counter(self.missing) + Counter(other.missing)
+        return EncodingReport(self.n_rows + other.n_rows, unseen, missing, self.dropped + other.dropped)
 
     def check(self) -> None:
         """Raise if more than half of the rows have a value that training never saw, or a label that is no class.

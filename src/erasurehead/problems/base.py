@@ -11,7 +11,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, Places
 from erasurehead._internal.partition import split_samples as split_samples
-from erasurehead.problems.penalties import L2, Penalty
+from erasurehead.problems.penalties import L2, Penalty, as_penalty
 
 
 class Shard(ABC):
@@ -152,10 +152,18 @@ class Problem(ABC):
         """Return the model that training starts from if none is given: zeros."""
         return np.zeros(self.n_parameters)
 
+    _regularizer: Penalty | None = None
+
     @property
     def regularizer(self) -> Penalty:
         """The penalty as an object: by default `l2 * ||x||^2` on all parameters but those in `unpenalized`."""
-        return L2(self.l2, tuple(self.unpenalized))
+        return L2(self.l2, tuple(self.unpenalized)) if self._regularizer is None else self._regularizer
+
+    def _penalize(self, l2: float, penalty: Penalty | None, unpenalized: tuple[int, ...] = ()) -> None:
+        """Take the penalty that a problem's arguments stand for; see `as_penalty`."""
+        self.unpenalized = unpenalized
+        self._regularizer = as_penalty(l2, penalty, unpenalized)
+        self.l2 = float(getattr(self._regularizer, "l2", 0.0))
 
     def penalty(self, x: Array) -> float:
         """Return the penalty of a model: by default `l2 * ||x||^2`, without the parameters in `unpenalized`."""

@@ -16,7 +16,7 @@ from erasurehead.errors import check_count, invalid, real
 from erasurehead.problems.base import Exact, Problem, Shard, remaining
 from erasurehead.problems.mini_batches import draw_batch, noise_seed
 from erasurehead.problems.penalties import Penalty
-from erasurehead.problems.trees import Nest, check_data, rows_of
+from erasurehead.problems.trees import Nest, check_data, leaves, rows_of
 
 _MOST_ROWS = 4096
 """Batch size with which the coordinator evaluates a loss over all samples."""
@@ -156,17 +156,13 @@ class DifferentiableProblem(Problem):
         measure: Callable[[Array, Nest], dict[str, float]],
     ) -> None:
         self.n_samples, self.n_parameters = n_samples, model.n_parameters
-        self._regularizer, self.l2 = penalty, float(getattr(penalty, "l2", 0.0))
+        self._penalize(0.0, penalty)
         self.seed = check_count("seed", seed, at_least=0)
         self.batch_size = None if batch_size is None else check_count("batch_size", batch_size, 1, n_samples)
         self._model, self._whole, self._first, self._data = model, whole, initial, data
         self._test, self._measure = test, measure
         few = rows_of(data, slice(0, min(n_samples, PROBE)))
         self.stochastic = self.batch_size is not None or model.draws(model.place(few))
-
-    @property
-    def regularizer(self) -> Penalty:
-        return self._regularizer
 
     def initial(self) -> Array:
         """Return the parameters that the user gave, as one vector, shape (n_parameters,)."""
@@ -234,16 +230,10 @@ def check_test(test: Nest, data: Nest) -> Nest:
     if test is None:
         return None
     checked, _ = check_data(test, "test")
-    forms = [[_form(one) for one in _arrays(side)] for side in (data, checked)]
+    forms = [[_form(one) for _, one in leaves(side)] for side in (data, checked)]
     if forms[0] != forms[1]:
         raise invalid("test", f"must hold arrays like those of data, {forms[0]}", forms[1])
     return checked
-
-
-def _arrays(tree: Nest) -> list[Any]:
-    from erasurehead.problems.trees import leaves
-
-    return [leaf for _, leaf in leaves(tree)]
 
 
 def _form(array: Any) -> str:

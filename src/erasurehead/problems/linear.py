@@ -87,9 +87,7 @@ class LinearProblem(Problem):
         self.n_features = self._design.n_columns
         self.n_parameters = self.sample_loss.n_outputs * self.n_features
         self.preload = kernels.modules_for(self.n_parameters + self._design.n_rows + self._design.n_ones)
-        self.unpenalized = intercept_parameters(intercept, self.n_features, self.sample_loss.n_outputs)
-        self._regularizer = as_penalty(l2, penalty, self.unpenalized)
-        self.l2 = float(getattr(self._regularizer, "l2", 0.0))
+        self._penalize(l2, penalty, intercept_parameters(intercept, self.n_features, self.sample_loss.n_outputs))
         self._test = None
         if test is not None:
             self._test = check_samples(
@@ -99,10 +97,6 @@ class LinearProblem(Problem):
     @abstractmethod
     def _choose_loss(self, values: Array) -> SampleLoss:
         """Return the loss for the training labels, which are known to be finite numbers."""
-
-    @property
-    def regularizer(self) -> Penalty:
-        return self._regularizer
 
     @property
     def heaviest(self) -> float:
@@ -150,7 +144,7 @@ class LinearProblem(Problem):
     def without_minimum(self, loss: float) -> bool:
         if not self.sample_loss.endless:
             return False
-        penalized = self._regularizer.smooth or self._regularizer.sharp
+        penalized = self.regularizer.smooth or self.regularizer.sharp
         lightest = 1.0 if self._weights is None else float(self._weights[self._weights > 0.0].min())
         if not penalized and all_correct(loss, self.n_samples, lightest):
             return True

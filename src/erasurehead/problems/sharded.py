@@ -68,9 +68,7 @@ class ShardedProblem(Problem):
         self.n_parameters = self.sample_loss.n_outputs * self.n_features
         penalized = l2 or penalty is not None
         intercept = -1 if penalized and not penalize_intercept and self.folder.encoding.constant else None
-        self.unpenalized = intercept_parameters(intercept, self.n_features, self.sample_loss.n_outputs)
-        self._regularizer = as_penalty(l2, penalty, self.unpenalized)
-        self.l2 = float(getattr(self._regularizer, "l2", 0.0))
+        self._penalize(l2, penalty, intercept_parameters(intercept, self.n_features, self.sample_loss.n_outputs))
         own = str(self.folder.path)
         self._store = Store(own, manifest.form, manifest.columns, manifest.n_train, self.sample_loss)
         self._remote = replace(self._store, folder=at or own)
@@ -78,10 +76,6 @@ class ShardedProblem(Problem):
 
     heaviest = 1.0
     """As for `LinearProblem`: all samples count alike."""
-
-    @property
-    def regularizer(self) -> Penalty:
-        return self._regularizer
 
     @property
     def fingerprint(self) -> str:
@@ -173,7 +167,7 @@ class ShardedProblem(Problem):
             yield held, np.array([file.rows / self.n_samples])
 
     def without_minimum(self, loss: float) -> bool:
-        if not self.sample_loss.endless or self._regularizer.smooth or self._regularizer.sharp:
+        if not self.sample_loss.endless or self.regularizer.smooth or self.regularizer.sharp:
             return False
         return all_correct(loss, self.n_samples, lightest=1.0)
 

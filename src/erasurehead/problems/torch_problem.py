@@ -100,8 +100,9 @@ def torch(
     model, whole = TorchModel(module, loss, True, weight), TorchModel(module, loss, False, weight)
     exact = whole
     if library.finfo(dtype).bits <= 16:  # too few digits to tell a mean from something else
-        own: Any = copy.deepcopy(loss)
-        own = own.float() if isinstance(own, library.nn.Module) else loss  # its weights of classes have a dtype, too
+        own: Any = loss
+        if isinstance(own, library.nn.Module):
+            own = copy.deepcopy(own).float()  # its weights of classes have a dtype, too
         wide = TorchModel(copy.deepcopy(module).float(), own, False, weight)
         exact = if_it_computes(wide, whole, first, rows_of(samples, slice(0, PROBE)))
     precision = float(library.finfo(exact.named[0][1].dtype).eps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -242,29 +243,24 @@ def read_csv(path: Path, layout: TableLayout, kind: Callable[[str], Kind | None]
     """
     kinds: dict[str, Kind | None] = {name: kind(name) for name in layout.names}
     while True:
+        notes = list(layout.notes)
         try:
-            return _read(path, layout, kinds.__getitem__, hint)
+            table = next(csv_blocks(path, layout, kinds.__getitem__, hint, notes, whole=True), None)
         except Mixed as mixed:
             kinds |= dict.fromkeys(mixed.names, "text")
-
-
-def _read(path: Path, layout: TableLayout, kind: Callable[[str], Kind | None], hint: str) -> Table:
-    builders = _builders(layout, kind, hint)
-    n_rows = 0
-    with text_lines(path) as lines:
-        for rows in _chunks(lines, layout, path):
-            _check_widths(rows, n_rows, layout, path)
-            _fill(builders, rows, n_rows, layout, path, hint)
-            n_rows += len(rows)
-        notes = _end_notes(lines, path)
-    if n_rows == 0:
-        raise DataError(f"{path} has no rows of data.")
-    built = {name: builder.finish() for name, builder in builders.items()}
-    return Table(str(path), built, n_rows, lambda row: _place(path, layout, row), (*layout.notes, *notes), layout.names)
+            continue
+        if table is None:
+            raise DataError(f"{path} has no rows of data.")
+        return replace(table, notes=tuple(notes), there=layout.names)
 
 
 def csv_blocks(
-    path: Path, layout: TableLayout, kind: Callable[[str], Kind | None], hint: str = "", notes: list[str] | None = None
+    path: Path,
+    layout: TableLayout,
+    kind: Callable[[str], Kind | None],
+    hint: str = "",
+    notes: list[str] | None = None,
+    whole: bool = False,
 ) -> Iterator[Table]:
     """Yield a CSV file as tables of some rows each, so that it may be larger than memory.
 
@@ -274,22 +270,34 @@ def csv_blocks(
         kind: as for `read_csv`; called again for each block, as `auto` is decided by the block alone.
         hint: as for `read_csv`.
         notes: a list to which notes are added at the end.
+        whole: whether to yield one table of all rows, if there are any.
 
     Raises:
         DataError: as for `read_csv`, when the block is reached.
         Mixed: if the values of a column of kind `auto` begin with numbers within the block, and go on with texts.
     """
-    before = 0
+    before, n_rows, builders = 0, 0, dict[str, Builder]()
+
+    def table() -> Table:
+        columns = {name: builder.finish() for name, builder in builders.items()}
+        return Table(str(path), columns, n_rows, lambda row, before=before: _place(path, layout, before + row))
+
     with text_lines(path) as lines:
         for rows in _chunks(lines, layout, path):
-            builders = _builders(layout, kind, hint)
-            _check_widths(rows, before, layout, path)
-            _fill(builders, rows, before, layout, path, hint)
-            built = {name: builder.finish() for name, builder in builders.items()}
-            yield Table(str(path), built, len(rows), lambda row, before=before: _place(path, layout, before + row))
-            before += len(rows)
+            if not (whole and builders):
+                builders = {
+                    name: builder(how, layout, hint) for name in layout.names if (how := kind(name)) is not None
+                }
+            _check_widths(rows, before + n_rows, layout, path)
+            _fill(builders, rows, before + n_rows, layout, path, hint)
+            n_rows += len(rows)
+            if not whole:
+                yield table()
+                before, n_rows = before + n_rows, 0
         if notes is not None:
             notes.extend(_end_notes(lines, path))
+    if n_rows:
+        yield table()
 
 
 def count_rows(path: Path, layout: TableLayout) -> int:
@@ -305,10 +313,6 @@ def _end_notes(lines: Lines, path: Path) -> tuple[str, ...]:
     if lines.last and not lines.last.endswith(("\n", "\r")):
         notes.append(f"the last line of {path.name} ends without a newline: check that the file is complete")
     return tuple(notes)
-
-
-def _builders(layout: TableLayout, kind: Callable[[str], Kind | None], hint: str) -> dict[str, Builder]:
-    return {name: builder(wanted, layout, hint) for name in layout.names if (wanted := kind(name)) is not None}
 
 
 def _fill(

@@ -61,7 +61,7 @@ def read_checked(folder: Path, file: StoredFile) -> bytearray:
     try:
         with Folder.open(folder) as opened:
             number = opened.opened(file.name)
-        with os.fdopen(number, "rb", buffering=0) as stream:
+        with os.fdopen(number, "rb") as stream:
             state = os.fstat(stream.fileno())
             if state.st_size != file.bytes:
                 raise DataError(f"{path} holds {state.st_size} bytes instead of {file.bytes}; {_REMEDY}.")
@@ -69,7 +69,8 @@ def read_checked(folder: Path, file: StoredFile) -> bytearray:
             if complaint := _verdicts.get(key):
                 raise DataError(complaint)
             data = bytearray(file.bytes)
-            _fill(stream, data, path)
+            if (count := stream.readinto(data)) != file.bytes:
+                raise DataError(f"{path} ends after {count} of {file.bytes} bytes; {_REMEDY}.")
     except FileNotFoundError:
         raise DataError(f"{path} is missing; {_REMEDY}.") from None
     except OSError as error:
@@ -84,16 +85,6 @@ def read_checked(folder: Path, file: StoredFile) -> bytearray:
     if complaint := _verdicts[key]:
         raise DataError(complaint)
     return data
-
-
-def _fill(stream: Any, data: bytearray, path: Path) -> None:
-    view = memoryview(data)
-    done = 0
-    while done < len(view):
-        count = stream.readinto(view[done:])
-        if not count:
-            raise DataError(f"{path} ends after {done} of {len(view)} bytes; {_REMEDY}.")
-        done += count
 
 
 def read_rows(folder: Path, file: StoredFile, form: Form, n_columns: int) -> LabelledRows:

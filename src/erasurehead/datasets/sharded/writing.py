@@ -7,8 +7,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -110,7 +109,7 @@ def shard(
     """
     check_count("n_tasks", n_tasks)
     check_count("block", block)
-    tell = say or _silently
+    tell: Callable[[str], None] = say or (lambda text: None)
     folder = _free(out)
     columns = Columns(one_hot, categorical, interactions, standardize, drop)
     dialect = check_dialect(delimiter, header, names, decimal, quotes, missing)
@@ -158,7 +157,7 @@ class _Writing:
         starts = [rows.start for rows in tasks] + [n_train] * (n_train < n_rows)
         edges, self._buckets = bucket_edges(starts, n_rows, max(1, int(block / row)))
         self._spool = Spool(folder, edges, block, source.path)
-        self._reports = {True: _Reports(), False: _Reports()}
+        self._reports = {training: EncodingReport(0, {}, {}) for training in (True, False)}
 
     def spool_rows(self) -> None:
         """Encode all rows, and spool each for its task."""
@@ -167,7 +166,7 @@ class _Writing:
             places = self._places.of(piece.rows, self._source.path)
             training = places < self._places.n_train
             if piece.report is not None and len(places):
-                self._reports[bool(training[0])].add(piece.report)
+                self._reports[bool(training[0])] += piece.report
             self._spool.add(places, piece.X, piece.y)
             before += len(places)
         self._spool.flush()
@@ -179,10 +178,14 @@ class _Writing:
         target, n_columns = self._encoding.target, self._encoding.n_columns
         writer = RowFiles(self._folder, self._spool, n_columns, self._dense, target.task == "softmax")
         about = {"data": name, "columns": str(n_columns), "labels": target.task, "tasks": str(len(self._tasks))}
-        form = self._form()
+        form: Form = "dense" if self._dense else "sparse"
+        if not self._dense and self._spool.ones[: self._buckets[len(self._tasks) - 1].stop].all():
+            form = "pattern"  # all numbers of all training rows are ones
         tasks, supports = self._write_tasks(writer, about)
         n_test = self._places.n_rows - self._places.n_train
         test = writer.write("test.safetensors", self._buckets[-1], n_test, about)[0] if n_test else None
+        for training, whose in ((True, "training"), (False, "test")):
+            self._notes += [f"{whose} rows: {sentence}" for sentence in self._reports[training].sentences()]
         manifest = ShardManifest(
             name=name,
             task=target.task,
@@ -190,19 +193,13 @@ class _Writing:
             form=form,
             columns=n_columns,
             origin=origin,
-            notes=(*self._notes, *self._said_of_rows()),
+            notes=tuple(self._notes),
             encoding=write_text(self._folder / "encoding.json", [self._encoding.to_json()]),
             supports=None if self._dense else write_supports(self._folder / "supports.safetensors", supports),
             test=test,
             tasks=tasks,
         )
         write_text(self._folder / MANIFEST, [manifest.text])
-
-    def _form(self) -> Form:
-        """Return how rows are stored: without values, if those of all training rows are ones."""
-        if self._dense:
-            return "dense"
-        return "pattern" if self._spool.ones[: self._buckets[len(self._tasks) - 1].stop].all() else "sparse"
 
     def _write_tasks(
         self, writer: RowFiles, about: Mapping[str, str]
@@ -219,45 +216,18 @@ class _Writing:
             supports.append(np.flatnonzero(touched).astype(np.int32))
         return tuple(files), supports
 
-    def _said_of_rows(self) -> Iterator[str]:
-        """Yield oddities of the rows, as sentences."""
-        for training, whose in ((True, "training"), (False, "test")):
-            for said in self._reports[training].sentences():
-                yield f"{whose} rows: {said}"
-
-
-class _Reports:
-    """The sum of reports."""
-
-    def __init__(self) -> None:
-        self._rows = 0
-        self._unseen: Counter[str] = Counter()
-        self._missing: Counter[str] = Counter()
-
-    def add(self, report: EncodingReport) -> None:
-        self._rows += report.n_rows
-        self._unseen.update(report.unseen)
-        self._missing.update(report.missing)
-
-    def sentences(self) -> tuple[str, ...]:
-        return EncodingReport(self._rows, self._unseen, self._missing).sentences()
-
-
-def _silently(text: str) -> None:
-    pass
-
-
-def _state(path: Path) -> tuple[int, int, int]:
-    status = path.stat()
-    return status.st_ino, status.st_size, status.st_mtime_ns
-
 
 @contextlib.contextmanager
 def _unchanged(path: Path) -> Generator[None]:
     """Raise `DataError` if a file has changed during the block."""
-    before = _state(path)
+
+    def state() -> tuple[int, int, int]:
+        status = path.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns
+
+    before = state()
     yield
-    if _state(path) != before:
+    if state() != before:
         raise DataError(CHANGED.format(path=path))
 
 
@@ -284,17 +254,21 @@ def _free(out: str | os.PathLike[str]) -> Path:
 def _folder_to_be(folder: Path, access: Access) -> Generator[Path]:
     """Create a folder under a temporary name, and rename it if all goes well; otherwise remove it.
 
-    While it is written, nobody else has access to it.
+    While it is written, nobody else has access to it; then it has the mode of the folder that it replaces.
     """
     scratch = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
     above = [parent for parent in scratch.parents if not parent.exists()]  # the innermost first
     try:
         Folder.made(scratch).close()
         yield scratch
-        _open_to(scratch, access, folder.stat().st_mode if folder.is_dir() else None)
-        _sync(scratch)
-        scratch.replace(folder)
-        _sync(folder.parent)
+        for file in scratch.iterdir():
+            file.chmod(FILE_MODES[access])
+        scratch.chmod(stat.S_IMODE(folder.stat().st_mode) if folder.is_dir() else FOLDER_MODES[access])
+        # The names in the folders must survive a power cut, like the files' contents.
+        with Folder.open(scratch) as written, Folder.open(folder.parent) as above_it:
+            written.sync()
+            scratch.replace(folder)
+            above_it.sync()
     except OSError as error:
         said = f"{error.strerror or error}; the shards that were begun were removed"
         culprit = str(error.filename or scratch)
@@ -304,19 +278,3 @@ def _folder_to_be(folder: Path, access: Access) -> Generator[Path]:
         with contextlib.suppress(OSError):  # a folder that holds the shards stays
             for parent in above:
                 parent.rmdir()
-
-
-def _open_to(scratch: Path, access: Access, mode: int | None) -> None:
-    """Set who may read the folder and its files; the folder gets the mode of the one that it replaces."""
-    for file in scratch.iterdir():
-        file.chmod(FILE_MODES[access])
-    scratch.chmod(FOLDER_MODES[access] if mode is None else stat.S_IMODE(mode))
-
-
-def _sync(folder: Path) -> None:
-    """Make the names in a folder survive a power cut, like the files' contents."""
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
