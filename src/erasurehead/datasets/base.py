@@ -117,15 +117,34 @@ class Dataset:
         return np.asarray(X.T @ (X @ vector), dtype=np.float64)
 
 
-def check_split(test_fraction: float | None, seed: int) -> None:
-    """Raise if rows cannot be split that way, however many there are; see `split_rows` for the arguments.
+@dataclass(frozen=True)
+class RowSplit:
+    """How rows are split into training rows and test rows; see `split_rows`.
+
+    Arguments:
+        test_fraction: fraction of the rows set aside for testing, in (0, 1); None or 0 for none.
+        seed: seed of the random split.
 
     Raises:
         InvalidArgument: if the fraction is not in [0, 1), or the seed is not a whole number of at least 0.
     """
-    check_count("seed", seed, at_least=0)
-    if test_fraction and not 0 < real(test_fraction) < 1:
-        raise invalid("test_fraction", "must lie in [0, 1)", test_fraction)
+
+    test_fraction: float | None
+    seed: int
+
+    def __post_init__(self) -> None:
+        check_count("seed", self.seed, at_least=0)
+        if self.test_fraction and not 0 < real(self.test_fraction) < 1:
+            raise invalid("test_fraction", "must lie in [0, 1)", self.test_fraction)
+
+    def rows(self, n_rows: int, classes: NDArray[Any] | None) -> tuple[IntArray, IntArray, IntArray]:
+        """Return the training rows, with all classes; the test rows; and the rows that were moved for that.
+
+        Arguments:
+            n_rows: number of rows.
+            classes: the class of each row, shape (n_rows,); None if labels are no classes.
+        """
+        return with_every_class(*split_rows(n_rows, self.test_fraction, self.seed), classes)
 
 
 def split_rows(n_rows: int, test_fraction: float | None, seed: int = 0) -> tuple[IntArray, IntArray]:
@@ -141,7 +160,7 @@ def split_rows(n_rows: int, test_fraction: float | None, seed: int = 0) -> tuple
         InvalidArgument: if the fraction is not in [0, 1).
         DataError: if one of the parts would be empty.
     """
-    check_split(test_fraction, seed)
+    RowSplit(test_fraction, seed)  # checks
     if not test_fraction:
         return np.arange(n_rows), np.arange(0)
     if n_rows - np.ceil(test_fraction * n_rows) < 1:

@@ -12,7 +12,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead._internal.user_files import readable
-from erasurehead.datasets.base import Dataset, check_split, split_rows, with_every_class
+from erasurehead.datasets.base import Dataset, RowSplit
 from erasurehead.datasets.encoded import Labels, Task
 from erasurehead.datasets.matrices import split_last_column, with_constant
 from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding
@@ -129,19 +129,19 @@ def read(
     columns = Columns(one_hot, categorical, interactions, standardize, drop)
     dialect = check_dialect(delimiter, header, names, decimal, quotes, missing)
     check_task(task)
-    check_split(test_fraction, seed)
+    split = RowSplit(test_fraction, seed)
     if is_frame(path):
         if said := given(dialect):
             raise invalid(said[0], "is for CSV files", said[1], "a frame has its columns")
         raw = _of_frame(path, target, columns)
-        return _made(raw, dialect, task, constant, test_fraction, seed)
+        return _made(raw, dialect, task, constant, split)
     if not isinstance(path, str | os.PathLike):
         raise invalid("path", "must be a file, or a frame of pandas, polars or pyarrow", type(path).__name__, _FRAMES)
     place = readable(path)
     if is_table(place, columns, dialect):
         raw = _of_file(place, target, columns, dialect)
-        return _made(raw, dialect, task, constant, test_fraction, seed)
-    return _read_arrays(place, target, task, constant, test_fraction, seed)
+        return _made(raw, dialect, task, constant, split)
+    return _read_arrays(place, target, task, constant, split)
 
 
 def is_table(path: Path, columns: Columns, dialect: Dialect) -> bool:
@@ -203,9 +203,7 @@ def _of_frame(frame: Frame, target: str | os.PathLike[str] | None, columns: Colu
     return _Raw("frame", source.removeprefix("the "), layout, choice, table)
 
 
-def _made(
-    raw: _Raw, dialect: Dialect, task: Task | None, constant: bool, test_fraction: float | None, seed: int
-) -> Dataset:
+def _made(raw: _Raw, dialect: Dialect, task: Task | None, constant: bool, split: RowSplit) -> Dataset:
     layout, label, columns = raw.layout, raw.choice.label, raw.choice.columns
     table, typed = (raw.table, ()) if raw.text else with_numbers(raw.table, raw.choice.exact)
     numeric, one_hot = features(table, label, columns)
@@ -215,7 +213,7 @@ def _made(
     said_of_kinds = [*settled(tallies, raw.text, label)]
     labels = fit_target(table.column(label), label, task, table.place)
     y, _ = labels.apply(table.column(label), table.place)
-    train, test, moved = _split(y, labels, test_fraction, seed, raw.source)
+    train, test, moved = _parts(y, labels, split, raw.source)
     encoding = fit_table(
         table,
         labels,
@@ -265,17 +263,12 @@ def _parquet_table(path: Path, wanted: Sequence[str], exact: Sequence[str]) -> T
     return read_parquet(path, wanted, exact)
 
 
-def _split(
-    y: Labels, target: Target, test_fraction: float | None, seed: int, path: Path | str
-) -> tuple[IntArray, IntArray, tuple[str, ...]]:
+def _parts(y: Labels, target: Target, split: RowSplit, path: Path | str) -> tuple[IntArray, IntArray, tuple[str, ...]]:
     """Return the training rows, with all classes, the test rows, and notes."""
     classes = None if target.classes is None else y
-    train, test, moved = with_every_class(*split_rows(len(y), test_fraction, seed), classes)
+    train, test, moved = split.rows(len(y), classes)
     codes = y[moved] > 0 if target.task == "logistic" else y[moved]
-    try:
-        return train, test, target.moved_note(codes.astype(np.int64), len(train))
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
+    return train, test, target.moved_note(codes.astype(np.int64), len(train), str(path))
 
 
 def _check_varies(X: Matrix, path: Path | str) -> None:
@@ -296,8 +289,7 @@ def _read_arrays(
     target: str | os.PathLike[str] | None,
     task: Task | None,
     constant: bool,
-    test_fraction: float | None,
-    seed: int,
+    split: RowSplit,
 ) -> Dataset:
     arrays = read_arrays(path)
     if arrays.y is not None and target is not None:
@@ -305,7 +297,7 @@ def _read_arrays(
     matrix, raw, last = _separate(arrays, path, target)
     labels = fit_target(NumberColumn(raw), "", task, arrays.place)
     y, _ = labels.apply(NumberColumn(raw), arrays.place)
-    train, test, moved = _split(y, labels, test_fraction, seed, path)
+    train, test, moved = _parts(y, labels, split, path)
     _check_varies(matrix[train], path)
     encoding = ArrayEncoding(int(matrix.shape[1]), labels, constant, arrays.base, last)
     notes = [labels.note(task), *moved]

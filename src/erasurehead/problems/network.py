@@ -9,12 +9,13 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead.errors import check_count, invalid, real
+from erasurehead.errors import check_count, invalid
 from erasurehead.problems.base import Problem, Shard
 from erasurehead.problems.checks import check_design, check_target, check_test_pair
 from erasurehead.problems.design_matrices import DenseDesign
 from erasurehead.problems.losses import Labels, SampleLoss, SoftmaxLoss
 from erasurehead.problems.models import ScoringModel, checked_array
+from erasurehead.problems.penalties import as_penalty
 
 _ROWS = 2_048
 """Number of samples that go through the network at once."""
@@ -51,8 +52,7 @@ class TwoLayerNetwork(Problem):
         test: tuple[Any, Any] | None = None,
         seed: int = 0,
     ) -> None:
-        if not (np.isfinite(real(l2)) and l2 >= 0):
-            raise invalid("l2", "must be a finite number of at least 0", l2)
+        as_penalty(l2, None, ())
         self._X = _dense(X, "X", None)
         values = check_target(y, "y", len(self._X), "X")
         self.n_classes = max(2, int(values.max()) + 1)
@@ -60,14 +60,11 @@ class TwoLayerNetwork(Problem):
         self._labels: Labels = self._loss.labels(values, "y")
         self.hidden = check_count("hidden", hidden)
         self.seed = check_count("seed", seed, at_least=0)
-        self.l2 = float(l2)
         self.n_samples, self.n_features = self._X.shape
         first = self.n_features * hidden
         self.n_parameters = count_parameters(self.n_features, hidden, self.n_classes)
-        self.unpenalized = (
-            *range(first, first + hidden),
-            *range(self.n_parameters - self.n_classes, self.n_parameters),
-        )
+        biases = (*range(first, first + hidden), *range(self.n_parameters - self.n_classes, self.n_parameters))
+        self._penalize(l2, None, biases)
         self._test = None
         if test is not None:
             X_test, y_test = check_test_pair(test)

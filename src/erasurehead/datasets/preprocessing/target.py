@@ -115,12 +115,13 @@ class Target:
         classes = codes[kept].astype(np.int64)
         return (classes if self.task == "softmax" else np.where(classes == 1, 1.0, -1.0)), kept
 
-    def moved_note(self, moved: Codes | IntArray, n_train: int) -> tuple[str, ...]:
+    def moved_note(self, moved: Codes | IntArray, n_train: int, source: str) -> tuple[str, ...]:
         """Return a note about classes of which the random split had no row for training, so that one was moved.
 
         Arguments:
             moved: the codes of these classes.
             n_train: number of training rows, with those that were moved.
+            source: where the rows are from, for messages.
 
         Raises:
             DataError: if the labels are not classes but identifiers.
@@ -129,8 +130,8 @@ class Target:
             return ()
         if self.n_classes > max(MOST_CLASSES, (n_train - len(moved)) // 2):
             raise DataError(
-                f"The label{self._said()} has {self.n_classes:,} different values, almost one a row, as identifiers "
-                f"do; name the column to predict{self._option()}."
+                f"{source}: The label{self._said()} has {self.n_classes:,} different values, almost one a row, as "
+                f"identifiers do; name the column to predict{self._option()}."
             )
         names = self.classes.labels()
         shown = ", ".join(repr(names[code]) for code in map(int, moved[:_MOST_SAID]))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead.datasets.base import RowSplit
 from erasurehead.datasets.encoded import Task
 from erasurehead.datasets.matrices import floats, split_last_column, with_constant
 from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding
@@ -19,7 +20,7 @@ from erasurehead.datasets.readers.arrays import Arrays, load_npy, read_labels, r
 from erasurehead.datasets.readers.forms import form
 from erasurehead.datasets.readers.svmlight import matrix, svmlight_blocks
 from erasurehead.datasets.readers.table import NumberColumn
-from erasurehead.datasets.sharded.sources import CHANGED, EMPTY, EncodedRows, Fitted, Places, RowSource, RowSplit
+from erasurehead.datasets.sharded.sources import CHANGED, EMPTY, EncodedRows, Fitted, Places, RowSource
 from erasurehead.datasets.sharded.table_sources import LabelValues, moved_note
 from erasurehead.errors import DataError, invalid
 
@@ -62,7 +63,7 @@ class ArraySource(RowSource):
         shape = self._shape()
         target = labels.target()
         encoding = ArrayEncoding(shape.n_features, target, constant, shape.base, shape.labels_last)
-        places = split.places(n_rows, labels.classes(target))
+        places = Places.of_split(split, n_rows, labels.classes(target))
         notes = (target.note(task), *moved_note(labels, target, places, self.path), *shape.notes)
         return Fitted(encoding, places, shape.entries / n_rows + constant, self._dense(), notes)
 

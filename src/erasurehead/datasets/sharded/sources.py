@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import IntArray
-from erasurehead.datasets.base import check_split, split_rows, with_every_class
+from erasurehead.datasets.base import RowSplit
 from erasurehead.datasets.encoded import EncodingReport, Labels, Task
 from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.errors import DataError
@@ -44,12 +44,21 @@ class Places:
         self._destination = destination
 
     @classmethod
-    def of_split(cls, train: IntArray, test: IntArray, moved: IntArray) -> Places:
-        """Return the places for the rows that `with_every_class` names."""
-        destination = np.empty(len(train) + len(test), dtype=np.int64)
+    def of_split(cls, split: RowSplit, n_rows: int, classes: NDArray[np.int32] | None = None) -> Places:
+        """Return where each row goes.
+
+        Arguments:
+            split: how the rows are split.
+            n_rows: number of rows.
+            classes: the class of each row, shape (n_rows,); None if they are not known, or labels are no classes.
+        """
+        if not split.test_fraction:
+            return cls(n_rows, n_rows, None)
+        train, test, moved = split.rows(n_rows, classes)
+        destination = np.empty(n_rows, dtype=np.int64)
         destination[train] = np.arange(len(train))
-        destination[test] = np.arange(len(train), len(destination))
-        return cls(len(destination), len(train), destination, moved)
+        destination[test] = np.arange(len(train), n_rows)
+        return cls(n_rows, len(train), destination, moved)
 
     def of(self, rows: IntArray, path: Path) -> IntArray:
         """Return the places of some rows of the file.
@@ -60,33 +69,6 @@ class Places:
         if len(rows) and rows[-1] >= self.n_rows:
             raise DataError(CHANGED.format(path=path))
         return rows if self._destination is None else self._destination[rows]
-
-
-@dataclass(frozen=True)
-class RowSplit:
-    """How the rows are split into training and test rows, as by `split_rows`.
-
-    Arguments:
-        test_fraction: fraction of the rows set aside for testing, in (0, 1); None or 0 for none.
-        seed: seed of the random split, at least 0.
-    """
-
-    test_fraction: float | None
-    seed: int
-
-    def __post_init__(self) -> None:
-        check_split(self.test_fraction, self.seed)
-
-    def places(self, n_rows: int, classes: NDArray[np.int32] | None = None) -> Places:
-        """Return where each of this many rows goes.
-
-        Arguments:
-            n_rows: number of rows.
-            classes: the class of each row, shape (n_rows,); None if they are not known, or labels are no classes.
-        """
-        if not self.test_fraction:
-            return Places(n_rows, n_rows, None)
-        return Places.of_split(*with_every_class(*split_rows(n_rows, self.test_fraction, self.seed), classes))
 
 
 @dataclass(frozen=True, eq=False)

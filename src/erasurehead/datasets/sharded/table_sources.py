@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
+from erasurehead.datasets.base import RowSplit
 from erasurehead.datasets.encoded import Task
 from erasurehead.datasets.preprocessing.column_uses import copy_warning, rounded_warning
 from erasurehead.datasets.preprocessing.columns import (
@@ -41,7 +42,6 @@ from erasurehead.datasets.sharded.sources import (
     Fitted,
     Places,
     RowSource,
-    RowSplit,
 )
 from erasurehead.errors import DataError
 
@@ -100,12 +100,7 @@ def moved_note(labels: LabelValues, target: Target, places: Places, path: Path) 
         DataError: if the labels are not classes but identifiers.
     """
     classes = labels.classes(target)
-    if classes is None:
-        return ()
-    try:
-        return target.moved_note(classes[places.moved], places.n_train)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
+    return () if classes is None else target.moved_note(classes[places.moved], places.n_train, str(path))
 
 
 class TableFit:
@@ -248,7 +243,7 @@ class TableSource(RowSource):
 
     def fit(self, split: RowSplit, task: Task | None, constant: bool) -> Fitted:
         # The encoding is fitted to the training rows, which are known only after all rows are counted.
-        places = split.places(self._count()) if split.test_fraction else None
+        places = Places.of_split(split, self._count()) if split.test_fraction else None
         while True:
             try:
                 fit, n_rows, notes = self._fit(places, task)
@@ -258,7 +253,7 @@ class TableSource(RowSource):
             if not n_rows:
                 raise DataError(EMPTY.format(path=self.path))
             target = fit.labels.target()
-            final = split.places(n_rows, fit.labels.classes(target))
+            final = Places.of_split(split, n_rows, fit.labels.classes(target))
             if places is None or final.n_train == places.n_train:
                 break
             places = final

@@ -18,6 +18,7 @@ from erasurehead._internal.partition import split_samples
 from erasurehead._internal.storage import Access, Folder
 from erasurehead._internal.storage.access import FILE_MODES, FOLDER_MODES
 from erasurehead._internal.user_files import readable
+from erasurehead.datasets.base import RowSplit
 from erasurehead.datasets.encoded import EncodingReport, Task
 from erasurehead.datasets.preprocessing.columns import Columns
 from erasurehead.datasets.preprocessing.encoding import Encoding
@@ -28,7 +29,7 @@ from erasurehead.datasets.sharded.array_sources import array_source
 from erasurehead.datasets.sharded.folder import ShardFolder
 from erasurehead.datasets.sharded.manifest import MANIFEST, Form, Origin, ShardManifest, StoredFile
 from erasurehead.datasets.sharded.shard_files import RowFiles, write_supports, write_text
-from erasurehead.datasets.sharded.sources import CHANGED, Fitted, Places, RowSource, RowSplit
+from erasurehead.datasets.sharded.sources import CHANGED, Fitted, Places, RowSource
 from erasurehead.datasets.sharded.spool import Spool, bucket_edges
 from erasurehead.datasets.sharded.table_sources import TableSource
 from erasurehead.errors import DataError, check_count, counted, invalid
