@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.datasets.encoded import Labels, Task
+from erasurehead.datasets.matrices import Matrix
 from erasurehead.errors import DataError, check_count, counted, invalid, real
 
 if TYPE_CHECKING:
-    from erasurehead.datasets.matrices import Matrix
     from erasurehead.datasets.preprocessing.column_uses import ColumnUse
     from erasurehead.datasets.preprocessing.encoding import Encoding
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from erasurehead._internal.arrays import Array, IntArray
+from erasurehead.datasets.matrices import Matrix
 from erasurehead.errors import DataError, counted
-
-if TYPE_CHECKING:
-    from erasurehead.datasets.matrices import Matrix
 
 Labels: TypeAlias = Array | IntArray
 Task: TypeAlias = Literal["logistic", "least_squares", "softmax"]

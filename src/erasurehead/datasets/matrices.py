@@ -14,7 +14,7 @@ from erasurehead.errors import DataError
 if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
 
-    Matrix: TypeAlias = SparseMatrix | Array
+Matrix: TypeAlias = "SparseMatrix | Array"
 
 MAX_INDEX = 2**31 - 1
 """The indices of a CSR matrix are int32."""

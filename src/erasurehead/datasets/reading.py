@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from erasurehead._internal.arrays import Array, IntArray
 from erasurehead._internal.user_files import readable
 from erasurehead.datasets.base import Dataset, RowSplit
 from erasurehead.datasets.encoded import Labels, Task
-from erasurehead.datasets.matrices import split_last_column, with_constant
+from erasurehead.datasets.matrices import Matrix, split_last_column, with_constant
 from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding
 from erasurehead.datasets.preprocessing.column_uses import column_uses
 from erasurehead.datasets.preprocessing.columns import (
@@ -38,10 +38,6 @@ from erasurehead.datasets.readers.layouts import TableLayout, look
 from erasurehead.datasets.readers.mixed_columns import settled
 from erasurehead.datasets.readers.table import NumberColumn, Table, with_numbers
 from erasurehead.errors import DataError, invalid
-
-if TYPE_CHECKING:
-    from erasurehead.datasets.matrices import Matrix
-
 
 _FRAMES = "collect() or to_frame() makes a frame of what is none yet; write arrays with numpy.save"
 

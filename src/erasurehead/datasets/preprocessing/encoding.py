@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.documents import from_json
 from erasurehead.datasets.encoded import Encoded
+from erasurehead.datasets.matrices import Matrix
 from erasurehead.datasets.preprocessing.target import Target
 from erasurehead.datasets.readers.table import Table
 from erasurehead.errors import DataError, ErasureHeadError
 
 if TYPE_CHECKING:
-    from erasurehead.datasets.matrices import Matrix
     from erasurehead.datasets.readers.frames import Frame
 
 CONSTANT = "(constant)"

@@ -7,20 +7,17 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.resources import check_memory
 from erasurehead._internal.user_files import beginning, check_text, readable
-from erasurehead.datasets.matrices import check_matrix, check_sparse_indices, floats
+from erasurehead.datasets.matrices import Matrix, check_matrix, check_sparse_indices, floats
 from erasurehead.datasets.readers.forms import form
 from erasurehead.datasets.readers.svmlight import matrix, read_svmlight, zero_based
 from erasurehead.errors import DataError, counted
-
-if TYPE_CHECKING:
-    from erasurehead.datasets.matrices import Matrix
 
 _COPIES = 2  # of the data at a time: as in the file, and as float64
 _VECTORS = 6  # least number of vectors as long as the model that training holds at a time

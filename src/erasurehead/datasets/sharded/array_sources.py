@@ -6,14 +6,14 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.datasets.base import RowSplit
 from erasurehead.datasets.encoded import Task
-from erasurehead.datasets.matrices import floats, split_last_column, with_constant
+from erasurehead.datasets.matrices import Matrix, floats, split_last_column, with_constant
 from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding
 from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.datasets.readers.arrays import Arrays, load_npy, read_labels, read_matrix
@@ -23,9 +23,6 @@ from erasurehead.datasets.readers.table import NumberColumn
 from erasurehead.datasets.sharded.sources import CHANGED, EMPTY, EncodedRows, Fitted, Places, RowSource
 from erasurehead.datasets.sharded.table_sources import LabelValues, moved_note
 from erasurehead.errors import DataError, invalid
-
-if TYPE_CHECKING:
-    from erasurehead.datasets.matrices import Matrix
 
 _BLOCK = 1 << 22  # bytes of a matrix that are processed at once
 

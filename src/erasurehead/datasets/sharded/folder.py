@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,11 @@ from numpy.typing import NDArray
 from erasurehead._internal.arrays import IntArray
 from erasurehead._internal.storage import Folder
 from erasurehead.datasets.encoded import Labels
-from erasurehead.datasets.matrices import csr
+from erasurehead.datasets.matrices import Matrix, csr
 from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.datasets.sharded.manifest import MANIFEST, Form, ShardManifest, StoredFile, read_manifest
 from erasurehead.datasets.sharded.tensor_stream import decode_tensors
 from erasurehead.errors import DataError
-
-if TYPE_CHECKING:
-    from erasurehead.datasets.matrices import Matrix
 
 _REMEDY = "copy it again, or shard the data again"
 

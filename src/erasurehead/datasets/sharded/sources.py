@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +13,9 @@ from numpy.typing import NDArray
 from erasurehead._internal.arrays import IntArray
 from erasurehead.datasets.base import RowSplit
 from erasurehead.datasets.encoded import EncodingReport, Labels, Task
+from erasurehead.datasets.matrices import Matrix
 from erasurehead.datasets.preprocessing.encoding import Encoding
 from erasurehead.errors import DataError
-
-if TYPE_CHECKING:
-    from erasurehead.datasets.matrices import Matrix
 
 CHANGED = "{path} has changed while it was read; shard it when nothing writes to it any more."
 EMPTY = "{path} has no rows of data."

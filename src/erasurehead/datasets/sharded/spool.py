@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import IntArray
 from erasurehead.datasets.encoded import Labels
-from erasurehead.datasets.matrices import csr
+from erasurehead.datasets.matrices import Matrix, csr
 from erasurehead.datasets.sharded.folder import LabelledRows
 from erasurehead.datasets.sharded.sources import CHANGED
 from erasurehead.errors import DataError
 
 if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
-    from erasurehead.datasets.matrices import Matrix
 
 
 @dataclass(frozen=True, eq=False)
