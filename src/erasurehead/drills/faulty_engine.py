@@ -37,14 +37,6 @@ OnCoordinatorFault: TypeAlias = Callable[[Fault, bool], None]
 """Called for faults of the coordinator, when they begin (True) and when they are over."""
 
 
-def _ignore_entry(entry: dict[str, Any]) -> None:
-    pass
-
-
-def _ignore_fault(fault: Fault, begins: bool) -> None:
-    pass
-
-
 @final
 class FaultyEngine(EngineAround):
     """Injects the faults of a schedule into any engine.
@@ -74,8 +66,8 @@ class FaultyEngine(EngineAround):
         *,
         elapsed: float = 0.0,
         spent: Iterable[int] = (),
-        record: Record = _ignore_entry,
-        on_coordinator_fault: OnCoordinatorFault = _ignore_fault,
+        record: Record = lambda entry: None,
+        on_coordinator_fault: OnCoordinatorFault = lambda fault, begins: None,
         assigning: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
     ) -> None:
         super().__init__(engine)
@@ -83,11 +75,11 @@ class FaultyEngine(EngineAround):
         self.spent = frozenset(spent)
         self._record, self._on_coordinator_fault, self._assigning = record, on_coordinator_fault, assigning
         self._interceptor = Interceptor(rounds_kept(engine.late))
-        ends = [
-            (fault.until, number, False) for number, fault in enumerate(schedule.faults) if fault.lasting is not None
-        ]
-        begins = [(fault.at, number, True) for number, fault in enumerate(schedule.faults)]
-        self._changes = sorted([*begins, *ends])
+        self._changes = sorted(
+            (time, number, begins)
+            for number, fault in enumerate(schedule.faults)
+            for time, begins in ((fault.at, True), *([] if fault.lasting is None else [(fault.until, False)]))
+        )
         self._corrupt = {fault.worker for fault in schedule.of("corrupt")}
         self._position = sum(time < elapsed for time, _, _ in self._changes)
         self._elapsed = elapsed

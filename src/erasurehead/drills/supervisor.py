@@ -317,13 +317,10 @@ def kill_leftovers(mark: str, grace: float | None = None) -> list[str]:
         The processes that were killed.
     """
     deadline = time.monotonic() + (GRACE if grace is None else grace)
-    while (processes := _other_processes(mark)) and time.monotonic() < deadline:
+    while (processes := marked(mark)).keys() - {os.getpid()} and time.monotonic() < deadline:
         time.sleep(0.05)
+    processes.pop(os.getpid(), None)
     for pid in processes:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
     return [f"{name} ({pid})" for pid, name in processes.items()]
-
-
-def _other_processes(mark: str) -> dict[int, str]:
-    return {pid: name for pid, name in marked(mark).items() if pid != os.getpid()}
