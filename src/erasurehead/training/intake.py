@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import final
 
 from erasurehead.engines.base import Arrived, Died, Event, Failed, Joined, Order
@@ -15,6 +16,7 @@ from erasurehead.training.workers import WorkerPool
 
 
 @final
+@dataclass(eq=False)
 class Intake:
     """Sends out orders, and takes in the events that follow: messages, and news about workers.
 
@@ -26,29 +28,23 @@ class Intake:
         callbacks: hooks that watch.
     """
 
-    def __init__(
-        self,
-        pool: WorkerPool,
-        monitor: HealthMonitor,
-        late: LateMessages,
-        log: StepLog,
-        callbacks: Sequence[Callback],
-    ) -> None:
-        self._pool, self._engine = pool, pool.engine
-        self._monitor, self._late, self._log = monitor, late, log
-        self._callbacks = callbacks
+    pool: WorkerPool
+    monitor: HealthMonitor
+    late: LateMessages
+    log: StepLog
+    callbacks: Sequence[Callback]
 
     def submit(self, order: Order, workers: Sequence[int]) -> None:
         """Send an order to some workers."""
-        self._engine.submit(order, workers)
-        self._monitor.ordered(workers)
+        self.pool.engine.submit(order, workers)
+        self.monitor.ordered(workers)
 
     def take(self, event: Event, current: Round) -> None:
         """Process an event."""
         if isinstance(event, Arrived):
             last = (event.worker, event.spec.message) in current.assignment.lasts
-            self._monitor.heard(event, last and event.order_round == current.order.round)
-            self._late.rounds.answered(event.worker, event.order_round - (not last))
+            self.monitor.heard(event, last and event.order_round == current.order.round)
+            self.late.rounds.answered(event.worker, event.order_round - (not last))
             if event.order_round == current.order.round:
                 self._take_in_time(event, current)
             else:
@@ -56,41 +52,41 @@ class Intake:
             return
         own = not isinstance(event, Failed) or event.order_round == current.order.round
         if own:  # that a worker has failed in an earlier round changes nothing in this one
-            self._log.event(event, current.order.round, current.came)
+            self.log.event(event, current.order.round, current.came)
         if isinstance(event, Failed):
             if own and current.lose(event.worker, event.reason):
                 text = f"worker {event.worker} failed: {event.reason}"
-                self._log.notice_failure("failed", event.worker, text, reason=event.reason)
-            self._monitor.failed(event.worker)
+                self.log.notice_failure("failed", event.worker, text, reason=event.reason)
+            self.monitor.failed(event.worker)
         elif isinstance(event, Died):
-            self._monitor.forget(event.worker)
-            self._log.forget_failures(event.worker)
-            if not self._pool.die(event):
+            self.monitor.forget(event.worker)
+            self.log.forget_failures(event.worker)
+            if not self.pool.die(event):
                 current.lose(event.worker)
         elif isinstance(event, Joined):
-            self._monitor.forget(event.worker)
-            self._late.rounds.joined(event.worker, current.order.round)
-            if self._pool.join(event):
+            self.monitor.forget(event.worker)
+            self.late.rounds.joined(event.worker, current.order.round)
+            if self.pool.join(event):
                 current.regain(event.worker)
                 self.submit(current.order, [event.worker])
         else:
-            self._pool.offered(event)
+            self.pool.offered(event)
 
     def _take_in_time(self, event: Arrived, current: Round) -> None:
-        row = current.assignment.rows.get((event.worker, event.spec.message))
+        row, _ = current.assignment.numbers.get((event.worker, event.spec.message), (None, 0))
         # A worker that came back may resend what it had sent before it died.
         if row is None or row in current.arrivals or row in current.view.refused:
-            self._engine.release(event)
+            self.pool.engine.release(event)
         else:
             current.arrive(row, event)
 
     def _take_late(self, event: Arrived, current: Round) -> None:
-        row = self._late.take(event, current)
+        row = self.late.take(event, current)
         if row is not None:
             current.arrive_late(row, event.spec.nbytes)
-            for callback in self._callbacks:
+            for callback in self.callbacks:
                 callback.on_arrival(row)
-        self._engine.release(event)
+        self.pool.engine.release(event)
 
     def look(self, now: float, current: Round) -> None:
         """Stop waiting for workers that do not start or, if the policy says so, seem to hang.
@@ -99,7 +95,7 @@ class Intake:
             now: the current time, in the engine's seconds.
             current: the current round.
         """
-        for worker in self._monitor.look(now):
+        for worker in self.monitor.look(now):
             current.lose(worker)
 
     def refuse(self, messages: Iterable[int], current: Round) -> bool:
@@ -110,9 +106,9 @@ class Intake:
         """
         bad = unusable(messages, current.read)
         if bad:
-            current.refuse(bad, self._engine)
+            current.refuse(bad, self.pool.engine)
         for message, reason in bad.items():
             worker = current.assignment.workers_of_rows[message]
             text = f"message {message} of worker {worker} is refused: {reason}"
-            self._log.notice_failure("refused", worker, text, messages=[message], reason=reason)
+            self.log.notice_failure("refused", worker, text, messages=[message], reason=reason)
         return bool(bad)

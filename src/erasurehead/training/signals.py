@@ -58,10 +58,8 @@ def terminable() -> Generator[None]:
     that is ignored (under `nohup`, SIGHUP is), and so is everything outside the main thread. Afterwards these signals
     are handled as before, or ignored after `exit_afterwards`.
     """
-    free = [number for number in _TERMINATING if signal.getsignal(number) == signal.SIG_DFL]
-    if threading.current_thread() is not threading.main_thread():
-        free = []
-    interrupting = [signal.SIGINT] if signal.getsignal(signal.SIGINT) is signal.default_int_handler else []
+    free = [number for number in _ours(signal.SIG_DFL) if number != signal.SIGINT]
+    interrupting = [number for number in _ours(signal.default_int_handler) if number == signal.SIGINT]
     _set(dict.fromkeys(free, _terminate))
     try:
         yield
@@ -101,7 +99,14 @@ def _ignore(number: int, frame: FrameType | None) -> None:
 
 def _ours(*handlers: object) -> list[signal.Signals]:
     """Return which of these signals have one of these handlers."""
-    return [number for number in (signal.SIGINT, *_TERMINATING) if signal.getsignal(number) in handlers]
+    return [number for number, handler in _handlers().items() if handler in handlers]
+
+
+def _handlers() -> dict[signal.Signals, Any]:
+    """Return the handlers of these signals; none outside the main thread, the only one that is ever interrupted."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    return {number: signal.getsignal(number) for number in (signal.SIGINT, *_TERMINATING)}
 
 
 def end_at_once() -> None:
@@ -115,9 +120,8 @@ def uninterrupted() -> Generator[None]:
 
     Only the main thread is ever interrupted; in other threads, and for signals without a handler, this does nothing.
     """
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_TERMINATING)}
-    handlers = {number: handler for number, handler in before.items() if callable(handler)}
-    if threading.current_thread() is not threading.main_thread() or not handlers:
+    handlers = {number: handler for number, handler in _handlers().items() if callable(handler)}
+    if not handlers:
         yield
         return
     caught: list[tuple[int, FrameType | None]] = []
@@ -146,10 +150,7 @@ def noted() -> Generator[Callable[[], str]]:
         A function that returns what has stopped the work, as `stopped_by` does; empty if nothing has.
     """
     ours = (signal.default_int_handler, signal.SIG_DFL, _terminate)
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_TERMINATING)}
-    before = {number: handler for number, handler in before.items() if handler in ours}
-    if threading.current_thread() is not threading.main_thread():
-        before = {}
+    before = {number: handler for number, handler in _handlers().items() if handler in ours}
     caught: list[KeyboardInterrupt] = []
     asked = False
 

@@ -71,16 +71,11 @@ class Counting:
             counted: the tasks that the estimate counts, where that is known otherwise; the others are not read then.
         """
         row = self._recent[self._steps % WINDOW]
+        row[:] = 0.0
         if counted is not None:
-            row[:] = 0.0
             row[list(counted)] = 1.0
-        elif lost:
-            row[:] = 0.0
-            kept = np.ones(len(row), dtype=bool)
-            kept[list(lost)] = False
-            row[kept] = _counted(decoding)
         else:
-            row[:] = _counted(decoding)
+            row[np.delete(np.arange(len(row)), list(lost))] = _counted(decoding)
         for message in () if lost or counted is not None else late:
             row[decoding.code.tasks_of_message(message)] = 1.0
         np.logical_or(self._ever, row > 0.0, out=self._ever)

@@ -7,6 +7,7 @@ it will never be met, and somebody has to say whether the round goes on without 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import final
 
@@ -53,6 +54,7 @@ class WaitsFor(Enum):
 
 
 @final
+@dataclass(eq=False)
 class UnmetRules:
     """Finds out how a round can go on whose wait rule cannot be met any more.
 
@@ -62,9 +64,10 @@ class UnmetRules:
         log: the log of the current step.
     """
 
-    def __init__(self, pool: WorkerPool, monitor: HealthMonitor, log: StepLog) -> None:
-        self._pool, self._monitor, self._log = pool, monitor, log
-        self._reported: set[str] = set()
+    pool: WorkerPool
+    monitor: HealthMonitor
+    log: StepLog
+    _reported: set[str] = field(default_factory=set[str], init=False)
 
     def resort(self, current: Round) -> WaitsFor:
         """Return what to wait for instead, mildest first: all tasks without the rule, or the rule without some tasks.
@@ -78,19 +81,19 @@ class UnmetRules:
         if reasons and not current.view.arrived and {*reasons} == {NOT_FINITE}:  # no worker's fault
             what = "only message is" if len(reasons) == 1 else f"{len(reasons)} messages are all"
             raise Diverged(DIVERGED.format(step=current.order.step, what=what))
-        erased = {*current.failed, *self._monitor.accused(current)}
+        erased = {*current.failed, *self.monitor.accused(current)}
         erased |= {current.assignment.workers_of_rows[message] for message in current.refused}
         if erased and decodes(current):
             workers = sorted(erased)
             who = numbered("worker", workers)
             text = f"{current.rule} cannot be met without {who}; what the others send decodes exactly, and is used"
             data = {"rule": str(current.rule), "workers": workers}
-            self._log.notice(Notice("rule_given_up", data=data, text=text), again=text in self._reported)
+            self.log.notice(Notice("rule_given_up", data=data, text=text), again=text in self._reported)
             self._reported.add(text)
             return WaitsFor.EXACT
-        if self._pool.shrunk and self._pool.able():
-            raise PoolShrunk(current.why_never(self._pool.dead))
-        stops = self._pool.fault_policy.lost == "stop"
+        if self.pool.shrunk and self.pool.able():
+            raise PoolShrunk(current.why_never(self.pool.dead))
+        stops = self.pool.fault_policy.lost == "stop"
         came, bad = len(current.view.arrived) + len(reasons), reasons.count(NOT_FINITE)
         if (
             stops and 2 * bad > came
@@ -98,7 +101,7 @@ class UnmetRules:
             what = f"vectors of {bad} of {came} messages are"
             raise Diverged(DIVERGED.format(step=current.order.step, what=what))
         if stops or len(current.out_of_reach()) == current.assignment.code.n_tasks:
-            raise Unreachable(current.why_never(self._pool.dead))
+            raise Unreachable(current.why_never(self.pool.dead))
         return WaitsFor.RULE if self.leaves_out(current) else WaitsFor.REST
 
     def leaves_out(self, current: Round) -> bool:
@@ -107,11 +110,12 @@ class UnmetRules:
             return False
         lost = [*current.lost]
         text = f"{numbered('task', lost)} {'is' if len(lost) == 1 else 'are'} lost; training goes on with the others"
-        self._log.notice(Notice("tasks_lost", data={"tasks": lost}, text=text))
+        self.log.notice(Notice("tasks_lost", data={"tasks": lost}, text=text))
         return True
 
 
 @final
+@dataclass(eq=False)
 class Waiting:
     """Waits in a round, as often as its messages turn out not to be enough.
 
@@ -124,18 +128,13 @@ class Waiting:
         log: the log of the current step.
     """
 
-    def __init__(
-        self,
-        current: Round,
-        pool: WorkerPool,
-        monitor: HealthMonitor,
-        intake: Intake,
-        unmet: UnmetRules,
-        log: StepLog,
-    ) -> None:
-        self._current, self._pool, self._monitor = current, pool, monitor
-        self._intake, self._unmet, self._log = intake, unmet, log
-        self._waits_for = WaitsFor.RULE
+    current: Round
+    pool: WorkerPool
+    monitor: HealthMonitor
+    intake: Intake
+    unmet: UnmetRules
+    log: StepLog
+    _waits_for: WaitsFor = field(default=WaitsFor.RULE, init=False)
 
     def wait(self, time_is_up: float) -> None:
         """Wait until the rule says stop, or what takes its place is there.
@@ -148,7 +147,7 @@ class Waiting:
             NothingUnderWay: if the rule goes on waiting although nothing can come any more.
             Diverged, PoolShrunk, Unreachable: as `UnmetRules.resort`.
         """
-        current, engine = self._current, self._pool.engine
+        current, engine = self.current, self.pool.engine
         stuck = STUCK.format(step=current.order.step, rule=current.rule)
         told = 0.0
         alarm = Alarm(current.rule)
@@ -158,20 +157,20 @@ class Waiting:
             verdict = self._verdict()
             if verdict is Verdict.STOP:
                 if self._waits_for is WaitsFor.REST:
-                    self._unmet.leaves_out(current)
+                    self.unmet.leaves_out(current)
                 return
             if verdict is Verdict.UNREACHABLE:
-                self._waits_for = self._unmet.resort(current)
+                self._waits_for = self.unmet.resort(current)
                 continue
             by_rule = self._waits_for is WaitsFor.RULE
             wake = alarm.next(view) if by_rule else None
             if by_rule and wake is None and not (current.held or view.hopeful):
                 if view.whole:
                     raise NothingUnderWay(stuck)
-                self._waits_for = self._unmet.resort(current)  # all that could come is here: it would wait for ever
+                self._waits_for = self.unmet.resort(current)  # all that could come is here: it would wait for ever
                 continue
-            check = min(self._monitor.next_look(), time_is_up)
-            if self._log.watched and self._pool.living and not engine.virtual:
+            check = min(self.monitor.next_look(), time_is_up)
+            if self.log.watched and self.pool.living and not engine.virtual:
                 check = min(check, now + WATCH_EVERY)
             ring = math.inf if wake is None else current.begin + wake
             until = min(ring, check)
@@ -188,27 +187,27 @@ class Waiting:
                 raise TimeIsUp(TIME_IS_UP)
             if event is not None:
                 alarm.stop()
-                self._intake.take(event, current)
+                self.intake.take(event, current)
             elif wake is not None and until == ring:
                 alarm.ring(wake)
             if now >= check:
-                self._intake.look(now, current)
+                self.intake.look(now, current)
             if current.held:
-                self._monitor.examine(current)
-            if self._log.watched and now - current.begin >= told + TELL_EVERY:
+                self.monitor.examine(current)
+            if self.log.watched and now - current.begin >= told + TELL_EVERY:
                 told = now - current.begin
-                self._log.tell_who_is_late(current, told)
+                self.log.tell_who_is_late(current, told)
 
     def _verdict(self) -> Verdict:
         """Return what the rule says, or what takes its place; a round that has nothing can never stop."""
-        view = self._current.view
+        view = self.current.view
         if not (view.able or view.arrived):  # a deadline would go on without workers for ever
             return Verdict.UNREACHABLE
         if self._waits_for is WaitsFor.RULE:
-            return self._current.rule.verdict(view)
+            return self.current.rule.verdict(view)
         if len(view.pending):
             return Verdict.WAIT
-        if self._waits_for is WaitsFor.EXACT and not decodes(self._current):  # more was erased meanwhile
+        if self._waits_for is WaitsFor.EXACT and not decodes(self.current):  # more was erased meanwhile
             return Verdict.UNREACHABLE
         return Verdict.STOP
 

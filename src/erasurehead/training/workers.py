@@ -151,14 +151,16 @@ class WorkerPool:
         self.living.pop(event.worker, None)
         self.coming.pop(event.worker, None)
         if event.broken and not (self._started or self.living):  # none can run its program: not the workers' fault
-            text = f"worker {event.worker} {what}"
-            self._notice("died", text, event.worker, reason=event.reason, replaced=False)
+            self._report("died", event.worker, what, event.reason)
             self._give_up(event.worker, what)
             return False
         return self._replace("died", event.worker, what, event.reason)
 
     def _notice(self, kind: NoticeKind, text: str, worker: int | None = None, **data: Any) -> None:
         self._tell(Notice(kind, worker, data=data, text=text))
+
+    def _report(self, kind: NoticeKind, worker: int, what: str, reason: str, replaced: bool = False) -> None:
+        self._notice(kind, f"worker {worker} {what}", worker, reason=reason, replaced=replaced)
 
     def replace_suspect(self, worker: int) -> bool:
         """End a worker that seems to hang, and start another in its place; return whether that could be done."""
@@ -180,9 +182,7 @@ class WorkerPool:
         for worker in late:
             self._end(worker)
             reason = f"not ready within {START_TIMEOUT:.0f} s"
-            self._notice(
-                "died", f"worker {worker} was {reason}, and is given up", worker, reason=reason, replaced=False
-            )
+            self._report("died", worker, f"was {reason}, and is given up", reason)
             self._give_up(worker, "did not start")
         return late
 
@@ -211,7 +211,7 @@ class WorkerPool:
         """
         position = self.assignment.positions.get(worker)
         if position is None:  # it had left the assignment before
-            self._notice(kind, f"worker {worker} {what}", worker, reason=reason, replaced=False)
+            self._report(kind, worker, what, reason)
             return False
         self._deaths[worker] += 1
         policy, replaced = self.fault_policy, False
@@ -220,7 +220,7 @@ class WorkerPool:
             what += "; another takes its place" if replaced else "; there is no room for another"
         elif policy.death == "replace":
             what += f"; it was replaced {policy.replacements} times"
-        self._notice(kind, f"worker {worker} {what}", worker, reason=reason, replaced=replaced)
+        self._report(kind, worker, what, reason, replaced)
         if not replaced:
             self._give_up(worker, what)
         return replaced
@@ -451,12 +451,14 @@ class Assignment:
         return self.decoder.code
 
     @cached_property
-    def _rows_sent(self) -> Sequence[tuple[int, MessageSpec, int]]:
-        """Each message with its worker and its row of the code."""
+    def _sent(self) -> Sequence[tuple[int, MessageSpec, int, int]]:
+        """Each message with its worker, its row of the code, and its number among those of its worker."""
         return [
-            (worker, spec, row)
+            (worker, spec, row, unit)
             for position, (worker, program) in enumerate(zip(self.worker_ids, self.programs, strict=True))
-            for spec, row in zip(program.sent(self.by_task), self.code.messages_of(position).tolist(), strict=True)
+            for unit, (spec, row) in enumerate(
+                zip(program.sent(self.by_task), self.code.messages_of(position).tolist(), strict=True)
+            )
         ]
 
     @cached_property
@@ -465,22 +467,17 @@ class Assignment:
         return {worker: position for position, worker in enumerate(self.worker_ids)}
 
     @cached_property
-    def rows(self) -> Mapping[tuple[int, int], int]:
-        """The code's row of each message, by worker and the message's number in the worker's program."""
-        return {(worker, spec.message): row for worker, spec, row in self._rows_sent}
-
-    @cached_property
     def numbers(self) -> Mapping[tuple[int, int], tuple[int, int]]:
         """The row and the unit of each message, by worker and the message's number in the worker's program."""
-        return {message: (row, self.units[row]) for message, row in self.rows.items()}
+        return {(worker, spec.message): (row, unit) for worker, spec, row, unit in self._sent}
 
     @cached_property
     def _rows_by_content(self) -> Mapping[int, Sequence[int]]:
-        found: dict[int, list[int]] = {}
-        for _, spec, row in self._rows_sent:
+        rows: dict[int, list[int]] = {}
+        for _, spec, row, _ in self._sent:
             if spec.content is not None:
-                found.setdefault(spec.content, []).append(row)
-        return found
+                rows.setdefault(spec.content, []).append(row)
+        return rows
 
     def row_of(self, content: int | None, worker: int) -> int | None:
         """Return the row with the content of an earlier assignment's message; None if no row has it any more.
@@ -519,8 +516,7 @@ class Assignment:
     @cached_property
     def units(self) -> Mapping[int, int]:
         """By row: 0 for the first row of its worker, 1 for the second, and so on."""
-        rows = map(self.code.messages_of, range(self.code.n_workers))
-        return {row: unit for own in rows for unit, row in enumerate(own.tolist())}
+        return {row: unit for _, _, row, unit in self._sent}
 
 
 def reassigned(
