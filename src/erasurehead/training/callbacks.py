@@ -175,6 +175,16 @@ class StepLog:
         taken, self._notices = self._notices, []
         return [replace(notice, step=self.step, time=time - (self.origin or 0.0)) for time, notice in taken]
 
+    # --- where training is ----------------------------------------------------------------------------------------
+
+    def begin(self, origin: float, step: int) -> None:
+        """Set the clock of training: when it began, in the engine's seconds, and which step comes first."""
+        self.origin, self.step = origin, step
+
+    def go_on(self, step: int | None) -> None:
+        """Record that a step is over: what comes now belongs to the next one, or (None) to the time after training."""
+        self.step = step
+
     # --- what happens to workers ----------------------------------------------------------------------------------
 
     def begin_round(self, step: int) -> None:

@@ -269,7 +269,7 @@ class _Training:
             self.stopping.open(self.pool.living.values(), self._not_beside)
         if not running:  # otherwise the clock continues from where it stood
             self._origin = self.engine.now() - elapsed
-        self.log.origin, self.log.step = self._origin, self.optimizer.step
+        self.log.begin(self._origin, self.optimizer.step)
         if resume is None:
             self.log.start(self.pool)
         elif not running:
@@ -285,12 +285,11 @@ class _Training:
     def go(self, steps: int, wanted: Callable[[int], int | None]) -> Exception | None:
         """Take all steps; return the exception that ended them early, if the caller has to know it."""
         try:
-            self.rounds.time_is_up = self._origin + self.stopping.max_seconds
+            self.rounds.break_off_at(self._origin + self.stopping.max_seconds)
             if self._over(steps):  # it was cut off after its last step
                 self._tell_state()
             while not self._over(steps):
-                self.pool.wanted = wanted(self.optimizer.step) or self.pool.wanted
-                self.pool.settle()
+                self.pool.settle(wanted(self.optimizer.step))
                 self._between = False
                 try:
                     row = self.stepper.step()

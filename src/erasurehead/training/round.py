@@ -51,12 +51,11 @@ class RoundRunner:
 
     Attributes:
         log: the log of the current step: notices, and what happens to workers.
-        time_is_up: when, in the engine's seconds, a round is broken off; inf for never.
     """
 
     def __init__(self, pool: WorkerPool, callbacks: Sequence[Callback] = (), samples: Sequence[float] = ()) -> None:
         self.log = StepLog(pool.engine, callbacks)
-        self.time_is_up = math.inf
+        self._time_is_up = math.inf
         self._pool = pool
         self._samples = samples
         self._monitor = HealthMonitor(pool, self.log.notice)
@@ -66,6 +65,10 @@ class RoundRunner:
         self._seen: IntArray | None = None  # the step in which each task was last computed, if rules need it
         self._seconds = 0.0  # that all rounds have taken on this machine, whatever the engine's clock says
         pool.report_to(self.log.notice)
+
+    def break_off_at(self, seconds: float) -> None:
+        """Break off whatever round is under way then, by the engine's clock; inf for never."""
+        self._time_is_up = seconds
 
     def gather(self, order: Order, tried: bool = False) -> RoundResult:
         """Run one round to its end.
@@ -110,7 +113,7 @@ class RoundRunner:
         waiting = Waiting(current, self._pool, self._monitor, self._intake, self._unmet, self.log)
         while True:
             try:
-                waiting.wait(self.time_is_up)
+                waiting.wait(self._time_is_up)
             except PoolShrunk:
                 self.log.break_off(current)
                 raise
@@ -228,7 +231,7 @@ class RoundRunner:
 
     def end(self) -> None:
         """Report what is known only after the last round."""
-        self.log.step = None
+        self.log.go_on(None)
         self._monitor.end(self._seconds)
 
     def state(self) -> dict[str, Tree]:

@@ -134,7 +134,7 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
         arrivals = [*result.late_rows, *result.rows]
         self.rounds.learn(row, arrivals)
         self.orders.learn(order, arrivals)
-        self._log.step = optimizer.step
+        self._log.go_on(optimizer.step)
         return row
 
     def _look_whether_converged(self, stopping: Stopping, answered: WorkersAnswered, optimizer: Optimizer) -> None:

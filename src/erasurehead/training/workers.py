@@ -40,6 +40,10 @@ workers can be asked for instead, if there are any."""
 class WorkerPool:
     """The workers of a run, under one assignment at a time.
 
+    A worker that dies is replaced under its own number, as far as the fault policy goes, so that the round under way
+    loses nothing but time. Only one that is given up leaves a hole in the code, and holes are closed between rounds, by
+    resizing the code for those that are left.
+
     Attributes:
         assignment: which worker has which position of the code now. What its scheme learns is this run's alone.
         living: workers that have joined and not died, each with its host.
@@ -47,7 +51,7 @@ class WorkerPool:
             still answer the current order.
         dead: workers of the assignment that have died and are not replaced, each with the reason.
         gone: all workers that have been given up for good, each with the reason.
-        wanted: how many workers the user, or the engine's offers, ask for; None if nobody asks.
+        wanted: how many workers the user, or the engine's offers, ask for at the next `settle`; None if nobody asks.
         early: what happened to them while they were started, in order.
     """
 
@@ -76,7 +80,10 @@ class WorkerPool:
         self._held: list[int] | None = None  # the replicas by which the code was last resized
 
     def able(self) -> set[int]:
-        """Return the positions whose worker can still answer, including those that are being replaced."""
+        """Return the positions whose worker can still answer, including those that are being replaced.
+
+        A replacement is sent the current order as soon as it has joined, so that wait rules go on counting on it.
+        """
         return {
             position
             for position, worker in enumerate(self.assignment.worker_ids)
@@ -262,11 +269,16 @@ class WorkerPool:
         """Whether there are empty positions that resizing the code could fill."""
         return self._shrunk and self._form is not None and self.fault_policy.death != "leave"
 
-    def settle(self) -> bool:
+    def settle(self, wanted: int | None = None) -> bool:
         """Resize the code if workers were lost for good, or another number is wanted; return whether that was done.
 
-        Called between two rounds, or in a round whose wait rule can only be met that way.
+        Called between two rounds, or where the wait rule of one can only be met that way: resizing moves data, and what
+        was computed for the old code may be of no use.
+
+        Arguments:
+            wanted: how many workers the user asks for from now on; None to leave it as it is.
         """
+        self.wanted = wanted or self.wanted
         if self._form is None or (self.wanted is None and not self.shrunk):
             return False
         target = self.wanted or len(self.able())
@@ -283,6 +295,11 @@ class WorkerPool:
         return changed
 
     def _reform(self, n_workers: int, form: Planner) -> bool:
+        """Lay the scheme over another number of workers; return whether that can be done.
+
+        What is sent to workers is data, the dearest thing that a run can ask for: so those stay whose tasks few others
+        hold, and each keeps its program if the new code has any use for it.
+        """
         before = self.assignment
         try:
             staying = self._staying(n_workers)
@@ -309,16 +326,16 @@ class WorkerPool:
         for position in moved:
             self._assign(position, hosts[position])
         sizes, generation = [program.nbytes for program in programs], self.assignment.generation
-        text, fresh = str(self.assignment.scheme), sum(sizes[position] for position in moved)
+        text, sent = str(self.assignment.scheme), sum(sizes[position] for position in moved)
         self._notice(
             "resized",
             f"the code is resized for {counted('worker', n_workers)}, {text}; {len(moved)} of them get other data, "
-            f"{fresh:,} of {sum(sizes):,} bytes",
+            f"{sent:,} of {sum(sizes):,} bytes",
             n_workers=n_workers,
             generation=generation,
             scheme=text,
             moved=len(moved),
-            bytes=fresh,
+            bytes=sent,
         )
         return True
 
