@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from erasurehead._internal.signals import Terminated
 from erasurehead.errors import InvalidArgument, Unreachable
 from erasurehead.runs.comparison import Comparison, common_target, parse_target
 from erasurehead.runs.config import build_config
 from erasurehead.schemes.named import Scheme
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Evaluation, Run
-from erasurehead.training.signals import Terminated
 
 values = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from erasurehead._internal.signals import Terminated
 from erasurehead._internal.storage import Folder
 from erasurehead.errors import DataError, EngineError, InvalidArgument, RecordsError
 from erasurehead.runs import RunFolder
@@ -21,7 +22,6 @@ from erasurehead.runs.experiment import Experiment
 from erasurehead.runs.names import ARRIVALS, CONFIG, ENCODING, EVALUATIONS, MODEL, STEPS, SUMMARY
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.notices import Notice
-from erasurehead.training.signals import Terminated
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ def main() -> None:
 
         streams.prepare()
         try:
+            from erasurehead._internal.signals import exit_afterwards
             from erasurehead.cli.app import build
-            from erasurehead.training.signals import exit_afterwards
 
             exit_afterwards()
             build()(prog_name="erasurehead")  # however it was started: help and shell completion go by this name

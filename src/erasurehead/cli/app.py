@@ -92,8 +92,8 @@ class _Group(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
+        from erasurehead._internal.signals import stopped_by, terminable
         from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, MissingExtra
-        from erasurehead.training.signals import stopped_by, terminable
 
         try:
             with terminable(), sentences(), _visible_usage():  # ends what a command has started, whatever ends it

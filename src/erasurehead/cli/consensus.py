@@ -91,6 +91,7 @@ def run(
     output: OutputOptions,
 ) -> None:
     """Train without a coordinator, and record the run in a folder."""
+    from erasurehead._internal.signals import stopped_by
     from erasurehead.consensus.experiment import ConsensusExperiment
     from erasurehead.consensus.rows import MeanRow, PeerRow
     from erasurehead.consensus.training_options import SlowestPeer
@@ -98,7 +99,6 @@ def run(
     from erasurehead.runs.config.toml import read_tables
     from erasurehead.runs.folder import RunFolder
     from erasurehead.runs.names import MEANS, PEERS
-    from erasurehead.training.signals import stopped_by
 
     screen, tables, spelled = Screen(output), options.tables(), options.spelled()
     stand_by(tables, {} if run_file is None else read_tables(run_file), {"run": {"engine": "virtual"}})

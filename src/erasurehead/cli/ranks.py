@@ -27,11 +27,11 @@ def stand_by(*tables: Mapping[str, Any]) -> None:
     if engine != "mpi":
         _warn_of_many(engine or "processes")
     else:
+        from erasurehead._internal.signals import end_at_once
         from erasurehead.engines.mpi import Start, serve_unless_coordinator
         from erasurehead.engines.mpi.rendezvous import check_place
         from erasurehead.engines.mpi.start import launched
         from erasurehead.engines.mpi.transport import world
-        from erasurehead.training.signals import end_at_once
 
         given = {key: _first(f"start_{key}", tables) for key in ("patience", "limit")}
         start = Start(**{key: value for key, value in given.items() if isinstance(value, float | int) and value > 0})

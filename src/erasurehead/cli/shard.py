@@ -135,9 +135,9 @@ def run(
     if check:
         _check(file, tasks, out, screen)
         return
+    from erasurehead._internal.signals import terminable
     from erasurehead.datasets.sharded import shard
     from erasurehead.errors import invalid
-    from erasurehead.training.signals import terminable
 
     if tasks is None or out is None:
         missing = "--tasks" if tasks is None else "--out"

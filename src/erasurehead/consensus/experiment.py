@@ -14,6 +14,7 @@ import numpy as np
 
 from erasurehead import datasets
 from erasurehead._internal.resources import check_memory
+from erasurehead._internal.signals import noted, stopped_by, uninterrupted
 from erasurehead._internal.state_json import going_on
 from erasurehead.consensus.config import ConsensusConfig, ConsensusSection
 from erasurehead.consensus.faults import from_schedule
@@ -40,7 +41,6 @@ from erasurehead.runs.names import CONFIG, ENCODING, RUNS, SUMMARY, check_free, 
 from erasurehead.runs.resuming import check_unchanged, opened_to_go_on
 from erasurehead.runs.summaries import describe
 from erasurehead.training.notices import Notice
-from erasurehead.training.signals import noted, stopped_by, uninterrupted
 
 _DEFAULT_ROWS = 10_000
 """Default number of training rows that are read from a data set of images."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from erasurehead._internal.signals import stopped_by, uninterrupted
 from erasurehead.datasets.base import Dataset
 from erasurehead.datasets.sharded import ShardedDataset
 from erasurehead.errors import ErasureHeadError, InvalidArgument, RecordsError
@@ -25,7 +26,6 @@ from erasurehead.schemes.named import Scheme
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.notices import Notice
 from erasurehead.training.result import Resumption, Run
-from erasurehead.training.signals import stopped_by, uninterrupted
 
 
 class Recording(Callback):

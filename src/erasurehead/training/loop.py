@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from erasurehead._internal.arrays import Array, Tree
+from erasurehead._internal.signals import Terminated, stopped_by
 from erasurehead._internal.state_json import going_on
 from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.decoding.layout import Layout
@@ -26,7 +27,6 @@ from erasurehead.training.notices import Notice
 from erasurehead.training.programs import CodedProgram, Shards
 from erasurehead.training.result import FinalModel, Resumption, Run, Status
 from erasurehead.training.rows import ArrivalRow, StepRow
-from erasurehead.training.signals import Terminated, stopped_by
 from erasurehead.training.step import WorkerOracle, laid_out
 from erasurehead.training.stepper import Stepper
 from erasurehead.training.stopping import TOLERANCE, Stopping, Until
