@@ -131,7 +131,7 @@ def check_kinds(optimizer: Optimizer | type[Optimizer], scheme: Scheme) -> None:
     if not without:
         return
     name = optimizer.__name__ if isinstance(optimizer, type) else type(optimizer).__name__
-    asked, there = ", ".join(map(repr, without)), ", ".join(map(repr, scheme.rules))
+    asked, present = ", ".join(map(repr, without)), ", ".join(map(repr, scheme.rules))
     if without == [CURVATURE]:  # only schemes that take messages one by one are without a rule for it
         raise invalid(
             "scheme",
@@ -143,7 +143,7 @@ def check_kinds(optimizer: Optimizer | type[Optimizer], scheme: Scheme) -> None:
     raise invalid(
         "scheme",
         f"must have a wait rule for each kind of order that {name} asks for; it has none for {asked}",
-        f"one with rules for {there}",
+        f"one with rules for {present}",
         f"give rules={{{asked}: wait_rules.decodable(), ...}}",
     )
 

@@ -133,7 +133,7 @@ class StepLog:
         self._engine = engine
         self._callbacks = callbacks
         self._waiting = [one for one in callbacks if type(one).on_wait is not Callback.on_wait]
-        self._told: dict[int, float] = {}  # when each callback was last told who is late, in real seconds
+        self._told_at: dict[int, float] = {}  # when each callback was last told who is late, in real seconds
         self._notices: list[tuple[float, Notice]] = []
         self._events: list[WorkerEvent] = []
         self._failing: dict[int, set[str]] = {}  # failures reported of workers that have not answered properly since
@@ -155,9 +155,9 @@ class StepLog:
         """
         now = self._engine.now()
         self._notices.append((now, notice))
-        told = replace(notice, step=self.step, time=None if self.origin is None else now - self.origin)
+        dated = replace(notice, step=self.step, time=None if self.origin is None else now - self.origin)
         for callback in () if again else self._callbacks:
-            callback.on_notice(told)
+            callback.on_notice(dated)
 
     def notice_failure(self, kind: NoticeKind, worker: int, text: str, **data: Any) -> None:
         """Record a worker's failure: callbacks are not told of it again until the worker has answered properly."""
@@ -257,8 +257,8 @@ class StepLog:
             elapsed: seconds since its order was submitted.
         """
         now = time.monotonic()
-        due = [one for one in self._waiting if now - self._told.get(id(one), -math.inf) >= one.wait_every]
+        due = [one for one in self._waiting if now - self._told_at.get(id(one), -math.inf) >= one.wait_every]
         missing = current.missing if due else []
         for callback in due:
-            self._told[id(callback)] = now
+            self._told_at[id(callback)] = now
             callback.on_wait(current.order.step, missing, elapsed)

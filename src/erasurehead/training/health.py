@@ -8,7 +8,7 @@ from typing import Any, final
 from erasurehead._internal.arrays import Array, Tree
 from erasurehead.engines.base import Arrived
 from erasurehead.errors import invalid
-from erasurehead.faults.byzantine import Examination, Remark, Verifier, check_comparable
+from erasurehead.faults.byzantine import Examination, Verifier, check_comparable
 from erasurehead.faults.failure_detector import FailureDetector
 from erasurehead.training.notices import Notice
 from erasurehead.training.round_state import Round
@@ -136,15 +136,22 @@ class HealthMonitor:
         """Compare messages that should be equal, before decoding; return whether something was wrong."""
         if self._verifier is None:
             return False
-        found = self._verifier.examine(current.arrivals, current.read, current.view.pending.tolist())
-        for remark in found.remarks:
-            self.tell(_notice(remark))
-        changed = current.settle(found, self.pool.engine)
-        self._put_aside(found)
+        examination = self._verifier.examine(current.arrivals, current.read, current.view.pending.tolist())
+        changed = current.settle(examination, self.pool.engine)
+        self._judge(examination)
         return changed
 
-    def _put_aside(self, found: Examination) -> None:
-        for worker, reason in found.accused.items():
+    def _judge(self, examination: Examination) -> None:
+        """Report what is new, and put aside who is caught."""
+        for one in examination.remarks:
+            if one.kind == "lied":
+                notice = Notice("lied", one.workers[0], data={"reason": one.why}, text=one.text)
+            else:
+                data = {"messages": [*one.messages], "workers": [*one.workers], "reason": one.why}
+                worker = one.workers[0] if len(one.workers) == 1 else None
+                notice = Notice(one.kind, worker, data=data, text=one.text)
+            self.tell(notice)
+        for worker, reason in examination.accused.items():
             self.pool.put_aside(worker, reason)
             if self._detector is not None:
                 self._detector.left(worker)
@@ -163,13 +170,11 @@ class HealthMonitor:
             current: the current round; a worker that is caught is lost to it.
         """
         assert self._verifier is not None
-        found = self._verifier.examine_earlier(vectors)
-        for remark in found.remarks:
-            self.tell(_notice(remark))
-        self._put_aside(found)
-        for worker in found.accused:
+        examination = self._verifier.examine_earlier(vectors)
+        self._judge(examination)
+        for worker in examination.accused:
             current.lose(worker)
-        return found.refused.get(row, "")
+        return examination.refused.get(row, "")
 
     def accused(self, current: Round) -> list[int]:
         """Return the workers with a position in a round that have been put aside for lying."""
@@ -204,12 +209,3 @@ class HealthMonitor:
             verifier = self._prepared(moved=True)
             verifier.begin()
             verifier.restore(state["verifier"])
-
-
-def _notice(remark: Remark) -> Notice:
-    """Return what the verifier remarks as a notice."""
-    if remark.kind == "lied":
-        return Notice("lied", remark.workers[0], data={"reason": remark.why}, text=remark.text)
-    workers = [*remark.workers]
-    data = {"messages": [*remark.messages], "workers": workers, "reason": remark.why}
-    return Notice(remark.kind, workers[0] if len(workers) == 1 else None, data=data, text=remark.text)

@@ -210,13 +210,13 @@ def build_programs(
     placed: dict[tuple[int, ...], tuple[IntArray | None, NDArray[np.integer] | None]] = {}  # equal tasks share it
     programs: list[CodedProgram] = []
     for worker in range(code.n_workers):
-        held: list[tuple[int, ...]] = []
+        task_sets: list[tuple[int, ...]] = []
         recipes: list[MessageRecipe] = []
         for message, tasks in _task_sets(code, worker):
             if tasks not in shards:
                 shards[tasks] = problem.shard([ranges[task] for task in tasks])
-            if tasks not in held:
-                held.append(tasks)
+            if tasks not in task_sets:
+                task_sets.append(tasks)
             if tasks not in placed:
                 placed[tasks] = _placed(code, shards[tasks], n_coordinates)
             within, positions[message] = placed[tasks]
@@ -226,8 +226,8 @@ def build_programs(
             length = n_coordinates if (place := positions[message]) is None else place.shape[-1]
             # Equal rows give equal vectors only if they come from the same shard, and so have the same support.
             spec = MessageSpec(message, float(len(own)), length, content=_content(code, tasks, coefficients))
-            recipes.append(MessageRecipe(spec, held.index(tasks), coefficients, within))
-        own_shards, n_inputs = tuple(shards[tasks] for tasks in held), max_points * problem.n_parameters
+            recipes.append(MessageRecipe(spec, task_sets.index(tasks), coefficients, within))
+        own_shards, n_inputs = tuple(shards[tasks] for tasks in task_sets), max_points * problem.n_parameters
         programs.append(CodedProgram(own_shards, tuple(recipes), n_inputs, curvature, problem.preload))
     return programs, Layout(n_coordinates, positions)
 
@@ -249,16 +249,16 @@ def with_tasks(
     both: list[CodedProgram] = []
     for worker, program in enumerate(programs):
         (recipe,) = program.sums
-        held = code.tasks_of(worker)
+        own_tasks = code.tasks_of(worker)
         recipes: list[MessageRecipe] = []
         for row in by_task.messages_of(worker).tolist():
             (task,) = by_task.tasks_of_message(row).tolist()
-            coefficients = (held == task).astype(float)[np.newaxis, :]
+            coefficients = (own_tasks == task).astype(float)[np.newaxis, :]
             spec = replace(
                 recipe.spec,
                 message=code.n_messages + row,
                 work=1.0,
-                content=_content(by_task, tuple(held.tolist()), coefficients),
+                content=_content(by_task, tuple(own_tasks.tolist()), coefficients),
             )
             recipes.append(MessageRecipe(spec, recipe.shard, coefficients, recipe.places))
             positions[row] = layout.positions[recipe.spec.message]
@@ -270,7 +270,7 @@ def _task_sets(code: GradientCode, worker: int) -> list[tuple[int, tuple[int, ..
     """Return, for each message of a worker, the tasks of the shard that it is computed from.
 
     Messages over disjoint tasks get a shard each, for the smallest supports; messages that share tasks share one
-    shard, so that no sample is held twice.
+    shard, so that no sample is holding twice.
     """
     messages = code.messages_of(worker).tolist()
     own = [frozenset(code.tasks_of_message(message).tolist()) for message in messages]
@@ -278,8 +278,8 @@ def _task_sets(code: GradientCode, worker: int) -> list[tuple[int, tuple[int, ..
     for tasks in own:
         touching = [shard for shard in shards if shard & tasks]
         shards = [shard for shard in shards if not shard & tasks] + [tasks.union(*touching)]
-    held = [next(shard for shard in shards if shard & tasks or shard == tasks) for tasks in own]
-    return [(message, tuple(sorted(shard))) for message, shard in zip(messages, held, strict=True)]
+    holding = [next(shard for shard in shards if shard & tasks or shard == tasks) for tasks in own]
+    return [(message, tuple(sorted(shard))) for message, shard in zip(messages, holding, strict=True)]
 
 
 def _placed(code: GradientCode, shard: Shard, n_coordinates: int) -> tuple[IntArray | None, NDArray[np.integer] | None]:

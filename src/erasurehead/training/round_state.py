@@ -104,11 +104,11 @@ class Round:
         for message in messages:
             engine.release(self.arrivals.pop(message))
 
-    def settle(self, found: Examination, engine: Engine) -> bool:
+    def settle(self, examination: Examination, engine: Engine) -> bool:
         """Act on a comparison of the messages; return whether the rule must be asked again."""
-        changed = found.settle(self.view)
-        self.held = bool(found.held)
-        self.refuse(found.refused, engine)
+        changed = examination.settle(self.view)
+        self.held = bool(examination.held)
+        self.refuse(examination.refused, engine)
         return changed
 
     def lose(self, worker: int, failure: str | None = None) -> bool:

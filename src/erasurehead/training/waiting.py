@@ -135,6 +135,7 @@ class Waiting:
     unmet: UnmetRules
     log: StepLog
     _waits_for: WaitsFor = field(default=WaitsFor.RULE, init=False)
+    _reported: float = field(default=0.0, init=False)  # when callbacks were last told who is late
 
     def wait(self, time_is_up: float) -> None:
         """Wait until the rule says stop, or what takes its place is there.
@@ -147,56 +148,66 @@ class Waiting:
             NothingUnderWay: if the rule goes on waiting although nothing can come any more.
             Diverged, PoolShrunk, Unreachable: as `UnmetRules.resort`.
         """
-        current, engine = self.current, self.pool.engine
-        stuck = STUCK.format(step=current.order.step, rule=current.rule)
-        told = 0.0
+        current = self.current
         alarm = Alarm(current.rule)
+        self._reported = 0.0
         while True:
-            view, now = current.view, engine.now()
-            view.elapsed = alarm.elapsed(now - current.begin)
+            view = current.view
+            view.elapsed = alarm.elapsed(self.pool.engine.now() - current.begin)
             verdict = self._verdict()
             if verdict is Verdict.STOP:
                 if self._waits_for is WaitsFor.REST:
                     self.unmet.leaves_out(current)
                 return
-            if verdict is Verdict.UNREACHABLE:
-                self._waits_for = self.unmet.resort(current)
-                continue
-            by_rule = self._waits_for is WaitsFor.RULE
-            wake = alarm.next(view) if by_rule else None
-            if by_rule and wake is None and not (current.held or view.hopeful):
+            if verdict is Verdict.WAIT:
+                by_rule = self._waits_for is WaitsFor.RULE
+                wake = alarm.next(view) if by_rule else None
+                if not by_rule or wake is not None or current.held or view.hopeful:
+                    self._take_next(alarm, wake, time_is_up)
+                    continue
                 if view.whole:
-                    raise NothingUnderWay(stuck)
-                self._waits_for = self.unmet.resort(current)  # all that could come is here: it would wait for ever
-                continue
-            check = min(self.monitor.next_look(), time_is_up)
-            if self.log.watched and self.pool.living and not engine.virtual:
-                check = min(check, now + WATCH_EVERY)
-            ring = math.inf if wake is None else current.begin + wake
-            until = min(ring, check)
-            if now > time_is_up:
-                raise TimeIsUp(TIME_IS_UP)
-            try:
-                event = engine.next_event(None if until == math.inf else until)
-            except NothingUnderWay as error:
-                if self._waits_for is WaitsFor.REST:
-                    raise
-                raise NothingUnderWay(stuck) from error
-            now = engine.now()
-            if event is None and now >= time_is_up:
-                raise TimeIsUp(TIME_IS_UP)
-            if event is not None:
-                alarm.stop()
-                self.intake.take(event, current)
-            elif wake is not None and until == ring:
-                alarm.ring(wake)
-            if now >= check:
-                self.intake.look(now, current)
-            if current.held:
-                self.monitor.examine(current)
-            if self.log.watched and now - current.begin >= told + TELL_EVERY:
-                told = now - current.begin
-                self.log.tell_who_is_late(current, told)
+                    raise NothingUnderWay(STUCK.format(step=view.step, rule=current.rule))
+            # It says that it cannot be met, or would wait for ever: all that could come is here.
+            self._waits_for = self.unmet.resort(current)
+
+    def _take_next(self, alarm: Alarm, wake: float | None, time_is_up: float) -> None:
+        """Sleep until something happens, or somebody wants to be asked or told; take in what has happened.
+
+        Arguments:
+            alarm: rings for the rule.
+            wake: when it wants to, in seconds since the order was submitted; None for never.
+            time_is_up: as for `wait`.
+        """
+        current, engine, watched = self.current, self.pool.engine, self.log.watched
+        now = engine.now()
+        check = min(self.monitor.next_look(), time_is_up)
+        if watched and self.pool.living and not engine.virtual:
+            check = min(check, now + WATCH_EVERY)
+        ring = math.inf if wake is None else current.begin + wake
+        until = min(ring, check)
+        if now > time_is_up:
+            raise TimeIsUp(TIME_IS_UP)
+        try:
+            event = engine.next_event(None if until == math.inf else until)
+        except NothingUnderWay as error:
+            if self._waits_for is WaitsFor.REST:
+                raise
+            raise NothingUnderWay(STUCK.format(step=current.order.step, rule=current.rule)) from error
+        now = engine.now()
+        if event is None and now >= time_is_up:
+            raise TimeIsUp(TIME_IS_UP)
+        if event is not None:
+            alarm.stop()
+            self.intake.take(event, current)
+        elif wake is not None and until == ring:
+            alarm.ring(wake)
+        if now >= check:
+            self.intake.look(now, current)
+        if current.held:  # what has come may decide who is right
+            self.monitor.examine(current)
+        if watched and now - current.begin >= self._reported + TELL_EVERY:
+            self._reported = now - current.begin
+            self.log.tell_who_is_late(current, self._reported)
 
     def _verdict(self) -> Verdict:
         """Return what the rule says, or what takes its place; a round that has nothing can never stop."""

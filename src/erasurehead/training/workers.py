@@ -303,8 +303,8 @@ class WorkerPool:
         before = self.assignment
         try:
             staying = self._staying(n_workers)
-            held = self._replicas(staying)
-            scheme = self._scheme.resized(n_workers, held).begin(before.scheme)
+            replicas = self._replicas(staying)
+            scheme = self._scheme.resized(n_workers, replicas).begin(before.scheme)
             programs, layout, other = form(scheme)
         except InvalidArgument as error:
             self._notice("not_resized", f"the code stays as it is: {error}", reason=str(error))
@@ -312,7 +312,7 @@ class WorkerPool:
         used = {*self.living, *self.coming, *self.gone}
         fresh = (number for number in itertools.count() if number not in used)
         coming = list(itertools.islice(fresh, n_workers - len(staying)))
-        self._held = held
+        self._held = replicas
         self.assignment, moved = reassigned(
             before, scheme, programs, layout, other, [*(before.worker_ids[position] for position in staying), *coming]
         )
@@ -557,22 +557,21 @@ def reassigned(
     """
     from scipy.optimize import linear_sum_assignment  # slow to import, and few runs resize their code
 
-    held = {worker: before.programs[position] for worker, position in before.positions.items()}
+    owned = {worker: before.programs[position] for worker, position in before.positions.items()}
     works = [program.work for program in programs]
-    cost = np.ones((len(programs), len(workers)))
+    cost = np.ones((len(programs), len(workers)))  # 0 where a worker has the data already
     for column, worker in enumerate(workers):
-        has = held.get(worker)
-        if isinstance(has, CodedProgram):
-            work = has.work
-            cost[[position for position, wanted in enumerate(works) if wanted == work], column] = 0.0
+        program = owned.get(worker)
+        if isinstance(program, CodedProgram):
+            own = program.work
+            cost[[position for position, work in enumerate(works) if work == own], column] = 0.0
     positions, columns = linear_sum_assignment(cost)
     worker_ids = [workers[column] for column in columns.tolist()]
-    moved = [
-        position
-        for position, column in zip(positions.tolist(), columns.tolist(), strict=True)
-        if cost[position, column]
+    moved: list[int] = np.flatnonzero(cost[positions, columns]).tolist()
+    kept = [
+        program if position in moved else owned[worker]
+        for position, (program, worker) in enumerate(zip(programs, worker_ids, strict=True))
     ]
-    kept = [program if position in moved else held[worker_ids[position]] for position, program in enumerate(programs)]
     after = Assignment(scheme, kept, layout, worker_ids, before.generation + 1, other)
     return after.with_other_messages() if before.by_task and other is not None else after, moved
 
@@ -596,12 +595,12 @@ def spread(
     """
     names = list(hosts)
     rooms = np.array([np.inf if room is None else room for room in hosts.values()])
-    held = np.zeros((len(names), code.n_tasks))  # replicas of each task on each host
+    replicas = np.zeros((len(names), code.n_tasks))  # replicas of each task on each host
     count = np.zeros(len(names))
     settled = settled or {}
     for worker, name in settled.items():
         if name in hosts:
-            held[names.index(name), code.tasks_of(worker)] += 1
+            replicas[names.index(name), code.tasks_of(worker)] += 1
             count[names.index(name)] += 1
     chosen: list[str | None] = []
     for worker in range(code.n_workers):
@@ -613,10 +612,10 @@ def spread(
         if not free.any():
             chosen.append(None)
             continue
-        clash = np.where(free, held[:, tasks].sum(axis=1), np.inf)
+        clash = np.where(free, replicas[:, tasks].sum(axis=1), np.inf)
         fullness = np.where(np.isinf(rooms), count, count / np.maximum(rooms, 1.0))
         host = int(np.lexsort((fullness, clash))[0])
-        held[host, tasks] += 1
+        replicas[host, tasks] += 1
         count[host] += 1
         chosen.append(names[host])
     return chosen
