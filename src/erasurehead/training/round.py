@@ -153,19 +153,22 @@ class RoundRunner:
             self._intake.refuse([*current.arrivals], current)
             return None
         if estimate is None or finite(estimate):
-            parts: list[PartialGradient] = []
-            if kind_of(order.kind).few and not current.lost:
-                for place, vector in enumerate(vectors):
-                    weights = decoding.weights[:, place : place + 1]
-                    if weights.any():
-                        alone = replace(decoding, messages=decoding.messages[place : place + 1], weights=weights)
-                        parts.append(self._part(alone, vector, current, order.step, 1 + asks_curvature(order)))
-            return _Outcome(decoding, estimate if kind_of(order.kind).sums else None, tuple(parts))
+            kind = kind_of(order.kind)
+            parts = tuple(self._parts(decoding, vectors, current)) if kind.few and not current.lost else ()
+            return _Outcome(decoding, estimate if kind.sums else None, parts)
         if self._intake.refuse(sorted(looked_at), current):
             return None
         if tried:
             return _Outcome(decoding, overflowed=True)
         raise Diverged(DIVERGED.format(step=order.step, what="gradient estimate is"))
+
+    def _parts(self, decoding: Decoding, vectors: Vectors, current: Round) -> Iterator[PartialGradient]:
+        """Yield what each message says of its own tasks, in the order of the messages."""
+        for place, vector in enumerate(vectors):
+            weights = decoding.weights[:, place : place + 1]
+            if weights.any():
+                alone = replace(decoding, messages=decoding.messages[place : place + 1], weights=weights)
+                yield self._part(alone, vector, current, current.order.step, 1 + asks_curvature(current.order))
 
     def _part(self, alone: Decoding, vector: Array, current: Round, step: int, vectors: int) -> PartialGradient:
         """Return what one message says of its tasks.
@@ -203,23 +206,23 @@ class RoundRunner:
         rows = current.rows(set(outcome.decoding.used.tolist()))
         self.log.end_round(current)
         return RoundResult(
-            estimate,
-            outcome.decoding,
-            current.view,
-            assignment,
-            current.begin,
-            current.view.elapsed,
-            rows,
-            current.late_bytes + sum(event.spec.nbytes for event in current.arrivals.values()),
-            current.lost,
-            tuple(current.late_rows),
-            tuple(current.used_late),
-            1.0 if estimate is None else aggregation.share,
-            outcome.overflowed,
-            curvature,
-            outcome.parts,
-            None if estimate is None else aggregation.tasks_counted,
-            tuple(late_parts),
+            estimate=estimate,
+            curvature=curvature,
+            decoding=outcome.decoding,
+            view=current.view,
+            assignment=assignment,
+            begin=current.begin,
+            waited=current.view.elapsed,
+            rows=rows,
+            late_rows=tuple(current.late_rows),
+            received=current.late_bytes + sum(event.spec.nbytes for event in current.arrivals.values()),
+            lost=current.lost,
+            used_late=tuple(current.used_late),
+            counted=None if estimate is None else aggregation.tasks_counted,
+            share=1.0 if estimate is None else aggregation.share,
+            overflowed=outcome.overflowed,
+            parts=outcome.parts,
+            late_parts=tuple(late_parts),
         )
 
     def learn(self, step: StepRow, arrivals: Sequence[ArrivalRow]) -> None:

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from erasurehead._internal.signals import uninterrupted
 from erasurehead._internal.arrays import Array, finite
 from erasurehead.engines.base import Order
 from erasurehead.errors import Diverged
 from erasurehead.optimizers.base import Answer, Optimizer, PartialGradient
 from erasurehead.problems.base import Problem
-from erasurehead.training.signals import uninterrupted
 
 DIVERGED = "step {step}: the {what} not finite: the model has diverged"
 
