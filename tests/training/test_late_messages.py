@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead import codes, schemes
+from erasurehead import codes, delays, problems, schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.decoding.base import Decoding
 from erasurehead.decoding.layout import Layout
@@ -16,13 +16,15 @@ from erasurehead.engines import VirtualEngine
 from erasurehead.engines.base import Order
 from erasurehead.errors import InvalidArgument
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers import GradientDescent
+from erasurehead.optimizers import GradientDescent, QuasiNewton
 from erasurehead.problems.base import Shard
 from erasurehead.schemes.aggregation import Aggregation, LateMessage, Plain, Vectors
 from erasurehead.testing import Quadratic, Timetable
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.loop import train
 from erasurehead.training.result import Run
+from erasurehead.training.round import RoundRunner
+from erasurehead.training.round_state import RoundResult
 
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
 
@@ -241,3 +243,31 @@ def test_work_is_dropped_when_it_is_more_than_so_many_rounds_old(late: str, arri
 def test_what_is_no_way_with_late_work_is_refused(late: str) -> None:
     with pytest.raises(InvalidArgument, match=r"'preempt' or 'carry', or 'drop\(R\)'"):
         VirtualEngine(None, late)
+
+
+@pytest.mark.parametrize("seed", [0, 4, 11])
+def test_an_optimizer_is_told_late_of_the_tasks_of_the_current_code_only(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two parts have the same tasks, or none in common, also where the code is resized between message and answer."""
+    gather, results = RoundRunner.gather, list[RoundResult]()
+
+    def gathered(rounds: RoundRunner, *order: Any, **options: Any) -> RoundResult:
+        results.append(gather(rounds, *order, **options))
+        return results[-1]
+
+    monkeypatch.setattr(RoundRunner, "gather", gathered)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 8))
+    problem = problems.LogisticRegression(X, np.sign(X @ rng.standard_normal(8)), l2=1 / 600)
+    engine = VirtualEngine(delays.Exponential(mean=2.0, seed=seed), late="carry")
+    dying = np.random.default_rng(seed)
+    for worker in dying.choice(12, size=5, replace=False).tolist():
+        engine.kill(worker, at=float(dying.uniform(0, 12)))
+    optimizer, policy = QuasiNewton(problem.initial()), FaultPolicy(death="spread")
+    train(problem, schemes.adaptive(12, load=1), optimizer, engine, 30, fault_policy=policy, tolerance=None)
+    assert len({result.assignment.code.n_workers for result in results}) > 1
+    for result in results:
+        code = result.assignment.code
+        tasks = [tuple(code.tasks_of_message(message).tolist()) for message in range(code.n_messages)]
+        assert {part.tasks for part in (*result.parts, *result.late_parts)} <= {*tasks}
