@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from erasurehead._internal.signals import uninterrupted
 from erasurehead._internal.arrays import Array, finite
+from erasurehead._internal.signals import uninterrupted
 from erasurehead.engines.base import Order
 from erasurehead.errors import Diverged
 from erasurehead.optimizers.base import Answer, Optimizer, PartialGradient
