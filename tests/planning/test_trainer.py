@@ -97,7 +97,13 @@ def nesterov(x: Array) -> optimizers.Optimizer:
         (dense, "exact(load=3)", optimizers.QuasiNewton, {"curvature", "gradient"}),
         (dense, "adaptive(load=3)", optimizers.QuasiNewton, {"early"}),
         (one_hot, "adaptive(load=2)", optimizers.QuasiNewton, {"early"}),
-        (collinear, "adaptive(load=1)", optimizers.QuasiNewton, {"early", "gradient", "newton"}),
+        pytest.param(
+            collinear,
+            "adaptive(load=1)",
+            optimizers.QuasiNewton,
+            {"early", "gradient", "newton"},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_trial_is_a_virtual_run_of_the_same_arrivals_to_the_bit(
@@ -115,6 +121,25 @@ def test_a_trial_is_a_virtual_run_of_the_same_arrivals_to_the_bit(
     assert run.kinds >= kinds
     assert len(found) > 10
     assert found == run.models[: len(found)]
+
+
+@pytest.mark.parametrize("make", [nesterov, optimizers.QuasiNewton])
+def test_what_settings_share_that_lose_nothing_is_a_run_of_one_worker(
+    make: Callable[[Array], optimizers.Optimizer],
+) -> None:
+    made: list[optimizers.Optimizer] = []
+    problem, run = dense(), Models()
+
+    def optimizer() -> optimizers.Optimizer:
+        made.append(make(problem.initial()))
+        return made[-1]
+
+    trainer = Trainer(problem, optimizer, ("gap", 1e-9), 30)
+    found = [made[-1].best.tobytes() for _ in trainer.measures(trainer.weighted(None, 1))]
+    engine = engines.VirtualEngine()
+    training.train(problem, parse_scheme("uncoded", 1), make(problem.initial()), engine, 30, [run], 0, tolerance=None)
+    assert len(found) > 5
+    assert found == run.models
 
 
 @pytest.mark.parametrize("setting", ["erasurehead(load=3, wait_for=3)", "adaptive(load=3)"])

@@ -230,8 +230,9 @@ class DecodedMessages(Oracle[Answered, Answered]):
         for message in messages:
             program, spec = self._senders[message]
             if spec.content is None or spec.content not in vectors:
-                vectors[spec.content] = np.empty(as_asked(spec, asked).length)
-                program.compute(as_asked(spec, asked), program.take(asked), vectors[spec.content])
+                wanted = as_asked(spec, asked)
+                vectors[spec.content] = np.empty(wanted.length)
+                program.compute(wanted, program.take(asked), vectors[spec.content])
             arrived[message] = vectors[spec.content]
         if not messages:
             return _answered(self._problem, asked, None, exact=False)
