@@ -69,7 +69,7 @@ def tried(
     trainer = Trainer(problem, optimizer, ("gap", 1e-9), steps)
     oracle: Any
     if scheme.early(late) and trainer.asks_early:
-        oracle = EarlyRounds(problem, scheme, optimizer(), steps, LAW, 0.01, 0, late)
+        oracle = EarlyRounds(problem, scheme, trainer.laid_out(scheme), steps, LAW, 0.01, 0, late)
         early = oracle.early
     else:
         oracle, early = simulated_steps(scheme, LAW, 0.01, late, 0, steps).oracle(trainer), ""

@@ -10,12 +10,11 @@ from erasurehead.engines.base import BY_TASK, LateWork, Order
 from erasurehead.engines.virtual import VirtualEngine
 from erasurehead.errors import Unreachable
 from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.base import Early, Optimizer, PartialGradient
+from erasurehead.optimizers.base import Early, PartialGradient
 from erasurehead.optimizers.order_kinds import asks_curvature, kind_of
 from erasurehead.problems.base import Problem
 from erasurehead.schemes.named import Scheme
-from erasurehead.training.programs import Shards
-from erasurehead.training.step import WorkerOracle, WorkersAnswered, laid_out
+from erasurehead.training.step import Programs, WorkerOracle, WorkersAnswered
 from erasurehead.training.workers import Assignment, WorkerPool
 
 _MOST_EARLY = 100  # times as many early rounds as whole gradients, after which a run is given up
@@ -30,13 +29,12 @@ class EarlyRounds(WorkerOracle):
     Arguments:
         problem: what is minimised.
         scheme: a scheme with a rule for orders of kind `"early"`, whose other rules wait for the whole gradient.
-        optimizer: says which orders it asks for.
+        programs: those of its workers, laid out.
         most: largest number of whole gradients.
         delays: how slow the workers are.
         seconds_per_task: computing time of a task.
         first: number of the run's first step in the delays.
         late: what late workers do with old work.
-        shards: of the problem, by their tasks; new ones are added.
 
     Attributes:
         early: what the optimizer is to be told of early orders.
@@ -47,19 +45,17 @@ class EarlyRounds(WorkerOracle):
         self,
         problem: Problem,
         scheme: Scheme,
-        optimizer: Optimizer,
+        programs: Programs,
         most: int,
         delays: Delays,
         seconds_per_task: float,
         first: int,
         late: LateWork,
-        shards: Shards | None = None,
     ) -> None:
         self.early: Early = scheme.early(late)
         self.seconds: list[float] = []
         self._whole: list[bool] = []  # for each round so far, whether it gave a whole gradient, by sums alone
         self._most, self._first, self._n_early = most, first, 0
-        programs = laid_out(scheme, problem, optimizer, {} if shards is None else shards, by_task=True)
         pool = WorkerPool(
             VirtualEngine(delays, late, seconds_per_task),
             Assignment.first(scheme, *programs),

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, finite
-from erasurehead.codes.base import GradientCode
 from erasurehead.engines.base import Order
 from erasurehead.errors import Diverged, EngineError, Unreachable, check_count, invalid
 from erasurehead.optimizers.base import Early, Optimizer
@@ -20,10 +19,10 @@ from erasurehead.planning.constants import minimum
 from erasurehead.problems.base import Problem, Shard, split_samples
 from erasurehead.schemes.aggregation import Vectors
 from erasurehead.schemes.named import Scheme
-from erasurehead.training.programs import Shards, as_asked
+from erasurehead.training.programs import as_asked
 from erasurehead.training.result import LOWER_IS_BETTER
 from erasurehead.training.round import estimated
-from erasurehead.training.step import laid_out
+from erasurehead.training.step import Programs, laid_out
 from erasurehead.training.stepper import Answered, Oracle, Stepper, answer_of
 
 GAP = "gap"
@@ -80,9 +79,6 @@ class Trainer:
         optimizer: makes a new optimizer at its initial model for each run.
         goal: metric and value to reach: `("gap", 0.01)`, or a metric of the problem such as `("auc", 0.84)`.
         max_steps: number of steps after which a run is given up, at least 1.
-
-    Attributes:
-        shards: of the problem, by their tasks, of the code that was trained with last.
     """
 
     def __init__(
@@ -100,7 +96,7 @@ class Trainer:
         else:
             self.goal = Goal(metric, value)
         self._whole: dict[int, Shard] = {}
-        self._shards: tuple[GradientCode | None, Shards] = None, {}
+        self._laid_out: tuple[Scheme, Programs] | None = None  # of the scheme that was trained with last
 
     def run(self, oracle: Oracle[Any, Any], early: Early = "") -> tuple[float, float]:
         """Train until the goal is met, and return the number of steps and the metric at the end.
@@ -150,11 +146,11 @@ class Trainer:
         rows = np.broadcast_to(1.0, (self.max_steps, n_tasks)) if weights is None else weights
         return WeightedTasks(self.problem, self._whole[n_tasks], rows)
 
-    def shards_of(self, code: GradientCode) -> Shards:
-        """Return the shards of a code's workers; those of one code alone are kept."""
-        if self._shards[0] is not code:
-            self._shards = code, {}
-        return self._shards[1]
+    def laid_out(self, scheme: Scheme) -> Programs:
+        """Return what `laid_out` does for the problem and the optimizer; that of one scheme alone is kept."""
+        if self._laid_out is None or self._laid_out[0] is not scheme:
+            self._laid_out = scheme, laid_out(scheme, self.problem, self.optimizer(), {}, by_task=True)
+        return self._laid_out[1]
 
     @cached_property
     def asks_early(self) -> bool:
@@ -209,17 +205,14 @@ class DecodedMessages(Oracle[Answered, Answered]):
     Arguments:
         problem: the problem.
         scheme: its code, decoder and aggregation, which remembers nothing.
-        optimizer: says which orders it asks for.
+        programs: those of its workers, laid out.
         arrived: for each step and message of the code, whether it has arrived, shape (steps, n_messages).
-        shards: of the problem, by their tasks; new ones are added.
     """
 
-    def __init__(
-        self, problem: Problem, scheme: Scheme, optimizer: Optimizer, arrived: BoolArray, shards: Shards
-    ) -> None:
+    def __init__(self, problem: Problem, scheme: Scheme, programs: Programs, arrived: BoolArray) -> None:
         self._problem, self._scheme, self._arrived = problem, scheme, arrived
-        programs, self._layout, _ = laid_out(scheme, problem, optimizer, shards, by_task=False)
-        self._senders = {spec.message: (program, spec) for program in programs for spec in program.sent(by_task=False)}
+        senders, self._layout, _ = programs
+        self._senders = {spec.message: (program, spec) for program in senders for spec in program.sent(by_task=False)}
 
     def answer(self, asked: Order, tried: bool) -> Answered:
         if asked.step >= len(self._arrived):

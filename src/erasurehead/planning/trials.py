@@ -183,8 +183,7 @@ class SimulatedSteps:
         """
         scheme, code = self.scheme, self.scheme.code
         if code.replicas and code.n_pieces == 1 and not scheme.aggregation.remembers:
-            shards = trainer.shards_of(code)
-            return DecodedMessages(trainer.problem, scheme, trainer.optimizer(), self.arrived, shards)
+            return DecodedMessages(trainer.problem, scheme, trainer.laid_out(scheme), self.arrived)
         weights, lossy = np.ones((len(self), code.n_tasks)), ~self.lossless
         if lossy.any():
             times = np.where(self.arrived[lossy], 0.0, math.inf)
@@ -269,9 +268,8 @@ class Runs:
         self, trainer: Trainer, scheme: Scheme, first: int, allowed: int, seconds_per_step: float
     ) -> tuple[float, float, float]:
         """Return seconds, the metric at the end, and steps of a run that begins with early orders."""
-        shards = trainer.shards_of(scheme.code)
-        timing = self._delays, self._seconds_per_task, first
-        rounds = EarlyRounds(trainer.problem, scheme, trainer.optimizer(), allowed, *timing, self._late, shards)
+        of = trainer.problem, scheme, trainer.laid_out(scheme)
+        rounds = EarlyRounds(*of, allowed, self._delays, self._seconds_per_task, first, self._late)
         steps, final = trainer.run(rounds, rounds.early)
         if math.isinf(steps):
             return math.inf, final, steps

@@ -10,7 +10,6 @@ from erasurehead._internal.arrays import Array, Tree
 from erasurehead._internal.signals import Terminated, stopped_by
 from erasurehead._internal.state_json import going_on
 from erasurehead._internal.storage.sealed import Unfit
-from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import Engine
 from erasurehead.engines.wired_engine import WiredEngine
 from erasurehead.engines.wires import Wire
@@ -24,10 +23,10 @@ from erasurehead.training.callbacks import Callback
 from erasurehead.training.evaluation import Snapshots
 from erasurehead.training.final_model import lowest, why_worse, with_objective_before_rise
 from erasurehead.training.notices import Notice
-from erasurehead.training.programs import CodedProgram, Shards
+from erasurehead.training.programs import Shards
 from erasurehead.training.result import FinalModel, Resumption, Run, Status
 from erasurehead.training.rows import ArrivalRow, StepRow
-from erasurehead.training.step import WorkerOracle, laid_out
+from erasurehead.training.step import Programs, WorkerOracle, laid_out
 from erasurehead.training.stepper import Stepper
 from erasurehead.training.stopping import TOLERANCE, Stopping, Until
 from erasurehead.training.waiting import TimeIsUp
@@ -206,7 +205,7 @@ class _Training:
         self._origin = 0.0
         self._between = True  # steps, when the engine's state can be taken
 
-    def _form(self, scheme: Scheme) -> tuple[list[CodedProgram], Layout, Layout | None]:
+    def _form(self, scheme: Scheme) -> Programs:
         by_task = bool(self._early) and not self._verified
         found = laid_out(scheme, self.problem, self.optimizer, self._shards, by_task)
         used = {id(shard) for program in found[0] for shard in program.shards}

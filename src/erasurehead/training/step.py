@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from erasurehead._internal.arrays import Array, Tree, squared_norm
 from erasurehead.decoding.layout import Layout
@@ -190,9 +190,11 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
         self._counting.restore(state["counting"])
 
 
-def laid_out(
-    scheme: Scheme, problem: Problem, optimizer: Optimizer, shards: Shards, by_task: bool
-) -> tuple[list[CodedProgram], Layout, Layout | None]:
+Programs: TypeAlias = tuple[list[CodedProgram], Layout, Layout | None]
+"""The programs of a scheme's workers, the layout of their messages, and that of messages per task, if there are any."""
+
+
+def laid_out(scheme: Scheme, problem: Problem, optimizer: Optimizer, shards: Shards, by_task: bool) -> Programs:
     """Return the programs of a scheme's workers, as they can answer an optimizer's orders, and where elements belong.
 
     Arguments:
@@ -201,9 +203,6 @@ def laid_out(
         optimizer: it says how many points its orders have, and of which kinds they are.
         shards: shards that exist already; new ones are added.
         by_task: whether workers may be asked for a message per task, where the scheme and the orders allow it.
-
-    Returns:
-        The programs, one per worker; the layout of their messages; and that of messages per task, or None.
     """
     curvature = problem.curved and any(kind_of(kind).curvatures for kind in optimizer.kinds)
     programs, layout = build_programs(scheme.code, problem, optimizer.max_points, shards, curvature)
