@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from erasurehead._internal.arrays import Array, Tree
+from erasurehead._internal.resumable import Resumable, from_plain, to_plain
 from erasurehead.problems.base import Problem
 from erasurehead.training.callbacks import Callback
 from erasurehead.training.result import Evaluation
@@ -20,7 +21,7 @@ MOST_KEPT = 5_000
 """Most models that are kept for evaluation: as many points as a figure can show."""
 
 
-class Snapshots(Callback):
+class Snapshots(Resumable, Callback):
     """Keeps the models to be evaluated. They are not copied, as optimizers never change a model in place.
 
     They take at most a gigabyte in total: whenever they would take more, every second one is dropped.
@@ -32,6 +33,8 @@ class Snapshots(Callback):
         initial: the model before the first step.
         last: number of steps of the run.
     """
+
+    checkpointed = ("every", "kept")
 
     def __init__(self, every: int, initial: Array, last: int) -> None:
         self.every = every
@@ -75,15 +78,10 @@ class Snapshots(Callback):
                 return done, held
         return None
 
-    def state(self) -> dict[str, Tree]:
-        """Return everything that `restore` needs."""
-        return {"every": self.every, "kept": [[step, time, x] for step, time, x in self.kept]}
-
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned; if the run is longer now, what was kept as its last model is dropped."""
-        self.every = int(state["every"])
-        kept = [(int(step), float(time), held) for step, time, held in state["kept"]]
-        self.kept = [one for one in kept if one[0] == self.last or one[0] % self.every == 0]
+        super().restore(state)
+        self.kept = [one for one in self.kept if one[0] == self.last or one[0] % self.every == 0]
 
     def evaluate(self, problem: Problem) -> Iterator[Evaluation]:
         """Yield the metrics of every model kept; nothing if the problem has nothing to evaluate on."""
@@ -112,5 +110,5 @@ def without_models(state: Mapping[str, Tree], evaluations: Sequence[Evaluation])
     """
     snapshots = cast("Mapping[str, Any]", state["snapshots"])
     known = {evaluation.step: evaluation.metrics for evaluation in evaluations}
-    kept: list[Tree] = [[step, time, dict(known.get(step, {}))] for step, time, _ in snapshots["kept"]]
-    return {**state, "snapshots": {"every": snapshots["every"], "kept": kept}}
+    kept = [(step, time, dict(known.get(step, {}))) for step, time, _ in from_plain(snapshots["kept"])]
+    return {**state, "snapshots": {**snapshots, "kept": to_plain(kept)}}
