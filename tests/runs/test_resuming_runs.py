@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead._internal.resumable import from_plain
 from erasurehead._internal.signals import Terminated
 from erasurehead._internal.storage import Folder
 from erasurehead.errors import DataError, EngineError, InvalidArgument, RecordsError
@@ -248,9 +247,9 @@ def test_a_finished_run_keeps_no_model_for_each_evaluation() -> None:
     Experiment.resume("run", {"run": {"steps": 44}}).run()
     store = CheckpointStore(Path("run"))
     state = store.load().state
-    kept = from_plain(state["snapshots"]["kept"])
+    kept = [row["tuple"] for row in state["snapshots"]["kept"]]
     assert [step for step, _, _ in kept] == list(range(45))
-    assert [held for _, _, held in kept] == [one.metrics for one in RunFolder.open("run").run.evaluations]
+    assert [dict(held["map"]) for _, _, held in kept] == [one.metrics for one in RunFolder.open("run").run.evaluations]
 
 
 @pytest.mark.slow

@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import signal
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
-from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import (
-    CLOSED,
     Arrived,
     Died,
-    Engine,
     Event,
     Failed,
     Joined,
     LateWork,
     MessageSpec,
     NoRoom,
-    Offered,
     Order,
     Program,
-    check_late,
     rounds_kept,
 )
 from erasurehead.engines.buffers import MessageSlots, OrderBuffer, OrderBuffers
 from erasurehead.engines.encoded_order import EncodedOrder, encode_order
-from erasurehead.engines.fault_injection import FaultInjection
-from erasurehead.engines.leases import BufferLease, OpenLeases
+from erasurehead.engines.leases import BufferLease
 from erasurehead.engines.mpi.backoff import ALERT, BUSY, Backoff
 from erasurehead.engines.mpi.buffers import Shared, settled, share
 from erasurehead.engines.mpi.peer_channels import RankChannels
@@ -40,6 +34,7 @@ from erasurehead.engines.mpi.rank_directory import Rank, RankDirectory, RankRepo
 from erasurehead.engines.mpi.rendezvous import check_place
 from erasurehead.engines.mpi.start import Start
 from erasurehead.engines.mpi.transport import LINE, Frame, Tag, frame_of, new_frame, vector_in, whole, world
+from erasurehead.engines.outside import OutsideEngine
 from erasurehead.engines.packed_program import pack
 from erasurehead.engines.peer_channels import PeerChannels, PeerMessaging
 from erasurehead.engines.shared_memory import offer
@@ -90,7 +85,7 @@ class _Worker:
     last_words: str = ""
 
 
-class MPIEngine(Engine, FaultInjection, PeerMessaging):
+class MPIEngine(OutsideEngine, PeerMessaging):
     """Workers as ranks of an MPI job; rank 0 is the coordinator.
 
     It is made on rank 0, while every other rank runs `serve`. A worker takes any idle rank; ranks beyond the number of
@@ -125,8 +120,7 @@ class MPIEngine(Engine, FaultInjection, PeerMessaging):
         share: bool = True,
         start: Start | None = None,
     ) -> None:
-        self.late: LateWork = check_late(late)
-        self.delays = None if delays is None else as_delays(delays)
+        super().__init__(delays, late)
         self.share = share
         self._comm = world(comm, start)
         check_place(self._comm)
@@ -134,18 +128,13 @@ class MPIEngine(Engine, FaultInjection, PeerMessaging):
         self._workers: dict[int, _Worker] = {}
         self._by_rank: dict[int, int] = {}
         self._order_buffers = OrderBuffers()
-        self._leases = OpenLeases()
-        self._events: deque[Event] = deque()
         self._backoff = Backoff(ALERT)
-        self._round = -1
         self._order: tuple[Order, _Submitted] | None = None
-        self._closed = False
 
     @property
     def _directory(self) -> RankDirectory:
         """The job's ranks; they are found when they are first needed."""
-        if self._closed:
-            raise EngineError(CLOSED)
+        self._check_open()
         if self._opened is None:
             directory = directory_of(self._comm)
             if directory.taken:
@@ -179,9 +168,7 @@ class MPIEngine(Engine, FaultInjection, PeerMessaging):
         if worker not in self._workers:
             return None
         state = self._forget(worker)
-        void = [event for event in self._events if not isinstance(event, Offered) and event.worker == worker]
-        for event in void:
-            self._events.remove(event)
+        for event in self._void(worker):
             if isinstance(event, Arrived) and event.lease is not None:
                 event.lease.end()
         return state.rank
@@ -206,11 +193,8 @@ class MPIEngine(Engine, FaultInjection, PeerMessaging):
         )
 
     def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
-        if self._closed:
-            raise EngineError(CLOSED)
-        if order.round > self._round:
-            self._round = order.round
-            self._leases.end_all()
+        self._check_open()
+        self._enter_round(order)
         if self._order is None or self._order[0] is not order:
             self._order = order, _Submitted(order)
         submitted = self._order[1]
@@ -248,7 +232,7 @@ class MPIEngine(Engine, FaultInjection, PeerMessaging):
                 self._backoff.reset()
                 self._take(report)
             if self._events:
-                return self._handed(self._events.popleft())
+                return self._take_event(brief=True)
             if until is None and not self._workers:
                 raise EngineError("no worker can still answer: none is alive.")
             left = None if until is None else until - time.monotonic()
@@ -257,12 +241,6 @@ class MPIEngine(Engine, FaultInjection, PeerMessaging):
             self._leases.before_waiting()
             longest = BUSY if directory.receiving else None
             self._backoff.sleep(left if longest is None else longest if left is None else min(left, longest))
-
-    def _handed(self, event: Event) -> Event:
-        """Return an event for the coordinator, recording that it has it."""
-        if isinstance(event, Arrived):
-            self._leases.hand_out(event, brief=event.order_round < self._round)
-        return event
 
     def _take(self, report: RankReport) -> None:
         worker = self._by_rank.get(report.rank.number)
@@ -319,9 +297,6 @@ class MPIEngine(Engine, FaultInjection, PeerMessaging):
             state.shared.slots.close()
         return state
 
-    def release(self, arrived: Arrived) -> None:
-        self._leases.end(arrived)
-
     def peer_channels(self, workers: int, length: int) -> PeerChannels:
         def ranks() -> Mapping[int, int]:
             return {worker: state.rank.number for worker, state in self._workers.items()}
@@ -351,9 +326,6 @@ class MPIEngine(Engine, FaultInjection, PeerMessaging):
     def pid(self, worker: int) -> int:
         """Return the process id of a worker on its host."""
         return self._workers[worker].rank.place.pid
-
-    def now(self) -> float:
-        return time.monotonic()
 
     def close(self) -> None:
         if self._closed:

@@ -12,7 +12,6 @@ import selectors
 import signal
 import sys
 import time
-from collections import deque
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -21,27 +20,22 @@ from multiprocessing.connection import Connection
 from types import ModuleType
 from typing import Any, ClassVar
 
-from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import (
-    CLOSED,
     Arrived,
     Died,
-    Engine,
     Event,
     Failed,
     Joined,
     LateWork,
     NoRoom,
-    Offered,
     Order,
     Program,
-    check_late,
 )
 from erasurehead.engines.buffers import MessageSlots, OrderBuffer, OrderBuffers
 from erasurehead.engines.encoded_order import EncodedOrder, encode_order
-from erasurehead.engines.fault_injection import FaultInjection
-from erasurehead.engines.leases import BufferLease, OpenLeases
+from erasurehead.engines.leases import BufferLease
+from erasurehead.engines.outside import OutsideEngine
 from erasurehead.engines.packed_program import ArrayCache, pack
 from erasurehead.engines.peer_channels import PeerChannels, PeerMessaging
 from erasurehead.engines.processes import hidden_socket as hidden
@@ -75,7 +69,7 @@ class _Process:
     unread: bytes = b""  # the beginning of an item that is not complete yet
 
 
-class ProcessEngine(Engine, FaultInjection, PeerMessaging):
+class ProcessEngine(OutsideEngine, PeerMessaging):
     """Workers as processes of this machine.
 
     They are forked from a server that has imported what they need, so that thirty are ready in about a second. Models
@@ -98,28 +92,21 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
     def __init__(self, delays: Delays | str | None = None, late: LateWork = "preempt") -> None:
         if os.name != "posix":
             raise EngineError("the process engine needs Linux or macOS; on Windows use the virtual engine, or WSL.")
-        self.late: LateWork = check_late(late)
-        self.delays = None if delays is None else as_delays(delays)
+        super().__init__(delays, late)
         self._context = multiprocessing.get_context("forkserver")
         self._selector = selectors.DefaultSelector()
         self._workers: dict[int, _Process] = {}
         self._store = ArrayCache[SharedBlock]()
-        self._closed = False
         self._order_buffers = OrderBuffers()
         self._assigned = False
         self._order: tuple[Order, EncodedOrder] | None = None
-        self._round = -1
-        self._events: deque[Event] = deque()
-        self._leases = OpenLeases()
         _raise_file_limit()
 
     def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
         self._check_open()
         if worker in self._workers:
             self._remove(worker, time.monotonic())
-            self._events = deque(
-                event for event in self._events if isinstance(event, Offered) or event.worker != worker
-            )
+            self._void(worker)
         if program is None:
             return
         try:
@@ -187,9 +174,7 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
         self._check_open()
         if not self._assigned:
             raise EngineError("no worker has been assigned a program yet.")
-        if order.round > self._round:
-            self._round = order.round
-            self._leases.end_all()
+        self._enter_round(order)
         if self._order is None or self._order[0] is not order:
             self._order = order, encode_order(order)
         encoded = self._order[1]
@@ -223,7 +208,7 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
         if not self._events:
             for key, _ in self._selector.select(0):
                 self._receive(key.data)
-        return self._next()
+        return self._take_event(brief=True) if self._events else None
 
     def next_event(self, until: float | None = None) -> Event | None:
         self._check_open()
@@ -236,18 +221,7 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
             self._leases.before_waiting()
             for key, _ in self._selector.select(min(remaining, _BLINK)):
                 self._receive(key.data)
-        return self._next()
-
-    def _next(self) -> Event | None:
-        if not self._events:
-            return None
-        event = self._events.popleft()
-        if isinstance(event, Arrived):
-            self._leases.hand_out(event, brief=event.order_round < self._round)
-        return event
-
-    def release(self, arrived: Arrived) -> None:
-        self._leases.end(arrived)
+        return self._take_event(brief=True)
 
     def peer_channels(self, workers: int, length: int) -> PeerChannels:
         def pids() -> Mapping[int, int]:
@@ -270,9 +244,6 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
         assert pid is not None
         return pid
 
-    def now(self) -> float:
-        return time.monotonic()
-
     def close(self) -> None:
         self._closed = True
         for state in self._workers.values():
@@ -287,10 +258,6 @@ class ProcessEngine(Engine, FaultInjection, PeerMessaging):
         self._order_buffers.close()
         self._order = None
         self._selector.close()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise EngineError(CLOSED)
 
     def _receive(self, worker: int) -> None:
         """Read everything from a worker's pipe; end of file means that the worker is dead."""

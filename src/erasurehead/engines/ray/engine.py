@@ -5,28 +5,22 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, ClassVar
 
-from erasurehead.delays import as_delays
 from erasurehead.delays.base import Delays
 from erasurehead.engines.base import (
-    CLOSED,
-    Arrived,
-    Engine,
     Event,
     LateWork,
     NoRoom,
     Offered,
     Order,
     Program,
-    check_late,
 )
-from erasurehead.engines.fault_injection import FaultInjection
-from erasurehead.engines.leases import OpenLeases
 from erasurehead.engines.machine import machine
+from erasurehead.engines.outside import OutsideEngine
 from erasurehead.engines.packed_program import ArrayCache
 from erasurehead.engines.ray.actor import THREADS, Actor
 from erasurehead.engines.ray.cluster import connect, library
@@ -39,7 +33,7 @@ from erasurehead.errors import EngineError, check_count, counted, invalid, real
 _BLINK = 1.0  # seconds after which a wait checks for other news
 
 
-class RayEngine(Engine, FaultInjection):
+class RayEngine(OutsideEngine):
     """Workers as actors of a Ray cluster.
 
     Each worker is one actor. Programs and models are objects in Ray's store: what several workers of a machine need is
@@ -75,23 +69,18 @@ class RayEngine(Engine, FaultInjection):
         cpus: float = 0,
         share: bool = True,
     ) -> None:
-        self.late: LateWork = check_late(late)
+        super().__init__(delays, late)
         if not 0 <= real(cpus) < float("inf"):
             raise invalid("cpus", "must be a number of processors, 0 or more", cpus)
-        self.delays = None if delays is None else as_delays(delays)
         self.max_restarts = check_count("max_restarts", max_restarts, at_least=-1)
         self.cpus = cpus
         self.share = share
         self._ray = library()
         self._connection = connect(address)
         self._workers: dict[int, Handle] = {}
-        self._events: deque[Event] = deque()
-        self._leases = OpenLeases()
         self._store = ArrayCache[Any]()
         self._shared_order: SharedOrder | None = None
-        self._round = -1
         self._assigned = False
-        self._closed = False
         self._machine = machine()
         try:
             self._incoming = Incoming(self._ray)
@@ -156,9 +145,7 @@ class RayEngine(Engine, FaultInjection):
         self._check_open()
         if not self._assigned:
             raise EngineError("no worker has been assigned a program yet.")
-        if order.round > self._round:
-            self._round = order.round
-            self._leases.end_all()
+        self._enter_round(order)
         if self._shared_order is None or self._shared_order.order is not order:
             self._shared_order = SharedOrder(self._ray, order)
         chosen = list(self._workers) if workers is None else workers
@@ -187,10 +174,7 @@ class RayEngine(Engine, FaultInjection):
                 return None
             self._gather(min(remaining, _BLINK))
             self._manager.check()
-        event = self._events.popleft()
-        if isinstance(event, Arrived):
-            self._leases.hand_out(event)
-        return event
+        return self._take_event(brief=False)
 
     def _gather(self, seconds: float) -> None:
         """Wait until something arrives from a worker, and take all that has arrived."""
@@ -208,9 +192,6 @@ class RayEngine(Engine, FaultInjection):
                 self._remove(handle.worker, void=False)
         for handle in self._workers.values():
             handle.reopen()
-
-    def release(self, arrived: Arrived) -> None:
-        self._leases.end(arrived)
 
     def kill(self, worker: int) -> None:
         handle = self._handle(worker)
@@ -237,9 +218,6 @@ class RayEngine(Engine, FaultInjection):
             raise EngineError(f"worker {worker} has no process yet; wait until it has joined.")
         return home.pid
 
-    def now(self) -> float:
-        return time.monotonic()
-
     def close(self) -> None:
         if self._closed:
             return
@@ -253,10 +231,6 @@ class RayEngine(Engine, FaultInjection):
         self._shared_order = None
         self._store.clear()
         self._connection.close()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise EngineError(CLOSED)
 
     def _handle(self, worker: int) -> Handle:
         if worker not in self._workers:
@@ -278,9 +252,7 @@ class RayEngine(Engine, FaultInjection):
         if handle.on(self._machine):
             handle.signal(signal.SIGKILL)  # a stopped process would not hear Ray
         if void:
-            self._events = deque(
-                event for event in self._events if isinstance(event, Offered) or event.worker != worker
-            )
+            self._void(worker)
 
     def _offer(self, node: Node) -> None:
         places = room(node, self.cpus)
