@@ -209,7 +209,7 @@ def test_rounds_are_remembered_while_somebody_is_at_them_and_no_longer(late: Any
     class Sizes(Callback):
         def on_state(self, step: int, state: Any) -> None:
             if step % 250 == 0:
-                sizes.append(len(state()["rounds"]["begun"]["begins"]))
+                sizes.append(len(state()["rounds"]["late"]["rounds"]["begins"]))
 
     scheme = schemes.custom(codes.uncoded(6), "first(5)", Plain())
     engine = VirtualEngine(delays, late)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, final
 
 from erasurehead._internal.arrays import Array, Tree
+from erasurehead._internal.resumable import Resumable
 from erasurehead.engines.base import Arrived
 from erasurehead.errors import invalid
 from erasurehead.faults.byzantine import Examination, Verifier, check_comparable
@@ -19,7 +20,7 @@ _COARSE = 0.5
 
 
 @final
-class HealthMonitor:
+class HealthMonitor(Resumable):
     """Watches the workers of a pool over its rounds, as far as the pool's fault policy requires.
 
     It is told where orders go and what comes back, reports whom it suspects or catches, and replaces or puts aside

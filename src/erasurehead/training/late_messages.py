@@ -14,7 +14,8 @@ from typing import Any, final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, Tree, finite
+from erasurehead._internal.arrays import Array, finite
+from erasurehead._internal.resumable import Resumable
 from erasurehead.engines.base import Arrived, MessageLost
 from erasurehead.faults.byzantine import NOT_FINITE
 from erasurehead.optimizers.order_kinds import LATE_PARTS
@@ -51,7 +52,7 @@ class _Compared:
 
 
 @final
-class LateMessages:
+class LateMessages(Resumable):
     """Takes the messages of earlier rounds, and hands over those that can be used.
 
     Arguments:
@@ -62,6 +63,9 @@ class LateMessages:
     Attributes:
         rounds: the rounds that may still be answered.
     """
+
+    checkpointed = ("rounds", "_compared", "_asked", "_newest")
+    records = (_Compared,)
 
     def __init__(self, pool: WorkerPool, monitor: HealthMonitor, log: StepLog) -> None:
         self.rounds = RoundTable(carried=pool.engine.late != "preempt")
@@ -179,33 +183,14 @@ class LateMessages:
         waiting, self._waiting = self._waiting, []
         return sorted(waiting, key=lambda one: (one.step, one.order_round, one.message, one.worker))
 
-    def state(self) -> dict[str, Tree]:
+    def state(self) -> dict[str, Any]:
         """Return everything that `restore` needs; between two steps no messages are waiting."""
         self.rounds.forget_old(self._pool.assignment.worker_ids, self._greatest_age)
-        return {
-            "begun": self.rounds.state(),
-            "late": {
-                "said": [
-                    [number, [[one.worker, one.content, one.vector] for one in kept]]
-                    for number, kept in self._compared.items()
-                ]
-            },
-            "late_parts": {"asked": sorted(self._asked), "newest": [list(pair) for pair in self._newest.items()]},
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state` returned; the pool is restored already."""
-        self.rounds.restore(state["begun"])
-        self._compared = {
-            int(number): [_Compared(int(worker), content, np.asarray(vector)) for worker, content, vector in kept]
-            for number, kept in state["late"]["said"]
-        }
-        self._asked = set(map(int, state["late_parts"]["asked"]))
-        self._newest = {int(content): int(number) for content, number in state["late_parts"]["newest"]}
+        return super().state()
 
 
 @final
-class RoundTable:
+class RoundTable(Resumable):
     """The rounds that may still be answered, in bounded memory.
 
     A round is forgotten when no worker can be working on it any more: each is at a newer order than the last one that
@@ -214,6 +199,8 @@ class RoundTable:
     Arguments:
         carried: whether workers finish an order although newer ones are out.
     """
+
+    checkpointed = ("_first", "_assignments", "_answered")
 
     def __init__(self, carried: bool) -> None:
         self._carried = carried
@@ -282,25 +269,10 @@ class RoundTable:
             past = [one for one in self._assignments if one[0] <= self._first]
             self._assignments = [*past[-1:], *self._assignments[len(past) :]]
 
-    def state(self) -> dict[str, Tree]:
-        """Return everything that `restore` needs."""
-        return {
-            "first": self._first,
-            "begins": np.array(self._begins, dtype=np.float64),
-            "assignments": [
-                [first, generation, [[*message, *number] for message, number in numbers.items()]]
-                for first, generation, numbers in self._assignments
-            ],
-            "answered": [[worker, number] for worker, number in self._answered.items()],
-        }
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "begins": np.array(self._begins, dtype=np.float64)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state` returned."""
-        self._first = int(state["first"])
+        super().restore(state)
         self._begins = array("d", np.asarray(state["begins"], dtype=np.float64).tobytes())
-        self._assignments = [
-            (int(first), int(generation), {(worker, message): (row, unit) for worker, message, row, unit in table})
-            for first, generation, table in state["assignments"]
-        ]
-        self._answered = {int(worker): int(number) for worker, number in state["answered"]}
         self._look = 2 * len(self._begins) + _SPARE

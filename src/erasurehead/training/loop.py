@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from erasurehead._internal.arrays import Array, Tree
+from erasurehead._internal.resumable import from_plain
 from erasurehead._internal.signals import Terminated, stopped_by
 from erasurehead._internal.state_json import going_on
 from erasurehead._internal.storage.sealed import Unfit
@@ -272,7 +273,7 @@ class _Training:
         if resume is None:
             self.log.start(self.pool)
         elif not running:
-            self.log.come_back(map(int, resume.state["pool"]["dead"]), self.pool, self.oracle.orders.round)
+            self.log.come_back(from_plain(resume.state["pool"]["dead"]), self.pool, self.oracle.orders.round)
         if resume is None:
             for watcher in self.watchers:
                 watcher.on_state(self.optimizer.step, self.state)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, final
 
-from erasurehead._internal.arrays import Tree
+from erasurehead._internal.resumable import Resumable
 from erasurehead.engines.base import BY_TASK, LateWork, Order
 from erasurehead.optimizers.order_kinds import work_of
 from erasurehead.training.callbacks import StepLog
@@ -25,7 +25,7 @@ _WORSE = 1.5  # times its share of a sum's time: where a task's message takes th
 
 
 @final
-class OrderBook:
+class OrderBook(Resumable):
     """Completes what an optimizer asks for, round by round, and learns from the answers which messages to ask for.
 
     Arguments:
@@ -36,6 +36,8 @@ class OrderBook:
     Attributes:
         round: the number of the next round.
     """
+
+    checkpointed = ("round", "_choice")
 
     def __init__(self, pool: WorkerPool, log: StepLog, chooses: bool) -> None:
         self.round = 0
@@ -75,19 +77,13 @@ class OrderBook:
             self._choice.learn(order, arrivals)
             self._pool.ask_by_task(self._choice.by_task)
 
-    def state(self) -> dict[str, Tree]:
-        """Return everything that `restore` needs."""
-        return {"round": self.round, "choice": None if self._choice is None else self._choice.state()}
-
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned; other entries are ignored."""
-        self.round = int(state["round"])
-        if self._choice is not None:
-            self._choice.restore(state["choice"])
+        super().restore(state if self._choice is not None else {**state, "choice": None})
 
 
 @final
-class MessageChoice:
+class MessageChoice(Resumable):
     """Finds out whether messages take a time of their own, or one that grows with the work in them.
 
     In the first case, as with the delays of a network, a worker should send one message for all of its tasks. In the
@@ -113,6 +109,8 @@ class MessageChoice:
         work_odds: how much likelier it is that times grow with the work than that they do not, as the log of the ratio;
             inf while too little is known.
     """
+
+    checkpointed = ("by_task", "work_odds", "_settled", "_orders", "_tally", "_kinds", "_since")
 
     def __init__(self, load: int, late: LateWork, splits: bool = True) -> None:
         self.by_task, self.work_odds = False, math.inf
@@ -206,24 +204,3 @@ class MessageChoice:
             return 0.0
         less = math.log(sum_seconds + seconds / other) - math.log(sum_seconds + seconds / factor)
         return (count + sums) * less - count * math.log(factor / other)
-
-    def state(self) -> dict[str, Tree]:
-        """Return everything that `restore` needs."""
-        return {
-            "by_task": self.by_task,
-            "work_odds": self.work_odds,
-            "settled": self._settled,
-            "orders": self._orders,
-            "tally": [[kind, *both] for kind, both in self._tally.items()],
-            "kinds": [[number, kind] for number, kind in self._kinds.items()],
-            "since": [[worker, number, seconds] for worker, (number, seconds) in self._since.items()],
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state` returned."""
-        self.by_task, self.work_odds = bool(state["by_task"]), float(state["work_odds"])
-        self._settled = bool(state["settled"])
-        self._orders = int(state["orders"])
-        self._tally = {float(kind): [float(count), float(seconds)] for kind, count, seconds in state["tally"]}
-        self._kinds = {int(number): float(kind) for number, kind in state["kinds"]}
-        self._since = {int(worker): (int(number), float(seconds)) for worker, number, seconds in state["since"]}

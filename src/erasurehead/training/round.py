@@ -6,11 +6,12 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, IntArray, Tree, finite
+from erasurehead._internal.arrays import Array, IntArray, finite
+from erasurehead._internal.resumable import Resumable
 from erasurehead.decoding.base import Decoding
 from erasurehead.decoding.layout import Layout
 from erasurehead.engines.base import MessageLost, Order
@@ -41,7 +42,7 @@ class _Outcome:
 
 
 @final
-class RoundRunner:
+class RoundRunner(Resumable):
     """Runs rounds with the workers of a pool, one after the other.
 
     Arguments:
@@ -52,6 +53,8 @@ class RoundRunner:
     Attributes:
         log: the log of the current step: notices, and what happens to workers.
     """
+
+    checkpointed = ("_late", "_seen", "_monitor")
 
     def __init__(self, pool: WorkerPool, callbacks: Sequence[Callback] = (), samples: Sequence[float] = ()) -> None:
         self.log = StepLog(pool.engine, callbacks)
@@ -236,16 +239,6 @@ class RoundRunner:
         """Report what is known only after the last round."""
         self.log.go_on(None)
         self._monitor.end(self._seconds)
-
-    def state(self) -> dict[str, Tree]:
-        """Return everything that `restore` needs: the rounds that may still be answered, and who is trusted."""
-        return {**self._late.state(), "seen": self._seen, **self._monitor.state()}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state` returned; the pool is restored already."""
-        self._late.restore(state)
-        self._seen = None if state["seen"] is None else np.asarray(state["seen"], dtype=np.int64)
-        self._monitor.restore(state)
 
 
 def estimated(

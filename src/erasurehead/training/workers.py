@@ -12,12 +12,12 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import itemgetter
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Tree
+from erasurehead._internal.resumable import Resumable
 from erasurehead.codes.base import GradientCode
 from erasurehead.decoding.base import Decoder
 from erasurehead.decoding.layout import Layout
@@ -37,7 +37,7 @@ workers can be asked for instead, if there are any."""
 
 
 @final
-class WorkerPool:
+class WorkerPool(Resumable):
     """The workers of a run, under one assignment at a time.
 
     A worker that dies is replaced under its own number, as far as the fault policy goes, so that the round under way
@@ -54,6 +54,8 @@ class WorkerPool:
         wanted: how many workers the user, or the engine's offers, ask for at the next `settle`; None if nobody asks.
         early: what happened to them while they were started, in order.
     """
+
+    checkpointed = ("living", "coming", "dead", "gone", "wanted", "_deaths", "_shrunk")
 
     def __init__(
         self,
@@ -363,21 +365,15 @@ class WorkerPool:
         """Return everything that `restore` needs."""
         assignment = self.assignment
         return {
+            **super().state(),
             "worker_ids": list(assignment.worker_ids),
             "generation": assignment.generation,
             "held": self._held,
             "by_task": assignment.by_task,
             "messages": [[spec.message for spec in program.message_specs] for program in assignment.programs],
-            "living": {str(worker): host for worker, host in self.living.items()},
-            "coming": {str(worker): until for worker, until in self.coming.items()},
-            "dead": {str(worker): reason for worker, reason in self.dead.items()},
-            "gone": {str(worker): reason for worker, reason in self.gone.items()},
-            "deaths": {str(worker): count for worker, count in self._deaths.items()},
-            "wanted": self.wanted,
-            "shrunk": self._shrunk,
         }
 
-    def restore(self, state: Mapping[str, Any], running: bool) -> None:
+    def restore(self, state: Mapping[str, Any], running: bool = True) -> None:
         """Restore the assignment of an earlier run.
 
         Arguments:
@@ -401,16 +397,9 @@ class WorkerPool:
             self.assignment = Assignment(scheme, named, layout, worker_ids, other=other)
             self.ask_by_task(bool(state["by_task"]))
             self.assignment = replace(self.assignment, generation=int(state["generation"]))
-        self._deaths = Counter({int(worker): int(count) for worker, count in state["deaths"].items()})
-        self.wanted = state["wanted"]
+        living = state if running else {**super().state(), "deaths": state["deaths"], "wanted": state["wanted"]}
+        super().restore(living)
         self._started = running
-        if running:
-            self.living = {int(worker): host for worker, host in state["living"].items()}
-            coming = {int(worker): float(until) for worker, until in state["coming"].items()}
-            self.coming = OrderedDict(sorted(coming.items(), key=itemgetter(1)))
-            self.dead = {int(worker): reason for worker, reason in state["dead"].items()}
-            self.gone = {int(worker): reason for worker, reason in state["gone"].items()}
-            self._shrunk = bool(state["shrunk"])
 
 
 @dataclass(frozen=True, eq=False)
