@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,7 @@ class Momentum(Aggregation):
     """Adds half of all estimates before, and of all late messages."""
 
     wants_late = True
+    checkpointed = ("sum", "steps")
 
     def __init__(self) -> None:
         self.sum = np.zeros(7)
@@ -91,12 +92,6 @@ class Momentum(Aggregation):
 
     def learn(self, step: RecordedStep, arrivals: Sequence[RecordedArrival]) -> None:
         self.steps += 1
-
-    def state(self) -> dict[str, Any]:
-        return {"sum": self.sum, "steps": self.steps}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        self.sum, self.steps = np.array(state["sum"]), int(state["steps"])
 
 
 class States(Callback):
