@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Categories of Unicode: controls, formats (bidirectional overrides, zero widths, tags), surrogates, separators."""
@@ -34,3 +35,14 @@ def _escape(letter: str) -> str:
     if ord(letter) in _BYTES:
         return f"\\x{ord(letter) - 0xDC00:02x}"
     return letter.encode("unicode_escape").decode("ascii")
+
+
+def in_groups(texts: Iterable[str]) -> bool:
+    """Return whether any of some texts has digits in groups, as only Python writes numbers: see `float`.
+
+    In a data file, what Python reads as `202001` may be a name: `2020_01`.
+
+    >>> in_groups(["1000", "2020_01"]), float("2020_01")
+    (True, 202001.0)
+    """
+    return "_" in "".join(texts)

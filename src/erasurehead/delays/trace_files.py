@@ -18,7 +18,7 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from erasurehead._internal.digits import in_groups
+from erasurehead._internal.plain_text import in_groups
 from erasurehead._internal.storage import Folder
 from erasurehead._internal.user_files import BROKEN, beginning, check_text, open_bytes, other_encoding, readable
 from erasurehead.datasets.readers.delimiters import guess_delimiter, separated

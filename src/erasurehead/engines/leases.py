@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from erasurehead._internal.arrays import Array
-from erasurehead.engines.base import Arrived, Lease
+import numpy as np
+
+from erasurehead._internal.arrays import Array, dtype_of
+from erasurehead.engines.base import Arrived, Lease, MessageLost, MessageSpec, Program, told
+from erasurehead.engines.virtual_state import Flight
 from erasurehead.errors import EngineError
+
+_RELEASED = "the vector of this message was released; read it before the next order is submitted."
 
 
 def _nothing() -> None:
@@ -30,7 +35,7 @@ class BufferLease(Lease):
         """Return the vector."""
         self.copy_if_brief()
         if self._vector is None:
-            raise EngineError("the vector of this message was released; read it before the next order is submitted.")
+            raise EngineError(_RELEASED)
         return self._vector
 
     def shorten(self) -> None:
@@ -53,6 +58,38 @@ class BufferLease(Lease):
         give_back, self._give_back = self._give_back, _nothing
         self._brief = False
         give_back()
+
+
+class VirtualLease(Lease):
+    """A vector lent to the coordinator: computed when it is first read, refused after it was given back."""
+
+    def __init__(self, program: Program, flight: Flight, spec: MessageSpec, lost: bool = False) -> None:
+        self._lost = lost
+        self._source: tuple[Program, Flight, MessageSpec] | None = (program, flight, spec)
+        self._own: Array | None = None
+
+    def end(self) -> None:
+        self._source = self._own = None
+
+    def read(self) -> Array:
+        if self._source is None:
+            raise EngineError(_RELEASED)
+        program, flight, spec = self._source
+        if self._lost:
+            raise MessageLost(f"message {spec.message}: it could not be used in the recorded run")
+        shared = spec.content if program.pure else None
+        vector = self._own if shared is None else flight.vectors.get(shared)
+        if vector is None:
+            vector = np.empty(spec.length, dtype=dtype_of(spec.dtype))
+            try:
+                program.compute(spec, program.take(flight.order), vector)
+            except Exception as error:
+                raise MessageLost(f"message {spec.message}: {told(error)}") from error
+            if shared is None:
+                self._own = vector
+            else:
+                flight.vectors[shared] = vector
+        return vector
 
 
 class OpenLeases:

@@ -39,9 +39,9 @@ from erasurehead.engines.base import (
     told,
 )
 from erasurehead.engines.fault_injection import FaultInjection
+from erasurehead.engines.leases import VirtualLease
 from erasurehead.engines.playback import Playback
 from erasurehead.engines.virtual_draws import RoundDraws
-from erasurehead.engines.virtual_lease import VirtualLease
 from erasurehead.engines.virtual_state import (
     Flight,
     OrderTable,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array
-from erasurehead._internal.digits import in_groups
+from erasurehead._internal.plain_text import in_groups
 from erasurehead.datasets.readers.decimals import COMMA, if_decimal, with_points
 from erasurehead.datasets.readers.files import Lines, text_lines
 from erasurehead.datasets.readers.layouts import TableLayout, csv_reader

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
-from erasurehead._internal.digits import in_groups
+from erasurehead._internal.plain_text import in_groups
 from erasurehead.errors import DataError, shown
 
 MISSING = (
