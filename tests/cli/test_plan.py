@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.cli import plan_costs
+from erasurehead.cli import plan_asked, plan_pages
 from erasurehead.delays import Trace, read_trace, write_trace
 from erasurehead.runs.config import read_config
 
@@ -360,7 +360,7 @@ class TestWhatATaskTakes:
         """What sets the seconds that measuring a task comes to."""
 
         def pretend(seconds: float) -> None:
-            monkeypatch.setattr(plan_costs, "measure_task", lambda *_: seconds)
+            monkeypatch.setattr(plan_asked, "measure_task", lambda *_: seconds)
 
         return pretend
 
@@ -586,7 +586,7 @@ def test_what_a_plan_takes_is_said_early_and_refused_where_it_is_too_long(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     more = ("-s", "uncoded", "-s", "exact(load=2)")
-    monkeypatch.setattr(plan_costs, "_LONG", 0.0)
+    monkeypatch.setattr(plan_pages, "_LONG", 0.0)
     done = typed("plan", *MODEL, *SHORT, *more, "--out", "said")
     assert done.code == 0
     assert "  it takes about " in done.err

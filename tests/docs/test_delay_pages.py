@@ -11,7 +11,7 @@ import pytest
 
 from erasurehead import delays
 from erasurehead.cli.delay_pages import chance
-from erasurehead.cli.plan_files import PROCESSES
+from erasurehead.cli.plan_pages import PROCESSES
 from erasurehead.errors import InvalidArgument
 
 from ..typed import typed

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Annotated
 
-from erasurehead.cli.options import OutputOptions, RunOptions
-from erasurehead.cli.plan_options import PageOptions, SearchOptions, SourceOptions
+import typer
+
+from erasurehead.cli.options import OutputOptions, RunOptions, option
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import TraceOptions
-
-if TYPE_CHECKING:
-    from erasurehead.cli.plan_trials import Goal, Tried
-    from erasurehead.cli.planned_delays import Planned
-    from erasurehead.planning import Accuracy, ErrorTarget, Plan
-    from erasurehead.runs.config import Config
 
 HELP = """
 Plan a run before it is made: which code, what redundancy, how long to wait.
@@ -38,130 +34,230 @@ Plan a run before it is made: which code, what redundancy, how long to wait.
 Options of [italic]train[/italic] on how to train are written to the run file.
 """
 
+_DELAYS, _SEARCH, _OUTPUT = "Delays", "Search", "Output"
 
-def run(
-    *,
-    source: SourceOptions,
-    reading: TraceOptions,
-    search: SearchOptions,
-    options: RunOptions,
-    printed: PageOptions,
-    output: OutputOptions,
-) -> None:
+
+@dataclass(frozen=True)
+class _SourceOptions:
+    """Options on the source of the delays, other than `--delays`."""
+
+    trace: Annotated[
+        str | None,
+        option(
+            "--trace",
+            "-t",
+            panel=_DELAYS,
+            metavar="TRACE",
+            text="A trace, or the folder of a run, to draw delays from; instead of --delays.",
+        ),
+    ] = None
+    keep: Annotated[
+        str | None,
+        option(
+            "--keep",
+            panel=_DELAYS,
+            metavar="WHAT",
+            text="What a draw from the trace keeps together: rounds (the default: workers are slow together as they "
+            "were), workers (each draws its own), or pooled (all workers alike, for any number of them).",
+        ),
+    ] = None
+    scale_with_load: Annotated[
+        bool,
+        typer.Option(
+            "--scale-with-load",
+            help="The trace's delays grow with the load; by default they do not.",
+            rich_help_panel=_DELAYS,
+        ),
+    ] = False
+    seconds_per_task: Annotated[
+        float | None,
+        typer.Option(
+            "--seconds-per-task",
+            metavar="SECONDS",
+            help="Time in which a worker computes one task, where a task is the data of an uncoded worker; a trace's "
+            "times include it, and it is subtracted from them. By default it is read from the run folder, if that is "
+            "of a run on the virtual clock, or measured on this machine with --data. If it is not known, no setting "
+            "with more than 3 tasks per worker is tried, unless --max-load asks for it.",
+            rich_help_panel=_DELAYS,
+        ),
+    ] = None
+    absent: Annotated[
+        str | None,
+        option(
+            "--absent",
+            panel=_DELAYS,
+            metavar="WHAT",
+            text="How to treat workers without a row in a round of the trace: dead (they never answered), late "
+            "(they answered after all others), or censored (the default: only known to be slower than the "
+            "round's slowest; those missing to the end are gone). For a worker that did not answer, leave its row "
+            "out, or give the time that it was waited for with censored=1; never write inf.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class _SearchOptions:
+    """Options on the settings to try, and on the target."""
+
+    scheme: Annotated[
+        list[str] | None,
+        option(
+            "--scheme",
+            "-s",
+            panel=_SEARCH,
+            metavar="SCHEME",
+            text="Try these settings only; repeat it for each. By default a grid: 38 for 8 workers, 129 for 30, "
+            "with loads up to 10.",
+        ),
+    ] = None
+    max_load: Annotated[
+        int | None,
+        option(
+            "--max-load",
+            panel=_SEARCH,
+            metavar="N",
+            text="Most tasks that a worker may hold in memory (10; 3 if the cost of a task is not known).",
+        ),
+    ] = None
+    current: Annotated[
+        str | None,
+        option(
+            "--current",
+            panel=_SEARCH,
+            metavar="SCHEME",
+            text="The setting in use now; by default, that of the run that recorded the trace.",
+        ),
+    ] = None
+    target: Annotated[
+        str | None,
+        option(
+            "--target",
+            panel=_SEARCH,
+            metavar="METRIC=VALUE",
+            text="Target to reach: gap=0.01, the fraction of the objective's initial gap that may remain (the "
+            "default); with --data a metric, such as auc=0.84; or error=VALUE, the distance of the objective from its "
+            "minimum, with --data or --constants.",
+        ),
+    ] = None
+    constants: Annotated[
+        str | None,
+        option(
+            "--constants",
+            panel=_SEARCH,
+            metavar="mu=A,beta=B,sigma=C,gap=D",
+            text="Constants of the objective, for --target error=VALUE without data.",
+        ),
+    ] = None
+    task_noise: Annotated[
+        float | None,
+        option(
+            "--task-noise",
+            panel=_SEARCH,
+            metavar="SHARE",
+            text="How much tasks differ: the fraction of the initial gap around which a run hovers if each step "
+            "sees one random task (0.01, as for rows in random order; 0.3 for rows sorted by label). With --data "
+            "it is measured.",
+        ),
+    ] = None
+    sample: Annotated[
+        int | None,
+        option("--sample", panel=_SEARCH, metavar="ROWS", text="Rows of the data for trials of settings (5000)."),
+    ] = None
+    repeats: Annotated[
+        int | None,
+        option("--repeats", panel=_SEARCH, metavar="N", text="Trials per setting before a close comparison (3)."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class _PageOptions:
+    """Options on what is printed and drawn."""
+
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Explain the advice in words.", rich_help_panel=_OUTPUT)
+    ] = False
+    top: Annotated[
+        int, typer.Option("--top", metavar="N", help="Number of settings to print.", rich_help_panel=_OUTPUT, min=1)
+    ] = 10
+    figures: Annotated[
+        bool, typer.Option("--figures/--no-figures", help="Draw a picture (needs matplotlib).", rich_help_panel=_OUTPUT)
+    ] = True
+
+
+@dataclass(frozen=True)
+class PlanOptions(_PageOptions, RunOptions, _SearchOptions, TraceOptions, _SourceOptions):
+    """All options of the command; in its help, those of the classes on the right come first."""
+
+
+FREE, USUAL = 3, 10
+"""Largest load of the settings that are tried, if the cost of a further task is not known, and if it is."""
+
+
+def run(*, asked: PlanOptions, output: OutputOptions) -> None:
     """Plan a run."""
-    config = options.config(None)
-    import typer
-
-    from erasurehead.cli import plan_files, plan_pages
-    from erasurehead.cli.plan_checks import check_options, check_schemes
-    from erasurehead.cli.plan_costs import FREE, Cost, about_cost, measured_cost
-    from erasurehead.cli.plan_trials import Tried, check_target
-    from erasurehead.cli.planned_delays import named, planned
-    from erasurehead.planning import explain
-
-    screen = Screen(output)
-    check_options(source, reading, search, options)
-    goal = check_target(search, options)
-    folder = plan_files.folder(options.out, bool(options.overwrite))
-    given = named(source, reading, options)
-    check_schemes(search, given.n_workers)
-    tried = None if options.data is None else Tried.load(options, given.n_workers, search.sample, screen)
-    cost = given.cost
-    if cost is None and tried is not None:
-        cost = measured_cost(tried.experiment.problem, given.n_workers, given.trace, given.config, screen)
-    found = planned(given, source, cost or Cost(), search.current, folder, screen)
-    target = None if goal is None else goal.target(tried, found.n_workers)
-    accuracy = goal_accuracy(goal, search, tried, found.n_workers, screen)
-    solved = tried is not None and tried.solver is not None and target is None
-    searched = _searched(search, config, found, target, accuracy, solved, screen)
-    limited = not search.scheme and search.max_load is None and found.n_workers > FREE
-    costs = about_cost(found.cost, tried is not None, limited)
-    page = plan_pages.Page(searched, asked=_asked(goal, search), known_from=found.cost.known_from, costs=costs)
-    if tried is not None:
-        wanted = None if goal is None else goal.measured
-        page = tried.page(page, wanted, target is None, search.repeats, screen)
-    facts = plan_pages.facts(page)
-    if not page.reached:
-        said = "\n".join(plan_pages.nothing(page))
-        screen.result({**facts, "files": []}, plan_pages.table(page, printed.top), "", said)
-        raise typer.Exit(1)
-    files = plan_files.write(folder, page, facts, found, options, printed.figures, screen)
-    data = {**facts, "files": [str(path) for path in files]}
-    said = explain(page.plan, page.trials, page.goal).splitlines()
-    begin = said if printed.explain else [said[0], *plan_pages.caveats(page)]
-    shown = [*begin, *plan_pages.beyond(page), *(plan_pages.three_sentences(page) if printed.explain else ())]
-    screen.result(
-        data,
-        plan_pages.table(page, printed.top),
-        "",
-        plan_pages.why(page, printed.top),
-        "",
-        "\n".join([*shown, *plan_pages.cases(page)]),
-        "",
-        plan_files.last_words(files, folder, page, options),
+    config = asked.config(None)
+    from erasurehead.cli import plan_pages
+    from erasurehead.cli.plan_asked import (
+        PlanTarget,
+        Sampled,
+        TaskCost,
+        Workers,
+        check_options,
+        check_schemes,
+        goal_accuracy,
     )
-
-
-def _asked(goal: Goal | None, search: SearchOptions) -> bool:
-    """Whether the user gave both a target and the task noise of the data."""
-    return search.task_noise is not None and goal is not None
-
-
-def goal_accuracy(
-    goal: Goal | None, search: SearchOptions, tried: Tried | None, n_workers: int, screen: Screen
-) -> Accuracy:
-    """Return target, noise and pace for the forecast of steps: from options, measured on the data, or by default.
-
-    Arguments:
-        goal: the target; None for the default.
-        search: options of the command.
-        tried: the user's data, if any.
-        n_workers: number of workers of the plan.
-        screen: prints what was measured.
-    """
-    from erasurehead.planning import Accuracy
-
-    noise, accuracy = search.task_noise, Accuracy()
-    if tried is not None and (goal is None or goal.measured is not None):
-        deep = accuracy.gap if goal is None or goal.gap is None else goal.gap
-        accuracy = tried.accuracy(n_workers, deep, screen)
-    if noise is not None:
-        accuracy = Accuracy(accuracy.gap, noise, accuracy.pace)
-    return accuracy if goal is None or goal.gap is None else accuracy.to(goal.gap)
-
-
-def _searched(
-    search: SearchOptions,
-    config: Config,
-    found: Planned,
-    target: ErrorTarget | None,
-    accuracy: Accuracy,
-    solved: bool,
-    screen: Screen,
-) -> Plan:
-    """Return the plan, including `adaptive` settings if there are data on which to measure their optimizer's steps."""
-    from erasurehead.cli.plan_costs import FREE, foreseen
     from erasurehead.errors import counted
     from erasurehead.planning import adaptive_settings, default_settings, plan
 
-    usual = FREE if found.cost.known_from is None else 10
-    most = usual if search.max_load is None else search.max_load
-    settings = tuple(search.scheme or (default_settings(found.n_workers, most) if found.n_workers >= 2 else ()))
-    if solved and not search.scheme and settings:
-        settings += adaptive_settings(found.n_workers, most, found.delays)
-    screen.say(f"trying {counted('setting', len(settings))} on {found.said} ...")
-    current = search.current or found.current
-    what = f"A plan of {counted('setting', len(settings))} for {counted('worker', found.n_workers)}"
+    screen = Screen(output)
+    check_options(asked)
+    goal = PlanTarget.named(asked)
+    folder = plan_pages.folder(asked.out, bool(asked.overwrite))
+    workers = Workers.named(asked)
+    check_schemes(asked, workers.count)
+    sampled = None if asked.data is None else Sampled.load(asked, workers.count, screen)
+    cost = workers.known_cost(asked)
+    if cost is None and sampled is not None:
+        cost = workers.measured_cost(sampled.experiment.problem, screen)
+    cost = cost or TaskCost()
+    delays, text, trace = workers.drawn(asked, cost, folder, screen)
+    target = None if goal is None else goal.predicted(sampled, workers.count)
+    accuracy = goal_accuracy(goal, asked, sampled, workers.count, screen)
+    most = asked.max_load or (FREE if cost.known_from is None else USUAL)
+    settings = tuple(asked.scheme or (default_settings(workers.count, most) if workers.count >= 2 else ()))
+    if sampled is not None and sampled.solver is not None and target is None and not asked.scheme and settings:
+        settings += adaptive_settings(workers.count, most, delays)  # their optimizer's steps are measured on the data
+    screen.say(f"trying {counted('setting', len(settings))} on {text} ...")
+    what = f"A plan of {counted('setting', len(settings))} for {counted('worker', workers.count)}"
     with screen.counting("settings") as progress:
-        return plan(
-            found.delays,
-            found.n_workers,
-            found.cost.seconds,
+        ranked = plan(
+            delays,
+            workers.count,
+            cost.seconds,
             settings,
             target,
-            current,
+            asked.current or workers.current,
             most,
             late=config.delays.late,
             accuracy=accuracy,
-            progress=foreseen(what, progress, screen),
+            progress=plan_pages.foreseen(what, progress, screen),
         )
+    limited = not asked.scheme and asked.max_load is None and workers.count > FREE
+    page = plan_pages.Page(ranked, cost, limited, asked=goal is not None and asked.task_noise is not None)
+    if sampled is not None:
+        page = page.tried(sampled, None if goal is None else goal.measured, target is None, asked.repeats or 3, screen)
+    facts = page.facts()
+    if not page.reached:
+        screen.result({**facts, "files": []}, page.table(asked.top), "", "\n".join(page.nothing()))
+        raise typer.Exit(1)
+    files = page.write(folder, facts, trace, asked, screen)
+    screen.result(
+        {**facts, "files": [str(path) for path in files]},
+        page.table(asked.top),
+        "",
+        page.why(asked.top),
+        "",
+        "\n".join(page.advice(asked.explain)),
+        "",
+        page.last_words(files, folder, asked),
+    )
