@@ -14,7 +14,7 @@ import pytest
 from erasurehead.errors import InvalidArgument, MissingExtra
 from erasurehead.reports import comparison_table, draw_comparison
 from erasurehead.reports.canvas import drawing, fit, named_bars, new_figure, run_style
-from erasurehead.reports.panels import Comparison, draw_progress, draw_speed_ups, draw_step_times
+from erasurehead.reports.panels import ComparedRuns, draw_progress, draw_speed_ups, draw_step_times
 from erasurehead.training.result import Run
 
 pytest.importorskip("matplotlib")
@@ -60,7 +60,7 @@ def test_files_have_no_date(drawn: Mapping[str, Path], runs: list[Run], tmp_path
 def test_progress_shows_each_run_and_when_it_reached_the_target(runs: list[Run]) -> None:
     with drawing():
         axes = new_figure(8, 4).subplots()
-        draw_progress(axes, Comparison.of(runs, TARGET))
+        draw_progress(axes, ComparedRuns.of(runs, TARGET))
         legend = [text.get_text() for text in axes.get_legend().get_texts()]
         assert legend == ["uncoded", "exact", "erasurehead", "target: AUC 0.8"]
         for run, line in zip(runs, axes.get_lines(), strict=False):
@@ -81,7 +81,7 @@ def test_a_run_that_has_diverged_can_be_drawn(runs: list[Run], last: float) -> N
     with drawing():
         figure = new_figure(4, 3)
         axes = figure.subplots()
-        draw_progress(axes, Comparison.of([diverged, replace(runs[1], evaluations=[])], None))
+        draw_progress(axes, ComparedRuns.of([diverged, replace(runs[1], evaluations=[])], None))
         fit(figure)
         assert np.isfinite(axes.get_ylim()).all()
 
@@ -90,7 +90,7 @@ def test_without_evaluations_progress_is_the_loss(runs: list[Run]) -> None:
     bare = [replace(run, evaluations=[]) for run in runs]
     with drawing():
         axes = new_figure(8, 4).subplots()
-        draw_progress(axes, Comparison.of(bare, None))
+        draw_progress(axes, ComparedRuns.of(bare, None))
         line = axes.get_lines()[0]
         assert line.get_xdata().tolist() == [row.begin for row in runs[0].steps]
         assert line.get_ydata().tolist() == runs[0].losses.tolist()
@@ -101,7 +101,7 @@ def test_bars_are_as_long_as_the_table_says(runs: list[Run]) -> None:
     rows = comparison_table(runs, TARGET)
     with drawing():
         axes = new_figure(8, 4).subplots()
-        draw_speed_ups(axes, Comparison.of(runs, TARGET))
+        draw_speed_ups(axes, ComparedRuns.of(runs, TARGET))
         assert [bar.get_width() for bar in axes.patches] == [row.speed_up for row in rows]
         assert [text.get_text() for text in axes.texts] == [f"{row.speed_up:.1f}×" for row in rows]
         assert axes.get_title(loc="left") == "Speed-up, by time to AUC 0.8"
@@ -111,7 +111,7 @@ def test_bars_are_as_long_as_the_table_says(runs: list[Run]) -> None:
 def test_boxes_span_the_quartiles_of_the_steps(runs: list[Run]) -> None:
     with drawing():
         axes = new_figure(8, 4).subplots()
-        draw_step_times(axes, Comparison.of(runs, None))
+        draw_step_times(axes, ComparedRuns.of(runs, None))
         seconds = np.diff([0.0, *(row.end for row in runs[0].steps)])
         box = axes.patches[0]
         assert box.get_x() == pytest.approx(np.quantile(seconds, 0.25))
@@ -139,7 +139,7 @@ def test_long_names_are_cut_to_fit(runs: list[Run], tmp_path: Path) -> None:
     draw_comparison(many, tmp_path, formats=["svg"], title="A title that is far too long for one line. " * 5)
     with drawing():
         axes = new_figure(8, 4).subplots()
-        draw_speed_ups(axes, Comparison.of(many, None))
+        draw_speed_ups(axes, ComparedRuns.of(many, None))
         assert max(len(line) for label in axes.get_yticklabels() for line in label.get_text().split("\n")) <= 20
 
 

@@ -14,7 +14,7 @@ from erasurehead import codes, schemes
 from erasurehead.decoding import analyse
 from erasurehead.reports import canvas, draw_codes, draw_comparison
 from erasurehead.reports.canvas import scheme_style, scheme_styles
-from erasurehead.reports.panels import Comparison, draw_progress, draw_step_times
+from erasurehead.reports.panels import ComparedRuns, draw_progress, draw_step_times
 from erasurehead.training.result import Run
 
 from .conftest import MakeRuns
@@ -124,7 +124,7 @@ def test_a_scheme_has_its_colour_whatever_else_is_in_the_picture(make_runs: Make
     made = make_runs([schemes.uncoded(12), schemes.exact(12, 3), schemes.erasurehead(12, 3, 4)], steps=3)
     colours: dict[str, set[str]] = {}
     for chosen in (made, made[1:], made[::-1], made[2:], [made[2], made[0]]):
-        comparison = Comparison.of(chosen, None)
+        comparison = ComparedRuns.of(chosen, None)
         for name, style in zip(comparison.names, comparison.styles, strict=True):
             colours.setdefault(name, set()).add(style.colour)
     assert [len(own) for own in colours.values()] == [1, 1, 1]
@@ -144,8 +144,8 @@ def test_far_apart_times_have_a_logarithmic_axis_and_a_virtual_clock_no_wall(run
     with canvas.drawing():
         for chosen, scale in ((runs, "linear"), ([runs[0], slower(runs[1], 1e-3)], "log")):
             left, right = canvas.new_figure(10, 5).subplots(1, 2)
-            draw_progress(left, Comparison.of(chosen, None))
-            draw_step_times(right, Comparison.of(chosen, None))
+            draw_progress(left, ComparedRuns.of(chosen, None))
+            draw_step_times(right, ComparedRuns.of(chosen, None))
             assert left.get_xscale() == scale
             assert scale == "linear" or right.get_xscale() == "log"
             assert left.get_xlabel().startswith("virtual time (")
@@ -160,7 +160,7 @@ def test_far_apart_times_have_a_logarithmic_axis_and_a_virtual_clock_no_wall(run
             assert scale == "linear" or left.get_xlim()[1] >= end
         real = [replace(run, engine="processes") for run in runs]
         axes = canvas.new_figure(10, 5).subplots()
-        draw_progress(axes, Comparison.of(real, ("auc", 0.8)))
+        draw_progress(axes, ComparedRuns.of(real, ("auc", 0.8)))
         assert axes.get_xlabel().startswith("wall-clock time (")
         assert "target: AUC 0.8" in [text.get_text() for text in axes.get_legend().get_texts()]
         assert not axes.texts  # beside the line there would be curves

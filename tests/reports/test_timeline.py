@@ -12,7 +12,7 @@ from erasurehead.training.result import Run
 def test_uncoded_work_is_all_used_and_the_slowest_ends_the_step(runs: list[Run]) -> None:
     run = runs[0]
     found = work_intervals(run, run.seconds)
-    assert {item.outcome for item in found} == {"used"}
+    assert {item.use for item in found} == {"used"}
     for step in run.steps:
         of_step = [item for item in found if item.begin == step.begin]
         assert sorted(item.worker for item in of_step) == list(range(12))
@@ -25,11 +25,11 @@ def test_every_worker_of_a_step_is_used_spare_or_late(runs: list[Run]) -> None:
     for step in run.steps:
         of_step = [item for item in found if item.begin == step.begin]
         outcomes = ("used", "spare", "late")
-        workers = {outcome: {item.worker for item in of_step if item.outcome == outcome} for outcome in outcomes}
+        workers = {outcome: {item.worker for item in of_step if item.use == outcome} for outcome in outcomes}
         assert workers["used"] == set(step.used)
         assert workers["late"] == set(step.missing)
         assert set.union(*workers.values()) == set(range(12))
-        assert all(item.end == pytest.approx(step.end) for item in of_step if item.outcome == "late")
+        assert all(item.end == pytest.approx(step.end) for item in of_step if item.use == "late")
 
 
 def test_late_work_that_is_carried_on_goes_beyond_its_step(make_runs) -> None:
@@ -37,7 +37,7 @@ def test_late_work_that_is_carried_on_goes_beyond_its_step(make_runs) -> None:
     submitted = {step.round: step for step in run.steps}
     came = [row for row in run.arrivals if row.late]
     assert came
-    found = {(item.worker, item.end) for item in work_intervals(run, run.seconds) if item.outcome == "late"}
+    found = {(item.worker, item.end) for item in work_intervals(run, run.seconds) if item.use == "late"}
     for row in came:
         assert (row.worker, submitted[row.round].begin + row.seconds) in found
         assert submitted[row.round].begin + row.seconds > submitted[row.round].end - 1e-12

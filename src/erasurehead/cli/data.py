@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from erasurehead._internal.plain_text import visible
-from erasurehead.cli.options import OutputOptions, shared
+from erasurehead.cli.options import FILE_KEYS, FileOptions, OutputOptions, options_of
 from erasurehead.cli.screen import Screen
+from erasurehead.runs.config.sections import Config
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,9 +44,14 @@ Show which data sets of the paper are available, or what a file contains.
 {_WAYS}"""
 
 
+@options_of(Config, "data.path", *FILE_KEYS, texts={"data.path": "Where to look for public files."})
+class ReadingOptions(FileOptions):
+    """Options on where data are, and how a file is read."""
+
+
 def run(
     *,
-    names: Annotated[
+    sources: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="NAME|FILE...",
@@ -53,48 +59,24 @@ def run(
             show_default=False,
         ),
     ] = None,
-    path: Annotated[str | None, shared("data.path", text="Where to look for public files.")] = None,
-    label: Annotated[str | None, shared("data.target")] = None,
-    drop: Annotated[list[str] | None, shared("data.drop")] = None,
-    delimiter: Annotated[str | None, shared("data.delimiter")] = None,
-    header: Annotated[str | None, shared("data.header")] = None,
-    column_names: Annotated[list[str] | None, shared("data.names")] = None,
-    decimal: Annotated[str | None, shared("data.decimal")] = None,
-    quotes: Annotated[str | None, shared("data.quotes")] = None,
-    missing: Annotated[list[str] | None, shared("data.missing")] = None,
-    one_hot: Annotated[list[str] | None, shared("data.one_hot")] = None,
-    categorical: Annotated[bool | None, shared("data.categorical", off=False)] = None,
+    reading: ReadingOptions,
     output: OutputOptions,
 ) -> None:
     """Show which data are available."""
-    from erasurehead.cli.options import RunOptions
     from erasurehead.errors import InvalidArgument
-    from erasurehead.runs.config import parts
+    from erasurehead.runs.config import build_config, merged, parts
 
     screen = Screen(output)
-    of_files = {
-        "label": label,
-        "drop": drop,
-        "delimiter": delimiter,
-        "header": header,
-        "names": column_names,
-        "decimal": decimal,
-        "quotes": quotes,
-        "missing": missing,
-        "one_hot": one_hot,
-        "categorical": categorical,
-    }
-    if not names:
-        for option, value in of_files.items():
-            if value is not None:
-                raise InvalidArgument(f"--{option.replace('_', '-')}", "must come with a file to be read")
-        found = _look(path)
+    if not sources:
+        for key, option in reading.spelled().items():
+            if key != "data.path":
+                raise InvalidArgument(option, "must come with a file to be read")
+        found = _look(reading.path)
         screen.result({"data": found}, _places(found), _WAYS.rstrip())
         return
     sections: list[DataSection] = []
-    for name in names:
-        options = RunOptions(data=name, path=path, **of_files)
-        sections.append(options.config(None).data)
+    for source in sources:
+        sections.append(build_config(merged({"data": {"source": source}}, reading.tables()), reading.spelled()).data)
         parts.check_data_keys(sections[-1])
     read: list[dict[str, Any]] = []
     shown: list[Any] = []

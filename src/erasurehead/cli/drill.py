@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from erasurehead.cli.options import OutputOptions, option, shared
+from erasurehead.cli.grouping import refuse_others
+from erasurehead.cli.options import OutputOptions, option, shared, value_of
 from erasurehead.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class SubjectOptions:
     delays: Annotated[
         str, shared("delays.model", text="Delays that are injected into both runs.", panel=_RUN, default=True)
     ] = "exponential(mean=0.5, seed=0)"
-    on_suspected: Annotated[
+    on_suspicion: Annotated[
         str,
         shared(
             "faults.suspected",
@@ -204,13 +205,9 @@ def run(*, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions,
 
 def _live(lives: int, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, screen: Screen) -> None:
     from erasurehead.drills.lives import Lives
-    from erasurehead.errors import InvalidArgument, invalid
 
-    for name, value in (("--schedule", faults.schedule), ("--kinds", faults.kinds)):
-        if value is not None:
-            raise invalid(name, "must be left out with --lives, which are struck by kills only", value)
-    if report.figures:
-        raise InvalidArgument("--figures", "must be left out with --lives")
+    refuse_others(("lives", "seed"), "must be left out with --lives, which are struck by kills only", faults)
+    refuse_others(("out",), "must be left out with --lives", report)
     found = Lives(_settings(faults, subject), lives, report.out).run(screen.say)
     broken = [f"life {one.number}, {one.strike}: {text}" for one in found.broken for text in one.broken]
     screen.result(found.as_dict(), "\n".join([*broken, f"{found.verdict}; the report is in {found.folder}"]))
@@ -221,26 +218,10 @@ def _live(lives: int, faults: FaultOptions, subject: SubjectOptions, report: Rep
 def _peers(policy: str, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, screen: Screen) -> None:
     from erasurehead.consensus.drill import PeerDrill
     from erasurehead.drills.report import conclusion, verdict_line
-    from erasurehead.errors import InvalidArgument, invalid
+    from erasurehead.errors import InvalidArgument
 
-    others = (
-        ("--schedule", faults.schedule),
-        ("--kinds", faults.kinds),
-        ("--lives", faults.lives),
-        ("--scheme", subject.scheme),
-        ("--address", subject.address),
-        ("--label", subject.label),
-        ("--drop", subject.drop),
-        ("--data", _unless(subject.data, SubjectOptions.data)),
-        ("--records", _unless(subject.records, SubjectOptions.records)),
-        ("--on-suspicion", _unless(subject.on_suspected, SubjectOptions.on_suspected)),
-    )
-    for name, value in others:
-        if value is not None:
-            raise invalid(name, "must be left out with --peers", value)
-    for name, given in (("--categorical", subject.categorical), ("--figures", report.figures)):
-        if given:
-            raise InvalidArgument(name, "must be left out with --peers")
+    taken = ("peers", "engine", "workers", "seconds", "seed", "delays", "out")
+    refuse_others(taken, "must be left out with --peers", faults, subject, report)
     try:
         drill = PeerDrill(
             policy,
@@ -260,33 +241,15 @@ def _peers(policy: str, faults: FaultOptions, subject: SubjectOptions, report: R
         raise typer.Exit(1)
 
 
-def _unless(value: str, default: str) -> str | None:
-    """Return a value that differs from its default; None for the default."""
-    return None if value == default else value
-
-
 def _settings(faults: FaultOptions, subject: SubjectOptions) -> DrillSettings:
-    from erasurehead.cli.options import value_of
     from erasurehead.drills.drill import SCHEME, DrillSettings
     from erasurehead.errors import check_count
 
     check_count("--workers", subject.workers, 3 if subject.scheme is None else 1)  # three copies of each task
-    return DrillSettings(
-        engine=subject.engine,
-        workers=subject.workers,
-        seconds=subject.seconds,
-        seed=faults.seed,
-        kinds=_kinds(faults.kinds),
-        scheme=subject.scheme or SCHEME,
-        data=subject.data,
-        label=subject.label,
-        categorical=subject.categorical,
-        drop=tuple(value_of("drop", subject.drop or ())),
-        delays=subject.delays,
-        records=subject.records,
-        suspected=subject.on_suspected,
-        address=subject.address,
-    )
+    given = {name: value for name, value in asdict(subject).items() if name != "peers"}
+    given |= {"scheme": subject.scheme or SCHEME, "drop": tuple(value_of("drop", subject.drop or ()))}
+    given["suspected"] = given.pop("on_suspicion")
+    return DrillSettings(seed=faults.seed, kinds=_kinds(faults.kinds), **given)
 
 
 def _show(found: Findings, screen: Screen) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import fields, is_dataclass
 from typing import Any, get_type_hints
 
@@ -48,3 +48,23 @@ def _fields(group: type[Any]) -> list[inspect.Parameter]:
         )
         for field in fields(group)
     ]
+
+
+def refuse_others(taken: Container[str], rule: str, *groups: Any) -> None:
+    """Raise if an option is given that what the command is asked to do does not take.
+
+    Arguments:
+        taken: names of the fields whose options it takes.
+        rule: what is said of the others.
+        *groups: groups of options whose fields are called as the options are.
+
+    Raises:
+        InvalidArgument: if so; the error names the option.
+    """
+    from erasurehead.errors import UNSAID, InvalidArgument
+
+    for group in groups:
+        for field in fields(group):
+            value = getattr(group, field.name)
+            if field.name not in taken and value != field.default:
+                raise InvalidArgument(f"--{field.name.replace('_', '-')}", rule, UNSAID if value is True else value)

@@ -28,12 +28,12 @@ def option(*names: str, text: str, panel: str, metavar: str | None = None) -> An
     return typer.Option(*names, help=text, rich_help_panel=panel, metavar=metavar, show_default=False)
 
 
-def _with_options(of: type[BaseModel]) -> Mapping[str, Key]:
-    """Return the keys of a run file that have an option, by the field names of groups of options."""
-    return {key.option.removeprefix("--").replace("-", "_"): key for key in keys(of) if key.options}
+def _field(key: Key) -> str:
+    """Return the name of the field of an option in a group of options."""
+    return key.option.removeprefix("--").replace("-", "_")
 
 
-_KEYS: Mapping[str, Key] = _with_options(Config)
+_KEYS: Mapping[str, Key] = {_field(key): key for key in keys() if key.options}
 
 KEYS: Mapping[str, str] = {name: key.path for name, key in _KEYS.items()}
 """For each option, by its field in `RunOptions`, its section and key."""
@@ -134,6 +134,24 @@ class OutputOptions:
     ] = False
 
 
+FILE_KEYS = tuple(
+    f"data.{name}"
+    for name in (
+        "target",
+        "drop",
+        "delimiter",
+        "header",
+        "names",
+        "decimal",
+        "quotes",
+        "missing",
+        "one_hot",
+        "categorical",
+    )
+)
+"""Keys on how a file is read, for commands that read one without training."""
+
+
 class FileOptions:
     """The keys of a run file as options; None for those that were not given."""
 
@@ -162,17 +180,27 @@ class FileOptions:
 Options = TypeVar("Options", bound=FileOptions)
 
 
-def options_of(file: type[BaseModel]) -> Callable[[type[Options]], type[Options]]:
+def options_of(
+    file: type[BaseModel], *paths: str, texts: Mapping[str, str] | None = None
+) -> Callable[[type[Options]], type[Options]]:
     """Return a decorator that makes a class a dataclass with a field for each option of a run file, None by default.
 
     Arguments:
         file: model of the run file.
+        *paths: the keys whose options are wanted, such as `"data.path"`, of a command without run files, in which
+            nothing needs to be switched off; by default all that have one.
+        texts: help texts by key, where that of the key does not fit the command.
     """
 
     def fill(group: type[Options]) -> type[Options]:
-        group.known = _with_options(file)
+        by_path = {key.path: key for key in keys(file) if key.options}
+        group.known = {_field(by_path[path]): by_path[path] for path in paths or by_path}
         group.__annotations__ = {
-            name: Annotated[_type(key) | None, _typer_option(key)] for name, key in group.known.items()
+            name: Annotated[
+                _type(key) | None,
+                _typer_option(key, (key.option, *key.options[1:]) if paths else (), (texts or {}).get(key.path, "")),
+            ]
+            for name, key in group.known.items()
         }
         for name in group.known:
             setattr(group, name, None)

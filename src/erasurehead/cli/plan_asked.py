@@ -36,10 +36,9 @@ from erasurehead.problems.base import Problem
 from erasurehead.reports.units import seconds_text
 from erasurehead.runs.comparison import parse_target
 from erasurehead.runs.config import Config, build_config, parts, read_config
-from erasurehead.runs.config.defaults import chosen_optimizer, settled
+from erasurehead.runs.config.resolving import check_metric_name, resolve, with_choices
 from erasurehead.runs.experiment import Experiment
 from erasurehead.runs.names import CONFIG
-from erasurehead.runs.settings import check_metric_name, check_settings
 from erasurehead.schemes.text import PAPER_WORKERS, parse_scheme
 
 TRACE = "trace.csv"
@@ -89,7 +88,7 @@ def check_options(asked: PlanOptions) -> None:
         load = FREE if asked.max_load is None else min(FREE, asked.max_load)
         least = asked.scheme or default_settings(check_count("--workers", workers), load)
         check_effort(workers, len(least))
-    check_settings(settled(_config(asked, workers=asked.workers or PAPER_WORKERS)))
+    resolve(_config(asked, workers=asked.workers or PAPER_WORKERS), starting=False)
 
 
 def check_schemes(asked: PlanOptions, n_workers: int) -> None:
@@ -436,7 +435,7 @@ class Sampled:
     def solver(self) -> Callable[[], Optimizer] | None:
         """Function that makes the optimizer of `adaptive` as in a run; None if the user chose another optimizer."""
         asked = self.experiment.asked
-        if asked is None or chosen_optimizer(asked, "adaptive()").name != "quasi_newton":
+        if asked is None or with_choices(asked, "adaptive()").optimizer.name != "quasi_newton":
             return None
         return lambda: QuasiNewton(self.experiment.first_model())
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from erasurehead.cli.options import OutputOptions, option, shared
+from erasurehead.cli.options import FILE_KEYS, FileOptions, OutputOptions, option, options_of, shared, value_of
 from erasurehead.cli.screen import Screen
+from erasurehead.runs.config.sections import Config
 
 if TYPE_CHECKING:
     from erasurehead._internal.storage import Access
@@ -41,20 +42,15 @@ they are fixed in the shards.
 _DATA, _SHARDS = "Data", "Shards"
 
 
+@options_of(Config, *FILE_KEYS)
+class _ReadingOptions(FileOptions):
+    """Options on how the file is read."""
+
+
 @dataclass(frozen=True)
-class EncodingOptions:
+class EncodingOptions(_ReadingOptions):
     """Options on how the rows of the file are encoded as numbers."""
 
-    label: Annotated[str | None, shared("data.target")] = None
-    drop: Annotated[list[str] | None, shared("data.drop")] = None
-    delimiter: Annotated[str | None, shared("data.delimiter")] = None
-    header: Annotated[str | None, shared("data.header")] = None
-    names: Annotated[list[str] | None, shared("data.names")] = None
-    decimal: Annotated[str | None, shared("data.decimal")] = None
-    quotes: Annotated[str | None, shared("data.quotes")] = None
-    missing: Annotated[list[str] | None, shared("data.missing")] = None
-    one_hot: Annotated[list[str] | None, shared("data.one_hot")] = None
-    categorical: Annotated[bool, shared("data.categorical", off=False)] = False
     interactions: Annotated[
         list[str] | None,
         option(
@@ -81,19 +77,8 @@ class EncodingOptions:
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `shard`."""
-        from erasurehead.cli.options import value_of
-
         return {
-            "target": self.label,
-            "drop": value_of("drop", self.drop or ()),
-            "delimiter": self.delimiter,
-            "header": self.header,
-            "names": value_of("names", self.names or ()),
-            "decimal": self.decimal,
-            "quotes": self.quotes,
-            "missing": value_of("missing", self.missing or ()),
-            "one_hot": value_of("one_hot", self.one_hot or ()),
-            "categorical": self.categorical,
+            **self.tables().get("data", {}),
             "interactions": [value_of("one_hot", [names]) for names in self.interactions or ()],
             "standardize": self.standardize,
             "constant": self.constant,

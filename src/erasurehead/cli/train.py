@@ -152,8 +152,8 @@ def _begun(
     screen: Screen, run_file: str | None, scheme: str | None, options: RunOptions, goal: tuple[str, float] | None
 ) -> Experiment:
     config = options.config(run_file, scheme=scheme)
+    from erasurehead.runs.config.resolving import check_target
     from erasurehead.runs.experiment import Experiment
-    from erasurehead.runs.settings import check_target
 
     if goal is not None:
         check_target(config, goal[0])

@@ -30,7 +30,7 @@ _WORDS: Mapping[str, str] = {
 }
 """For subjects of errors, the option that they are about, if its name is different."""
 
-_PLACES: Mapping[str, str] = {"delays.model": "what", "model": "what", "name": "code", "data.source": "names"}
+_PLACES: Mapping[str, str] = {"delays.model": "what", "model": "what", "name": "code", "data.source": "sources"}
 """For subjects of errors, the argument of the command that they are about, if its name is different."""
 
 _SECTIONS = frozenset(key.section for key in keys() if key.options)

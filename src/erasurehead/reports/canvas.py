@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.plain_text import visible
 from erasurehead._internal.storage import Access, Folder
@@ -246,22 +244,6 @@ def curve(axes: Axes, times: Array, values: Array, style: RunStyle, label: str, 
         markersize=6,
         markevery=(0.04 + 0.02 * index, 0.12),
     )
-
-
-def on_log_axis(times: Array, values: Array, left: float) -> tuple[Array, Array]:
-    """Return the curve of a run as it is drawn over a logarithmic axis of time, on which there is no 0.
-
-    The first model, of time 0, is drawn from the left edge until the next one was measured: a line from one to the
-    other would be one that nobody has measured, and most of it would be as high as the next one.
-
-    Arguments:
-        times: ascending, shape (n_points,).
-        values: shape (n_points,).
-        left: the left edge of the axis, in the unit of the times.
-    """
-    if len(times) < 2 or times[0] > left:
-        return times, values
-    return np.r_[left, times[1], times[1:]], np.r_[values[0], values[0], values[1:]]
 
 
 def legend_above(axes: Axes, columns: int) -> None:

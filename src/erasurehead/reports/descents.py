@@ -11,7 +11,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import invalid
 from erasurehead.reports import canvas, measures
-from erasurehead.reports.canvas import FAINT, Axes, scheme_styles
+from erasurehead.reports.canvas import Axes, scheme_styles
 from erasurehead.reports.rendering import Column, as_markdown, as_table
 from erasurehead.reports.units import time_unit
 
@@ -94,27 +94,18 @@ def draw_descents(axes: Axes, descents: Sequence[Descent]) -> None:
     lasts = [float(descent.times[-1]) for descent in descents]
     unit = time_unit(lasts)
     firsts = [float(descent.times[1]) for descent in descents if len(descent.times) > 1 and descent.times[1] > 0.0]
-    logarithmic = bool(firsts) and measures.needs_log_axis([min(firsts), max(lasts)])
-    begin = 0.7 * min(firsts) if logarithmic else 0.0
-    for index, (descent, style) in enumerate(
-        zip(descents, scheme_styles([descent.scheme for descent in descents]), strict=True)
-    ):
-        gaps = np.where(descent.gaps < measures.MAX_DRAWN, np.maximum(descent.gaps, _ROUNDING), np.nan)
-        times, gaps = canvas.on_log_axis(descent.times, gaps, begin) if logarithmic else (descent.times, gaps)
-        label = measures.shorten(descent.scheme, measures.LEGEND_WIDTH)
-        canvas.curve(axes, times / unit.size, gaps, style, label, index)
+    left = 0.7 * min(firsts) if firsts and measures.needs_log_axis([min(firsts), max(lasts)]) else None
+    names = [descent.scheme for descent in descents]
+    curves = [
+        (descent.times, np.where(descent.gaps < measures.MAX_DRAWN, np.maximum(descent.gaps, _ROUNDING), np.nan))
+        for descent in descents
+    ]
+    clock = measures.clock_of([descent.virtual for descent in descents])
+    measures.draw_over_time(axes, names, curves, scheme_styles(names), clock, unit, left)
+    if left is None:
+        axes.set_xlim(0.0, 1.02 * max(lasts) / unit.size or 1.0)
     low = max(_ROUNDING, min(_smallest_gap(descent) for descent in descents))
     axes.set_ylim(low / 3.0, 3.0)
     axes.set_yscale("log")
     canvas.plain_ticks(axes.yaxis)
-    if logarithmic:
-        axes.set_xscale("log")
-        axes.set_xlim(begin / unit.size, 1.1 * max(lasts) / unit.size)
-        canvas.plain_ticks(axes.xaxis)
-    else:
-        axes.set_xlim(0.0, 1.02 * max(lasts) / unit.size or 1.0)
-    axes.set_xlabel(
-        f"{measures.clock_of([descent.virtual for descent in descents])} ({unit.name}), all waiting included"
-    )
     axes.set_ylabel("gap of the objective, (f(x) - f*) / (f(x0) - f*)")
-    axes.grid(color=FAINT, linewidth=0.5)

@@ -11,7 +11,7 @@ from erasurehead.reports import canvas, measures
 from erasurehead.reports.canvas import Axes, Figure
 from erasurehead.reports.decisions import draw_decisions, has_decisions
 from erasurehead.reports.descents import Descent, draw_descents
-from erasurehead.reports.panels import Comparison, draw_progress, draw_speed_ups, draw_step_times, legend_columns
+from erasurehead.reports.panels import ComparedRuns, draw_progress, draw_speed_ups, draw_step_times, legend_columns
 from erasurehead.reports.timeline import add_timeline_legend, draw_timeline, visible_seconds
 from erasurehead.training.result import Run
 
@@ -55,7 +55,7 @@ def draw_comparison(
         MissingExtra: if matplotlib is not installed.
     """
     formats = canvas.check_formats(formats)
-    comparison = Comparison.of(runs, target)
+    comparison = ComparedRuns.of(runs, target)
     heading = _heading(runs, title)
     paths: list[Path] = []
     with canvas.drawing():
@@ -65,10 +65,10 @@ def draw_comparison(
     return paths
 
 
-def _figures(comparison: Comparison, heading: str, descents: Sequence[Descent]) -> list[tuple[str, Figure]]:
+def _figures(comparison: ComparedRuns, heading: str, descents: Sequence[Descent]) -> list[tuple[str, Figure]]:
     bars = 1.4 + _BAR * len(comparison.runs)
     curves = 4.2 + _LINE * len(comparison.runs) / legend_columns(comparison.names)
-    single: list[tuple[str, Callable[[Axes, Comparison], None], float]] = [
+    single: list[tuple[str, Callable[[Axes, ComparedRuns], None], float]] = [
         ("progress", draw_progress, curves),
         ("step_times", draw_step_times, bars),
         ("speed_up", draw_speed_ups, bars),
@@ -97,7 +97,7 @@ def _figures(comparison: Comparison, heading: str, descents: Sequence[Descent]) 
     return figures
 
 
-def _all_panels(comparison: Comparison, heading: str) -> Figure:
+def _all_panels(comparison: ComparedRuns, heading: str) -> Figure:
     above = max(4.2, 2 * (1.1 + _BAR * len(comparison.runs)))
     below = 1.1 + _TIMELINE * len(comparison.runs)
     figure = canvas.new_figure(_WIDTH, above + below + 0.4, heading)
@@ -111,7 +111,7 @@ def _all_panels(comparison: Comparison, heading: str) -> Figure:
     return figure
 
 
-def _draw_timelines(figure: Figure, comparison: Comparison) -> None:
+def _draw_timelines(figure: Figure, comparison: ComparedRuns) -> None:
     panels: list[Axes] = list(figure.subplots(len(comparison.runs), 1, sharex=True, squeeze=False)[:, 0])
     until = visible_seconds(comparison.runs)
     for axes, run, row in zip(panels, comparison.runs, comparison.rows, strict=True):

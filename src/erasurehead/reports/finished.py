@@ -12,7 +12,7 @@ import numpy as np
 from erasurehead._internal.storage import Access
 from erasurehead.errors import invalid
 from erasurehead.reports import canvas, measures
-from erasurehead.reports.canvas import FAINT, INK, Axes
+from erasurehead.reports.canvas import INK, Axes
 from erasurehead.reports.rendering import Column, as_markdown, as_table, final_values, race_columns
 from erasurehead.reports.units import time_unit
 
@@ -202,35 +202,23 @@ class FinishedComparison:
 
     def _draw_curve(self, axes: Axes, metric: str) -> None:
         unit = time_unit([run.seconds for run in self.runs])
-        ends = [run.curves[metric][-1][0] for run in self.runs if run.curves.get(metric)]
-        logarithmic = measures.needs_log_axis([end for end in ends if end > 0.0])
-        left = 0.5 * min(
-            (time for run in self.runs for time, _ in run.curves.get(metric, ()) if time > 0.0), default=1.0
-        )
-        for index, (name, run) in enumerate(zip(self.names, self.runs, strict=True)):
-            points = np.array(run.curves.get(metric, ())).reshape(-1, 2)
-            times, values = points.T
-            times, values = canvas.on_log_axis(times, values, left) if logarithmic else (times, values)
-            label = measures.shorten(name, measures.LEGEND_WIDTH)
-            canvas.curve(axes, times / unit.size, values, canvas.run_style(index), label, index)
+        points = [np.array(run.curves.get(metric, ())).reshape(-1, 2) for run in self.runs]
+        curves = [(own[:, 0], own[:, 1]) for own in points]
+        styles = [canvas.run_style(index) for index in range(len(curves))]
+        clock = measures.clock_of([run.virtual for run in self.runs])
+        measures.draw_over_time(axes, self.names, curves, styles, clock, unit, measures.log_edge(curves))
         if self.target is not None and self.target[0] == metric:
             axes.axhline(self.target[1], color=INK, linewidth=1.0, linestyle=(0, (1, 2)))
-        values = [value for run in self.runs for _, value in run.curves.get(metric, ()) if 0.0 < value < np.inf]
+        values = [float(value) for _, own in curves for value in own if 0.0 < value < np.inf]
         if measures.lower_is_better(metric) and values:
             axes.set_yscale("log")
             axes.set_ylim(min(values) / 1.1, min(max(values), 50.0 * min(values)) * 1.1)
             canvas.plain_ticks(axes.yaxis)
-        elif later := [value for run in self.runs for _, value in run.curves.get(metric, ())[1:]]:
+        elif later := [float(value) for _, own in curves for value in own[1:]]:
             # Without the first model, next to which all differences would be invisible.
             margin = 0.08 * (max(later) - min(later)) or 0.01
             axes.set_ylim(min(later) - margin, max(later) + margin)
-        if logarithmic:
-            axes.set_xscale("log")
-            axes.set_xlim(left / unit.size, 1.1 * max(ends) / unit.size)
-            canvas.plain_ticks(axes.xaxis)
-        axes.set_xlabel(f"{measures.clock_of([run.virtual for run in self.runs])} ({unit.name}), all waiting included")
         axes.set_title("Training loss" if metric == LOSS else f"Test {measures.metric_name(metric)}")
-        axes.grid(color=FAINT, linewidth=0.5)
 
     def _draw_steps(self, axes: Axes) -> None:
         unit = time_unit([run.seconds_per_step for run in self.runs])

@@ -1,4 +1,4 @@
-"""Figures of merit and texts of runs, for reports."""
+"""Figures of merit, texts and curves of runs, for reports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from statistics import fmean
 
+import numpy as np
+
+from erasurehead._internal.arrays import Array
 from erasurehead.errors import invalid
+from erasurehead.reports import canvas
+from erasurehead.reports.canvas import Axes, RunStyle
+from erasurehead.reports.units import Unit
 from erasurehead.training.result import LOWER_IS_BETTER, Run
 from erasurehead.training.rows import StepRow
 
@@ -165,6 +171,49 @@ _LOG_RATIO = 20.0
 def needs_log_axis(values: Sequence[float]) -> bool:
     """Return whether positive numbers differ so much that only a logarithmic axis shows all of them."""
     return len(values) > 1 and min(values) > 0.0 and max(values) > _LOG_RATIO * min(values)
+
+
+def log_edge(curves: Sequence[tuple[Array, Array]]) -> float | None:
+    """Return the left edge of a logarithmic axis of time; None if a linear one does not hide the fastest run."""
+    ends = [float(times[-1]) for times, _ in curves if len(times) and times[-1] > 0.0]
+    firsts = [float(times[times > 0.0][0]) for times, _ in curves if (times > 0.0).any()]
+    return 0.5 * min(firsts) if needs_log_axis(ends) else None
+
+
+def draw_over_time(
+    axes: Axes,
+    names: Sequence[str],
+    curves: Sequence[tuple[Array, Array]],
+    styles: Sequence[RunStyle],
+    clock: str,
+    unit: Unit,
+    left: float | None,
+) -> None:
+    """Draw values of runs over the time of training.
+
+    A logarithmic axis has no 0: the first model, of that time, is drawn from the left edge until the next one was
+    measured. A line from one to the other would be one that nobody has measured, and most of it would be as high as
+    the next one.
+
+    Arguments:
+        axes: the axes to draw into.
+        names: names of the runs.
+        curves: seconds, ascending, and values of each run.
+        styles: style of each run.
+        clock: the kind of time.
+        unit: unit of the axis of time.
+        left: left edge of a logarithmic axis, in seconds; None for a linear one.
+    """
+    for index, (name, (times, values), style) in enumerate(zip(names, curves, styles, strict=True)):
+        if left is not None and len(times) > 1 and times[0] <= left:
+            times, values = np.r_[left, times[1], times[1:]], np.r_[values[0], values[0], values[1:]]
+        canvas.curve(axes, times / unit.size, values, style, shorten(name, LEGEND_WIDTH), index)
+    if left is not None:
+        axes.set_xscale("log")
+        axes.set_xlim(left / unit.size, 1.1 * max(float(times[-1]) for times, _ in curves if len(times)) / unit.size)
+        canvas.plain_ticks(axes.xaxis)
+    axes.set_xlabel(f"{clock} ({unit.name}), all waiting included")
+    axes.grid(color=canvas.FAINT, linewidth=0.5)
 
 
 def lower_is_better(metric: str) -> bool:

@@ -17,7 +17,7 @@ from erasurehead.training.result import Run
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparedRuns:
     """Runs and their comparison table.
 
     Arguments:
@@ -29,7 +29,7 @@ class Comparison:
     rows: Sequence[ComparisonRow]
 
     @classmethod
-    def of(cls, runs: Sequence[Run], target: tuple[str, float] | None) -> Comparison:
+    def of(cls, runs: Sequence[Run], target: tuple[str, float] | None) -> ComparedRuns:
         """Return the comparison of runs, with their table."""
         return cls(runs, comparison_table(runs, target))
 
@@ -54,7 +54,7 @@ class Comparison:
         return self.rows[0].basis.metric
 
 
-def draw_progress(axes: Axes, comparison: Comparison) -> None:
+def draw_progress(axes: Axes, comparison: ComparedRuns) -> None:
     """Draw the quality of the model over time, as in Figure 2 (a)-(c) of the ErasureHead paper.
 
     Without evaluations, it is the training loss, as estimated from the messages.
@@ -62,25 +62,15 @@ def draw_progress(axes: Axes, comparison: Comparison) -> None:
     metric = comparison.metric
     curves = [_curve(run, metric) for run in comparison.runs]
     unit = time_unit([float(times[-1]) for times, _ in curves if len(times)])
-    styles = comparison.styles
-    ends = [float(times[-1]) for times, _ in curves if len(times)]
-    logarithmic = measures.needs_log_axis([end for end in ends if end > 0.0])
-    left = 0.5 * min((float(times[1]) for times, _ in curves if len(times) > 1 and times[1] > 0), default=1.0)
-    for index, (name, (times, values)) in enumerate(zip(comparison.names, curves, strict=True)):
-        drawn, heights = canvas.on_log_axis(times, values, left) if logarithmic else (times, values)
-        label = measures.shorten(name, measures.LEGEND_WIDTH)
-        canvas.curve(axes, drawn / unit.size, heights, styles[index], label, index)
-    axes.set_xlabel(f"{measures.clock(comparison.runs)} ({unit.name}), all waiting included")
+    left = measures.log_edge(curves)
+    measures.draw_over_time(
+        axes, comparison.names, curves, comparison.styles, measures.clock(comparison.runs), unit, left
+    )
     axes.set_ylabel("training loss (estimate)" if metric is None else f"test {measures.metric_name(metric)}")
-    if logarithmic:
-        axes.set_xscale("log")
-        axes.set_xlim(left / unit.size, 1.1 * max(ends) / unit.size)
-        canvas.plain_ticks(axes.xaxis)
-    else:
+    if left is None:
         axes.set_xlim(0, _time_limit(comparison, [times for times, _ in curves]) / unit.size)
     _set_value_limits(axes, comparison, [values for _, values in curves])
     _mark_target(axes, comparison, unit)
-    axes.grid(color=FAINT, linewidth=0.5)
     columns = legend_columns(
         [*comparison.names, *([] if comparison.target is None else [_target_label(comparison.target)])]
     )
@@ -104,7 +94,7 @@ def _curve(run: Run, metric: str | None) -> tuple[Array, Array]:
     return times, values
 
 
-def _set_value_limits(axes: Axes, comparison: Comparison, curves: Sequence[Array]) -> None:
+def _set_value_limits(axes: Axes, comparison: ComparedRuns, curves: Sequence[Array]) -> None:
     # Without the first model, next to which all differences would be invisible.
     target_value: Sequence[float] = [] if comparison.target is None else comparison.target[1:]
     heights = np.concatenate([*(values[1:] for values in curves), target_value])
@@ -122,13 +112,13 @@ def _set_value_limits(axes: Axes, comparison: Comparison, curves: Sequence[Array
     axes.set_ylim(low - margin, high + margin)
 
 
-def _time_limit(comparison: Comparison, curves: Sequence[Array]) -> float:
+def _time_limit(comparison: ComparedRuns, curves: Sequence[Array]) -> float:
     whole = max((float(times[-1]) for times in curves if len(times)), default=0.0) or 1.0
     reached = [row.seconds_to_target for row in comparison.rows if row.seconds_to_target is not None]
     return min(whole, 1.6 * max(reached)) if len(reached) == len(comparison.rows) and max(reached) > 0 else whole
 
 
-def _mark_target(axes: Axes, comparison: Comparison, unit: Unit) -> None:
+def _mark_target(axes: Axes, comparison: ComparedRuns, unit: Unit) -> None:
     if comparison.target is None:
         return
     height = comparison.target[1]
@@ -146,7 +136,7 @@ def _target_label(target: tuple[str, float]) -> str:
     return f"target: {measures.target_name(target)}"
 
 
-def draw_step_times(axes: Axes, comparison: Comparison) -> None:
+def draw_step_times(axes: Axes, comparison: ComparedRuns) -> None:
     """Draw a box plot of the times of steps: quartiles and median, whiskers from 5 to 95 %.
 
     Figure 2 (d)-(f) of the ErasureHead paper has their means only.
@@ -182,7 +172,7 @@ def draw_step_times(axes: Axes, comparison: Comparison) -> None:
     axes.set_title("Time per step")
 
 
-def draw_speed_ups(axes: Axes, comparison: Comparison) -> None:
+def draw_speed_ups(axes: Axes, comparison: ComparedRuns) -> None:
     """Draw the speed-up of each run over the baseline, as in Figure 3 of the ErasureHead paper."""
     values = [row.speed_up if math.isfinite(row.speed_up) else 0.0 for row in comparison.rows]
     log_axis = measures.needs_log_axis([value for value in values if value > 0.0])
@@ -212,7 +202,7 @@ def _annotate_bar(axes: Axes, x: float, y: float, text: str) -> None:
     axes.annotate(text, (x, y), (5, 0), textcoords="offset points", va="center")
 
 
-def _name_rows(axes: Axes, comparison: Comparison) -> None:
+def _name_rows(axes: Axes, comparison: ComparedRuns) -> None:
     names = [measures.shorten(name, width=20, lines=2) for name in comparison.names]
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()

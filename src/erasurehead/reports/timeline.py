@@ -11,9 +11,9 @@ from erasurehead.reports.canvas import FAINT, INK, Axes, Figure, line_key, patch
 from erasurehead.training.result import Run
 from erasurehead.training.rows import ArrivalRow
 
-Outcome: TypeAlias = Literal["used", "spare", "late"]
+MessageUse: TypeAlias = Literal["used", "spare", "late"]
 
-OUTCOMES: dict[Outcome, tuple[str, str]] = {
+MESSAGE_USES: dict[MessageUse, tuple[str, str]] = {
     "used": ("#009E73", "arrived, used"),
     "spare": ("#A6DCCB", "arrived, not needed"),
     "late": ("#EDB458", "late, not waited for"),
@@ -28,13 +28,13 @@ class WorkInterval:
         worker: id of the worker.
         begin: when it began, in seconds since training began.
         end: when its message arrived, or when the step ended if it did not.
-        outcome: whether the message was used.
+        use: whether the message was used.
     """
 
     worker: int
     begin: float
     end: float
-    outcome: Outcome
+    use: MessageUse
 
 
 def work_intervals(run: Run, until: float) -> list[WorkInterval]:
@@ -55,9 +55,9 @@ def work_intervals(run: Run, until: float) -> list[WorkInterval]:
         begin = submitted.get(row.round)
         if begin is None or row.late:
             continue
-        outcome: Outcome = "late" if row.censored else "used" if row.used else "spare"
+        use: MessageUse = "late" if row.censored else "used" if row.used else "spare"
         known = late_arrivals.get((row.round, row.message), row)
-        intervals.append(WorkInterval(row.worker, begin + (known.started or 0.0), begin + known.seconds, outcome))
+        intervals.append(WorkInterval(row.worker, begin + (known.started or 0.0), begin + known.seconds, use))
     return intervals
 
 
@@ -84,8 +84,8 @@ def draw_timeline(axes: Axes, run: Run, until: float, title: str) -> None:
         title: title of the panel.
     """
     intervals = work_intervals(run, until)
-    for outcome, (colour, _) in OUTCOMES.items():
-        bars = [item for item in intervals if item.outcome == outcome]
+    for use, (colour, _) in MESSAGE_USES.items():
+        bars = [item for item in intervals if item.use == use]
         axes.barh(
             [item.worker for item in bars],
             [item.end - item.begin for item in bars],
@@ -104,6 +104,6 @@ def draw_timeline(axes: Axes, run: Run, until: float, title: str) -> None:
 
 def add_timeline_legend(figure: Figure) -> None:
     """Add a legend of the colours above the panels."""
-    handles = [patch_key(colour, label) for colour, label in OUTCOMES.values()]
+    handles = [patch_key(colour, label) for colour, label in MESSAGE_USES.values()]
     handles += [patch_key("white", "idle", edge=FAINT), line_key(INK, "step ends")]
     figure.legend(handles=handles, loc="outside upper left", ncols=5, handlelength=1.2, columnspacing=1.4)

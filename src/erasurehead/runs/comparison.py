@@ -25,14 +25,12 @@ from erasurehead.reports import (
 )
 from erasurehead.reports.measures import numbered_names, reached_by_all
 from erasurehead.runs.alone import Alone, alone
-from erasurehead.runs.config import parts
-from erasurehead.runs.config.defaults import settled
+from erasurehead.runs.config.resolving import check_target, resolve, settled
 from erasurehead.runs.config.sections import Config
 from erasurehead.runs.descents import Models, Objectives, descents
 from erasurehead.runs.experiment import PUBLISHED_DELAYS, Experiment
 from erasurehead.runs.jsonl import to_text
 from erasurehead.runs.names import COMPARISON, FIGURES, RUNS, TABLE, check_free, make_folder, next_free
-from erasurehead.runs.settings import check_settings, check_target
 from erasurehead.runs.summaries import describe
 from erasurehead.schemes.text import paper_schemes, parse_scheme
 from erasurehead.training.callbacks import Callback
@@ -88,21 +86,18 @@ class Comparison:
         """
         delays = config.delays.model_copy(update={"model": config.delays.model or PUBLISHED_DELAYS})
         run = config.run.model_copy(update={"engine": config.run.engine or "processes"})  # schemes are about workers
-        config = config.model_copy(update={"delays": delays, "run": run})
-        settled_run = settled(config, schemes).run
-        workers = settled_run.workers
-        texts = tuple(schemes) or (("uncoded()", config.scheme) if config.scheme else paper_schemes(workers))
-        goal = None if target is None else parse_target(target)
         data = config.data
         if data.synthetic is None and data.source in NAMES:
             data = data.model_copy(update={"synthetic": "fallback"})
-        configs = [config.model_copy(update={"scheme": text, "data": data}) for text in texts]
-        parts.check_workers(settled_run)
-        for each in configs:
-            check_settings(each.model_copy(update={"run": settled_run}))
+        config = config.model_copy(update={"delays": delays, "run": run, "data": data})
+        run = settled(config, schemes)
+        workers = run.workers
+        texts = tuple(schemes) or (("uncoded()", config.scheme) if config.scheme else paper_schemes(workers))
+        goal = None if target is None else parse_target(target)
+        resolved = [resolve(config.model_copy(update={"scheme": text}), run) for text in texts]
         if goal is not None:
-            check_target(configs[0], goal[0])
-        first = Experiment.from_config(configs[0], reading, texts)
+            check_target(config, goal[0])
+        first = Experiment.of(resolved[0], reading)
         folder = Path(config.run.out) if config.run.out else next_free(RUNS, f"compare-{first.data.name}")
         check_free(folder, config.run.overwrite)
         if not (schemes or config.scheme) and first.config.run.workers != workers:  # fewer, as there are few samples

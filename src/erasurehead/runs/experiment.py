@@ -24,9 +24,9 @@ from erasurehead.problems.sharded import ShardedProblem
 from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.config import parts
 from erasurehead.runs.config.checking import build_config, overridden, read_config
-from erasurehead.runs.config.defaults import chosen_optimizer, chosen_scheme, chosen_steps, settled
 from erasurehead.runs.config.fixed_settings import determining, with_defaults
-from erasurehead.runs.config.sections import Config, DataSection, OptimizerSection, ProblemSection, RunSection
+from erasurehead.runs.config.resolving import Resolved, check_scheme, resolve, settled, with_choices
+from erasurehead.runs.config.sections import Config, DataSection, OptimizerSection, ProblemSection
 from erasurehead.runs.config.toml import locating
 from erasurehead.runs.divergence import LeastCounted, remedy
 from erasurehead.runs.fingerprints import MEANING, check_same, of_code, of_data, of_encoding, of_value
@@ -43,7 +43,6 @@ from erasurehead.runs.names import (
 from erasurehead.runs.predictor import TrainedModel
 from erasurehead.runs.recording import Recording
 from erasurehead.runs.resuming import check_unchanged, check_unfinished, opened_to_go_on
-from erasurehead.runs.settings import check_settings
 from erasurehead.runs.unshared import Unshared, unshared_training
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import parse_scheme
@@ -54,6 +53,8 @@ from erasurehead.training.stopping import TOLERANCE
 
 PUBLISHED_DELAYS = "exponential(mean=0.5, seed=0)"
 """The delays of the experiments in the ErasureHead paper, section 5."""
+
+_HERE = ("processes", "virtual")  # engines whose workers read shards on this machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,8 @@ class Experiment:
         resuming: whether to continue the run in that folder from its newest checkpoint.
         initial: the first model, if it is from another run; None also for a run that is continued, whose checkpoint has
             it.
-        asked: the configuration as requested, before defaults were chosen to fit the scheme; None if all is settled.
+        asked: the configuration as requested, with engine and workers, before defaults were chosen to fit the scheme;
+            None if all is settled.
         unshared: why it trains in this process although the engine was not named; None if it was, or starts workers.
     """
 
@@ -90,14 +92,12 @@ class Experiment:
         cls,
         config: Config | Mapping[str, Any],
         reading: Callable[[str], None] | None = None,
-        others: Sequence[str] = (),
     ) -> Experiment:
         """Check a configuration, load its data, and fill in the defaults.
 
         Arguments:
             config: a configuration, or tables as in a run file, such as `{"run": {"steps": 50}}`.
             reading: called with the source of the data when everything else has been checked.
-            others: texts of schemes that shall exist, too, for the number of workers, if that is chosen here.
 
         Raises:
             InvalidArgument: if something does not fit; the error names the key, and is raised before data are read if
@@ -105,59 +105,59 @@ class Experiment:
             DataError: if the data cannot be used, or this machine has no memory for the workers.
             EngineError: if the number of workers is that of an MPI job or a Ray cluster, and this cannot be asked.
         """
-        return cls._checked(config if isinstance(config, Config) else build_config(config), reading, others=others)
+        return cls.of(resolve(config if isinstance(config, Config) else build_config(config)), reading)
 
     @classmethod
-    def _checked(
-        cls,
-        asked: Config,
-        reading: Callable[[str], None] | None = None,
-        resuming: bool = False,
-        others: Sequence[str] = (),
-    ) -> Experiment:
-        """Return what `from_config` does; for a continued run, the run of its first model need not exist any more."""
-        config = settled(asked, others)
-        parts.check_workers(config.run)
-        text, scheme = chosen_scheme(config), check_settings(config, resuming)
-        earlier = None if resuming else parts.initial_folder(config.run)
+    def of(cls, resolved: Resolved, reading: Callable[[str], None] | None = None, resuming: bool = False) -> Experiment:
+        """Load the data of a resolved configuration, and fill in the defaults that depend on them.
+
+        Arguments:
+            resolved: the configuration.
+            reading: called with the source of the data.
+            resuming: whether the run is continued.
+
+        Raises:
+            InvalidArgument: if something does not fit the data; the error names the key.
+            DataError: if the data cannot be used.
+        """
+        asked, config, earlier = resolved.asked, resolved.config, resolved.initial
         trained = None if earlier is None else TrainedModel.load(earlier)
         if reading is not None:
             reading(config.data.source)
         data = parts.load_data(config.data, config.problem.loss)
-        loss = config.problem.loss or data.task
-        l2 = _default_l2(data) if config.problem.l2 is None else config.problem.l2
+        loss, l2 = config.problem.loss or data.task, config.problem.l2
+        if l2 is None:
+            l2 = data.published.l2(data.n_train) if data.published else 1.0 / data.n_train
         minimised = config.problem.model_copy(update={"loss": loss, "l2": l2})
         problem = parts.build_problem(data, minimised, config.data.worker_path)
-        parts.check_shards(problem, config.run, config.data.worker_path)
+        if isinstance(problem, ShardedProblem) and config.run.engine in _HERE and config.data.worker_path is None:
+            problem.check_files()
         initial = None if earlier is None or trained is None else _initial(trained, earlier, data, loss)
-        delays = parts.build_delays(config.delays.model or (PUBLISHED_DELAYS if data.published else "none()"))
-        config, unshared = _fitted(config, asked, problem), None
+        delays = resolved.delays or parts.build_delays(PUBLISHED_DELAYS if data.published else "none()")
+        run = asked.run.model_copy(update={"engine": config.run.engine, "workers": _fitted(resolved, problem)})
+        unshared = None
         if data.published is None and delays.expected == 0.0:  # nobody is late
-            unshared = unshared_training(asked, config.run.workers, problem)
+            unshared = unshared_training(asked, run.workers, problem)
         if unshared is not None:
-            run = config.run.model_copy(update={"engine": "in_process", "workers": 1})
-            config = config.model_copy(update={"run": run})
-        text = chosen_scheme(config)
-        scheme = parse_scheme(text, config.run.workers)
-        _check_tasks(scheme, text, problem)
-        optimizer = _optimizer(config, text, data, minimised, problem.heaviest)
-        run = _run(config, config.run, optimizer)
-        if earlier is not None:
-            run = run.model_copy(update={"initial": str(earlier)})
+            run = run.model_copy(update={"engine": "in_process", "workers": 1})
+        asked, scheme = asked.model_copy(update={"run": run}), resolved.scheme
+        config = with_choices(asked)
+        if config.run != resolved.config.run:  # fewer samples, or nobody to share the work with
+            scheme = parse_scheme(config.scheme or "", run.workers)
+        _check_tasks(scheme, config.scheme or "", problem)
         complete = config.model_copy(
             update={
-                "scheme": text,
                 "data": _absolute(config.data),
-                "run": run,
+                "run": config.run if earlier is None else config.run.model_copy(update={"initial": str(earlier)}),
                 "problem": minimised,
-                "optimizer": optimizer,
+                "optimizer": _rated(config.optimizer, minimised, data, problem),
                 "delays": config.delays.model_copy(update={"model": str(delays)}),
             }
         )
-        parts.check_reachable(scheme, delays, complete.delays, complete.run.steps)
-        out = next_free(RUNS, f"{data.name}-{scheme.name}".replace(" ", "-"))
-        out = Path(config.run.out) if config.run.out else out
-        return cls(complete, data, problem, scheme, delays, out, resuming, initial, config, unshared)
+        if delays is not resolved.delays or scheme is not resolved.scheme:
+            parts.check_reachable(scheme, delays, complete.delays, complete.run.steps)
+        out = Path(run.out) if run.out else next_free(RUNS, f"{data.name}-{scheme.name}".replace(" ", "-"))
+        return cls(complete, data, problem, scheme, delays, out, resuming, initial, asked, unshared)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Experiment:
@@ -200,9 +200,7 @@ class Experiment:
             raise invalid(
                 "run.out and run.overwrite", "must be left out when a run is resumed in its own folder", folder
             )
-        config = settled(config)
-        run = _run(config, config.run, chosen_optimizer(config, chosen_scheme(config)))
-        config = config.model_copy(update={"run": run})
+        config = with_choices(config.model_copy(update={"run": settled(config)}))
         other = "max_seconds" in dict((changes or {}).get("run", {}))
         check_unfinished(opened, config.run.steps, config.run.max_seconds if other else None)
         if not has_steps(opened.path):  # it ended before its first step
@@ -221,7 +219,7 @@ class Experiment:
             raise DataError(f"{damage} To change settings, name them as options of --resume.")
         if damage := opened.damage(ENCODING):
             raise DataError(f"{damage} If you remove it, it is written again when the run is resumed.")
-        experiment = replace(cls._checked(config, resuming=True), out=opened.path)
+        experiment = replace(cls.of(resolve(config, resuming=True), resuming=True), out=opened.path)
         now = {**experiment.facts(), "code": of_code(experiment.scheme.code)}
         check_unchanged(opened, facts, now, experiment.data.encoding)
         return experiment
@@ -239,16 +237,14 @@ class Experiment:
         """
         scheme = parse_scheme(text, self.config.run.workers)
         _check_tasks(scheme, text, self.problem)
-        parts.check_reachable(scheme, self.delays, self.config.delays, self.config.run.steps)
-        scheme.check_late(self.config.delays.late)
-        parts.check_wire(scheme, self.config.run)
-        folder = None if out is None else check_free(out, self.config.run.overwrite)
         config = self.config.model_copy(update={"scheme": text})
         if self.asked is not None:  # optimizer and steps depend on the scheme, unless they were given
-            heaviest = getattr(self.problem, "heaviest", 1.0)
-            section = _optimizer(self.asked, text, self.data, config.problem, heaviest)
-            config = config.model_copy(update={"optimizer": section, "run": _run(self.asked, config.run, section)})
-        parts.check_kinds(config.optimizer, scheme)
+            chosen = with_choices(self.asked, text)
+            optimizer = _rated(chosen.optimizer, config.problem, self.data, self.problem)
+            run = config.run.model_copy(update={"steps": chosen.run.steps})
+            config = config.model_copy(update={"optimizer": optimizer, "run": run})
+        check_scheme(scheme, config, self.delays)
+        folder = None if out is None else check_free(out, self.config.run.overwrite)
         named = replace(scheme, name=name) if name else scheme
         return replace(self, config=config, scheme=named, out=folder)
 
@@ -339,30 +335,20 @@ class Experiment:
         }
 
 
-def _optimizer(
-    config: Config, scheme: str, data: Dataset | ShardedDataset, minimised: ProblemSection, heaviest: float
+def _rated(
+    section: OptimizerSection, minimised: ProblemSection, data: Dataset | ShardedDataset, problem: Problem
 ) -> OptimizerSection:
-    """Return the optimizer's section with all defaults, including a rate for those that take one."""
-    section = chosen_optimizer(config, scheme)
+    """Return the section of a chosen optimizer with all defaults, including a rate if it takes one."""
     if section.name == "quasi_newton":
         return section
     rate, restart = section.rate, section.restart
     if rate is None:
         assert minimised.loss is not None
         assert minimised.l2 is not None
-        rate = parts.default_rate(data, minimised.loss, minimised.l2, heaviest)
+        rate = parts.default_rate(data, minimised.loss, minimised.l2, getattr(problem, "heaviest", 1.0))
     if restart is None:
         restart = data.published is None and section.name == "nesterov"
     return section.model_copy(update={"rate": rate, "restart": restart})
-
-
-def _run(asked: Config, section: RunSection, optimizer: OptimizerSection) -> RunSection:
-    """Return the run's section with the optimizer's default number of steps, unless it was given."""
-    return section.model_copy(update={"steps": chosen_steps(asked, optimizer)})
-
-
-def _default_l2(data: Dataset | ShardedDataset) -> float:
-    return data.published.l2(data.n_train) if data.published else 1.0 / data.n_train
 
 
 def _absolute(section: DataSection) -> DataSection:
@@ -382,19 +368,18 @@ def _initial(trained: TrainedModel, folder: Path, data: Dataset | ShardedDataset
         raise InvalidArgument("run.initial", error.rule, str(folder), sentence=said) from None
 
 
-def _fitted(config: Config, asked: Config, problem: Problem) -> Config:
-    """Return the configuration with as many workers as the samples allow, if nobody has said how many.
+def _fitted(resolved: Resolved, problem: Problem) -> int:
+    """Return the number of workers: where nobody has said how many, not more than the samples allow.
 
     That is at most one a sample, and for a folder of shards a number by which its tasks can be divided.
     """
-    workers = config.run.workers
-    if asked.run.says("workers"):
-        return config
+    workers = resolved.config.run.workers
+    if resolved.asked.run.says("workers"):
+        return workers
     if isinstance(problem, ShardedProblem):
-        there = problem.folder.manifest.n_tasks
-        workers = max(number for number in range(1, workers + 1) if there % number == 0)
-    run = config.run.model_copy(update={"workers": min(workers, problem.n_samples)})
-    return config.model_copy(update={"run": run})
+        tasks = problem.folder.manifest.n_tasks
+        workers = max(number for number in range(1, workers + 1) if tasks % number == 0)
+    return min(workers, problem.n_samples)
 
 
 def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:

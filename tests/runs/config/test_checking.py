@@ -11,15 +11,14 @@ import pytest
 from erasurehead.datasets.published.public import NAMES, published
 from erasurehead.errors import InvalidArgument
 from erasurehead.runs.config import Config, build_config, merged, overridden, read_config, to_toml
-from erasurehead.runs.config.defaults import chosen_steps, settled
+from erasurehead.runs.config.resolving import resolve
 
 
 def test_an_empty_file_has_the_settings_of_the_published_runs() -> None:
-    config = settled(build_config({}))
+    config = resolve(build_config({"optimizer": {"name": "nesterov"}})).config
     assert config.data.source == "amazon"
-    steps = chosen_steps(config, build_config({"optimizer": {"name": "nesterov"}}).optimizer)
     for name in NAMES:
-        assert (config.run.workers, steps) == (published(name).n_workers, published(name).steps)
+        assert (config.run.workers, config.run.steps) == (published(name).n_workers, published(name).steps)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,7 @@
-"""Building what the sections of a configuration describe: data, problem, first model, optimizer, delays, engine."""
+"""Parts of a run, built as the sections of a configuration say: data, problem, optimizer, delays, engine."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,26 +11,22 @@ from numpy.typing import NDArray
 from erasurehead import datasets, delays, optimizers, problems
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.foreign_arrays import freeze
-from erasurehead._internal.resources import check_memory
 from erasurehead.datasets.base import Dataset
 from erasurehead.datasets.encoded import Task
 from erasurehead.datasets.sharded import ShardedDataset, is_sharded
-from erasurehead.decoding.rounding import check_rounding
 from erasurehead.delays.base import Delays, check_rows
 from erasurehead.delays.fixed import Recorded
 from erasurehead.engines.base import Engine, rounds_kept
 from erasurehead.engines.wired_engine import WiredEngine
 from erasurehead.engines.wires import Wire, parse_wire
-from erasurehead.errors import DataError, InvalidArgument, NoFile, counted, invalid
+from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
 from erasurehead.optimizers.base import Optimizer
-from erasurehead.problems.base import Problem
 from erasurehead.problems.linear import LinearProblem
 from erasurehead.problems.losses import LogisticLoss, SoftmaxLoss, SquaredLoss
 from erasurehead.problems.sharded import ShardedProblem
 from erasurehead.runs.config.sections import DataSection, DelaysSection, OptimizerSection, ProblemSection, RunSection
 from erasurehead.schemes.named import Scheme
 from erasurehead.schemes.text import parse_rate
-from erasurehead.training import arguments
 
 _FOR_FILES = (
     "target",
@@ -53,14 +47,17 @@ _FOR_FILES = (
 _FOR_NAMES = ("path", "synthetic", "rows")
 _FOR_FOLDERS = ("worker_path",)
 _INITIAL = ("zeros", "randn")
+_PROBLEMS = {
+    "logistic": problems.LogisticRegression,
+    "softmax": problems.SoftmaxRegression,
+    "least_squares": problems.LeastSquares,
+}
 _CURVATURE = {loss.name: loss.curvature for loss in (LogisticLoss, SquaredLoss, SoftmaxLoss)}
 """The largest second derivative of each loss with respect to a margin."""
 _BLOCK = 4096  # number of steps whose delays are examined at once, fewer if there are many workers
 _HELD = 1 << 22  # number of delays examined at once, unless a single step has more
 _AHEAD = 100_000  # most steps whose delays are examined before a run begins; later ones are seen when they come
 _DRAWN = 1 << 24  # most delays that are drawn for that, unless a single step has more
-_OF_WORKER: Mapping[str, float] = {"processes": 8e6, "virtual": 3e4}
-"""The least memory of a worker by the engine, in bytes: a bare interpreter, or a row in tables."""
 
 
 def check_data_keys(section: DataSection) -> None:
@@ -85,31 +82,6 @@ def check_data_keys(section: DataSection) -> None:
             section.rows,
             "take the synthetic stand-in (--synthetic always), or all rows",
         )
-
-
-def check_engine_keys(run: RunSection) -> None:
-    """Raise if keys are given that do not fit the engine.
-
-    Raises:
-        InvalidArgument: if so; the error names the key.
-    """
-    if run.address is not None and run.engine != "ray":
-        raise invalid(
-            "run.address",
-            f"is for the engine ray, not for {run.engine}",
-            run.address,
-            "leave it out, or take the engine ray",
-        )
-    if run.address is not None and re.fullmatch(r"auto|[^/]+:\d+", run.address) is None:
-        raise invalid("run.address", "must be HOST:PORT of the cluster's head, or 'auto'", run.address)
-    for key in ("start_patience", "start_limit"):
-        if getattr(run, key) is not None and run.engine != "mpi":
-            raise invalid(
-                f"run.{key}",
-                f"is for the engine mpi, not for {run.engine}",
-                getattr(run, key),
-                "leave it out, or take the engine mpi",
-            )
 
 
 def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDataset:
@@ -139,25 +111,8 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
             )
         return sharded
     try:
-        return datasets.read(
-            section.source,
-            section.target,
-            drop=section.drop,
-            one_hot=section.one_hot,
-            categorical=section.categorical,
-            interactions=section.interactions,
-            standardize=section.standardize,
-            task=cast("Task | None", loss),
-            constant=section.constant,
-            test_fraction=section.test_fraction,
-            seed=section.seed,
-            delimiter=section.delimiter,
-            header=section.header,
-            names=section.names,
-            decimal=section.decimal,
-            quotes=section.quotes,
-            missing=section.missing,
-        )
+        settings = {key: getattr(section, key) for key in (*_FOR_FILES, "seed")}
+        return datasets.read(section.source, task=cast("Task | None", loss), **settings)
     except InvalidArgument as error:
         key = "problem.loss" if error.argument == "task" else f"data.{error.argument}"
         known = error.argument == "task" or error.argument in DataSection.model_fields
@@ -181,7 +136,7 @@ def build_problem(
     """
     assert section.loss is not None
     assert section.l2 is not None
-    loss, weight = section.loss, section.class_weight
+    loss = section.loss
     penalized = penalizes_intercept(data, section.penalize_intercept)
     penalty: dict[str, Any] = {"l2": section.l2}
     if section.l1:
@@ -190,35 +145,19 @@ def build_problem(
     if isinstance(data, ShardedDataset):
         return ShardedProblem(data.folder, at=worker_path, penalize_intercept=penalized, **penalty)
     for array in (data.X_train, data.X_test, data.y_train, data.y_test):
-        _freeze(array)  # data that were read for one run need no copy
-    intercept = None if penalized else -1
-    test = None if data.X_test is None or data.y_test is None else (data.X_test, data.y_test)
-    if loss == "logistic":
-        return problems.LogisticRegression(
-            data.X_train, data.y_train, test=test, intercept=intercept, class_weight=weight, **penalty
-        )
+        parts: list[Any] = [] if array is None else [array]
+        if array is not None and not isinstance(array, np.ndarray):
+            parts = [array.data, array.indices, array.indptr]
+        for part in parts:  # data that were read for one run need no copy
+            freeze(part)
+    settings: dict[str, Any] = {"intercept": None if penalized else -1, **penalty}
+    if data.X_test is not None and data.y_test is not None:
+        settings["test"] = data.X_test, data.y_test
+    if loss != "least_squares":
+        settings["class_weight"] = section.class_weight
     if loss == "softmax":
-        n_classes = data.n_classes or None
-        return problems.SoftmaxRegression(
-            data.X_train,
-            data.y_train,
-            test=test,
-            n_classes=n_classes,
-            intercept=intercept,
-            class_weight=weight,
-            **penalty,
-        )
-    return problems.LeastSquares(data.X_train, data.y_train, test=test, intercept=intercept, **penalty)
-
-
-def check_shards(problem: Problem, run: RunSection, worker_path: str | None) -> None:
-    """Raise if a shard is missing that workers of this machine are going to read.
-
-    Raises:
-        DataError: if so; the error names it.
-    """
-    if isinstance(problem, ShardedProblem) and run.engine in _OF_WORKER and worker_path is None:
-        problem.check_files()
+        settings["n_classes"] = data.n_classes or None
+    return _PROBLEMS[loss](data.X_train, data.y_train, **settings)
 
 
 def check_class_weight(section: ProblemSection, sharded: bool, loss: str | None) -> None:
@@ -247,14 +186,6 @@ def penalizes_intercept(data: Dataset | ShardedDataset, wanted: bool | None = No
     if not data.encoding.constant:
         return True
     return data.published is not None if wanted is None else wanted
-
-
-def _freeze(array: Any) -> None:
-    parts: list[Any] = [] if array is None else [array]
-    if array is not None and not isinstance(array, np.ndarray):
-        parts = [array.data, array.indices, array.indptr]
-    for part in parts:
-        freeze(part)
 
 
 def default_rate(data: Dataset | ShardedDataset, loss: str, l2: float, heaviest: float = 1.0) -> float | str:
@@ -320,30 +251,6 @@ def initial_folder(section: RunSection) -> Path | None:
     return folder
 
 
-def check_optimizer(section: OptimizerSection) -> None:
-    """Raise if the step size is not valid, or a momentum is given that the optimizer does not use."""
-    if section.rate is not None:
-        parse_rate(section.rate)
-        if section.name == "quasi_newton":
-            raise invalid(
-                "optimizer.rate", "must be left out for quasi_newton, which finds its steps itself", section.rate
-            )
-    if section.momentum is not None and section.name != "heavy_ball":
-        raise invalid("optimizer.momentum", "is for heavy_ball only", section.momentum)
-    if section.restart and section.name != "nesterov":
-        raise invalid("optimizer.restart", "is for nesterov only", section.restart)
-
-
-def check_kinds(section: OptimizerSection, scheme: Scheme) -> None:
-    """Raise if the scheme does not wait as the optimizer needs it.
-
-    Raises:
-        InvalidArgument: as for `training.arguments.check_kinds`.
-    """
-    if section.name == "quasi_newton":
-        arguments.check_kinds(optimizers.QuasiNewton, scheme)
-
-
 def build_optimizer(section: OptimizerSection, x: Array) -> Optimizer:
     """Return a new optimizer with a first model; its name must be given, and a rate if it takes one."""
     if section.name == "quasi_newton":
@@ -385,19 +292,8 @@ def build_wire(run: RunSection) -> Wire | None:
         raise error.about("run.wire") from None
 
 
-def check_wire(scheme: Scheme, run: RunSection) -> None:
-    """Raise if the code of a scheme amplifies the rounding of a wire so much that gradients are useless.
-
-    Raises:
-        InvalidArgument: as for `decoding.check_rounding`, or if the text is not a wire.
-    """
-    wire = build_wire(run)
-    if wire is not None:
-        check_rounding(scheme.code, wire.rounding, given=("run.wire", str(wire)))
-
-
 def build_engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:
-    """Return a new engine, with its wire, if there is one; the section was checked by `check_engine_keys`."""
+    """Return a new engine, with its wire, if there is one."""
     engine, wire = _engine(run, section, model), build_wire(run)
     return engine if wire is None else WiredEngine(engine, wire)
 
@@ -414,19 +310,6 @@ def _engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:
     if run.engine == "ray":
         return engines.RayEngine(model, section.late, run.address)
     return engines.ProcessEngine(model, section.late)
-
-
-def check_workers(run: RunSection) -> None:
-    """Raise if this machine has no memory for so many workers; nothing is built for them before.
-
-    Raises:
-        TooLarge: if so; the error says how much would be needed.
-    """
-    n_bytes = _OF_WORKER.get(run.engine, 0.0) * run.workers
-    hint = "use fewer workers (--workers)"
-    if run.engine == "processes":
-        hint += ", or a virtual clock (--engine virtual), which starts no processes"
-    check_memory(f"A run of {counted('worker', run.workers)}", n_bytes, hint)
 
 
 def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps: int) -> None:

@@ -35,7 +35,7 @@ EngineName: TypeAlias = Literal["processes", "in_process", "virtual", "mpi", "ra
 if TYPE_CHECKING:  # whoever reads them reads them when they are settled
     _Engine: TypeAlias = EngineName
     _Count: TypeAlias = int
-else:  # None until then: see `erasurehead.runs.config.defaults.settled`
+else:  # None until then: see `erasurehead.runs.config.resolving.settled`
     _Engine, _Count = EngineName | None, int | None
 
 _Late = Literal["preempt", "carry"] | Annotated[str, AfterValidator(_drop), Field(json_schema_extra={"pattern": DROP})]
