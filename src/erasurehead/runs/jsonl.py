@@ -162,9 +162,6 @@ class LinesOnDisk:
                 return
         raise DataError(f"{self._path} was changed by something else than the run: its rows cannot be read any more.")
 
-    def settle(self) -> None:
-        """Do nothing: these lines are not written any more."""
-
     def keep_intact(self) -> int:
         """Drop whatever follows the last line before which all are in the file as they were; return how many lines."""
         there, kept, lost = 0, 0, len(self)
@@ -298,19 +295,21 @@ class JsonlWriter:
 
     def _settle(self) -> None:
         """See to it that the file is where and what it was, before it is written to."""
-        there, named = os.fstat(self._file), _stat(self._place)
-        if named is not None and not os.path.samestat(named, there):
-            raise _elsewhere(self.path, "another file was put in its place")
-        if named is None:
+        ours, named, why = os.fstat(self._file), _stat(self._place), ""
+        if named is not None and not os.path.samestat(named, ours):
+            why = "another file was put in its place"
+        elif named is None:
             folder = _stat(self._place.parent, follow=True)
             if folder is None or not os.path.samestat(folder, self._folder):
-                raise _elsewhere(self.path, "its folder was removed or moved")
+                why = "its folder was removed or moved"
+        if why:
+            raise RecordsError(f"{self.path} cannot be written: {why} while the run went on.")
         ended = os.pread(self._file, len(self._last), max(0, self.size - len(self._last))) == self._last
-        if there.st_size < self.size or not ended:
-            self._mend(f"was {'shortened' if there.st_size < self.size else 'overwritten'}")
+        if ours.st_size < self.size or not ended:
+            self._mend(f"was {'shortened' if ours.st_size < self.size else 'overwritten'}")
         elif named is None:
             self._mend("was removed")
-        elif there.st_size > self.size:
+        elif ours.st_size > self.size:
             os.ftruncate(self._file, self.size)
             self._noticed(
                 0, f"{self.path} had something added to it by something else while the run went on: it was cut off"
@@ -355,10 +354,6 @@ def _stat(path: Path, follow: bool = False) -> os.stat_result | None:
         return os.stat(path, follow_symlinks=follow)
     except OSError:
         return None
-
-
-def _elsewhere(path: Path, why: str) -> RecordsError:
-    return RecordsError(f"{path} cannot be written: {why} while the run went on.")
 
 
 def _sum(line: bytes) -> int:

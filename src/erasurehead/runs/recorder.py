@@ -73,6 +73,8 @@ class Recorder(Callback):
         self._lost = False
         self._steps = RowsInFolder(StepRow, folder.path / STEPS)
         self._arrivals = RowsInFolder(ArrivalRow, folder.path / ARRIVALS)
+        # in this order, so that every step on disk has its arrivals on disk
+        self._rows: Mapping[str, RowsInFolder[Any]] = {ARRIVALS: self._arrivals, STEPS: self._steps}
         self.lost_rows: Mapping[str, int] = {}
         self.changes = 0
         self.x: Array | None = None
@@ -151,18 +153,13 @@ class Recorder(Callback):
             self.store.tidy()
         self.folder.rows_may_change()
         before = self.checkpoint
-        for name in (ARRIVALS, STEPS):  # in this order, so that every step on disk has its arrivals on disk
-            size = before.records[name] if before else 0
-            rows = self._rows_of(name)
-            noticed = partial(self._changed, name)
+        for name, rows in self._rows.items():
+            size, noticed = before.records[name] if before else 0, partial(self._changed, name)
             self._files[name] = rows.stored = JsonlWriter(self.folder.path / name, size, self.folder.access, noticed)
-
-    def _rows_of(self, name: str) -> RowsInFolder[StepRow] | RowsInFolder[ArrivalRow]:
-        return self._steps if name == STEPS else self._arrivals
 
     def _changed(self, name: str, lost: int, said: str) -> None:
         """Take note that something else has changed a file of rows."""
-        self._rows_of(name).changed()
+        self._rows[name].changed()
         self.changes += 1
         if lost:
             self.lost_rows = {**self.lost_rows, name: self.lost_rows.get(name, 0) + lost}

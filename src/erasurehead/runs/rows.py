@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar, cast, overload
+from typing import Generic, TypeVar, cast, overload
 
-from erasurehead.runs.jsonl import object_in
+from erasurehead.runs.jsonl import JsonlWriter, LinesOnDisk, object_in
 from erasurehead.runs.typed import row_maker
 from erasurehead.training.rows import ArrivalRow, StepRow
 
@@ -14,20 +14,6 @@ _Row = TypeVar("_Row", StepRow, ArrivalRow)
 
 _KEPT = 1_000
 """Most rows that stay in memory once all of them were read."""
-
-
-class _Stored(Protocol):
-    """Lines of a file, by number."""
-
-    def __len__(self) -> int: ...
-
-    def settle(self) -> None:
-        """Count only what can be read, whatever has been done to the file."""
-        ...
-
-    def read(self, first: int, last: int) -> Iterator[bytes]:
-        """Yield the lines from the number `first` to before `last`."""
-        ...
 
 
 class RowsInFolder(Sequence[_Row], Generic[_Row]):
@@ -45,7 +31,7 @@ class RowsInFolder(Sequence[_Row], Generic[_Row]):
     """
 
     def __init__(self, kind: type[_Row], path: Path) -> None:
-        self.stored: _Stored | None = None
+        self.stored: LinesOnDisk | JsonlWriter | None = None
         self.more: list[_Row] = []
         self._path = path
         self._make = row_maker(kind, path)
@@ -58,7 +44,8 @@ class RowsInFolder(Sequence[_Row], Generic[_Row]):
     def __len__(self) -> int:
         if self.stored is None:
             return len(self.more)
-        self.stored.settle()
+        if isinstance(self.stored, JsonlWriter):
+            self.stored.settle()
         return len(self.stored) + len(self.more)
 
     @overload
@@ -100,8 +87,8 @@ class RowsInFolder(Sequence[_Row], Generic[_Row]):
         return list, (list(self),)
 
     def _rows(self, first: int, last: int) -> Iterator[_Row]:
-        there = 0 if self.stored is None else len(self.stored)
-        if self.stored is not None and first < there:
+        written = 0 if self.stored is None else len(self.stored)
+        if self.stored is not None and first < written:
             for number, line in enumerate(self.stored.read(first, last), start=first + 1):
                 yield self._make(number, object_in(line, self._path, number))
-        yield from self.more[max(0, first - there) : max(0, last - there)]
+        yield from self.more[max(0, first - written) : max(0, last - written)]

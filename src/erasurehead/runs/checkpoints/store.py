@@ -123,11 +123,9 @@ class CheckpointStore:
             DataError: if there is none; the error says what is wrong with the newest.
         """
         passed_over: list[str] = []
-        with self._reading() as folders:
-            found = _manifests(folders[1].names()) if folders else []
-            for place, name in enumerate(reversed(found), start=1):
-                assert folders is not None
-                run, folder = folders
+        with self._reading() as (run, folder):
+            names = _manifests(folder.names())
+            for place, name in enumerate(reversed(names), start=1):
                 try:
                     manifest = read_manifest(folder, name)
                     state, arrays, rows = self._read(manifest, run, folder)
@@ -135,7 +133,7 @@ class CheckpointStore:
                     passed_over.append(str(error))
                     continue
                 self._tensors = TensorStore(manifest.files, arrays, manifest.next_tensor, manifest.next_file)
-                self._kept = [*_readable(folder, found[: len(found) - place]), manifest]
+                self._kept = [*_readable(folder, names[: len(names) - place]), manifest]
                 self._rows = rows
                 self._is_tidy = False
                 sizes = {name: written.bytes for name, written in manifest.records.items()}
@@ -148,40 +146,40 @@ class CheckpointStore:
         Raises:
             DataError: if there is none; the error says what is wrong with the newest.
         """
-        said: list[str] = []
-        with self._reading() as folders:
-            for name in reversed(_manifests(folders[1].names()) if folders else []):
-                assert folders is not None
+        complaints: list[str] = []
+        with self._reading() as (_, folder):
+            for name in reversed(_manifests(folder.names())):
                 try:
-                    manifest = read_manifest(folders[1], name)
+                    manifest = read_manifest(folder, name)
                 except DataError as error:
-                    said.append(str(error))
+                    complaints.append(str(error))
                 else:
                     return manifest.step, manifest.facts
-        raise self._nothing(said)
+        raise self._nothing(complaints)
 
     @contextlib.contextmanager
-    def _reading(self) -> Generator[tuple[Folder, Folder] | None]:
-        """Open the run folder and that of its checkpoints; yield None if there is none.
+    def _reading(self) -> Generator[tuple[Folder, Folder]]:
+        """Open the run folder and that of its checkpoints.
 
         Raises:
-            DataError: if it cannot be read, or is not a folder.
+            DataError: if there is none, it cannot be read, or it is not a folder.
         """
         with contextlib.ExitStack() as opened:
             try:
                 run = opened.enter_context(Folder.open(self.run))
-                folders = run, opened.enter_context(run.inside(CHECKPOINTS))
+                folder = opened.enter_context(run.inside(CHECKPOINTS))
             except FileNotFoundError:
-                folders = None
+                raise self._nothing(()) from None
             except OSError as error:
                 raise DataError(f"{self.folder} cannot be read: {error.strerror}.") from None
-            yield folders
+            yield run, folder
 
-    def _nothing(self, said: Sequence[str]) -> DataError:
+    def _nothing(self, complaints: Sequence[str]) -> DataError:
+        """Return the error for a run without a checkpoint that can be used, given what is wrong with each."""
         run = repr(str(self.run))
-        return DataError(
-            f"No checkpoint in {run} can be used. {' '.join(said)}" if said else f"There is no checkpoint in {run}."
-        )
+        if not complaints:
+            return DataError(f"There is no checkpoint in {run}.")
+        return DataError(f"No checkpoint in {run} can be used. {' '.join(complaints)}")
 
     def tidy(self) -> None:
         """Create the folder, and remove from it whatever does not belong to a checkpoint that is kept.
