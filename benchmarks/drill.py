@@ -17,7 +17,7 @@ from erasurehead.drills.report import verdict_line
 from erasurehead.drills.verdicts import Findings
 
 VIRTUAL = DrillSettings("virtual", 30, 600.0)
-REPLACING = DrillSettings("virtual", 30, 600.0, suspected="replace")
+REPLACING = DrillSettings("virtual", 30, 600.0, on_suspicion="replace")
 REAL = DrillSettings("processes", 30, 120.0, delays="exponential(mean=0.3, seed=0)")
 
 

@@ -79,7 +79,7 @@ def test_a_broken_promise_is_said_and_is_the_exit_code(typed: Typed, tmp_path: P
         (("--scheme", "magic()"), "scheme must use known names"),
         (("--delays", "none()"), "delays must make each step take"),
         (("--records", "maybe"), "run.records (--records) must be"),
-        (("--on-suspicion", "pray"), "faults.suspected (--on-suspicion) must be"),
+        (("--on-suspicion", "pray"), "faults.on_suspicion (--on-suspicion) must be"),
         (("--out", "full"), "out must be an empty folder, or one that does not exist yet"),
     ],
 )

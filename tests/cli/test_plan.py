@@ -560,7 +560,7 @@ def test_what_is_said_of_faults_and_checkpoints_goes_into_the_run_file(typed: Ty
     options = ("--on-suspicion", "replace", "--checkpoint-every", 5, "--l2", 0.5)
     assert typed("plan", *MODEL, *SHORT, "--no-figures", *options, "--out", "p").code == 0
     config = read_config("p/run.toml")
-    assert config.faults.suspected == "replace"
+    assert config.faults.on_suspicion == "replace"
     assert config.checkpoints.every_steps == 5
     assert config.problem.l2 == 0.5
 

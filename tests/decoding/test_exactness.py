@@ -245,7 +245,9 @@ def trained(code: GradientCode, dead: range = range(0), steps: int = 2) -> tuple
         engine.kill(worker, 0.0)
     optimizer = optimizers.GradientDescent(problem.initial(), 0.2)
     scheme = schemes.custom(code, "decodable()")
-    done = train(problem, scheme, optimizer, engine, steps, evaluate_every=0, fault_policy=FaultPolicy(death="leave"))
+    done = train(
+        problem, scheme, optimizer, engine, steps, evaluate_every=0, fault_policy=FaultPolicy(on_death="leave")
+    )
     x = problem.initial()
     for _ in range(steps):
         x = x - 0.2 * (problem.gradient(x) + problem.penalty_gradient(x))

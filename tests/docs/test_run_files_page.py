@@ -179,7 +179,7 @@ WRONG = [
     {"optimizer": {"rate": [1]}},
     {"optimizer": {"momentum": 1.0}},
     {"data": {"one_hot": 3}},
-    {"faults": {"death": "mourn"}},
+    {"faults": {"on_death": "mourn"}},
     {"faults": {"suspect_after": 0}},
     {"faults": {"replacements": -1}},
     {"checkpoints": {"keep": 0}},
@@ -229,11 +229,11 @@ def test_every_option_sets_its_key() -> None:
 def test_the_policy_of_a_run_file_is_that_of_python() -> None:
     assert build_config({}).faults.policy() == FaultPolicy()
     other = {
-        "death": "spread",
+        "on_death": "spread",
         "replacements": 1,
-        "lost": "go_on",
+        "on_loss": "go_on",
         "grow": True,
-        "suspected": "ignore",
+        "on_suspicion": "ignore",
         "suspect_after": 2.5,
         "verify": True,
     }

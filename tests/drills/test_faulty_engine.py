@@ -85,7 +85,7 @@ def test_who_is_silent_is_suspected_and_cleared(kind: Any) -> None:
 
 
 def test_a_suspect_that_is_replaced_suffers_no_more() -> None:
-    found = taken([Fault("stop", 5.0, 4, 12.0)], fault_policy=FaultPolicy(suspected="replace"))
+    found = taken([Fault("stop", 5.0, 4, 12.0)], fault_policy=FaultPolicy(on_suspicion="replace"))
     assert [entry["text"] for entry in found.of("over")] == ["with its process"]
     assert [entry["worker"] for entry in found.of("joined")] == [4]
     np.testing.assert_allclose(found.run.x, descend(), rtol=1e-9)
@@ -230,6 +230,6 @@ def test_without_verification_the_same_lies_spoil_the_model() -> None:
 
 def test_a_schedule_breaks_what_promises_nothing() -> None:
     found = taken(
-        [Fault("kill", 2.0, 0)], schemes.uncoded(WORKERS), fault_policy=FaultPolicy(death="leave", lost="go_on")
+        [Fault("kill", 2.0, 0)], schemes.uncoded(WORKERS), fault_policy=FaultPolicy(on_death="leave", on_loss="go_on")
     )
     assert found.run.steps[-1].lost == [0]

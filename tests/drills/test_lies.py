@@ -43,7 +43,7 @@ def test_two_replicas_that_disagree_are_refused_and_nobody_is_blamed() -> None:
     pairs = schemes.custom(codes.fractional_repetition(WORKERS + 1, 2), "decodable() & confirmed(2)")
     with pytest.raises(Unreachable, match=r"the wait rule .* cannot be met"):
         taken([Fault("corrupt", 2.0, 4, lie="scale")], pairs)
-    going_on = FaultPolicy(verify=True, lost="go_on")
+    going_on = FaultPolicy(verify=True, on_loss="go_on")
     found = taken([Fault("corrupt", 2.0, 4, 4.0, lie="scale")], pairs, fault_policy=going_on)
     assert "the equal messages of workers 4, 5 differ, and no majority says who lies" in found.said
     assert "lies, and is put aside" not in found.said

@@ -253,11 +253,11 @@ def schedules(draw: st.DrawFn) -> Schedule:
         f"(first({few}) | deadline(0.3)) & residual_below(1.5)",
     ]
     fault_policy = FaultPolicy(
-        death=draw(st.sampled_from(["replace", "spread", "leave"])),
+        on_death=draw(st.sampled_from(["replace", "spread", "leave"])),
         replacements=draw(st.sampled_from([0, 1, 3])),
-        lost=draw(st.sampled_from(["stop", "go_on"])),
+        on_loss=draw(st.sampled_from(["stop", "go_on"])),
         grow=draw(st.booleans()),
-        suspected=draw(st.sampled_from(["report", "replace", "ignore"])),
+        on_suspicion=draw(st.sampled_from(["report", "replace", "ignore"])),
         suspect_after=draw(st.sampled_from([None, 1.5])),
         verify=draw(st.booleans()),
     )
@@ -346,13 +346,13 @@ def check_end(schedule: Schedule, outcome: Outcome) -> None:
         assert len(outcome.witness.rows) == STEPS
     unfit = any("stays as it is" in text for text in outcome.witness.said)
     if isinstance(error, Unreachable) and not schedule.faults:
-        if schedule.fault_policy.lost == "go_on" or (schedule.fault_policy.death != "leave" and not unfit):
+        if schedule.fault_policy.on_loss == "go_on" or (schedule.fault_policy.on_death != "leave" and not unfit):
             assert not alive  # as long as anybody lives, there is a way to go on
     elif isinstance(error, Diverged):
         assert schedule.has("nan", "lie")
     elif type(error) is EngineError:  # nobody was ever there; or someone who is needed hangs
         assert "did not start" in str(error) or outcome.engine.hung
-    exact = schedule.rule == "decodable()" and schedule.fault_policy.lost == "stop" and not schedule.has("lie")
+    exact = schedule.rule == "decodable()" and schedule.fault_policy.on_loss == "stop" and not schedule.has("lie")
     if exact and outcome.run is not None:
         x, problem = np.zeros(6), schedule.problem()
         for _ in range(STEPS):

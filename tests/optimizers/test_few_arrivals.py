@@ -320,7 +320,7 @@ def test_tasks_that_are_lost_end_the_early_steps(late: Any) -> None:
     engine = VirtualEngine(delays, late, seconds_per_task=1e-5)
 
     optimizer = QuasiNewton(one.initial())
-    policy = FaultPolicy(death="leave", lost="go_on")
+    policy = FaultPolicy(on_death="leave", on_loss="go_on")
     run = train(
         one,
         schemes.adaptive(WORKERS),

@@ -225,7 +225,7 @@ class Kill(Callback):
 def test_workers_may_die_meanwhile(death: Any, late: LateWork) -> None:
     engine = VirtualEngine(Exponential(0.5, seed=1), late, seconds_per_task=1e-5)
     kill = Kill(engine)
-    run = fit(hard(), engine=engine, callbacks=[kill], fault_policy=FaultPolicy(death=death))
+    run = fit(hard(), engine=engine, callbacks=[kill], fault_policy=FaultPolicy(on_death=death))
     assert kill.killed == 4
     assert run.ended == "converged"
     assert run.final is not None

@@ -461,7 +461,9 @@ def test_workers_that_die_for_good_leave_steps_that_never_run_away(design: str) 
     engine = VirtualEngine(Exponential(mean=0.5, seed=3))
     for worker in (0, 1, 2):  # all that hold some tasks
         engine.kill(worker, at=1.0)
-    run = fit(one, steps=100, engine=engine, fault_policy=FaultPolicy(death="leave", lost="go_on"), tolerance=None)
+    run = fit(
+        one, steps=100, engine=engine, fault_policy=FaultPolicy(on_death="leave", on_loss="go_on"), tolerance=None
+    )
     assert any(row.lost for row in run.steps)
     assert run.final is not None
     assert run.final.objective < run.final.first_objective

@@ -32,8 +32,8 @@ from erasurehead.testing import Quadratic
 
 KINDS = {
     "preempt": ("preempt", FaultPolicy()),
-    "carry": ("carry", FaultPolicy(death="leave")),
-    "spread": ("carry", FaultPolicy(death="spread")),
+    "carry": ("carry", FaultPolicy(on_death="leave")),
+    "spread": ("carry", FaultPolicy(on_death="spread")),
 }
 """Kind of run -> what a late worker does, and what is done about the dead."""
 

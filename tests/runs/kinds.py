@@ -161,7 +161,7 @@ class Kind:
 
 FIRST = lambda: schemes.erasurehead(6, load=2, wait_for=3)  # noqa: E731
 KINDS: Mapping[str, Kind] = {
-    "asynchronous": Kind(lambda: schemes.asynchronous(6, 12), "carry", policy=FaultPolicy(death="spread")),
+    "asynchronous": Kind(lambda: schemes.asynchronous(6, 12), "carry", policy=FaultPolicy(on_death="spread")),
     "learning": Kind(lambda: schemes.custom(codes.uncoded(6), Learns(), Remembers()), "carry"),
     "aged": Kind(lambda: schemes.custom(codes.uncoded(6), "arrivals(2) & aged(3)", Remembers()), "carry"),
     "dropped": Kind(lambda: schemes.custom(codes.uncoded(6), "first(2)", Remembers()), "drop(2)"),
@@ -172,7 +172,7 @@ KINDS: Mapping[str, Kind] = {
     "penalty": Kind(FIRST, problem=lambda: _problem(Sharp)),
     "dithered": Kind(FIRST, "carry", how={"wire": engines.Dithered(seed=5)}),
     "top_k": Kind(FIRST, how={"wire": engines.TopK(0.4)}),
-    "replay": Kind(lambda: schemes.asynchronous(6, 12), policy=FaultPolicy(death="spread")),
+    "replay": Kind(lambda: schemes.asynchronous(6, 12), policy=FaultPolicy(on_death="spread")),
 }
 
 

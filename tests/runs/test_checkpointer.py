@@ -24,7 +24,7 @@ from ..bounded import PATIENCE
 STEPS_DONE = 9
 
 
-LEAVE = FaultPolicy(death="leave")
+LEAVE = FaultPolicy(on_death="leave")
 
 
 def train(
@@ -113,9 +113,9 @@ def test_a_run_that_was_stopped_goes_on_to_the_bit(tmp_path: Path, whole: dict[s
     "fault_policy",
     [
         FaultPolicy(),
-        FaultPolicy(death="spread"),
-        FaultPolicy(death="spread", verify=True),
-        FaultPolicy(suspected="replace", suspect_after=1.0),
+        FaultPolicy(on_death="spread"),
+        FaultPolicy(on_death="spread", verify=True),
+        FaultPolicy(on_suspicion="replace", suspect_after=1.0),
     ],
     ids=["replace", "spread", "verify", "suspect"],
 )

@@ -179,7 +179,7 @@ def test_a_run_that_fails_says_why(tmp_path: Path) -> None:
             engine,
             4,
             watching,
-            fault_policy=FaultPolicy(death="leave"),
+            fault_policy=FaultPolicy(on_death="leave"),
         )
     summary = RunFolder.open(tmp_path).summary
     assert (summary["status"], summary["reason"]) == ("unreachable", str(caught.value))

@@ -145,7 +145,7 @@ def recorded(run: Run) -> VirtualEngine:
 def test_deaths_are_replayed_where_they_were_and_a_replay_goes_on_from_any_step(
     kind: str, late: LateWork, death: Any, kills: list[tuple[int, float]], cut: int
 ) -> None:
-    scheme, policy = SCHEMES[kind](), FaultPolicy(death=death, suspected="ignore")
+    scheme, policy = SCHEMES[kind](), FaultPolicy(on_death=death, on_suspicion="ignore")
     if scheme.late == "carry":
         late = "carry"
 
@@ -184,7 +184,7 @@ def test_a_round_that_was_broken_off_to_re_form_the_code_is_replayed_too() -> No
     engine = VirtualEngine(delays.Exponential(0.5, seed=2))
     for worker, at in ((2, 0.3), (4, 2.5)):
         engine.kill(worker, at=at)
-    policy, scheme = FaultPolicy(death="spread"), SCHEMES["uncoded"]()
+    policy, scheme = FaultPolicy(on_death="spread"), SCHEMES["uncoded"]()
     optimizer = lambda: optimizers.GradientDescent(np.zeros(PROBLEM.n_parameters), 0.01)  # noqa: E731
     whole = training.train(PROBLEM, scheme, optimizer(), engine, 6, fault_policy=policy)
     broken = [event for row in whole.steps for event in row.events if event.kind == "broken_off"]
@@ -221,7 +221,7 @@ def test_deaths_of_real_workers_are_replayed_to_the_same_bits(tmp_path: Path) ->
             if row.step in (1, 4):
                 engine.kill(row.step)
 
-    engine, policy = engines.ProcessEngine(delays.Exponential(0.01, seed=1), "carry"), FaultPolicy(death="spread")
+    engine, policy = engines.ProcessEngine(delays.Exponential(0.01, seed=1), "carry"), FaultPolicy(on_death="spread")
     scheme, x, steps = schemes.asynchronous(6, 12), np.zeros(PROBLEM.n_parameters), 200  # beyond both deaths
     recorder = Recorder(RunFolder.create(tmp_path / "run"))
     real = training.train(

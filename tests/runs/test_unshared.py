@@ -60,7 +60,7 @@ def test_nothing_said_trains_a_small_table_in_this_process(table: Path) -> None:
         ({"delays": {"model": "exponential(mean=0.1)"}, "run": {"engine": "virtual"}}, "virtual", 30),
         ({"delays": {"model": "none()"}}, "in_process", 1),
         ({"faults": {"replacements": 1}, "scheme": "exact(load=3)"}, "processes", 3),
-        ({"faults": {"death": "spread"}}, "processes", 2),
+        ({"faults": {"on_death": "spread"}}, "processes", 2),
         ({"scheme": "uncoded"}, "in_process", 1),
         ({"scheme": "adaptive()"}, "in_process", 1),
         ({"scheme": "adaptive(load=2)"}, "processes", 2),

@@ -98,7 +98,7 @@ def test_where_only_an_approximation_is_left_the_user_chooses() -> None:
     code, faults = codes.cyclic_mds(9, stragglers=2), dict.fromkeys((2, 3, 4), "nan")
     with pytest.raises(Unreachable, match=r"the wait rule first\(9\) cannot be met any more: workers 2, 3, 4"):
         trained(code, faults, FaultPolicy("leave"))
-    run = trained(code, faults, FaultPolicy("leave", lost="go_on"))
+    run = trained(code, faults, FaultPolicy("leave", on_loss="go_on"))
     assert all(row.residual > 1e-3 for row in run.steps)  # as every record says
     assert len(run.steps) == STEPS
     two = trained(code, dict.fromkeys((2, 3), "nan"), FaultPolicy("leave"))

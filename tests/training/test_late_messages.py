@@ -167,7 +167,7 @@ def test_a_late_lie_is_found_by_comparing_it_with_the_messages_of_its_round() ->
     keeps = Keeps()
     scheme = schemes.custom(codes.fractional_repetition(6, 3), "first(5)", keeps)
     engine = Lies(timetable({(0, 0, 0): 3.5}), "carry")
-    policy = FaultPolicy(verify=True, death="leave")
+    policy = FaultPolicy(verify=True, on_death="leave")
     run = train(PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), engine, 6, fault_policy=policy)
     said = [(notice.kind, notice.worker) for notice in run.notices]
     assert said.index(("lied", 0)) < said.index(("refused", 0))
@@ -213,7 +213,7 @@ def test_rounds_are_remembered_while_somebody_is_at_them_and_no_longer(late: Any
 
     scheme = schemes.custom(codes.uncoded(6), "first(5)", Plain())
     engine = VirtualEngine(delays, late)
-    policy = FaultPolicy(suspected="ignore")
+    policy = FaultPolicy(on_suspicion="ignore")
     run = train(PROBLEM, scheme, GradientDescent(np.zeros(6), 0.1), engine, 1800, [Sizes()], 0, policy)
     came = [row for row in run.arrivals if row.late and (row.worker, row.step) == (0, 0)]
     if late == "carry":

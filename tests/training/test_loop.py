@@ -27,7 +27,7 @@ from erasurehead.training.loop import train
 from erasurehead.training.notices import Notice
 from erasurehead.training.result import Run
 
-LEAVE = FaultPolicy(death="leave")
+LEAVE = FaultPolicy(on_death="leave")
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
 
 

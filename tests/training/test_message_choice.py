@@ -238,7 +238,7 @@ class Kill(Callback):
 def test_workers_may_die_and_the_code_be_resized(death: Any, late: LateWork) -> None:
     engine = VirtualEngine(law(3), late, seconds_per_task=1e-5)
     kill = Kill(engine)
-    run = fit(engine=engine, callbacks=[kill], fault_policy=FaultPolicy(death=death))
+    run = fit(engine=engine, callbacks=[kill], fault_policy=FaultPolicy(on_death=death))
     assert kill.killed == 5
     assert run.ended == "converged"
     assert by_task(run)[-1]

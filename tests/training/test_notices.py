@@ -69,7 +69,7 @@ def test_a_death_and_a_replacement() -> None:
 
 
 def test_a_death_that_nobody_replaces_and_a_code_that_is_resized() -> None:
-    run, told = heard(dying(), schemes.exact(6, 2), FaultPolicy(death="spread"))
+    run, told = heard(dying(), schemes.exact(6, 2), FaultPolicy(on_death="spread"))
     died, resized = told
     assert (died.kind, died.data["replaced"]) == ("died", False)
     assert (resized.kind, resized.worker, resized.data["n_workers"], resized.data["generation"]) == (
@@ -91,7 +91,7 @@ def test_a_silence_that_is_suspected_and_cleared() -> None:
 
 def test_a_suspect_that_is_replaced_is_no_death() -> None:
     engine = VirtualEngine(Timetable({(2, 0, 0): 40.0}))
-    policy = FaultPolicy(suspect_after=2.5, suspected="replace")
+    policy = FaultPolicy(suspect_after=2.5, on_suspicion="replace")
     run, told = heard(engine, schemes.uncoded(6), policy, steps=1)
     kinds = [one.kind for one in told]
     assert kinds[:3] == ["suspected", "ended", "joined"]
@@ -100,7 +100,7 @@ def test_a_suspect_that_is_replaced_is_no_death() -> None:
 
 
 def test_lost_tasks() -> None:
-    run, told = heard(dying(), schemes.uncoded(6), FaultPolicy(death="leave", lost="go_on"))
+    run, told = heard(dying(), schemes.uncoded(6), FaultPolicy(on_death="leave", on_loss="go_on"))
     assert next(dict(one.data) for one in told if one.kind == "tasks_lost") == {"tasks": [2]}
     assert run.steps[-1].lost == [2]
     assert run.status == "finished"
@@ -135,7 +135,7 @@ def test_what_starting_brings_has_a_time_in_the_rows_alone() -> None:
 )
 def test_how_a_run_ended_is_a_status(status: Status, engine: VirtualEngine, rate: float) -> None:
     with np.errstate(all="ignore"):
-        run, _ = heard(engine, schemes.uncoded(6), FaultPolicy(death="leave"), rate=rate)
+        run, _ = heard(engine, schemes.uncoded(6), FaultPolicy(on_death="leave"), rate=rate)
     assert run.status == status
     assert bool(run.stopped) == (status != "finished")
 
@@ -152,14 +152,14 @@ def test_the_page_on_records_has_every_kind_and_status() -> None:
 
 
 def test_rows_are_the_same_when_they_are_read_back_from_json() -> None:
-    run, _ = heard(dying(), schemes.exact(6, 2), FaultPolicy(death="spread", verify=True))
+    run, _ = heard(dying(), schemes.exact(6, 2), FaultPolicy(on_death="spread", verify=True))
     make = typed.row_maker(StepRow, Path("steps.jsonl"))
     back = [make(0, json.loads(json.dumps(row.as_dict()))) for row in run.steps]
     assert back == run.steps
 
 
 def test_a_text_decides_nothing() -> None:
-    run, _ = heard(dying(), schemes.exact(6, 2), FaultPolicy(death="spread"))
+    run, _ = heard(dying(), schemes.exact(6, 2), FaultPolicy(on_death="spread"))
     reworded = [
         replace(row, notices=[replace(one, text="messages 1, 2 failed, refused, died") for one in row.notices])
         for row in run.steps

@@ -43,7 +43,7 @@ def trained(scheme: schemes.Scheme, delays: Delays | None, steps: int) -> tuple[
     engine = VirtualEngine(delays)
     optimizer = GradientDescent(np.zeros(3), 0.01)
     return train(
-        PROBLEM, scheme, optimizer, engine, steps, [heard], fault_policy=FaultPolicy(suspected="ignore")
+        PROBLEM, scheme, optimizer, engine, steps, [heard], fault_policy=FaultPolicy(on_suspicion="ignore")
     ), heard
 
 
@@ -97,7 +97,7 @@ def test_tasks_that_died_with_their_workers_are_named_too() -> None:
     engine = VirtualEngine(Fixed(((0.1,) * 8,)))
     engine.kill(3, at=1.0)
     scheme = schemes.custom(codes.uncoded(8), "decodable()")
-    fault_policy = FaultPolicy(death="leave", lost="go_on", suspected="ignore")
+    fault_policy = FaultPolicy(on_death="leave", on_loss="go_on", on_suspicion="ignore")
     run = train(PROBLEM, scheme, GradientDescent(np.zeros(3), 0.01), engine, 90, fault_policy=fault_policy)
     assert [one.task for one in run.neglected] == [3]
     assert run.final is not None

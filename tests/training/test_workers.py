@@ -44,7 +44,7 @@ def descend(steps: int, rate: float = 0.1, problem: Quadratic = PROBLEM) -> Arra
 def run_with(
     scheme: schemes.Scheme, deaths: Mapping[int, float], fault_policy: FaultPolicy, steps: int = 8, **others: object
 ) -> Run:
-    engine = VirtualEngine(SECOND, hosts={"one": scheme.code.n_workers} if fault_policy.death != "replace" else None)
+    engine = VirtualEngine(SECOND, hosts={"one": scheme.code.n_workers} if fault_policy.on_death != "replace" else None)
     for worker, at in deaths.items():
         engine.kill(worker, at=at)
     optimizer = GradientDescent(np.zeros(6), 0.1)
@@ -87,7 +87,7 @@ def test_who_dies_again_and_again_is_given_up_and_its_tasks_go_to_the_others() -
     ids=str,
 )
 def test_tasks_are_spread_over_the_living_in_the_same_step(scheme: schemes.Scheme) -> None:
-    run = run_with(scheme, {4: 2.5, 5: 2.6}, FaultPolicy(death="spread"))
+    run = run_with(scheme, {4: 2.5, 5: 2.6}, FaultPolicy(on_death="spread"))
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
     assert [row.step for row in run.steps] == list(range(8))
     assert all(row.residual == pytest.approx(0.0, abs=1e-9) for row in run.steps)
@@ -114,17 +114,17 @@ def test_no_room_for_a_replacement_means_that_its_tasks_are_spread() -> None:
 
 
 def test_repetition_moves_only_the_data_that_must_move() -> None:
-    run = run_with(schemes.exact(12, 3), {4: 2.5}, FaultPolicy(death="spread"))
+    run = run_with(schemes.exact(12, 3), {4: 2.5}, FaultPolicy(on_death="spread"))
     # Four groups of three: when one has two left, nobody needs other data.
     assert "the code is resized for 11 workers" in said(run)
     assert "0 of them get other data, 0 of" in said(run)
-    run = run_with(schemes.exact(12, 3), {0: 2.5, 1: 2.5, 2: 2.6}, FaultPolicy(death="spread"))
+    run = run_with(schemes.exact(12, 3), {0: 2.5, 1: 2.5, 2: 2.6}, FaultPolicy(on_death="spread"))
     assert "2 of them get other data" in said(run)  # two workers are needed where nobody is left
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
 
 
 def test_tasks_lost_for_good_are_left_out_if_the_user_wants_and_every_record_names_them() -> None:
-    run = run_with(schemes.exact(6, 2), {0: 0.5, 1: 0.5}, FaultPolicy(death="leave", lost="go_on"))
+    run = run_with(schemes.exact(6, 2), {0: 0.5, 1: 0.5}, FaultPolicy(on_death="leave", on_loss="go_on"))
     remaining = Quadratic(PROBLEM.rows[8:], PROBLEM.centres[8:], l2=0.01)
     np.testing.assert_allclose(run.x, descend(8, problem=remaining), rtol=1e-9)
     for row in run.steps:
@@ -136,14 +136,17 @@ def test_tasks_lost_for_good_are_left_out_if_the_user_wants_and_every_record_nam
 
 def test_a_rule_that_cannot_be_met_gives_way_to_all_that_can_come() -> None:
     scheme = schemes.custom(codes.fractional_repetition(6, 2), "first(5)")
-    run = run_with(scheme, {0: 0.5, 2: 0.5}, FaultPolicy(death="leave", lost="go_on"))
+    run = run_with(scheme, {0: 0.5, 2: 0.5}, FaultPolicy(on_death="leave", on_loss="go_on"))
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
     assert all(row.arrived == 4 and not row.lost for row in run.steps)
 
 
 def test_nobody_left_is_the_end_whatever_the_policy() -> None:
     deaths = dict.fromkeys(range(6), 2.5)
-    for fault_policy in (FaultPolicy(death="spread", lost="go_on"), FaultPolicy(death="leave", lost="go_on")):
+    for fault_policy in (
+        FaultPolicy(on_death="spread", on_loss="go_on"),
+        FaultPolicy(on_death="leave", on_loss="go_on"),
+    ):
         with pytest.raises(Unreachable, match=r"step 2: .* 0 of \d workers are left \(worker \d died: killed"):
             run_with(schemes.exact(6, 2), deaths, fault_policy)
 
@@ -224,7 +227,7 @@ def test_whatever_dies_when_an_exact_scheme_ends_at_the_model_of_plain_gradient_
     engine = VirtualEngine(delays, late)  # type: ignore[arg-type]
     for worker in rng.choice(6, size=int(rng.integers(0, 5)), replace=False).tolist():
         engine.kill(worker, at=float(rng.uniform(0, 6)))
-    fault_policy = FaultPolicy(death=death)  # type: ignore[arg-type]
+    fault_policy = FaultPolicy(on_death=death)  # type: ignore[arg-type]
     run = train(
         PROBLEM, schemes.exact(6, load), GradientDescent(np.zeros(6), 0.1), engine, 6, fault_policy=fault_policy
     )
@@ -255,7 +258,7 @@ def test_hosts_are_never_filled_beyond_what_they_bear() -> None:
 
 def test_policies_that_do_not_exist_are_refused() -> None:
     with pytest.raises(InvalidArgument, match=r"fault_policy\.death must be one of 'replace', 'spread', 'leave', but"):
-        FaultPolicy(death="revive")  # type: ignore[arg-type]
+        FaultPolicy(on_death="revive")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="suspect_after must be a positive number"):
         FaultPolicy(suspect_after=0)
 
@@ -290,7 +293,7 @@ def test_a_worker_that_hangs_is_named_and_cleared_when_it_answers_again() -> Non
 
 def test_a_worker_that_hangs_is_replaced_if_the_user_wants() -> None:
     # Nobody else holds its task: without a replacement this would wait for ever.
-    run = train_with_a_pause(schemes.uncoded(6), 40, fault_policy=FaultPolicy(suspected="replace"))
+    run = train_with_a_pause(schemes.uncoded(6), 40, fault_policy=FaultPolicy(on_suspicion="replace"))
     np.testing.assert_allclose(run.x, descend(40), rtol=1e-9)
     assert "worker 3 is suspected to hang" in said(run)
     assert "worker 3 is ended; another takes its place" in said(run)
@@ -336,7 +339,7 @@ def test_who_dies_before_it_has_joined_is_replaced_recorded_and_counted_as_who_d
     engine = _Struck(SECOND)
     engine.left.clear()
     engine.left.update(struck)
-    fault_policy = FaultPolicy(death=death, replacements=3)  # type: ignore[arg-type]
+    fault_policy = FaultPolicy(on_death=death, replacements=3)  # type: ignore[arg-type]
     fatal = {worker for worker, count in Counter(struck).items() if count > 3 or (count and death == "spread")}
     optimizer = GradientDescent(np.zeros(6), 0.1)
     if len(fatal) == 6:
@@ -396,16 +399,16 @@ def test_room_that_is_offered_while_workers_start_is_taken() -> None:
 
 def test_a_code_that_cannot_be_resized_goes_on_without_what_is_lost_if_the_user_wants() -> None:
     scheme = schemes.custom(codes.projective_plane(2), "first(6)")
-    run = run_with(scheme, {0: 0.5, 1: 0.5}, FaultPolicy(death="spread", lost="go_on"))
+    run = run_with(scheme, {0: 0.5, 1: 0.5}, FaultPolicy(on_death="spread", on_loss="go_on"))
     assert "the code stays as it is" in said(run)
     assert [row.step for row in run.steps] == list(range(8))
     assert all(row.arrived == 5 and not row.lost for row in run.steps)
     with pytest.raises(Unreachable, match=r"step 0: .*first\(6\).* workers 0, 1 will not answer"):
-        run_with(scheme, {0: 0.5, 1: 0.5}, FaultPolicy(death="spread"))
+        run_with(scheme, {0: 0.5, 1: 0.5}, FaultPolicy(on_death="spread"))
 
 
 def test_a_wish_that_cannot_be_granted_does_not_keep_the_living_from_taking_over() -> None:
-    run = run_with(schemes.uncoded(6), {5: 0.5}, FaultPolicy(death="spread"), wanted=dict.fromkeys(range(8), 50).get)
+    run = run_with(schemes.uncoded(6), {5: 0.5}, FaultPolicy(on_death="spread"), wanted=dict.fromkeys(range(8), 50).get)
     np.testing.assert_allclose(run.x, descend(8), rtol=1e-9)
     assert run.steps[0].workers == 5
 
@@ -431,7 +434,9 @@ def test_a_replacement_goes_where_no_replica_of_its_tasks_is() -> None:
 
 
 def test_what_is_lost_later_in_the_same_step_is_left_out_too() -> None:
-    run = run_with(schemes.exact(6, 2), {0: 0.2, 1: 0.2, 2: 0.5, 3: 0.5}, FaultPolicy(death="leave", lost="go_on"))
+    run = run_with(
+        schemes.exact(6, 2), {0: 0.2, 1: 0.2, 2: 0.5, 3: 0.5}, FaultPolicy(on_death="leave", on_loss="go_on")
+    )
     remaining = Quadratic(PROBLEM.rows[16:], PROBLEM.centres[16:], l2=0.01)
     np.testing.assert_allclose(run.x, descend(8, problem=remaining), rtol=1e-9)
     assert all(row.lost == [0, 1, 2, 3] and row.residual == pytest.approx(4.0) for row in run.steps)
@@ -439,7 +444,7 @@ def test_what_is_lost_later_in_the_same_step_is_left_out_too() -> None:
 
 def test_a_loss_while_all_others_are_waited_for_is_left_out_too() -> None:
     scheme = schemes.custom(codes.fractional_repetition(6, 2), "first(6)")
-    run = run_with(scheme, {2: 0.2, 0: 0.5, 1: 0.6}, FaultPolicy(death="leave", lost="go_on"), steps=1)
+    run = run_with(scheme, {2: 0.2, 0: 0.5, 1: 0.6}, FaultPolicy(on_death="leave", on_loss="go_on"), steps=1)
     remaining = Quadratic(PROBLEM.rows[8:], PROBLEM.centres[8:], l2=0.01)
     np.testing.assert_allclose(run.x, descend(1, problem=remaining), rtol=1e-9)
     assert run.steps[0].lost == [0, 1]
@@ -447,7 +452,7 @@ def test_a_loss_while_all_others_are_waited_for_is_left_out_too() -> None:
 
 def test_a_worker_with_nothing_to_send_is_neither_missed_nor_suspected() -> None:
     code = codes.GradientCode("idle", {}, sparse.csr_array(np.eye(2)), np.array([0, 1]), 3, 2)
-    fault_policy = FaultPolicy(suspected="replace", suspect_after=1.5)
+    fault_policy = FaultPolicy(on_suspicion="replace", suspect_after=1.5)
     run = run_with(schemes.custom(code, "decodable()"), {}, fault_policy, steps=4)
     assert all(row.notices == [] and row.missing == [] for row in run.steps)
 
@@ -457,7 +462,7 @@ def test_a_worker_that_is_given_other_data_is_not_suspected_while_it_starts() ->
         def _push(self, time: float, worker: int, number: int, event: Event | None) -> None:
             super()._push(time + 3.0 * (isinstance(event, Joined) and time > 0), worker, number, event)
 
-    fault_policy = FaultPolicy(suspected="replace", suspect_after=2.0)
+    fault_policy = FaultPolicy(on_suspicion="replace", suspect_after=2.0)
     scheme = schemes.custom(codes.uncoded(4, 6), "first(1)")
     delays = Timetable({(w, s, 0): 0.5 + w for w in range(6) for s in range(9)})
     optimizer = GradientDescent(np.zeros(6), 0.1)

@@ -137,7 +137,7 @@ class SubjectOptions:
     on_suspicion: Annotated[
         str,
         shared(
-            "faults.suspected",
+            "faults.on_suspicion",
             text="What to do about workers that seem to hang: report (name them), replace or ignore.",
             panel=_RUN,
             default=True,
@@ -248,7 +248,6 @@ def _settings(faults: FaultOptions, subject: SubjectOptions) -> DrillSettings:
     check_count("--workers", subject.workers, 3 if subject.scheme is None else 1)  # three copies of each task
     given = {name: value for name, value in asdict(subject).items() if name != "peers"}
     given |= {"scheme": subject.scheme or SCHEME, "drop": tuple(value_of("drop", subject.drop or ()))}
-    given["suspected"] = given.pop("on_suspicion")
     return DrillSettings(seed=faults.seed, kinds=_kinds(faults.kinds), **given)
 
 

@@ -199,7 +199,7 @@ def run(*, asked: PlanOptions, output: OutputOptions) -> None:
     from erasurehead.cli import plan_pages
     from erasurehead.cli.plan_asked import (
         PlanTarget,
-        Sampled,
+        SampledData,
         TaskCost,
         Workers,
         check_options,
@@ -215,7 +215,7 @@ def run(*, asked: PlanOptions, output: OutputOptions) -> None:
     folder = plan_pages.folder(asked.out, bool(asked.overwrite))
     workers = Workers.named(asked)
     check_schemes(asked, workers.count)
-    sampled = None if asked.data is None else Sampled.load(asked, workers.count, screen)
+    sampled = None if asked.data is None else SampledData.load(asked, workers.count, screen)
     cost = workers.known_cost(asked)
     if cost is None and sampled is not None:
         cost = workers.measured_cost(sampled.experiment.problem, screen)

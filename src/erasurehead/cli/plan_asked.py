@@ -325,7 +325,7 @@ class PlanTarget:
         """The fraction of the initial gap of the objective that may remain; None for other targets."""
         return self.value if self.metric == GAP else None
 
-    def predicted(self, sampled: Sampled | None, n_workers: int) -> ErrorTarget | None:
+    def predicted(self, sampled: SampledData | None, n_workers: int) -> ErrorTarget | None:
         """Return the error to reach with the constants of the objective; None for targets that trials measure.
 
         Arguments:
@@ -355,7 +355,7 @@ def _constants(text: str) -> Constants:
 
 
 def goal_accuracy(
-    goal: PlanTarget | None, asked: PlanOptions, sampled: Sampled | None, n_workers: int, screen: Screen
+    goal: PlanTarget | None, asked: PlanOptions, sampled: SampledData | None, n_workers: int, screen: Screen
 ) -> Accuracy:
     """Return target, noise and pace for the forecast of steps: from options, measured on the data, or by default.
 
@@ -376,7 +376,7 @@ def goal_accuracy(
 
 
 @dataclass(frozen=True, eq=False)
-class Sampled:
+class SampledData:
     """The user's data, and a problem with a sample of them for trials.
 
     Arguments:
@@ -390,7 +390,7 @@ class Sampled:
     problem: Problem
 
     @classmethod
-    def load(cls, asked: PlanOptions, n_workers: int, screen: Screen) -> Sampled:
+    def load(cls, asked: PlanOptions, n_workers: int, screen: Screen) -> SampledData:
         """Read the data that the options name, and draw a sample of them.
 
         Arguments:

@@ -17,7 +17,7 @@ from rich.text import Text
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead._internal.resources import check_seconds, usable_cores
 from erasurehead.cli.plan import FREE, PlanOptions
-from erasurehead.cli.plan_asked import TRACE, Sampled, TaskCost
+from erasurehead.cli.plan_asked import TRACE, SampledData, TaskCost
 from erasurehead.cli.screen import Screen
 from erasurehead.delays import Trace, write_trace
 from erasurehead.errors import MissingExtra, invalid
@@ -122,10 +122,10 @@ class Page:
     asked: bool = False
     trials: tuple[Trial, ...] = ()
     goal: tuple[str, float] | None = None
-    sampled: Sampled | None = None
+    sampled: SampledData | None = None
 
     def tried(
-        self, sampled: Sampled, goal: tuple[str, float] | None, trying: bool, repeats: int, screen: Screen
+        self, sampled: SampledData, goal: tuple[str, float] | None, trying: bool, repeats: int, screen: Screen
     ) -> Page:
         """Try the settings that could be the best on the data, and return the plan ranked by the results.
 

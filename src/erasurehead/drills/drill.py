@@ -56,7 +56,7 @@ class DrillSettings:
         drop: columns of the file to leave out.
         delays: injected delays, the same in both runs.
         records: whether training ends when it cannot be recorded (`required`), or continues (`optional`).
-        suspected: whether workers that seem to hang are only reported (`report`), or replaced (`replace`).
+        on_suspicion: whether workers that seem to hang are only reported (`report`), or replaced (`replace`).
         address: address of a Ray cluster; by default one is started.
     """
 
@@ -72,7 +72,7 @@ class DrillSettings:
     drop: tuple[str, ...] = ()
     delays: str = "exponential(mean=0.5, seed=0)"
     records: str = "required"
-    suspected: str = "report"
+    on_suspicion: str = "report"
     address: str | None = None
 
     def config(self) -> Config:
@@ -90,7 +90,7 @@ class DrillSettings:
             "data": {"source": self.data, **synthetic, **own},
             "delays": {"model": self.delays},
             "run": run | ({} if self.address is None else {"address": self.address}),
-            "faults": {"verify": True, "suspected": self.suspected},
+            "faults": {"verify": True, "on_suspicion": self.on_suspicion},
         }
         if self.engine == "in_process":
             raise InvalidArgument(
@@ -104,7 +104,7 @@ class DrillSettings:
             "run.engine": "--engine",
             "run.workers": "--workers",
             "run.records": "--records",
-            "faults.suspected": "--on-suspicion",
+            "faults.on_suspicion": "--on-suspicion",
         }
         return build_config(tables, options)
 

@@ -9,7 +9,7 @@ from erasurehead.errors import check_count, invalid, real
 
 OnDeath: TypeAlias = Literal["replace", "spread", "leave"]
 OnLoss: TypeAlias = Literal["stop", "go_on"]
-OnSuspected: TypeAlias = Literal["report", "replace", "ignore"]
+OnSuspicion: TypeAlias = Literal["report", "replace", "ignore"]
 
 
 def _metadata(text: str, option: str, metavar: str = "", **rules: Any) -> dict[str, Any]:
@@ -22,21 +22,21 @@ class FaultPolicy:
     """What to do when workers die, hang or lie.
 
     Arguments:
-        death: `"replace"` starts a new worker with the tasks of the dead one, or resizes the code over the living
+        on_death: `"replace"` starts a new worker with the tasks of the dead one, or resizes the code over the living
             workers if none can be started; `"spread"` resizes the code at once; `"leave"` continues with the remaining
             workers, as long as the wait rule can be met.
         replacements: how often one worker is replaced before it is given up, at least 0.
-        lost: what to do when the wait rule can no longer be met: `"stop"`, or `"go_on"` with what can still arrive:
+        on_loss: what to do when the wait rule can no longer be met: `"stop"`, or `"go_on"` with what can still arrive:
             tasks that no living worker holds are left out, the estimate is scaled up from the others, and every row of
             the records names them.
         grow: whether to start more workers when the engine has room for them.
-        suspected: `"report"` reports workers that seem to hang; `"replace"` replaces them as if they had died;
+        on_suspicion: `"report"` reports workers that seem to hang; `"replace"` replaces them as if they had died;
             `"ignore"` does not detect them.
         suspect_after: seconds of silence after which a worker is suspected; None derives them from the arrivals.
         verify: whether messages are compared before decoding, and Byzantine workers excluded.
     """
 
-    death: OnDeath = field(
+    on_death: OnDeath = field(
         default="replace",
         metadata=_metadata(
             "replace dead workers (the default; where there is no room for others, spread), spread their tasks over "
@@ -49,7 +49,7 @@ class FaultPolicy:
         default=3,
         metadata=_metadata("How often one worker is replaced before it is given up.", "--replacements", "N", ge=0),
     )
-    lost: OnLoss = field(
+    on_loss: OnLoss = field(
         default="stop",
         metadata=_metadata(
             "stop when the wait rule cannot be met any more (the default), or go_on with what can still come.",
@@ -60,7 +60,7 @@ class FaultPolicy:
     grow: bool = field(
         default=False, metadata=_metadata("Start more workers when the cluster has room for them.", "--grow")
     )
-    suspected: OnSuspected = field(
+    on_suspicion: OnSuspicion = field(
         default="report",
         metadata=_metadata(
             "report workers that seem to hang (the default), replace them, or ignore them (hanging is not detected).",
@@ -86,7 +86,7 @@ class FaultPolicy:
     )
 
     def __post_init__(self) -> None:
-        for name, kind in (("death", OnDeath), ("lost", OnLoss), ("suspected", OnSuspected)):
+        for name, kind in (("on_death", OnDeath), ("on_loss", OnLoss), ("on_suspicion", OnSuspicion)):
             value, choices = getattr(self, name), get_args(kind)
             if value not in choices:
                 raise invalid(f"fault_policy.{name}", f"must be one of {', '.join(map(repr, choices))}", value)

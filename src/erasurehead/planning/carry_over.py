@@ -196,7 +196,7 @@ def _by_event(
     engine = VirtualEngine(delays, late, seconds_per_task, seed=seed)
     programs = [_Idle(_specs(code, worker)) for worker in range(code.n_workers)]
     assignment = Assignment.first(scheme, programs, Layout(1, [None] * code.n_messages))
-    pool = WorkerPool(engine, assignment, fault_policy=FaultPolicy(death="leave", suspected="ignore"))
+    pool = WorkerPool(engine, assignment, fault_policy=FaultPolicy(on_death="leave", on_suspicion="ignore"))
     rounds = RoundRunner(pool)
     pool.start()
     seconds, residual = np.full(steps, np.inf), np.full(steps, float(code.n_tasks))

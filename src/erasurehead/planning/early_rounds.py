@@ -59,7 +59,7 @@ class EarlyRounds(WorkerOracle):
         pool = WorkerPool(
             VirtualEngine(delays, late, seconds_per_task),
             Assignment.first(scheme, *programs),
-            fault_policy=FaultPolicy(death="leave", suspected="ignore"),
+            fault_policy=FaultPolicy(on_death="leave", on_suspicion="ignore"),
         )
         super().__init__(problem, pool, early=self.early)
         pool.start()

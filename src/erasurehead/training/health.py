@@ -38,7 +38,7 @@ class HealthMonitor(Resumable):
         self.pool = pool
         self.tell = tell
         self._assignment = pool.assignment
-        watches = pool.fault_policy.suspected != "ignore"
+        watches = pool.fault_policy.on_suspicion != "ignore"
         self._detector = (
             FailureDetector(
                 after=pool.fault_policy.suspect_after, late="preempt" if pool.engine.late == "preempt" else "carry"
@@ -127,7 +127,7 @@ class HealthMonitor(Resumable):
                 why = self._detector.suspects[worker]
                 data = {"reason": why, "seconds": self._detector.silence(worker, now)}
                 self.tell(Notice("suspected", worker, data=data, text=why))
-                if self.pool.fault_policy.suspected == "replace" and not self.pool.replace_suspect(worker):
+                if self.pool.fault_policy.on_suspicion == "replace" and not self.pool.replace_suspect(worker):
                     gone.append(worker)
         return gone
 

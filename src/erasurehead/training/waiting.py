@@ -93,7 +93,7 @@ class UnmetRules:
             return WaitsFor.EXACT
         if self.pool.shrunk and self.pool.able():
             raise PoolShrunk(current.why_never(self.pool.dead))
-        stops = self.pool.fault_policy.lost == "stop"
+        stops = self.pool.fault_policy.on_loss == "stop"
         came, bad = len(current.view.arrived) + len(reasons), reasons.count(NOT_FINITE)
         if (
             stops and 2 * bad > came

@@ -65,7 +65,7 @@ class WorkerPool(Resumable):
         fault_policy: FaultPolicy | None = None,
     ) -> None:
         self.engine = engine
-        self.fault_policy = fault_policy or FaultPolicy(death="leave")
+        self.fault_policy = fault_policy or FaultPolicy(on_death="leave")
         self.living: dict[int, str] = {}
         self.coming: OrderedDict[int, float] = OrderedDict()  # by time, so that the first is the next to be checked
         self.dead: dict[int, str] = {}
@@ -224,10 +224,10 @@ class WorkerPool(Resumable):
             return False
         self._deaths[worker] += 1
         policy, replaced = self.fault_policy, False
-        if policy.death == "replace" and self._deaths[worker] <= policy.replacements:
+        if policy.on_death == "replace" and self._deaths[worker] <= policy.replacements:
             replaced = self._assign(position, self._hosts_for_positions()[position])
             what += "; another takes its place" if replaced else "; there is no room for another"
-        elif policy.death == "replace":
+        elif policy.on_death == "replace":
             what += f"; it was replaced {policy.replacements} times"
         self._report(kind, worker, what, reason, replaced)
         if not replaced:
@@ -269,7 +269,7 @@ class WorkerPool(Resumable):
     @property
     def shrunk(self) -> bool:
         """Whether there are empty positions that resizing the code could fill."""
-        return self._shrunk and self._form is not None and self.fault_policy.death != "leave"
+        return self._shrunk and self._form is not None and self.fault_policy.on_death != "leave"
 
     def settle(self, wanted: int | None = None) -> bool:
         """Resize the code if workers were lost for good, or another number is wanted; return whether that was done.

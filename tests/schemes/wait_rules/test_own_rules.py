@@ -94,7 +94,7 @@ def test_a_rule_that_waits_for_more_than_can_come_does_what_the_user_wants_then(
     rule = Own(lambda view: len(view.arrived) >= 6)
     engine = VirtualEngine(Exponential(mean=0.1, seed=1))
     engine.kill(2, at=0.15)
-    run = trained(rule, engine, fault_policy=FaultPolicy(death="leave", lost="go_on"))
+    run = trained(rule, engine, fault_policy=FaultPolicy(on_death="leave", on_loss="go_on"))
     assert len(run.steps) == 30
     assert run.steps[-1].arrived == 5
 
