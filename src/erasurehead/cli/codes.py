@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from erasurehead.cli.grouping import with_groups
-from erasurehead.cli.options import OutputOptions, option
+from erasurehead.cli.options import OutputOptions, argument, option
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.wording import Command
 
@@ -94,16 +94,8 @@ def list_codes(*, output: OutputOptions) -> None:
 
 def show(
     *,
-    code: Annotated[
-        str,
-        typer.Argument(
-            metavar="CODE", help="A name or a call, such as 'cyclic_mds(30, stragglers=5)'.", show_default=False
-        ),
-    ],
-    parameters: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Parameters, if CODE is a name.", show_default=False),
-    ] = None,
+    code: str = argument("CODE", "A name or a call, such as 'cyclic_mds(30, stragglers=5)'."),
+    parameters: list[str] | None = argument("[KEY=VALUE]...", "Parameters, if CODE is a name.", default=None),
     output: OutputOptions,
 ) -> None:
     """Show one code."""
@@ -124,35 +116,23 @@ def show(
 
 def compare(
     *,
-    codes: Annotated[
-        list[str], typer.Argument(metavar="CODE...", help="Codes, each written as a call.", show_default=False)
-    ],
-    stragglers: Annotated[
-        str | None,
-        option(
-            "--stragglers",
-            panel=_ANALYSIS,
-            metavar="NUMBERS",
-            text="Numbers of stragglers: 3,6 or 1-10 or 10%,25% of the workers; by default 10, 20, 30 and 50%.",
-        ),
-    ] = None,
-    samples: Annotated[
-        int | None,
-        option("--samples", panel=_ANALYSIS, metavar="N", text="Random orders for each mean without a closed form."),
-    ] = None,
-    effort: Annotated[
-        int | None,
-        option(
-            "--effort", panel=_ANALYSIS, metavar="N", text="Straggler sets that the adversary may try for each number."
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None, option("--seed", panel=_ANALYSIS, metavar="N", text="Seed of the random sets (0).")
-    ] = None,
-    out: Annotated[
-        str | None,
-        option("--out", "-o", panel="Output", metavar="FOLDER", text="Folder for pictures; by default none are drawn."),
-    ] = None,
+    codes: list[str] = argument("CODE...", "Codes, each written as a call."),
+    stragglers: str | None = option(
+        "--stragglers",
+        "Numbers of stragglers: 3,6 or 1-10 or 10%,25% of the workers; by default 10, 20, 30 and 50%.",
+        panel=_ANALYSIS,
+        metavar="NUMBERS",
+    ),
+    samples: int | None = option(
+        "--samples", "Random orders for each mean without a closed form.", panel=_ANALYSIS, metavar="N"
+    ),
+    effort: int | None = option(
+        "--effort", "Straggler sets that the adversary may try for each number.", panel=_ANALYSIS, metavar="N"
+    ),
+    seed: int | None = option("--seed", "Seed of the random sets (0).", panel=_ANALYSIS, metavar="N"),
+    out: str | None = option(
+        "--out, -o", "Folder for pictures; by default none are drawn.", panel="Output", metavar="FOLDER"
+    ),
     output: OutputOptions,
 ) -> None:
     """Compare codes."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from erasurehead.cli.options import OutputOptions, RunOptions, option
+from erasurehead.cli.options import OutputOptions, RunOptions, argument, option
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.train import introduce
 
@@ -43,46 +42,33 @@ _PANEL = "Schemes"
 
 def run(
     *,
-    named: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="RUN_FILE | RUN...",
-            help="TOML; options take precedence. Or the folders of finished runs.",
-            show_default=False,
-        ),
-    ] = None,
-    scheme: Annotated[
-        list[str] | None,
-        option(
-            "--scheme",
-            "-s",
-            panel=_PANEL,
-            metavar="SCHEME",
-            text="Repeat it for each scheme; by default the three of the paper. See erasurehead train --help.",
-        ),
-    ] = None,
-    target: Annotated[
-        str | None,
-        option(
-            "--target",
-            panel=_PANEL,
-            metavar="METRIC=VALUE",
-            text="Target to reach, such as auc=0.84 or mse=0.05; by default 95% of what all schemes reach.",
-        ),
-    ] = None,
+    named: list[str] | None = argument(
+        "RUN_FILE | RUN...", "TOML; options take precedence. Or the folders of finished runs.", default=None
+    ),
+    scheme: list[str] | None = option(
+        "--scheme, -s",
+        "Repeat it for each scheme; by default the three of the paper. See erasurehead train --help.",
+        panel=_PANEL,
+        metavar="SCHEME",
+    ),
+    target: str | None = option(
+        "--target",
+        "Target to reach, such as auc=0.84 or mse=0.05; by default 95% of what all schemes reach.",
+        panel=_PANEL,
+        metavar="METRIC=VALUE",
+    ),
     options: RunOptions,
-    figures: Annotated[
-        bool, typer.Option("--figures/--no-figures", help="Draw figures (needs matplotlib).", rich_help_panel="Output")
-    ] = True,
-    alone: Annotated[
-        bool,
-        typer.Option(
-            "--alone/--no-alone",
-            help="Also measure how long the same problem takes on one core, without workers and delays; this takes at "
-            "most as long as the comparison.",
-            rich_help_panel="Output",
-        ),
-    ] = True,
+    figures: bool = option(
+        "--figures/--no-figures", "Draw figures (needs matplotlib).", panel="Output", shown=True, default=True
+    ),
+    alone: bool = option(
+        "--alone/--no-alone",
+        "Also measure how long the same problem takes on one core, without workers and delays; this takes at "
+        "most as long as the comparison.",
+        panel="Output",
+        shown=True,
+        default=True,
+    ),
     output: OutputOptions,
 ) -> None:
     """Compare several schemes."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from erasurehead.cli.grouping import with_groups
-from erasurehead.cli.options import OutputOptions
+from erasurehead.cli.options import OutputOptions, argument, option
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.wording import Command
 
@@ -63,13 +63,9 @@ def schema() -> None:
 
 def list_keys(
     *,
-    section: Annotated[
-        str | None, typer.Argument(metavar="SECTION", help="A section; by default all.", show_default=False)
-    ] = None,
-    peers: Annotated[
-        bool, typer.Option("--peers", help="The keys of run files of erasurehead consensus.", show_default=False)
-    ] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print a table in Markdown.")] = False,
+    section: str | None = argument("SECTION", "A section; by default all.", default=None),
+    peers: bool = option("--peers", "The keys of run files of erasurehead consensus.", default=False),
+    markdown: bool = option("--markdown", "Print a table in Markdown.", default=False),
     output: OutputOptions,
 ) -> None:
     """List the keys of a run file."""

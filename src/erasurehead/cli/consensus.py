@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from erasurehead.cli.options import FileOptions, OutputOptions, option, options_of
+from erasurehead.cli.options import FileOptions, OutputOptions, argument, option, options_of
 from erasurehead.cli.ranks import stand_by
 from erasurehead.cli.screen import Screen
 from erasurehead.consensus.config import ConsensusConfig
@@ -63,30 +63,23 @@ class ConsensusOptions(FileOptions):
 
 def run(
     *,
-    run_file: Annotated[
-        str | None, typer.Argument(metavar="RUN_FILE", help="TOML; options take precedence.", show_default=False)
-    ] = None,
-    resume: Annotated[
-        str | None,
-        option(
-            "--resume",
-            panel=_OUTPUT,
-            metavar="FOLDER",
-            text="Resume the run in this folder, to the bit; with more --steps if it is finished.",
-        ),
-    ] = None,
-    against: Annotated[
-        bool,
-        typer.Option(
-            "--against-full/--no-against-full",
-            help="Also run with full waiting on the same delays, to show what was saved.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = True,
-    pictures: Annotated[
-        bool,
-        typer.Option("--pictures/--no-pictures", help="Draw pictures (needs matplotlib).", rich_help_panel=_OUTPUT),
-    ] = True,
+    run_file: str | None = argument("RUN_FILE", "TOML; options take precedence.", default=None),
+    resume: str | None = option(
+        "--resume",
+        "Resume the run in this folder, to the bit; with more --steps if it is finished.",
+        panel=_OUTPUT,
+        metavar="FOLDER",
+    ),
+    against: bool = option(
+        "--against-full/--no-against-full",
+        "Also run with full waiting on the same delays, to show what was saved.",
+        panel=_OUTPUT,
+        shown=True,
+        default=True,
+    ),
+    pictures: bool = option(
+        "--pictures/--no-pictures", "Draw pictures (needs matplotlib).", panel=_OUTPUT, shown=True, default=True
+    ),
     options: ConsensusOptions,
     output: OutputOptions,
 ) -> None:

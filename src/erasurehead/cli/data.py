@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from erasurehead._internal.plain_text import visible
-from erasurehead.cli.options import FILE_KEYS, FileOptions, OutputOptions, options_of
+from erasurehead.cli.options import FILE_KEYS, FileOptions, OutputOptions, argument, options_of
 from erasurehead.cli.screen import Screen
 from erasurehead.runs.config.sections import Config
 
@@ -51,14 +49,9 @@ class ReadingOptions(FileOptions):
 
 def run(
     *,
-    sources: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="NAME|FILE...",
-            help="Data sets or files to read; by default, only list which data sets are available.",
-            show_default=False,
-        ),
-    ] = None,
+    sources: list[str] | None = argument(
+        "NAME|FILE...", "Data sets or files to read; by default, only list which data sets are available.", default=None
+    ),
     reading: ReadingOptions,
     output: OutputOptions,
 ) -> None:

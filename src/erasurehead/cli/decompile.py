@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from erasurehead.cli.options import OutputOptions
+from erasurehead.cli.options import OutputOptions, argument, option
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.streams import check_open
 
@@ -30,47 +27,28 @@ and where. FILE.py is executed, as if Python ran it.
 
 def run(
     *,
-    target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="MODULE:FUNCTION or FILE.py:FUNCTION.", show_default=False)
-    ],
-    example: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--example",
-            "-e",
-            metavar="EXAMPLE",
-            show_default=False,
-            help="One per argument: 'float32[100,5]', key, a number, a dict or list of these, an .npy or .npz file.",
-        ),
-    ] = None,
-    grad: Annotated[
-        bool, typer.Option("--grad", help="Decompile the gradient with respect to the first argument.")
-    ] = False,
-    backend: Annotated[
-        str,
-        typer.Option("--backend", metavar="NAME", help="The library that the source uses: jax (the default) or numpy."),
-    ] = "jax",
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE.py",
-            help="Write the source to this file instead of printing it.",
-            show_default=False,
-        ),
-    ] = None,
-    keep_calls: Annotated[
-        bool, typer.Option("--keep-calls", help="Keep jitted functions as separate functions.")
-    ] = False,
-    comments: Annotated[
-        bool, typer.Option("--comments", help="Add comments on which of your lines each line comes from.")
-    ] = False,
-    effects: Annotated[
-        str, typer.Option("--effects", metavar="WHAT", help="error, or comment to keep debug.print as comments.")
-    ] = "error",
-    x64: Annotated[bool, typer.Option("--x64", help="Trace with 64-bit types.")] = False,
-    unchecked: Annotated[bool, typer.Option("--no-check", help="Do not compare the source with the function.")] = False,
+    target: str = argument("TARGET", "MODULE:FUNCTION or FILE.py:FUNCTION."),
+    example: list[str] | None = option(
+        "--example, -e",
+        "One per argument: 'float32[100,5]', key, a number, a dict or list of these, an .npy or .npz file.",
+        metavar="EXAMPLE",
+    ),
+    grad: bool = option("--grad", "Decompile the gradient with respect to the first argument.", default=False),
+    backend: str = option(
+        "--backend",
+        "The library that the source uses: jax (the default) or numpy.",
+        metavar="NAME",
+        shown=True,
+        default="jax",
+    ),
+    out: str | None = option("--out, -o", "Write the source to this file instead of printing it.", metavar="FILE.py"),
+    keep_calls: bool = option("--keep-calls", "Keep jitted functions as separate functions.", default=False),
+    comments: bool = option("--comments", "Add comments on which of your lines each line comes from.", default=False),
+    effects: str = option(
+        "--effects", "error, or comment to keep debug.print as comments.", metavar="WHAT", shown=True, default="error"
+    ),
+    x64: bool = option("--x64", "Trace with 64-bit types.", default=False),
+    unchecked: bool = option("--no-check", "Do not compare the source with the function.", default=False),
     output: OutputOptions,
 ) -> None:
     """Print a function as source."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from erasurehead.cli.grouping import with_groups
-from erasurehead.cli.options import OutputOptions, option
+from erasurehead.cli.options import OutputOptions, argument, option
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import TraceOptions
 from erasurehead.cli.wording import Command
@@ -84,41 +84,25 @@ def build() -> typer.Typer:
 
 def fit(
     *,
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A file, or a run folder.", show_default=False)],
+    trace: str = argument("TRACE", "A file, or a run folder."),
     reading: TraceOptions,
-    family: Annotated[
-        list[str] | None,
-        option(
-            "--family",
-            panel=_WHAT,
-            metavar="NAME",
-            text="exponential, shifted_exponential, weibull, shifted_weibull, lognormal, shifted_lognormal, pareto. "
-            "Repeat it for each; by default all.",
-        ),
-    ] = None,
-    scale_with_load: Annotated[
-        bool,
-        typer.Option(
-            "--scale-with-load", help="Fit seconds per task: delays grow with the load.", rich_help_panel=_WHAT
-        ),
-    ] = False,
-    per_worker: Annotated[
-        bool, typer.Option("--per-worker", help="Also fit the best family to each worker.", rich_help_panel=_WHAT)
-    ] = False,
-    out: Annotated[
-        str | None,
-        option(
-            "--out",
-            "-o",
-            panel="Output",
-            metavar="FOLDER",
-            text="Folder for the picture; by default a new one in runs.",
-        ),
-    ] = None,
-    figures: Annotated[
-        bool,
-        typer.Option("--figures/--no-figures", help="Draw a picture (needs matplotlib).", rich_help_panel="Output"),
-    ] = True,
+    family: list[str] | None = option(
+        "--family",
+        "exponential, shifted_exponential, weibull, shifted_weibull, lognormal, shifted_lognormal, pareto. "
+        "Repeat it for each; by default all.",
+        panel=_WHAT,
+        metavar="NAME",
+    ),
+    scale_with_load: bool = option(
+        "--scale-with-load", "Fit seconds per task: delays grow with the load.", panel=_WHAT, default=False
+    ),
+    per_worker: bool = option("--per-worker", "Also fit the best family to each worker.", panel=_WHAT, default=False),
+    out: str | None = option(
+        "--out, -o", "Folder for the picture; by default a new one in runs.", panel="Output", metavar="FOLDER"
+    ),
+    figures: bool = option(
+        "--figures/--no-figures", "Draw a picture (needs matplotlib).", panel="Output", shown=True, default=True
+    ),
     output: OutputOptions,
 ) -> None:
     """Fit distributions to a trace."""
@@ -155,27 +139,26 @@ def fit(
 
 def show(
     *,
-    what: Annotated[
-        str, typer.Argument(metavar="TRACE|MODEL", help="A file, a run folder, or a model.", show_default=False)
-    ],
+    what: str = argument("TRACE|MODEL", "A file, a run folder, or a model."),
     reading: TraceOptions,
-    workers: Annotated[
-        int,
-        typer.Option(
-            "--workers",
-            "-w",
-            metavar="N",
-            help="Number of workers to draw for (of a model).",
-            rich_help_panel="Model",
-            min=1,
-        ),
-    ] = 30,
-    steps: Annotated[
-        int,
-        typer.Option(
-            "--steps", "-n", metavar="N", help="Number of steps to draw (of a model).", rich_help_panel="Model", min=1
-        ),
-    ] = 1000,
+    workers: int = option(
+        "--workers, -w",
+        "Number of workers to draw for (of a model).",
+        panel="Model",
+        metavar="N",
+        min=1,
+        shown=True,
+        default=30,
+    ),
+    steps: int = option(
+        "--steps, -n",
+        "Number of steps to draw (of a model).",
+        panel="Model",
+        metavar="N",
+        min=1,
+        shown=True,
+        default=1000,
+    ),
     output: OutputOptions,
 ) -> None:
     """Describe a trace or a model."""
@@ -198,14 +181,10 @@ def show(
 
 def convert(
     *,
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A file, or a run folder.", show_default=False)],
-    out: Annotated[
-        str, typer.Argument(metavar="OUT", help="A .csv, .csv.gz, .csv.bz2 or .parquet file.", show_default=False)
-    ],
+    trace: str = argument("TRACE", "A file, or a run folder."),
+    out: str = argument("OUT", "A .csv, .csv.gz, .csv.bz2 or .parquet file."),
     reading: TraceOptions,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace OUT if it exists.", rich_help_panel="Output")
-    ] = False,
+    overwrite: bool = option("--overwrite", "Replace OUT if it exists.", panel="Output", default=False),
     output: OutputOptions,
 ) -> None:
     """Write a trace with this library's column names."""

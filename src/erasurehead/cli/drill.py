@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -55,126 +55,99 @@ _FAULTS, _RUN = "Fault schedule", "Workers and steps"
 class FaultOptions:
     """Options on the faults that are injected."""
 
-    lives: Annotated[
-        int | None,
-        option(
-            "--lives",
-            panel=_FAULTS,
-            metavar="N",
-            text="Instead of one long run, N short ones, each killed in another way: workers, coordinator or both, at "
-            "the start, in the middle or while files are written. One verdict for all.",
-        ),
-    ] = None
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", help="Seed of the fault schedule.", rich_help_panel=_FAULTS)
-    ] = 0
-    kinds: Annotated[
-        list[str] | None,
-        option(
-            "--kinds",
-            panel=_FAULTS,
-            metavar="A,B,...",
-            text="Kinds of faults, of kill, stop, slow, corrupt, disconnect, disk_full and coordinator; by "
-            "default all.",
-        ),
-    ] = None
-    schedule: Annotated[
-        str | None,
-        option("--schedule", panel=_FAULTS, metavar="FILE", text="Faults from a TOML file, instead of drawn ones."),
-    ] = None
+    lives: int | None = option(
+        "--lives",
+        "Instead of one long run, N short ones, each killed in another way: workers, coordinator or both, at "
+        "the start, in the middle or while files are written. One verdict for all.",
+        panel=_FAULTS,
+        metavar="N",
+    )
+    seed: int = option("--seed", "Seed of the fault schedule.", panel=_FAULTS, metavar="N", shown=True, default=0)
+    kinds: list[str] | None = option(
+        "--kinds",
+        "Kinds of faults, of kill, stop, slow, corrupt, disconnect, disk_full and coordinator; by default all.",
+        panel=_FAULTS,
+        metavar="A,B,...",
+    )
+    schedule: str | None = option(
+        "--schedule", "Faults from a TOML file, instead of drawn ones.", panel=_FAULTS, metavar="FILE"
+    )
 
 
 @dataclass(frozen=True)
 class SubjectOptions:
     """Options on the run into which faults are injected."""
 
-    engine: Annotated[str, shared("run.engine", text="virtual, processes, mpi or ray.", default=True)] = "virtual"
-    workers: Annotated[int, shared("run.workers", text="Number of workers.", default=True)] = 30
-    seconds: Annotated[
-        float,
-        typer.Option(
-            "--seconds",
-            metavar="SECONDS",
-            help="Length of the baseline run on the engine's clock, which determines the number of steps.",
-            rich_help_panel=_RUN,
-        ),
-    ] = 600.0
-    scheme: Annotated[
-        str | None,
-        option(
-            "--scheme",
-            "-s",
-            panel=_RUN,
-            metavar="SCHEME",
-            text="As for erasurehead train; by default exact with three replicas, two of which must agree.",
-        ),
-    ] = None
-    peers: Annotated[
-        str | None,
-        option(
-            "--peers",
-            panel=_RUN,
-            metavar="POLICY",
-            text="Instead of workers with a coordinator, peers that wait by this policy: 'full()', 'dynamic()', "
-            "'local()', ... (see erasurehead consensus --help).",
-        ),
-    ] = None
-    data: Annotated[
-        str,
-        shared(
-            "data.source",
-            text="A small synthetic stand-in of amazon, kc_housing or covertype, or a file of your own.",
-            panel=_RUN,
-            default=True,
-        ),
-    ] = "covertype"
-    label: Annotated[str | None, shared("data.target", panel=_RUN)] = None
-    categorical: Annotated[bool, shared("data.categorical", panel=_RUN, off=False)] = False
-    drop: Annotated[list[str] | None, shared("data.drop", panel=_RUN)] = None
-    delays: Annotated[
-        str, shared("delays.model", text="Delays that are injected into both runs.", panel=_RUN, default=True)
-    ] = "exponential(mean=0.5, seed=0)"
-    on_suspicion: Annotated[
-        str,
-        shared(
-            "faults.on_suspicion",
-            text="What to do about workers that seem to hang: report (name them), replace or ignore.",
-            panel=_RUN,
-            default=True,
-        ),
-    ] = "report"
-    address: Annotated[
-        str | None, shared("run.address", text="Address of a running Ray cluster, as HOST:PORT, or auto.")
-    ] = None
-    records: Annotated[
-        str,
-        shared(
-            "run.records",
-            text="What happens if the disk is full: training ends and is resumed (required), or continues without "
-            "records (optional).",
-            default=True,
-        ),
-    ] = "required"
+    engine: str = shared("run.engine", text="virtual, processes, mpi or ray.", shown=True, default="virtual")
+    workers: int = shared("run.workers", text="Number of workers.", shown=True, default=30)
+    seconds: float = option(
+        "--seconds",
+        "Length of the baseline run on the engine's clock, which determines the number of steps.",
+        panel=_RUN,
+        metavar="SECONDS",
+        shown=True,
+        default=600.0,
+    )
+    scheme: str | None = option(
+        "--scheme, -s",
+        "As for erasurehead train; by default exact with three replicas, two of which must agree.",
+        panel=_RUN,
+        metavar="SCHEME",
+    )
+    peers: str | None = option(
+        "--peers",
+        "Instead of workers with a coordinator, peers that wait by this policy: 'full()', 'dynamic()', "
+        "'local()', ... (see erasurehead consensus --help).",
+        panel=_RUN,
+        metavar="POLICY",
+    )
+    data: str = shared(
+        "data.source",
+        text="A small synthetic stand-in of amazon, kc_housing or covertype, or a file of your own.",
+        panel=_RUN,
+        shown=True,
+        default="covertype",
+    )
+    label: str | None = shared("data.target", panel=_RUN)
+    categorical: bool = shared("data.categorical", panel=_RUN, off=False, default=False)
+    drop: list[str] | None = shared("data.drop", panel=_RUN)
+    delays: str = shared(
+        "delays.model",
+        text="Delays that are injected into both runs.",
+        panel=_RUN,
+        shown=True,
+        default="exponential(mean=0.5, seed=0)",
+    )
+    on_suspicion: str = shared(
+        "faults.on_suspicion",
+        text="What to do about workers that seem to hang: report (name them), replace or ignore.",
+        panel=_RUN,
+        shown=True,
+        default="report",
+    )
+    address: str | None = shared("run.address", text="Address of a running Ray cluster, as HOST:PORT, or auto.")
+    records: str = shared(
+        "run.records",
+        text="What happens if the disk is full: training ends and is resumed (required), or continues without "
+        "records (optional).",
+        shown=True,
+        default="required",
+    )
 
 
 @dataclass(frozen=True)
 class ReportOptions:
     """Options on the files of the drill."""
 
-    out: Annotated[
-        str | None,
-        option(
-            "--out",
-            "-o",
-            panel="Output",
-            metavar="FOLDER",
-            text="Folder for the fault schedule, the runs and the report; by default a new one in drills.",
-        ),
-    ] = None
-    figures: Annotated[
-        bool,
-        typer.Option("--figures/--no-figures", help="Draw a figure (needs matplotlib).", rich_help_panel="Output"),
-    ] = False
+    out: str | None = option(
+        "--out, -o",
+        "Folder for the fault schedule, the runs and the report; by default a new one in drills.",
+        panel="Output",
+        metavar="FOLDER",
+    )
+    figures: bool = option(
+        "--figures/--no-figures", "Draw a figure (needs matplotlib).", panel="Output", shown=True, default=False
+    )
 
 
 def run(*, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, output: OutputOptions) -> None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from erasurehead.cli.options import AllowUnseen, OutputOptions, option
+from erasurehead.cli.options import ALLOW_UNSEEN, OutputOptions, argument, option
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.streams import check_open
 from erasurehead.errors import counted
@@ -25,20 +21,12 @@ column; where more than half of the rows have one, this is an error, unless
 
 def run(
     *,
-    folder: Annotated[str, typer.Argument(metavar="RUN", help="The run folder.", show_default=False)],
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Rows with the columns of the training file.", show_default=False)
-    ],
-    labels: Annotated[
-        str | None,
-        option(
-            "--labels",
-            panel="Data",
-            metavar="FILE",
-            text="The labels, where the training data had them in a file of their own.",
-        ),
-    ] = None,
-    allow_unseen: AllowUnseen = False,
+    folder: str = argument("RUN", "The run folder."),
+    file: str = argument("FILE", "Rows with the columns of the training file."),
+    labels: str | None = option(
+        "--labels", "The labels, where the training data had them in a file of their own.", panel="Data", metavar="FILE"
+    ),
+    allow_unseen: bool = ALLOW_UNSEEN,
     output: OutputOptions,
 ) -> None:
     """Measure a trained model."""

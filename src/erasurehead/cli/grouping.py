@@ -1,12 +1,18 @@
-"""Groups of options: a command takes a dataclass, and the command line gets one option for each of its fields."""
+"""Groups of options: a command takes a dataclass, and the command line gets one option for each of its fields.
+
+Options and arguments are declared as defaults, of fields and of parameters alike, by `options.option` and its kin.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable, Container
-from dataclasses import fields, is_dataclass
-from typing import Any, get_type_hints
+from dataclasses import MISSING, Field, fields, is_dataclass
+from typing import Annotated, Any, get_type_hints
+
+DECLARED = "typer"
+"""Where the metadata of a field have what is declared of its option."""
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
@@ -18,12 +24,13 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """
     groups: dict[str, type[Any]] = {}
     parameters: list[inspect.Parameter] = []
-    for parameter in inspect.signature(command, eval_str=True).parameters.values():
-        if isinstance(parameter.annotation, type) and is_dataclass(parameter.annotation):
-            groups[parameter.name] = parameter.annotation
-            parameters += _fields(parameter.annotation)
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        kind: Any = parameter.annotation
+        if isinstance(kind, type) and is_dataclass(kind):
+            groups[name], hints = kind, get_type_hints(kind)
+            parameters += [_parameter(field.name, hints[field.name], field) for field in fields(kind)]
         else:
-            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            parameters.append(_parameter(name, kind, parameter.default))
 
     @functools.wraps(command)
     def grouped(**values: Any) -> None:
@@ -40,14 +47,11 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     return grouped
 
 
-def _fields(group: type[Any]) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    return [
-        inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
-        )
-        for field in fields(group)
-    ]
+def _parameter(name: str, kind: Any, declared: Field[Any]) -> inspect.Parameter:
+    """Return the parameter of an option, or an argument, as typer reads it."""
+    default = inspect.Parameter.empty if declared.default is MISSING else declared.default
+    annotation = Annotated[kind, declared.metadata[DECLARED]]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def refuse_others(taken: Container[str], rule: str, *groups: Any) -> None:

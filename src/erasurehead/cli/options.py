@@ -5,27 +5,54 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar
+from dataclasses import MISSING, dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import typer
 from pydantic import BaseModel
 
+from erasurehead.cli.grouping import DECLARED
 from erasurehead.cli.ranks import stand_by
 from erasurehead.runs.config.keys import Key, keys
 from erasurehead.runs.config.sections import Config
 
 
-def option(*names: str, text: str, panel: str, metavar: str | None = None) -> Any:
-    """Return a typer option whose help shows no default.
+def option(
+    names: str,
+    text: str,
+    *,
+    panel: str | None = None,
+    metavar: str | None = None,
+    default: Any = None,
+    shown: bool = False,
+    min: int | None = None,
+) -> Any:
+    """Return an option, as the default of a parameter of a command or of a field of a group of options.
 
     Arguments:
-        *names: spellings of the option, such as `"--steps"` and `"-n"`.
+        names: spellings, such as `"--steps, -n"`.
         text: help text.
         panel: panel of the help in which the option is listed.
         metavar: name of the value in the help.
+        default: the value if the option is not given.
+        shown: whether the help shows the default.
+        min: the least value of a number.
     """
-    return typer.Option(*names, help=text, rich_help_panel=panel, metavar=metavar, show_default=False)
+    spelled = names.replace(",", " ").split()
+    declared = typer.Option(*spelled, help=text, rich_help_panel=panel, metavar=metavar, show_default=shown, min=min)
+    return field(default=default, metadata={DECLARED: declared})
+
+
+def argument(metavar: str, text: str, *, default: Any = MISSING) -> Any:
+    """Return an argument of a command, as the default of its parameter; it must be given, unless it has a default.
+
+    Arguments:
+        metavar: name of the value in the help.
+        text: help text.
+        default: the value if the argument is not given.
+    """
+    declared = typer.Argument(metavar=metavar, help=text, show_default=False)
+    return field(default=default, metadata={DECLARED: declared})
 
 
 def _field(key: Key) -> str:
@@ -39,38 +66,36 @@ KEYS: Mapping[str, str] = {name: key.path for name, key in _KEYS.items()}
 """For each option, by its field in `RunOptions`, its section and key."""
 
 
-def shared(path: str, *, text: str = "", panel: str = "", default: bool = False, off: bool = True) -> Any:
+def shared(
+    path: str, *, text: str = "", panel: str = "", default: Any = None, shown: bool = False, off: bool = True
+) -> Any:
     """Return the option of a single key of a run file, for commands that do not take all of them.
 
     Arguments:
         path: path of the key, such as `"run.workers"`.
         text: help text, if not that of the key.
         panel: panel of the help, if not that of the key.
-        default: whether the help shows the command's default.
+        default: the value if the option is not given.
+        shown: whether the help shows the default.
         off: whether a switch has a form that turns it off, if the key's option has one.
     """
     key = next(key for key in keys() if key.path == path)
-    return _typer_option(key, key.options if off else (key.option, *key.options[1:]), text, panel, default)
-
-
-def _typer_option(key: Key, names: Sequence[str] = (), text: str = "", panel: str = "", default: bool = False) -> Any:
-    return typer.Option(
-        *(names or key.options),
-        help=text or key.help,
-        rich_help_panel=panel or key.panel,
+    return option(
+        ", ".join(key.options if off else (key.option, *key.options[1:])),
+        text or key.help,
+        panel=panel or key.panel,
         metavar=key.metavar or None,
-        show_default=default,
+        default=default,
+        shown=shown,
     )
 
 
-AllowUnseen: TypeAlias = Annotated[
-    bool,
-    option(
-        "--allow-unseen",
-        panel="Data",
-        text="Go on if more than half of the rows have a value in a column that training never saw.",
-    ),
-]
+ALLOW_UNSEEN: Any = option(
+    "--allow-unseen",
+    "Go on if more than half of the rows have a value in a column that training never saw.",
+    panel="Data",
+    default=False,
+)
 
 
 def value_of(option: str, given: Any) -> Any:
@@ -115,23 +140,10 @@ def _type(key: Key) -> Any:
 class OutputOptions:
     """Options on the output of a command."""
 
-    as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json",
-            help="Print JSON on stdout, and nothing else there.",
-            rich_help_panel="Output",
-        ),
-    ] = False
-    quiet: Annotated[
-        bool,
-        typer.Option(
-            "--quiet",
-            "-q",
-            help="No progress, no explanations; warnings and results only.",
-            rich_help_panel="Output",
-        ),
-    ] = False
+    as_json: bool = option("--json", "Print JSON on stdout, and nothing else there.", panel="Output", default=False)
+    quiet: bool = option(
+        "--quiet, -q", "No progress, no explanations; warnings and results only.", panel="Output", default=False
+    )
 
 
 FILE_KEYS = tuple(
@@ -195,15 +207,11 @@ def options_of(
     def fill(group: type[Options]) -> type[Options]:
         by_path = {key.path: key for key in keys(file) if key.options}
         group.known = {_field(by_path[path]): by_path[path] for path in paths or by_path}
-        group.__annotations__ = {
-            name: Annotated[
-                _type(key) | None,
-                _typer_option(key, (key.option, *key.options[1:]) if paths else (), (texts or {}).get(key.path, "")),
-            ]
-            for name, key in group.known.items()
-        }
-        for name in group.known:
-            setattr(group, name, None)
+        group.__annotations__ = {name: _type(key) | None for name, key in group.known.items()}
+        for name, key in group.known.items():
+            text = (texts or {}).get(key.path, key.help)
+            names = ", ".join((key.option, *key.options[1:]) if paths else key.options)
+            setattr(group, name, option(names, text, panel=key.panel, metavar=key.metavar or None))
         return dataclass(frozen=True)(group)
 
     return fill

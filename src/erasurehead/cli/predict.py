@@ -5,11 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from erasurehead.cli.options import AllowUnseen, OutputOptions
+from erasurehead.cli.options import ALLOW_UNSEEN, OutputOptions, argument
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.streams import check_open
 
@@ -33,11 +31,9 @@ the rows have one, this is an error, unless --allow-unseen is given.
 
 def run(
     *,
-    folder: Annotated[str, typer.Argument(metavar="RUN", help="The run folder.", show_default=False)],
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Rows with the columns of the training file.", show_default=False)
-    ],
-    allow_unseen: AllowUnseen = False,
+    folder: str = argument("RUN", "The run folder."),
+    file: str = argument("FILE", "Rows with the columns of the training file."),
+    allow_unseen: bool = ALLOW_UNSEEN,
     output: OutputOptions,
 ) -> None:
     """Apply a trained model to new rows."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from erasurehead.cli.options import OutputOptions, option
+from erasurehead.cli.options import OutputOptions, argument, option
 from erasurehead.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -42,53 +40,34 @@ _WHAT, _DATA, _RUN = "What", "Data", "Workers and steps"
 
 def run(
     *,
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="The paper: erasurehead or dybw.", show_default=False)],
-    figure: Annotated[
-        list[str] | None,
-        option(
-            "--figure",
-            "-f",
-            panel=_WHAT,
-            metavar="ID",
-            text="table1, 2a to 2f, 3a to 3c, 4a to 4f, theory-bound, theory-step, theory-time, theory-data; or 2, 3, "
-            "4, theory for all of their panels; of dybw, mnist-lrm-6 and the like. Repeat it for each; by default "
-            "everything.",
-        ),
-    ] = None,
-    path: Annotated[
-        str | None,
-        option("--path", panel=_DATA, metavar="FOLDER", text="Folder of the public data (else ERASUREHEAD_DATA, ...)."),
-    ] = None,
-    synthetic: Annotated[
-        str | None,
-        option(
-            "--synthetic",
-            panel=_DATA,
-            metavar="WHEN",
-            text="fallback (the default), always or never: whether synthetic data stand in for public data.",
-        ),
-    ] = None,
-    rows: Annotated[
-        int | None,
-        option("--rows", panel=_DATA, metavar="N", text="Rows of the synthetic stand-ins, with --synthetic always."),
-    ] = None,
-    engine: Annotated[
-        str | None,
-        option("--engine", panel=_RUN, metavar="NAME", text="virtual (the default), or processes (in real time)."),
-    ] = None,
-    steps: Annotated[
-        int | None, option("--steps", "-n", panel=_RUN, metavar="N", text="Steps of each run (100).")
-    ] = None,
-    out: Annotated[
-        str | None,
-        option(
-            "--out",
-            "-o",
-            panel="Output",
-            metavar="FOLDER",
-            text="Folder for the results; by default a new one in runs.",
-        ),
-    ] = None,
+    paper: str = argument("PAPER", "The paper: erasurehead or dybw."),
+    figure: list[str] | None = option(
+        "--figure, -f",
+        "table1, 2a to 2f, 3a to 3c, 4a to 4f, theory-bound, theory-step, theory-time, theory-data; or 2, 3, "
+        "4, theory for all of their panels; of dybw, mnist-lrm-6 and the like. Repeat it for each; by default "
+        "everything.",
+        panel=_WHAT,
+        metavar="ID",
+    ),
+    path: str | None = option(
+        "--path", "Folder of the public data (else ERASUREHEAD_DATA, ...).", panel=_DATA, metavar="FOLDER"
+    ),
+    synthetic: str | None = option(
+        "--synthetic",
+        "fallback (the default), always or never: whether synthetic data stand in for public data.",
+        panel=_DATA,
+        metavar="WHEN",
+    ),
+    rows: int | None = option(
+        "--rows", "Rows of the synthetic stand-ins, with --synthetic always.", panel=_DATA, metavar="N"
+    ),
+    engine: str | None = option(
+        "--engine", "virtual (the default), or processes (in real time).", panel=_RUN, metavar="NAME"
+    ),
+    steps: int | None = option("--steps, -n", "Steps of each run (100).", panel=_RUN, metavar="N"),
+    out: str | None = option(
+        "--out, -o", "Folder for the results; by default a new one in runs.", panel="Output", metavar="FOLDER"
+    ),
     output: OutputOptions,
 ) -> None:
     """Reproduce a published paper."""

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from erasurehead.cli.options import OutputOptions
+from erasurehead.cli.options import OutputOptions, argument
 from erasurehead.cli.screen import Screen
 
 HELP = """
@@ -24,10 +21,8 @@ then on every record contains the number of workers.
 
 def run(
     *,
-    folder: Annotated[str, typer.Argument(metavar="RUN", help="The run's folder.", show_default=False)],
-    workers: Annotated[
-        int, typer.Argument(metavar="WORKERS", help="Number of workers that the run should have.", show_default=False)
-    ],
+    folder: str = argument("RUN", "The run's folder."),
+    workers: int = argument("WORKERS", "Number of workers that the run should have."),
     output: OutputOptions,
 ) -> None:
     """Add workers to a run in progress, or remove some."""

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from erasurehead.cli.options import FILE_KEYS, FileOptions, OutputOptions, option, options_of, shared, value_of
+from erasurehead.cli.options import (
+    FILE_KEYS,
+    FileOptions,
+    OutputOptions,
+    argument,
+    option,
+    options_of,
+    shared,
+    value_of,
+)
 from erasurehead.cli.screen import Screen
 from erasurehead.runs.config.sections import Config
 
@@ -51,29 +60,24 @@ class _ReadingOptions(FileOptions):
 class EncodingOptions(_ReadingOptions):
     """Options on how the rows of the file are encoded as numbers."""
 
-    interactions: Annotated[
-        list[str] | None,
-        option(
-            "--interaction",
-            panel=_DATA,
-            metavar="A,B,...",
-            text="Columns whose distinct combinations become columns; may be given several times.",
-        ),
-    ] = None
-    standardize: Annotated[
-        bool,
-        option(
-            "--standardize/--no-standardize",
-            panel=_DATA,
-            text="Shift and scale columns of numbers to mean 0 and deviation 1 (the default).",
-        ),
-    ] = True
-    constant: Annotated[
-        bool, option("--constant/--no-constant", panel=_DATA, text="Add a column of ones (the default).")
-    ] = True
-    loss: Annotated[str | None, shared("problem.loss", panel=_DATA)] = None
-    test_fraction: Annotated[float, shared("data.test_fraction")] = 0.2
-    seed: Annotated[int, option("--seed", panel=_DATA, metavar="N", text="Seed of that random split (0).")] = 0
+    interactions: list[str] | None = option(
+        "--interaction",
+        "Columns whose distinct combinations become columns; may be given several times.",
+        panel=_DATA,
+        metavar="A,B,...",
+    )
+    standardize: bool = option(
+        "--standardize/--no-standardize",
+        "Shift and scale columns of numbers to mean 0 and deviation 1 (the default).",
+        panel=_DATA,
+        default=True,
+    )
+    constant: bool = option(
+        "--constant/--no-constant", "Add a column of ones (the default).", panel=_DATA, default=True
+    )
+    loss: str | None = shared("problem.loss", panel=_DATA)
+    test_fraction: float = shared("data.test_fraction", default=0.2)
+    seed: int = option("--seed", "Seed of that random split (0).", panel=_DATA, metavar="N", default=0)
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `shard`."""
@@ -90,28 +94,19 @@ class EncodingOptions(_ReadingOptions):
 
 def run(
     *,
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="CSV, Parquet, LIBSVM, .npy or .npz; with --check a folder.")
-    ],
-    tasks: Annotated[
-        int | None, option("--tasks", "-t", panel=_SHARDS, metavar="N", text="Number of shards to make.")
-    ] = None,
-    out: Annotated[
-        str | None, option("--out", "-o", panel=_SHARDS, metavar="FOLDER", text="Folder for the shards, new or empty.")
-    ] = None,
-    check: Annotated[
-        bool, option("--check", panel=_SHARDS, text="Compare the files of a folder with their checksums.")
-    ] = False,
-    access: Annotated[
-        str | None,
-        option(
-            "--access",
-            panel=_SHARDS,
-            metavar="WHO",
-            text="Who may read the folder: private (the default: only "
-            "you), group or all; workers that run under other user ids need one of these.",
-        ),
-    ] = None,
+    file: str = argument("FILE", "CSV, Parquet, LIBSVM, .npy or .npz; with --check a folder."),
+    tasks: int | None = option("--tasks, -t", "Number of shards to make.", panel=_SHARDS, metavar="N"),
+    out: str | None = option("--out, -o", "Folder for the shards, new or empty.", panel=_SHARDS, metavar="FOLDER"),
+    check: bool = option(
+        "--check", "Compare the files of a folder with their checksums.", panel=_SHARDS, default=False
+    ),
+    access: str | None = option(
+        "--access",
+        "Who may read the folder: private (the default: only "
+        "you), group or all; workers that run under other user ids need one of these.",
+        panel=_SHARDS,
+        metavar="WHO",
+    ),
     encoding: EncodingOptions,
     output: OutputOptions,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from erasurehead.cli.options import option
 
@@ -19,29 +19,22 @@ _TRACE = "Trace"
 class TraceOptions:
     """Options for reading a trace file."""
 
-    column: Annotated[
-        list[str] | None,
-        option(
-            "--column",
-            panel=_TRACE,
-            metavar="OURS=THEIRS",
-            text="Which column of the file is our worker, step, seconds, load or censored: --column seconds=latency. "
-            "Repeat it for each; columns that already have these names need not be given.",
-        ),
-    ] = None
-    where: Annotated[
-        list[str] | None,
-        option(
-            "--where",
-            panel=_TRACE,
-            metavar="COLUMN=VALUE",
-            text="Take only the rows with this value: --where region=Tokyo. If repeated, all must hold.",
-        ),
-    ] = None
-    unit: Annotated[
-        str | None,
-        option("--unit", panel=_TRACE, metavar="UNIT", text="Unit of the delays: s (the default), ms, us, ns."),
-    ] = None
+    column: list[str] | None = option(
+        "--column",
+        "Which column of the file is our worker, step, seconds, load or censored: --column seconds=latency. "
+        "Repeat it for each; columns that already have these names need not be given.",
+        panel=_TRACE,
+        metavar="OURS=THEIRS",
+    )
+    where: list[str] | None = option(
+        "--where",
+        "Take only the rows with this value: --where region=Tokyo. If repeated, all must hold.",
+        panel=_TRACE,
+        metavar="COLUMN=VALUE",
+    )
+    unit: str | None = option(
+        "--unit", "Unit of the delays: s (the default), ms, us, ns.", panel=_TRACE, metavar="UNIT"
+    )
 
     def read(self, place: str) -> Trace:
         """Read a trace.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from erasurehead.cli.findings import ended_text, loss_text, measured_text, warn
-from erasurehead.cli.options import OutputOptions, RunOptions, option
+from erasurehead.cli.options import OutputOptions, RunOptions, argument, option
 from erasurehead.cli.ranks import stand_by
 from erasurehead.cli.screen import Screen
 
@@ -60,41 +60,29 @@ _WHERE = {
 
 def run(
     *,
-    run_file: Annotated[
-        str | None, typer.Argument(metavar="RUN_FILE", help="TOML; options take precedence.", show_default=False)
-    ] = None,
-    scheme: Annotated[
-        str | None,
-        option(
-            "--scheme",
-            "-s",
-            panel="Scheme",
-            metavar="SCHEME",
-            text="adaptive (the default: to the optimum, with nothing to set), uncoded, "
-            "'ignore_stragglers(wait_for=20)', asynchronous, piag, 'exact(load=3)', 'erasurehead(load=3, wait_for=11)' "
-            "(the default with --preset paper; for the paper's data also with --rate or another --optimizer), or "
-            "\"custom(code='cyclic_repetition(stragglers=2)', wait='first(20) | decodable()')\".",
-        ),
-    ] = None,
-    resume: Annotated[
-        str | None,
-        option(
-            "--resume",
-            panel="Output",
-            metavar="FOLDER",
-            text="Resume the run in this folder from its newest checkpoint, with more --steps if it is finished. "
-            "Its settings stay; where it runs may change.",
-        ),
-    ] = None,
-    target: Annotated[
-        str | None,
-        option(
-            "--target",
-            panel="Output",
-            metavar="METRIC=VALUE",
-            text="Report when this was reached, such as auc=0.84 or mse=0.05. Training continues to its last step.",
-        ),
-    ] = None,
+    run_file: str | None = argument("RUN_FILE", "TOML; options take precedence.", default=None),
+    scheme: str | None = option(
+        "--scheme, -s",
+        "adaptive (the default: to the optimum, with nothing to set), uncoded, "
+        "'ignore_stragglers(wait_for=20)', asynchronous, piag, 'exact(load=3)', 'erasurehead(load=3, wait_for=11)' "
+        "(the default with --preset paper; for the paper's data also with --rate or another --optimizer), or "
+        "\"custom(code='cyclic_repetition(stragglers=2)', wait='first(20) | decodable()')\".",
+        panel="Scheme",
+        metavar="SCHEME",
+    ),
+    resume: str | None = option(
+        "--resume",
+        "Resume the run in this folder from its newest checkpoint, with more --steps if it is finished. "
+        "Its settings stay; where it runs may change.",
+        panel="Output",
+        metavar="FOLDER",
+    ),
+    target: str | None = option(
+        "--target",
+        "Report when this was reached, such as auc=0.84 or mse=0.05. Training continues to its last step.",
+        panel="Output",
+        metavar="METRIC=VALUE",
+    ),
     options: RunOptions,
     output: OutputOptions,
 ) -> None:
