@@ -52,7 +52,10 @@ _COMMANDS = {
     "decompile": decompile,
 }
 """Modules of the commands, each with its help text in `HELP` and the command in `run`, whose dataclass parameters are
-groups of options. A command with subcommands is a `typer.Typer` in its module, added in `build` with `add_typer`."""
+groups of options."""
+
+_GROUPS = {"codes": codes, "config": config, "delays": delays}
+"""Modules of commands with subcommands, each with its help text in `HELP`, and its subcommands in `COMMANDS`."""
 
 _HELP = """
 Train on many workers without waiting for the slow ones.
@@ -169,11 +172,13 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(help=_HELP)(_main)
-    for name, command in _COMMANDS.items():
-        app.command(name, cls=Command, help=command.HELP)(with_groups(command.run))
-    app.add_typer(codes.build(), name="codes")
-    app.add_typer(config.build(), name="config")
-    app.add_typer(delays.build(), name="delays")
+    for name, module in _COMMANDS.items():
+        app.command(name, cls=Command, help=module.HELP)(with_groups(module.run))
+    for name, group in _GROUPS.items():
+        inner = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=group.HELP)
+        for word, (command, text) in group.COMMANDS.items():
+            inner.command(word, cls=Command, help=text)(with_groups(command))
+        app.add_typer(inner, name=name)
     return app
 
 

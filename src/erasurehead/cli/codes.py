@@ -6,12 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from erasurehead.cli.grouping import with_groups
 from erasurehead.cli.options import OutputOptions, argument, option
 from erasurehead.cli.screen import Screen
-from erasurehead.cli.wording import Command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,15 +68,6 @@ Random straggler sets and the searching adversary are drawn from --seed.
 
 _ANALYSIS = "Stragglers"
 _POINTS = 26  # points of a curve, enough to look smooth
-
-
-def build() -> typer.Typer:
-    """Return the application with the subcommands."""
-    app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=HELP)
-    app.command("list", cls=Command, help=_LIST)(with_groups(list_codes))
-    app.command("show", cls=Command, help=_SHOW)(with_groups(show))
-    app.command("compare", cls=Command, help=_COMPARE)(with_groups(compare))
-    return app
 
 
 def list_codes(*, output: OutputOptions) -> None:
@@ -227,3 +214,7 @@ def _item(item: str, text: str, n_workers: int) -> Sequence[int]:
     elif (match := re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*%\s*", item)) and float(match[1]) <= 100:
         return [round(float(match[1]) / 100 * n_workers)]
     raise invalid("--stragglers", "must be numbers, ranges or parts of the workers", text, "such as 3,6 or 1-10 or 25%")
+
+
+COMMANDS = {"list": (list_codes, _LIST), "show": (show, _SHOW), "compare": (compare, _COMPARE)}
+"""Its subcommands, each with its help."""

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
-
-from erasurehead.cli.grouping import with_groups
 from erasurehead.cli.options import OutputOptions, argument, option
 from erasurehead.cli.screen import Screen
-from erasurehead.cli.wording import Command
 
 HELP = """Look up what a run file may contain.
 
@@ -38,14 +34,6 @@ List the keys of a run file: option, values, default, and what each means.
 [bold]erasurehead config keys --peers[/bold]
   Those of run files of erasurehead consensus.
 """
-
-
-def build() -> typer.Typer:
-    """Return the application with the subcommands."""
-    app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=HELP)
-    app.command("schema", cls=Command, help=_SCHEMA)(with_groups(schema))
-    app.command("keys", cls=Command, help=_KEYS)(with_groups(list_keys))
-    return app
 
 
 def schema() -> None:
@@ -102,3 +90,7 @@ def _table(chosen: Any) -> Any:
     for key in chosen:
         table.add_row(key.path, key.option, key.range, shown(key.default), key.text)
     return table
+
+
+COMMANDS = {"schema": (schema, _SCHEMA), "keys": (list_keys, _KEYS)}
+"""Its subcommands, each with its help."""

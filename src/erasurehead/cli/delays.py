@@ -5,13 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from erasurehead.cli.grouping import with_groups
 from erasurehead.cli.options import OutputOptions, argument, option
 from erasurehead.cli.screen import Screen
 from erasurehead.cli.traces import TraceOptions
-from erasurehead.cli.wording import Command
 
 if TYPE_CHECKING:
     from erasurehead.delays import Fit, Trace
@@ -71,15 +67,6 @@ Write a trace with our column names, as CSV or Parquet by the file's ending.
 
 _WHAT = "Fit"
 _ENDINGS = (".csv", ".csv.gz", ".csv.bz2", ".parquet")
-
-
-def build() -> typer.Typer:
-    """Return the application with the subcommands."""
-    app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=HELP)
-    app.command("fit", cls=Command, help=_FIT)(with_groups(fit))
-    app.command("show", cls=Command, help=_SHOW)(with_groups(show))
-    app.command("convert", cls=Command, help=_CONVERT)(with_groups(convert))
-    return app
 
 
 def fit(
@@ -217,3 +204,7 @@ def _drawn(screen: Screen, trace: Trace, fits: tuple[Fit, ...], scale_with_load:
     except MissingExtra as missing:
         screen.warn(f"No picture: {missing}")
         return []
+
+
+COMMANDS = {"fit": (fit, _FIT), "show": (show, _SHOW), "convert": (convert, _CONVERT)}
+"""Its subcommands, each with its help."""

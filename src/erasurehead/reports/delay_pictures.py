@@ -23,7 +23,6 @@ def draw_fits(
     fits: Sequence[Fit],
     folder: Path | str,
     scale_with_load: bool = False,
-    formats: Sequence[str] = ("png", "svg"),
 ) -> list[Path]:
     """Draw the best fits to a trace; the file is `fits`, a P-P plot beside the tail probabilities.
 
@@ -32,16 +31,14 @@ def draw_fits(
         fits: result of `fit_trace`, the best first; the first four are drawn.
         folder: folder for the files; created if it does not exist.
         scale_with_load: as in the fit.
-        formats: among `"png"`, `"svg"` and `"pdf"`.
 
     Returns:
         The files written.
 
     Raises:
-        InvalidArgument: if there is no fit, a format is unknown, or the folder cannot be created.
+        InvalidArgument: if there is no fit, or the folder cannot be created.
         MissingExtra: if matplotlib is not installed.
     """
-    formats = canvas.check_formats(formats)
     if not fits:
         raise invalid("fits", "must have at least one fit", list(fits))
     with canvas.drawing():
@@ -55,7 +52,7 @@ def draw_fits(
         draw_pp(left, fits)
         draw_tails(right, trace, fits, scale_with_load)
         figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
-        return canvas.save(figure, path, "fits", formats)
+        return canvas.save(figure, path, "fits", ("png", "svg"))
 
 
 def draw_pp(axes: Axes, fits: Sequence[Fit]) -> None:

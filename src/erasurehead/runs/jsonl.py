@@ -48,12 +48,11 @@ def to_text(data: Any) -> str:
     ).replace("\x7f", "\\u007f")
 
 
-def read_lines(path: Path, size: int | None = None) -> list[dict[str, Any]]:
+def read_lines(path: Path) -> list[dict[str, Any]]:
     """Read the objects of a file, without a truncated last line.
 
     Arguments:
         path: path of the file, which must not be a link.
-        size: number of bytes to read from its beginning; None for all.
 
     Returns:
         The objects; empty if there is no such file.
@@ -63,7 +62,7 @@ def read_lines(path: Path, size: int | None = None) -> list[dict[str, Any]]:
     """
     try:
         with Folder.open(path.parent) as folder:
-            data = folder.read(path.name, size)
+            data = folder.read(path.name)
     except FileNotFoundError:
         return []
     except OSError as error:

@@ -10,7 +10,7 @@ import pytest
 
 from erasurehead.datasets.published.public import NAMES, published
 from erasurehead.errors import InvalidArgument
-from erasurehead.runs.config import Config, build_config, merged, overridden, read_config, to_toml
+from erasurehead.runs.config import Config, build_config, merged, overridden, read_tables, to_toml
 from erasurehead.runs.config.resolving import resolve
 
 
@@ -75,7 +75,7 @@ def test_what_came_from_an_option_is_said_with_the_option() -> None:
 def test_options_go_before_the_file(tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
     path.write_text(to_toml({"scheme": "uncoded", "run": {"steps": 7, "workers": 5}}))
-    config = read_config(path, {"run": {"steps": 9}})
+    config = build_config(overridden(read_tables(path), {"run": {"steps": 9}}))
     assert (config.scheme, config.run.steps, config.run.workers) == ("uncoded", 9, 5)
 
 

@@ -90,25 +90,19 @@ def _texts(value: object, key: str = "") -> Iterator[tuple[str, str]]:
             yield from _texts(item, key)
 
 
-def read_config(
-    path: str | os.PathLike[str],
-    overrides: Mapping[str, Any] | None = None,
-    options: Mapping[str, str] | None = None,
-) -> Config:
+def read_config(path: str | os.PathLike[str]) -> Config:
     """Read a run file.
 
     Arguments:
         path: of the TOML file.
-        overrides: tables whose values take precedence over the file's.
-        options: as for `build_config`.
 
     Raises:
-        InvalidArgument: if the file cannot be read, or a key or value is not allowed.
+        InvalidArgument: if the file cannot be read, or a key or value is not allowed; the error says in which line.
     """
     try:
-        return build_config(overridden(read_tables(path), overrides or {}), options)
+        return build_config(read_tables(path))
     except InvalidArgument as error:
-        raise error if options and error.subject in options else located(error, error.subject, path) from None
+        raise located(error, error.subject, path) from None
 
 
 def overridden(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,41 +170,34 @@ class UnknownKey(InvalidArgument):
 
 def _unknown_key(root: type[BaseModel], place: list[str]) -> UnknownKey:
     *sections, key = place
-    model = _model(root, sections)
-    where = f"[{'.'.join(sections)}]" if sections else "the run file"
-    keys = list(model.model_fields)
-    nearest = difflib.get_close_matches(key, keys, n=1)
-    wanted = _ELSEWHERE.get(key, key)
-    found = [name for name, field in root.model_fields.items() if _is_section(field.annotation, wanted)]
-    guess = f"; did you mean {nearest[0]!r}? The" if nearest else "; the"
-    if not nearest and found:
-        guess = f"; did you mean {wanted!r} in [{found[0]}]? The"
-    said = f"There is no key {key!r} in {where}{guess} keys of {where} are {', '.join(keys)}"
-    return UnknownKey(".".join(place), said)
-
-
-def _is_section(annotation: Any, key: str) -> bool:
-    """Return whether an annotation is that of a section with some key."""
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel) and key in annotation.model_fields
-
-
-def _model(root: type[BaseModel], sections: list[str]) -> type[BaseModel]:
     model = root
     for section in sections:
         model = cast("type[BaseModel]", model.model_fields[section].annotation)
-    return model
+    where = f"[{'.'.join(sections)}]" if sections else "the run file"
+    keys, wanted = list(model.model_fields), _ELSEWHERE.get(key, key)
+    nearest = difflib.get_close_matches(key, keys, n=1)
+    elsewhere = [name for name, field in root.model_fields.items() if wanted in _keys_within(field.annotation)]
+    guess = f"; did you mean {nearest[0]!r}? The" if nearest else "; the"
+    if not nearest and elsewhere:
+        guess = f"; did you mean {wanted!r} in [{elsewhere[0]}]? The"
+    sentence = f"There is no key {key!r} in {where}{guess} keys of {where} are {', '.join(keys)}"
+    return UnknownKey(".".join(place), sentence)
+
+
+def _keys_within(annotation: Any) -> Mapping[str, Any]:
+    """Return the fields of the keys of a section; none for an annotation that is not that of a section."""
+    return annotation.model_fields if isinstance(annotation, type) and issubclass(annotation, BaseModel) else {}
 
 
 def _key(root: type[BaseModel], error: ErrorDetails) -> str:
     """Return the key that an error is about, without the alternatives and list indices that pydantic adds."""
     names: list[str] = []
-    model: type[BaseModel] | None = root
-    for part in error["loc"]:
-        if model is None or part not in model.model_fields:
+    fields: Mapping[str, Any] = root.model_fields
+    for part in map(str, error["loc"]):
+        if part not in fields:
             break
-        names.append(str(part))
-        annotation = model.model_fields[str(part)].annotation
-        model = annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+        names.append(part)
+        fields = _keys_within(fields[part].annotation)
     return ".".join(names)
 
 

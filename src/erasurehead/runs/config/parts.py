@@ -54,6 +54,7 @@ _PROBLEMS = {
 }
 _CURVATURE = {loss.name: loss.curvature for loss in (LogisticLoss, SquaredLoss, SoftmaxLoss)}
 """The largest second derivative of each loss with respect to a margin."""
+_ROUNDS = 30  # of power iteration
 _BLOCK = 4096  # number of steps whose delays are examined at once, fewer if there are many workers
 _HELD = 1 << 22  # number of delays examined at once, unless a single step has more
 _AHEAD = 100_000  # most steps whose delays are examined before a run begins; later ones are seen when they come
@@ -218,11 +219,11 @@ def safe_rate(data: Dataset | ShardedDataset, loss: str, l2: float, heaviest: fl
     return float(f"{1.0 / curvature:.3g}")
 
 
-def _largest_eigenvalue(data: Dataset | ShardedDataset, rounds: int = 30) -> float:
+def _largest_eigenvalue(data: Dataset | ShardedDataset) -> float:
     """Return the largest eigenvalue of X^T X / n; 1 if X is zero, as any step size will then do."""
     vector = np.random.default_rng(0).standard_normal(data.n_columns)
     size = float(np.linalg.norm(vector))
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         vector = data.covariance(vector / size) / data.n_train
         size = float(np.linalg.norm(vector))
         if size == 0.0:
