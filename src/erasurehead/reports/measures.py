@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from statistics import fmean
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from erasurehead.reports import canvas
 from erasurehead.reports.canvas import Axes, RunStyle
 from erasurehead.reports.units import Unit
 from erasurehead.training.result import LOWER_IS_BETTER, Run
-from erasurehead.training.rows import StepRow
 
 PREFERRED = ("auc", "accuracy", "mse", "log_loss")
 """Metrics that figures show, in order of preference."""
@@ -33,11 +31,6 @@ def check_runs(runs: Sequence[Run]) -> Sequence[Run]:
     if not runs:
         raise invalid("runs", "must have at least one run", list(runs))
     return runs
-
-
-def scheme_names(runs: Sequence[Run]) -> list[str]:
-    """Return the label of each run: its scheme, with a number if several have the same."""
-    return numbered_names([run.scheme for run in runs])
 
 
 def numbered_names(names: Sequence[str], form: str = "{} ({})") -> list[str]:
@@ -97,21 +90,6 @@ def shorten(name: str, width: int, lines: int = 1) -> str:
     return "\n".join(textwrap.wrap(name, width, max_lines=lines, placeholder="…"))
 
 
-def baseline_of(runs: Sequence[Run]) -> int:
-    """Return the index of the baseline: the first `uncoded` run, or otherwise the first run."""
-    return next((index for index, run in enumerate(runs) if run.scheme == "uncoded"), 0)
-
-
-def metric_of(runs: Sequence[Run]) -> str | None:
-    """Return the metric by which to compare runs: of those that all have, the first in `PREFERRED` or the alphabet.
-
-    None if they have none in common.
-    """
-    measured = [set(run.evaluations[-1].metrics) if run.evaluations else set[str]() for run in runs]
-    common = measured[0].intersection(*measured[1:])
-    return next((name for name in (*PREFERRED, *sorted(common)) if name in common), None)
-
-
 def final_value(run: Run, metric: str) -> float | None:
     """Return a metric of the last evaluated model; None if it was not measured."""
     return run.evaluations[-1].metrics.get(metric) if run.evaluations else None
@@ -125,11 +103,6 @@ def n_workers(run: Run) -> int:
 def dead_workers(run: Run) -> set[int]:
     """Return the workers that have died, including those that were replaced."""
     return {worker for row in run.steps for worker in (*row.dead, *row.workers_noticed("died"))}
-
-
-def mean_over_steps(run: Run, value: Callable[[StepRow], float]) -> float:
-    """Return the mean of a function of the rows over the steps; NaN if there are none."""
-    return fmean(map(value, run.steps)) if run.steps else float("nan")
 
 
 def step_seconds(run: Run) -> list[float]:
@@ -241,18 +214,3 @@ def reached_by_all(values: Sequence[Sequence[float]], metric: str) -> float | No
     if not (worst < start if falling else worst > start):
         return None
     return float(f"{start + _TARGET_FRACTION * (worst - start):.4g}")
-
-
-def check_target(target: tuple[str, float] | None, runs: Sequence[Run]) -> None:
-    """Check that the metric of a target was measured in every run.
-
-    Raises:
-        InvalidArgument: if it was not.
-    """
-    if target is None:
-        return
-    for run in runs:
-        known = sorted({name for evaluation in run.evaluations for name in evaluation.metrics})
-        if target[0] not in known:
-            instead = f"the metrics are {', '.join(known)}" if known else "the run has no evaluations"
-            raise invalid("target", f"must name a metric of the run of {run.scheme}", target[0], instead)

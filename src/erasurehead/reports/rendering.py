@@ -102,16 +102,13 @@ def notes(rows: Sequence[ComparisonRow]) -> list[str]:
     sentences = [f"Speed-ups compare the {basis.compared}; {basis.baseline} is 1. {_workers(rows)}."]
     names = [row.scheme for row in rows]
     sentences += measures.target_notes(names, [row.seconds_to_target for row in rows], target)
-    if target is not None and basis.by_target and any(_reached_at_once(row) for row in rows):
+    # Where the target is reached so soon, speed-ups are due to chance.
+    soon = any(row.steps_to_target is not None and row.steps_to_target <= 2 for row in rows)
+    if target is not None and basis.by_target and soon:
         sentences.append(
             f"{measures.target_name(target)} was reached within two steps; a harder target would tell more."
         )
     return sentences + measures.early_end_notes(names, [row.stopped for row in rows])
-
-
-def _reached_at_once(row: ComparisonRow) -> bool:
-    """Return whether a run has reached the target so soon that its speed-up is due to chance."""
-    return row.steps_to_target is not None and row.steps_to_target <= 2
 
 
 def _workers(rows: Sequence[ComparisonRow]) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
+from erasurehead.errors import invalid
 from erasurehead.reports import measures
 from erasurehead.training.result import Evaluation, Run
+from erasurehead.training.rows import StepRow
 
 
 @dataclass(frozen=True)
@@ -85,32 +88,47 @@ def comparison_table(runs: Sequence[Run], target: tuple[str, float] | None = Non
         InvalidArgument: if there is no run, or the target's metric was not measured.
     """
     measures.check_runs(runs)
-    measures.check_target(target, runs)
+    for run in runs:
+        names = sorted({name for evaluation in run.evaluations for name in evaluation.metrics})
+        if target is not None and target[0] not in names:
+            hint = f"the metrics are {', '.join(names)}" if names else "the run has no evaluations"
+            raise invalid("target", f"must name a metric of the run of {run.scheme}", target[0], hint)
     reached = [None if target is None else run.first_at(*target) for run in runs]
-    names, first = measures.scheme_names(runs), measures.baseline_of(runs)
-    metric = measures.metric_of(runs) if target is None else target[0]
+    names = measures.numbered_names([run.scheme for run in runs])
+    first = next((index for index, run in enumerate(runs) if run.scheme == "uncoded"), 0)
+    metric = _common_metric(runs) if target is None else target[0]
     basis = Basis(names[first], target, all(item is not None and item.time > 0 for item in reached), metric)
     return [_row(run, name, item, runs[first], basis) for run, name, item in zip(runs, names, reached, strict=True)]
+
+
+def _common_metric(runs: Sequence[Run]) -> str | None:
+    """Return the metric by which to compare runs: of those that all have, the preferred one, or the first by name."""
+    measured = [set(run.evaluations[-1].metrics) if run.evaluations else set[str]() for run in runs]
+    common = measured[0].intersection(*measured[1:])
+    return next((name for name in (*measures.PREFERRED, *sorted(common)) if name in common), None)
 
 
 def _row(run: Run, name: str, reached: Evaluation | None, baseline: Run, basis: Basis) -> ComparisonRow:
     ours, theirs = run.seconds_per_step, baseline.seconds_per_step
     if basis.by_target and basis.target is not None and reached is not None:
         ours, theirs = reached.time, baseline.time_to(*basis.target) or float("nan")
-    dead = measures.dead_workers(run)
+
+    def mean(value: Callable[[StepRow], float]) -> float:
+        return fmean(map(value, run.steps)) if run.steps else float("nan")
+
     return ComparisonRow(
         scheme=name,
         seconds_per_step=run.seconds_per_step,
         seconds_to_target=None if reached is None else reached.time,
         steps_to_target=None if reached is None else reached.step,
         speed_up=theirs / ours if ours > 0 else float("nan"),
-        residual=measures.mean_over_steps(run, lambda row: row.residual),
-        left_out=measures.mean_over_steps(run, lambda row: max(0.0, 1.0 - row.coverage)),
-        arrivals=measures.mean_over_steps(run, lambda row: row.arrived),
+        residual=mean(lambda row: row.residual),
+        left_out=mean(lambda row: max(0.0, 1.0 - row.coverage)),
+        arrivals=mean(lambda row: row.arrived),
         n_workers=measures.n_workers(run),
-        received=measures.mean_over_steps(run, lambda row: row.received),
+        received=mean(lambda row: row.received),
         final=None if basis.metric is None else measures.final_value(run, basis.metric),
-        died=len(dead),
+        died=len(measures.dead_workers(run)),
         incidents=sum(row.failures for row in run.steps),
         stopped=run.stopped,
         basis=basis,

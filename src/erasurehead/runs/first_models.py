@@ -36,12 +36,13 @@ class InitialModel:
     dropped: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        said = f"{self.shared:,} {'column' if self.shared == 1 else 'columns'} by name"
+        text = f"{self.shared:,} {'column' if self.shared == 1 else 'columns'} by name"
         if self.new:
-            said += f"; {_names(self.new)} {'starts' if len(self.new) == 1 else 'start'} at zero"
+            text += f"; {_names(self.new)} {'starts' if len(self.new) == 1 else 'start'} at zero"
         if self.dropped:
-            said += f"; {_names(self.dropped)} of the other model {_are(self.dropped)} not here, and left out"
-        return said
+            are = "is" if len(self.dropped) == 1 else "are"
+            text += f"; {_names(self.dropped)} of the other model {are} not here, and left out"
+        return text
 
 
 def initial_model(
@@ -134,10 +135,6 @@ def _names(columns: Sequence[str]) -> str:
     shown = ", ".join(columns[:_SHOWN])
     more = len(columns) - _SHOWN
     return f"{shown} and {more:,} more" if more > 0 else shown
-
-
-def _are(columns: Sequence[str]) -> str:
-    return "is" if len(columns) == 1 else "are"
 
 
 def _refused(said: str) -> InvalidArgument:
