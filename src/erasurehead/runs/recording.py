@@ -65,7 +65,7 @@ class Recording(Callback):
         self._new, self._control = not resuming, None
         self._made: list[Path] = []
         with uninterrupted():
-            self._recorder = self._reopened() if resuming else self._anew()
+            self._recorder = self._recorder_for(resuming)
         section = config.checkpoints
         self._checkpointer = Checkpointer(
             self._recorder,
@@ -121,20 +121,15 @@ class Recording(Callback):
             remove_run(self._out, self._made)
             return
         if isinstance(error, RecordsError):
-            if (
-                self._recorder.summary.get("steps") == self._config.run.steps
-            ):  # otherwise the run continues from its checkpoint
+            # Otherwise the run continues from its checkpoint.
+            if self._recorder.summary.get("steps") == self._config.run.steps:
                 self._rescue_model()
-            raise RecordsError(f"{error} {self._last_good()}") from error
-
-    def _last_good(self) -> str:
-        """Return a sentence about the checkpoint from which one can continue."""
-        step = self._checkpointer.store.step
-        if step is None:
-            return "There is no checkpoint."
-        if not can_be_resumed(self._out):
-            return "No checkpoint can be used, as the rows that belong to it are not there."
-        return f"The last good checkpoint is that of step {step}."
+            step, good = self._checkpointer.store.step, "There is no checkpoint."
+            if step is not None and can_be_resumed(self._out):
+                good = f"The last good checkpoint is that of step {step}."
+            elif step is not None:
+                good = "No checkpoint can be used, as the rows that belong to it are not there."
+            raise RecordsError(f"{error} {good}") from error
 
     @property
     def _run_file(self) -> str:
@@ -151,22 +146,19 @@ class Recording(Callback):
         for callback in self._watching:
             callback.on_notice(notice)
 
-    def _anew(self) -> Recorder:
-        section = self._config.run
-        folder = RunFolder(self._out, section.access)
-        return Recorder(folder, self._summary, required=section.records == "required", notify=self._notify)
-
-    def _reopened(self) -> Recorder:
-        section = self._config.run
+    def _recorder_for(self, resuming: bool) -> Recorder:
+        section, summary = self._config.run, self._summary
+        required, notify = section.records == "required", self._notify
+        if not resuming:
+            return Recorder(RunFolder(self._out, section.access), summary, required=required, notify=notify)
         folder = RunFolder.open(self._out, section.access)
-        required = section.records == "required"
-        recorder = Recorder.reopen(folder, self._summary, required=required, notify=self._notify)
-        for said in recorder.checkpoint.passed_over if recorder.checkpoint else ():
-            text = f"the run continues from an older checkpoint: {said}"
-            self._notify(Notice("older_checkpoint", data={"reason": said}, text=text))
-        if said := folder.damage(SUMMARY):
-            data = {"file": SUMMARY, "reason": said}
-            self._notify(Notice("rewritten", data=data, text=f"the summary is written again: {said}"))
+        recorder = Recorder.reopen(folder, summary, required=required, notify=notify)
+        for reason in recorder.checkpoint.passed_over if recorder.checkpoint else ():
+            text = f"the run continues from an older checkpoint: {reason}"
+            notify(Notice("older_checkpoint", data={"reason": reason}, text=text))
+        if reason := folder.damage(SUMMARY):
+            data = {"file": SUMMARY, "reason": reason}
+            notify(Notice("rewritten", data=data, text=f"the summary is written again: {reason}"))
         if not folder.has(ENCODING):
             folder.write(ENCODING, self._data.encoding.to_json())
         return recorder
