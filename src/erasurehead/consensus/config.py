@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from erasurehead._internal.storage import Access
-from erasurehead.runs.config.described import Section, key
-from erasurehead.runs.config.sections import CheckpointsSection, DataSection, ProblemSection
+from erasurehead.runs.config.sections import CheckpointsSection, DataSection, ProblemSection, Section, key
 
 
 class ConsensusSection(Section):

@@ -24,12 +24,20 @@ from erasurehead.problems.sharded import ShardedProblem
 from erasurehead.runs.checkpoints.store import CheckpointStore
 from erasurehead.runs.config import parts
 from erasurehead.runs.config.checking import build_config, overridden, read_config
-from erasurehead.runs.config.fixed_settings import determining, with_defaults
 from erasurehead.runs.config.resolving import Resolved, check_scheme, resolve, settled, with_choices
 from erasurehead.runs.config.sections import Config, DataSection, OptimizerSection, ProblemSection
 from erasurehead.runs.config.toml import locating
 from erasurehead.runs.divergence import LeastCounted, remedy
-from erasurehead.runs.fingerprints import MEANING, check_same, of_code, of_data, of_encoding, of_value
+from erasurehead.runs.fingerprints import (
+    MEANING,
+    check_same,
+    determining,
+    of_code,
+    of_data,
+    of_encoding,
+    of_value,
+    with_defaults,
+)
 from erasurehead.runs.first_models import InitialModel, initial_model
 from erasurehead.runs.names import (
     CONFIG,

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from erasurehead.datasets.sharded import ShardedDataset
 from erasurehead.errors import InvalidArgument
+from erasurehead.runs.config.sections import Config
 
 if TYPE_CHECKING:
     from erasurehead.codes.base import GradientCode
@@ -22,6 +23,28 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 20
 MEANING = "what the columns and labels mean"
 """The fact that is the fingerprint of `of_encoding`, for runs that have lost the file that says it."""
+
+_FREE: dict[str, Any] = {
+    "data": {"source", "path", "worker_path"},
+    "run": {
+        "engine",
+        "address",
+        "steps",
+        "until",
+        "patience",
+        "max_seconds",
+        "tolerance",
+        "out",
+        "overwrite",
+        "access",
+        "records",
+        "start_limit",
+        "start_patience",
+    },
+    "checkpoints": True,
+    "faults": True,
+}
+"""Keys that may change: where things are, and how long the run is. Data are identified by their fingerprint."""
 
 _NAMED = 5  # changes that an error names
 
@@ -82,6 +105,24 @@ def of_encoding(encoding: Encoding) -> dict[str, Any]:
     scales = {f"the mean and the scale of {name!r}": list(said) for name, said in encoding.standardization.items()}
     columns = {f"column {number}": name for number, name in enumerate(names, start=1)}
     return {"the label": target.name, "what the labels mean": target.meaning(), **columns, **scales}
+
+
+def determining(config: Config) -> dict[str, Any]:
+    """Return the settings that determine a run, as plain data: values by key, such as `"problem.l2"`.
+
+    >>> "run.steps" in determining(Config()), determining(Config())["run.seed"]
+    (False, 0)
+    """
+    settings: dict[str, Any] = {}
+    for name, value in config.model_dump(mode="json", exclude=_FREE).items():
+        section = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
+        settings |= {name: value} if section is None else {f"{name}.{key}": item for key, item in section.items()}
+    return settings
+
+
+def with_defaults(before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result of `determining`, perhaps from an earlier version, completed with defaults."""
+    return {**determining(Config()), **before}
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
