@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import sparse
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray, real_numbers, whole_numbers
 from erasurehead.codes.assemble import is_settled, settle
-from erasurehead.codes.call_text import call_text
 from erasurehead.codes.equal_rows import first_equal_row
 from erasurehead.codes.structure import Structure
 from erasurehead.errors import check_count, counted, invalid
@@ -21,6 +20,8 @@ from erasurehead.errors import check_count, counted, invalid
 if TYPE_CHECKING:
     from erasurehead._internal.arrays import SparseMatrix
     from erasurehead.codes.spectrum import Spectrum
+
+_LONGEST = 60  # characters of a parameter's value in the text of a code
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +261,25 @@ class GradientCode:
         return replace(self, structure=replace(self.structure, **known))
 
     def __repr__(self) -> str:
-        return call_text(self.name, self.parameters)
+        return _call_text(self.name, self.parameters)
+
+
+def _call_text(name: object, parameters: Mapping[str, object]) -> str:
+    """Return a call with its parameters; long values are abbreviated, and described codes are nested calls.
+
+    >>> _call_text("refine", {"code": {"name": "uncoded", "n_workers": 2}, "n_tasks": 4})
+    'refine(code=uncoded(n_workers=2), n_tasks=4)'
+    """
+    return f"{name}({', '.join(f'{key}={_value_text(value)}' for key, value in parameters.items())})"
+
+
+def _value_text(value: object) -> str:
+    if isinstance(value, Mapping):
+        inner = cast("Mapping[str, object]", value)
+        if "name" in inner:
+            return _call_text(inner["name"], {key: inner[key] for key in inner if key != "name"})
+    text = f"{value!r}"
+    return text if len(text) <= _LONGEST else "..."
 
 
 def one_message_code(

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, ClassVar, cast, final
 
 import numpy as np
 
 from erasurehead._internal.arrays import Array, real_numbers
-from erasurehead.delays.written import written
 from erasurehead.errors import counted, invalid, real
 
 if TYPE_CHECKING:
@@ -243,7 +242,19 @@ class Declared(Delays):
     name: ClassVar[str]
 
     def __str__(self) -> str:
-        return written(self.name, cast("DataclassInstance", self))
+        """Return `name(argument=value, ...)`, without arguments at their defaults (but with the seed)."""
+        shown = [
+            f"{item.name}={_value(getattr(self, item.name))}"
+            for item in fields(cast("DataclassInstance", self))
+            if item.name == "seed" or item.default is MISSING or getattr(self, item.name) != item.default
+        ]
+        return f"{self.name}({', '.join(shown)})"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(_value(item) for item in cast('tuple[object, ...]', value))}]"
+    return str(value) if hasattr(value, "rows") else repr(value)
 
 
 class Combined(Declared):
