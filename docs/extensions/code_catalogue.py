@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Iterable, Sequence
+from pkgutil import iter_modules
 from typing import Any
 
 from docstrings import readable
@@ -31,17 +33,22 @@ def decoder_rows() -> list[list[str]]:
     chosen: dict[str, list[str]] = {}
     for family in codes.catalogue():
         chosen.setdefault(type(decoding.make_decoder(family.example_code)).__name__, []).append(f"`{family.name}`")
-    found = [getattr(decoding, name) for name in dir(decoding)]  # each is loaded when it is asked for, not before
-    classes = [value for value in found if inspect.isclass(value)]
-    decoders = [value for value in classes if issubclass(value, decoding.Decoder) and value is not decoding.Decoder]
     return [
         [
             f":py:class:`~erasurehead.decoding.{decoder.__name__}`",
             _line(_summary(decoder)),
             ", ".join(chosen.get(decoder.__name__, [])) or "–",
         ]
-        for decoder in decoders
+        for decoder in decoders()
     ]
+
+
+def decoders() -> list[type[decoding.Decoder]]:
+    """Return all decoders in the order of their names: each file of the room is loaded for that."""
+    modules = [importlib.import_module(f"{decoding.__name__}.{file.name}") for file in iter_modules(decoding.__path__)]
+    found = {value for module in modules for value in vars(module).values() if inspect.isclass(value)}
+    concrete = [value for value in found if issubclass(value, decoding.Decoder) and not inspect.isabstract(value)]
+    return sorted((value for value in concrete if not value.__name__.startswith("_")), key=lambda value: value.__name__)
 
 
 def _summary(decoder: type) -> str:
@@ -81,6 +88,26 @@ class CodeCatalogue(_Table):
         return self.written(table(headers, (30, 30, 25, 15), code_rows(self.arguments[0].split())))
 
 
+class CodePages(_Table):
+    """`.. code-pages::`: what `erasurehead codes show` says of each family, one below the other."""
+
+    def run(self) -> list[nodes.Node]:
+        lines: list[str] = []
+        for family in codes.catalogue():
+            page = codes.describe(family.name, width=88).strip().splitlines()
+            lines += [
+                f".. py:function:: {page[0].partition('  [')[0]}",
+                "   :module: erasurehead.codes",
+                "   :no-index:",
+                "",
+                "   ::",
+                "",
+            ]
+            lines += [f"      {line}".rstrip() for line in page[1:]]
+            lines.append("")
+        return self.written(lines)
+
+
 class DecoderCatalogue(_Table):
     """`.. decoder-catalogue::`: a row for each decoder."""
 
@@ -91,5 +118,6 @@ class DecoderCatalogue(_Table):
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives."""
     app.add_directive("code-catalogue", CodeCatalogue)
+    app.add_directive("code-pages", CodePages)
     app.add_directive("decoder-catalogue", DecoderCatalogue)
     return {"parallel_read_safe": True}
