@@ -55,11 +55,22 @@ class Size:
 NOTHING = Size(0, 0, 0, 0, 0, Counter())
 
 
+def is_private(path: Path) -> bool:
+    """Return whether a file is private: a part of its path below the package begins with an underscore."""
+    return any(part.startswith("_") for part in path.relative_to(SOURCE).parts if part != "__init__.py")
+
+
 def exported(path: Path) -> set[str]:
-    """Return the names that a package exports: those in `__all__`, and those imported with `name as name`."""
+    """Return the names that a package offers: those in `__all__`, and those imported with `name as name`.
+
+    Packages within it are none of them, and a private package offers nothing.
+    """
     found: set[str] = set()
+    if is_private(path):
+        return found
+    own = ".".join(("erasurehead", *path.relative_to(SOURCE).parts[:-1]))
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom):
+        if isinstance(node, ast.ImportFrom) and node.module != own:
             found |= {alias.name for alias in node.names if alias.asname == alias.name}
         elif isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == ["__all__"]:
             found |= {str(item.value) for item in ast.walk(node.value) if isinstance(item, ast.Constant)}
@@ -85,7 +96,8 @@ def size_of(path: Path) -> Size:
             lines |= set(range(token.start[0], token.end[0] + 1))
     theirs = path.parent.name == "sklearn"  # estimators have scikit-learn's names, whatever else has them here
     classes = Counter(node.name for node in tree.body if isinstance(node, ast.ClassDef) and not theirs)
-    names = len(exported(path)) if path.name == "__init__.py" else 0
+    # What the whole house offers by itself is in its rooms, too.
+    names = len(exported(path)) if path.name == "__init__.py" and path.parent != SOURCE else 0
     return Size(1, len(lines - docs), sum(1 for _ in ast.walk(tree)), names, skips, classes)
 
 

@@ -14,8 +14,10 @@ from .pages import ROOT
 
 TESTS, SOURCE = ROOT / "tests", ROOT / "src"
 
-MOST = 39
-"""Names from the inside of a room that tests of other rooms import: fewer are welcome, and then this falls."""
+MOST = 40
+"""Names from the inside of a room that tests of other rooms import: fewer are welcome, and then this falls.
+
+What a private package lists is the inside of its room, too."""
 
 OPEN = {"errors", "testing"}
 """Rooms that are public as a whole: all that they define without an underscore is for everybody."""
