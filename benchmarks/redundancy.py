@@ -91,7 +91,7 @@ SITUATIONS = (
         ("ignore_stragglers(wait_for=20)", *ADAPTIVE),
     ),
     Situation("rough", "Rows in no order, rough target", False, late(0.5), 0.01, 1e-1, 10.0, False),
-    Situation("nobody_late", "Nobody is late", False, lambda seed: delays.NoDelay(), 0.05, 1e-3, 60.0, False),
+    Situation("nobody_late", "Nobody is late", False, lambda seed: delays.parse("none()"), 0.05, 1e-3, 60.0, False),
     Situation("dear", "Computing takes longer than waiting", False, late(0.1), 0.5, 1e-3, 300.0, False),
 )
 
