@@ -26,7 +26,7 @@ def public_names(module: ModuleType) -> list[str]:
     """Return the names that a module exports, in the order of its source."""
     listed = getattr(module, "__all__", None)
     if listed is not None:
-        return list(listed)
+        return [name for name in listed if not inspect.ismodule(getattr(module, name))]
     tree = _tree(module)
     exported = [
         alias.asname
