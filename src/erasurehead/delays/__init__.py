@@ -2,7 +2,7 @@
 
 >>> from erasurehead import delays
 >>> model = delays.parse("exponential(mean=0.5, seed=0) + late([3])")
->>> model == delays.Exponential(mean=0.5, seed=0) + delays.Late((3,))
+>>> model == delays.Exponential(mean=0.5, seed=0) + delays.parse("late([3])")
 True
 >>> str(model)
 'exponential(mean=0.5, seed=0) + late(workers=[3])'
