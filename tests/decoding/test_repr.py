@@ -1,6 +1,9 @@
-"""The `repr` of a decoder is an expression of public names that makes the same decoder again."""
+"""The `repr` of a decoder is an expression of names of codes and decoding that makes the same decoder again."""
 
 from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
 
 import numpy as np
 import pytest
@@ -26,7 +29,12 @@ DECODERS: dict[str, Decoder] = {name: make_decoder(code) for name, code in CODES
 @pytest.mark.parametrize("name", DECODERS)
 def test_it_makes_the_same_decoder(name: str) -> None:
     decoder = DECODERS[name]
-    names = {one: getattr(room, one) for room in (codes, decoding) for one in dir(room)}
+    files = [
+        import_module(f"{room.__name__}.{file.name}")
+        for room in (codes, decoding)
+        for file in iter_modules(room.__path__)
+    ]
+    names = {one: value for file in files for one, value in vars(file).items()}
     again = eval(repr(decoder), {"__builtins__": {}}, names)
     assert repr(again) == repr(decoder)
     assert type(again) is type(decoder)
