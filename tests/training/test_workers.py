@@ -257,7 +257,9 @@ def test_hosts_are_never_filled_beyond_what_they_bear() -> None:
 
 
 def test_policies_that_do_not_exist_are_refused() -> None:
-    with pytest.raises(InvalidArgument, match=r"fault_policy\.on_death must be one of 'replace', 'spread', 'leave', but"):
+    with pytest.raises(
+        InvalidArgument, match=r"fault_policy\.on_death must be one of 'replace', 'spread', 'leave', but"
+    ):
         FaultPolicy(on_death="revive")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="suspect_after must be a positive number"):
         FaultPolicy(suspect_after=0)
