@@ -264,7 +264,7 @@ def test_an_optimizer_is_told_late_of_the_tasks_of_the_current_code_only(
     dying = np.random.default_rng(seed)
     for worker in dying.choice(12, size=5, replace=False).tolist():
         engine.kill(worker, at=float(dying.uniform(0, 12)))
-    optimizer, policy = QuasiNewton(problem.initial()), FaultPolicy(death="spread")
+    optimizer, policy = QuasiNewton(problem.initial()), FaultPolicy(on_death="spread")
     train(problem, schemes.adaptive(12, load=1), optimizer, engine, 30, fault_policy=policy, tolerance=None)
     assert len({result.assignment.code.n_workers for result in results}) > 1
     for result in results:

@@ -27,6 +27,7 @@ from erasurehead.runs.experiment import Experiment
 from erasurehead.runs.folder import RunFolder
 from erasurehead.runs.names import check_writable, next_free
 from erasurehead.schemes.named import Scheme
+from erasurehead.schemes.text import parse_scheme
 
 DRILLS = "drills"
 """The default folder for drills."""
@@ -178,6 +179,11 @@ class Drill(Rehearsal):
     def __init__(
         self, settings: DrillSettings, schedule: FaultSchedule | None = None, out: str | os.PathLike[str] | None = None
     ) -> None:
+        if schedule is None and tuple(settings.kinds) == ("corrupt",):
+            scheme = parse_scheme(settings.scheme, settings.workers)
+            if not _equals(scheme):
+                rule = f"must not be corrupt alone for {scheme.name}, where no three workers send the same message"
+                raise invalid("kinds", rule, ",".join(settings.kinds), "take a load of at least 3, or other kinds")
         super().__init__(settings, out, _CHECKPOINTS)
         self.schedule = self._drawn() if schedule is None else schedule
         for fault in self.schedule.faults:
@@ -189,9 +195,6 @@ class Drill(Rehearsal):
         settings, groups = self.settings, _equals(self.scheme)
         kinds: Iterable[Kind] = settings.kinds
         if not groups:
-            if tuple(settings.kinds) == ("corrupt",):
-                rule = f"must not be corrupt alone for {self.scheme.name}, where no three workers send the same message"
-                raise invalid("kinds", rule, ",".join(settings.kinds), "take a load of at least 3, or other kinds")
             kinds = tuple(kind for kind in settings.kinds if kind != "corrupt")
         return FaultSchedule.drawn(settings.seed, settings.workers, settings.seconds, kinds, groups)
 
