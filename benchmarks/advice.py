@@ -9,25 +9,19 @@ from functools import cache
 import numpy as np
 
 from erasurehead import delays, optimizers, problems
-from erasurehead.delays.stationarity import block_length, drift
-from erasurehead.engines import LateWork
-from erasurehead.planning import (
-    Accuracy,
-    Forecast,
-    Plan,
-    Trial,
-    adaptive_settings,
-    after,
-    measured_accuracy,
-    plan,
-    race,
-    speed_up_range,
-)
-from erasurehead.planning.early_rounds import EarlyRounds
-from erasurehead.planning.trainer import Trainer
-from erasurehead.planning.trials import simulated_steps
-from erasurehead.schemes.named import Scheme
-from erasurehead.schemes.text import is_adaptive, parse_scheme
+from erasurehead._internal.late_work import LateWork
+from erasurehead.delays._stationarity import block_length, drift
+from erasurehead.planning import Accuracy, plan, speed_up_range
+from erasurehead.planning._accuracy import measured_accuracy
+from erasurehead.planning._early_rounds import EarlyRounds
+from erasurehead.planning._forecasts import Forecast
+from erasurehead.planning._planner import Plan
+from erasurehead.planning._racing import after, race
+from erasurehead.planning._settings import adaptive_settings
+from erasurehead.planning._trainer import Trainer
+from erasurehead.planning._trials import Trial, simulated_steps
+from erasurehead.schemes import Scheme, parse_scheme
+from erasurehead.schemes._text import is_adaptive
 from truth import GAPS, REPLAYS, ROUNDS, STEPS, Situation, choices, problem, rate, replayed, trainer
 
 TASK = 0.02

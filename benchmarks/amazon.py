@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 from erasurehead import datasets, engines, optimizers, problems, schemes
+from erasurehead._internal import late_work as _late_work
 from erasurehead.delays import Delays, Exponential
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.result import Run
+from erasurehead.training import Callback, Run, train
 
 WORKERS = 30
 RATE = 10.0
@@ -34,7 +33,7 @@ def run(
     steps: int,
     engine: str = "processes",
     delays: Delays | None = DELAYS,
-    late: engines.LateWork = "preempt",
+    late: _late_work.LateWork = "preempt",
     evaluate_every: int = 0,
     callbacks: tuple[Callback, ...] = (),
 ) -> Run:

@@ -20,12 +20,13 @@ import numpy as np
 from common import interleave, ratio, report
 from erasurehead import schemes, training
 from erasurehead._internal.arrays import Array, Tree
-from erasurehead.delays import Delays, Exponential, PerWorker, ShiftedExponential
+from erasurehead.delays import Delays, Exponential, ShiftedExponential
+from erasurehead.delays._base import PerWorker
 from erasurehead.engines import Event, Order, VirtualEngine
-from erasurehead.optimizers.first_order import Nesterov
-from erasurehead.problems.base import Problem, Shard
+from erasurehead.optimizers import Nesterov
+from erasurehead.problems import Problem, Shard
 from erasurehead.runs import Checkpointer, Recorder, RunFolder
-from erasurehead.training.callbacks import Callback
+from erasurehead.training import Callback
 
 N, D = 30, 241_915
 STEPS, REPETITIONS = 40, 5

@@ -37,14 +37,17 @@ from scipy import optimize
 
 import erasurehead as eh
 from common import commit, report, verdict
-from erasurehead.consensus import ConsensusRun, TrainingOptions, parse_graph, plan, train
-from erasurehead.consensus.graphs import Graph
-from erasurehead.consensus.training import run_plan
+from erasurehead.consensus import train
+from erasurehead.consensus._graphs import Graph, parse_graph
+from erasurehead.consensus._plans import plan
+from erasurehead.consensus._result import ConsensusRun
+from erasurehead.consensus._training import run_plan
+from erasurehead.consensus._training_options import TrainingOptions
 from erasurehead.delays import Delays, Exponential, Fixed, Scaled, ShiftedExponential
 from erasurehead.engines import Engine, ProcessEngine, VirtualEngine
 from erasurehead.optimizers import GradientDescent
 from erasurehead.problems import LogisticRegression
-from erasurehead.schemes.text import parse_scheme
+from erasurehead.schemes import parse_scheme
 
 GRAPHS = {
     "ring(6)": ("ring()", 6),
@@ -471,7 +474,7 @@ def peers_on(engine: str) -> Engine:
     """Return an engine; of MPI on its first rank, while the others serve."""
     if engine == "processes":
         return ProcessEngine()
-    from erasurehead.engines.mpi import MPIEngine, serve_unless_coordinator
+    from erasurehead.engines import MPIEngine, serve_unless_coordinator
 
     serve_unless_coordinator()
     return MPIEngine()

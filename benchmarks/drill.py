@@ -12,9 +12,9 @@ import tempfile
 from pathlib import Path
 
 from common import report
-from erasurehead.drills.drill import Drill, DrillSettings
-from erasurehead.drills.report import verdict_line
-from erasurehead.drills.verdicts import Findings
+from erasurehead.drills._drill import Drill, DrillSettings
+from erasurehead.drills._report import verdict_line
+from erasurehead.drills._verdicts import Findings
 
 VIRTUAL = DrillSettings("virtual", 30, 600.0)
 REPLACING = DrillSettings("virtual", 30, 600.0, on_suspicion="replace")

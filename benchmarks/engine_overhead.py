@@ -19,10 +19,10 @@ import numpy as np
 
 from common import report
 from erasurehead import codes, schemes
-from erasurehead.decoding.layout import Layout
+from erasurehead.decoding._layout import Layout
 from erasurehead.delays import Exponential
 from erasurehead.engines import ProcessEngine
-from erasurehead.engines.shared_memory import Block
+from erasurehead.engines._shared_memory import Block
 from rounds import D, N, Rounds, Single, all_of, supports
 
 REPETITIONS, STEPS = 9, 10

@@ -27,11 +27,10 @@ import numpy as np
 
 from common import report
 from erasurehead import codes, schemes
-from erasurehead.decoding.layout import Layout
+from erasurehead.decoding._layout import Layout
 from erasurehead.delays import Delays, Exponential
-from erasurehead.engines import Engine, MPIEngine, Order, ProcessEngine, RayEngine
-from erasurehead.engines.mpi import serve_unless_coordinator
-from erasurehead.testing import Timetable
+from erasurehead.engines import Engine, MPIEngine, Order, ProcessEngine, RayEngine, serve_unless_coordinator
+from erasurehead.testing._programs import Timetable
 from rounds import D, N, Rounds, Single, all_of, supports
 
 REPETITIONS, STEPS = 7, 10

@@ -17,22 +17,23 @@ import numpy as np
 from common import report
 from erasurehead import delays
 from erasurehead._internal.arrays import Array
-from erasurehead.delays import Delays
-from erasurehead.engines import LateWork
-from erasurehead.faults.failure_detector import FailureDetector, Law, play
+from erasurehead._internal.late_work import LateWork
+from erasurehead.delays import Delays, _trace_files
+from erasurehead.faults import FailureDetector
+from erasurehead.faults._failure_detector import Law, play
 
 WORKERS, ROUNDS, CHANCE = 30, 3000, 1e-3
 LIGHT: Mapping[str, Delays] = {
     "exponential, mean 0.5": delays.Exponential(0.5, seed=1),
     "1 + exponential, mean 0.5": delays.ShiftedExponential(1.0, 0.5, seed=1),
-    "Weibull, shape 3": delays.Weibull(1.0, 3.0, seed=1),
+    "Weibull, shape 3": delays.parse("weibull(1.0, 3.0, seed=1)"),
 }
 HEAVY: Mapping[str, Delays] = {
-    "Weibull, shape 0.7": delays.Weibull(0.5, 0.7, seed=1),
-    "log-normal, sigma 1": delays.LogNormal(0.5, 1.0, seed=1),
-    "log-normal, sigma 1.5": delays.LogNormal(0.5, 1.5, seed=1),
-    "Pareto, exponent 3": delays.Pareto(0.2, 3.0, seed=1),
-    "Pareto, exponent 1.5": delays.Pareto(0.2, 1.5, seed=1),
+    "Weibull, shape 0.7": delays.parse("weibull(0.5, 0.7, seed=1)"),
+    "log-normal, sigma 1": delays.parse("lognormal(0.5, 1.0, seed=1)"),
+    "log-normal, sigma 1.5": delays.parse("lognormal(0.5, 1.5, seed=1)"),
+    "Pareto, exponent 3": delays.parse("pareto(0.2, 3.0, seed=1)"),
+    "Pareto, exponent 1.5": delays.parse("pareto(0.2, 1.5, seed=1)"),
 }
 WAYS: tuple[tuple[int | None, LateWork], ...] = ((None, "preempt"), (11, "preempt"), (11, "carry"))
 
@@ -95,7 +96,7 @@ def blocks() -> Iterator[tuple[str, Array]]:
     for path in sorted(folder.glob("*.csv.gz")):
         for region in ("Canada", "London", "Sydney", "Tokyo") if "mbp" in path.name else ("Canada",):
             for load in (0.0, 0.25, 0.5, 0.75, 1.0):
-                trace = delays.read_trace(path, columns, {"region": region, "load": load})
+                trace = _trace_files.read_trace(path, columns, {"region": region, "load": load})
                 yield f"{path.name.split('.')[0]}, {region}, load {load:g}", trace.table()
 
 

@@ -20,11 +20,7 @@ from erasurehead import optimizers, schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.delays import Exponential
 from erasurehead.engines import ProcessEngine
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.notices import Notice
-from erasurehead.training.result import Run
-from erasurehead.training.rows import StepRow
+from erasurehead.training import Callback, Notice, Run, StepRow, train
 
 STEPS, DEATHS, REPETITIONS = 40, 10, 3
 DELAYS = Exponential(mean=0.2, seed=0)

@@ -14,7 +14,7 @@ import statistics
 from common import report
 from erasurehead import engines, optimizers, training
 from erasurehead._internal.arrays import Array
-from erasurehead.schemes.text import parse_scheme
+from erasurehead.schemes import parse_scheme
 from target_cells import LEVELS, WORKERS, law, optimum, problem_of, task_seconds
 
 WIRES = ("cast('float32')", "cast('bfloat16')", "cast('float16')", "dithered(32767)", "dithered(127)")

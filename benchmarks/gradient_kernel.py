@@ -28,7 +28,8 @@ from sklearn.linear_model._linear_loss import LinearModelLoss
 
 from common import interleave, ratio, report
 from erasurehead import datasets, problems
-from erasurehead.problems.base import Shard
+from erasurehead._internal import partition as _partition
+from erasurehead.problems import Shard
 
 SIZES = {"full": (1, 1), "1/30": (30, 1), "3/30": (30, 3)}  # tasks, and how many of them a shard holds
 REPETITIONS = 41
@@ -134,7 +135,7 @@ def shards_of(
     problem: problems.LogisticRegression, X: sparse.csr_array, y: np.ndarray, x: np.ndarray, n_tasks: int, load: int
 ) -> tuple[list[Gradient], list[Rows]]:
     """Return our side and the rows of every shard that holds `load` neighbouring tasks."""
-    tasks = problems.split_samples(problem.n_samples, n_tasks)
+    tasks = _partition.split_samples(problem.n_samples, n_tasks)
     ours: list[Gradient] = []
     held: list[Rows] = []
     for first in range(n_tasks):

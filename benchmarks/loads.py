@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from common import report
 from erasurehead import engines, optimizers, training
 from erasurehead._internal.arrays import Array
-from erasurehead.schemes.text import parse_scheme
+from erasurehead.schemes import parse_scheme
 from target_cells import DATA, LATE, WORKERS, law, optimum, problem_of, task_seconds
 
 CHOICES = {f"load {load}": f"adaptive(load={load})" for load in (1, 2, 3, 5, 10)} | {

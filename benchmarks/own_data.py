@@ -27,8 +27,8 @@ from scipy import optimize
 from common import report
 from erasurehead.problems import Problem
 from erasurehead.runs import Experiment
-from erasurehead.runs.alone import alone
-from erasurehead.training.optimum import find_optimum
+from erasurehead.runs._alone import alone
+from erasurehead.training import find_optimum
 from own_data_sets import KINDS, Data
 
 GAPS = (1e-1, 1e-2, 1e-4, 1e-6, 1e-8)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from common import report
-from erasurehead.engines.processes.peer_channels import SharedChannels
+from erasurehead.engines._processes.peer_channels import SharedChannels
 
 MESSAGES = 300
 LENGTHS = (0, 100, 100_000)

@@ -16,8 +16,9 @@ import time
 
 from common import interleave, report
 from erasurehead import delays
-from erasurehead.datasets import where
-from erasurehead.planning import default_settings, plan
+from erasurehead.datasets._published.public import where
+from erasurehead.planning import plan
+from erasurehead.planning._settings import default_settings
 
 MODEL = delays.Exponential(0.5, seed=0)
 TYPED = 5

@@ -16,12 +16,12 @@ import numpy as np
 
 from common import report
 from erasurehead import delays
-from erasurehead.delays.stationarity import block_length, drift
-from erasurehead.engines import LateWork
+from erasurehead._internal.late_work import LateWork
+from erasurehead.delays._stationarity import block_length, drift
 from erasurehead.planning import forecast
-from erasurehead.planning.carry_over import simulate_with_memory
-from erasurehead.planning.simulation import stop_times
-from erasurehead.schemes.text import parse_scheme
+from erasurehead.planning._carry_over import simulate_with_memory
+from erasurehead.planning._simulation import stop_times
+from erasurehead.schemes import parse_scheme
 from truth import ROUNDS, STEPS, Situation, replayed, situations
 
 SETTINGS = (

@@ -30,9 +30,10 @@ import numpy as np
 from advice import Judgement, Runs, judge
 from common import report
 from erasurehead import delays, engines, optimizers, problems, training
-from erasurehead.engines import LateWork
+from erasurehead._internal.late_work import LateWork
+from erasurehead.delays import _mixed, _trace_files
 from erasurehead.planning import plan
-from erasurehead.schemes.text import parse_scheme
+from erasurehead.schemes import parse_scheme
 from truth import (
     DATA,
     GAPS,
@@ -67,13 +68,13 @@ def recorded() -> Iterator[tuple[str, np.ndarray]]:
     files = {"desktop_long": ("Canada", 0.0), "mbp": ("London", 0.0)}
     for path in sorted((data / "traces" / "aws_lambda").glob("*.csv.gz")):
         region, load = next(block for name, block in files.items() if name in path.name)
-        table = delays.read_trace(path, columns, {"region": region, "load": load}).table()
+        table = _trace_files.read_trace(path, columns, {"region": region, "load": load}).table()
         # 256 workers are eight sets of 30; each set's rounds are rounds of their own.
         sets = [table[:, low : low + WORKERS] for low in range(0, table.shape[1] - WORKERS + 1, WORKERS)]
         yield path.name.removesuffix(".csv.gz"), SCALE * np.stack(sets, axis=1).reshape(-1, WORKERS)
     yield "exponential", delays.Exponential(SCALE, seed=5).rows(0, 240, WORKERS)
     usual, slow = delays.ShiftedExponential(0.5 * SCALE, 0.1 * SCALE, seed=6), delays.Exponential(3 * SCALE, seed=6)
-    yield "markov", delays.MarkovModulated(0.02, 0.2, usual, slow, seed=7).rows(0, 240, WORKERS)
+    yield "markov", _mixed.MarkovModulated(0.02, 0.2, usual, slow, seed=7).rows(0, 240, WORKERS)
 
 
 def measured(setting: str, rows: np.ndarray, late: LateWork, virtual: bool) -> tuple[float, float]:

@@ -20,7 +20,8 @@ from collections.abc import Callable
 from common import report
 from erasurehead import engines, optimizers, training
 from erasurehead._internal.arrays import Array
-from erasurehead.schemes.text import parse_rate, parse_scheme
+from erasurehead.schemes import parse_scheme
+from erasurehead.schemes._text import parse_rate
 from target_cells import MEAN, PAPER, WORKERS, experiment, law, optimum, problem_of, task_seconds
 from target_methods import optimizer_of
 from target_search import Cell, best_of

@@ -24,9 +24,9 @@ from common import report
 from erasurehead import delays, engines, optimizers, problems, train
 from erasurehead.delays import Delays
 from erasurehead.errors import Diverged
-from erasurehead.reports import Descent, canvas
-from erasurehead.reports.descents import draw_descents
-from erasurehead.schemes.text import parse_scheme
+from erasurehead.reports import _canvas as canvas
+from erasurehead.reports._descents import Descent, draw_descents
+from erasurehead.schemes import parse_scheme
 
 WORKERS, SAMPLES, FEATURES = 30, 3_000, 20
 RATES = tuple(2.0**power for power in (-4, -2, 0, 1, 2))

@@ -9,12 +9,12 @@ import numpy as np
 
 from amazon import problem
 from erasurehead import codes, schemes
-from erasurehead.decoding.layout import Layout
+from erasurehead.decoding._layout import Layout
 from erasurehead.engines import Engine, MessageSpec, Order
-from erasurehead.testing import Echo
-from erasurehead.training.programs import build_programs
-from erasurehead.training.round import RoundRunner
-from erasurehead.training.workers import Assignment, WorkerPool
+from erasurehead.testing._programs import Echo
+from erasurehead.training._programs import build_programs
+from erasurehead.training._round import RoundRunner
+from erasurehead.training._workers import Assignment, WorkerPool
 
 N, D = 30, 241_915
 """Workers, and parameters: those of the Amazon data."""

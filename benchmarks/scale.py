@@ -19,9 +19,8 @@ from erasurehead import codes, delays, schemes, training
 from erasurehead._internal.arrays import Array
 from erasurehead.engines import Engine, ProcessEngine, VirtualEngine
 from erasurehead.optimizers import GradientDescent
-from erasurehead.problems.base import Problem, Shard
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.rows import StepRow
+from erasurehead.problems import Problem, Shard
+from erasurehead.training import Callback, StepRow
 
 LENGTH = 10
 VIRTUAL = {30: 400, 300: 60, 1_000: 20, 3_000: 8, 10_000: 4}

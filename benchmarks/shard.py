@@ -22,11 +22,10 @@ import numpy as np
 from common import interleave, ratio, report
 from erasurehead._internal.partition import split_samples
 from erasurehead.codes import fractional_repetition
-from erasurehead.datasets import read
-from erasurehead.datasets.sharded import shard
-from erasurehead.problems.sharded import ShardedProblem
-from erasurehead.problems.stored import StoredShard
-from erasurehead.training.programs import build_programs
+from erasurehead.datasets import read, shard
+from erasurehead.problems import ShardedProblem
+from erasurehead.problems._stored import StoredShard
+from erasurehead.training._programs import build_programs
 
 ROWS, TASKS = 100_000, 30
 ONE_HOT = ("shop", "town")
@@ -40,8 +39,8 @@ TARGETS = {
 _PEAK = """
 import sys
 from erasurehead.datasets import read
-from erasurehead.datasets.base import split_rows
-from erasurehead.datasets.sharded import shard
+from erasurehead.datasets._base import split_rows
+from erasurehead.datasets import shard
 
 def peak():
     return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])

@@ -23,7 +23,7 @@ from common import interleave, ratio, report
 from erasurehead import delays
 from erasurehead.codes import fractional_repetition
 from erasurehead.decoding import make_decoder
-from erasurehead.planning.simulation import stop_times
+from erasurehead.planning._simulation import stop_times
 from erasurehead.schemes import wait_rules
 
 BLOCK = 1 << 18

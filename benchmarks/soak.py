@@ -16,8 +16,8 @@ from pathlib import Path
 from common import report
 from erasurehead import delays, engines, optimizers, schemes, training
 from erasurehead.runs import Checkpointer, Recorder, RunFolder
-from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Callback
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training import Callback
 
 WORKERS = 6
 STEPS = 30_000

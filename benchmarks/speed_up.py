@@ -11,7 +11,7 @@ import statistics
 from amazon import WORKERS, erasurehead, run
 from common import report
 from erasurehead import schemes
-from erasurehead.engines import LateWork
+from erasurehead._internal.late_work import LateWork
 
 REPETITIONS = 3
 TARGET = 0.84

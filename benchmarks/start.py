@@ -23,8 +23,8 @@ from amazon import WORKERS, problem
 from common import report
 from erasurehead import codes, schemes
 from erasurehead.engines import ProcessEngine
-from erasurehead.training.programs import build_programs
-from erasurehead.training.workers import Assignment, WorkerPool
+from erasurehead.training._programs import build_programs
+from erasurehead.training._workers import Assignment, WorkerPool
 from idle import idle
 
 HERE = Path(__file__).resolve().parent
@@ -38,7 +38,7 @@ def bare() -> dict[str, float]:
     programs, _ = build_programs(codes.fractional_repetition(WORKERS, LOAD), whole)
     begin = time.perf_counter()
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["erasurehead.engines.processes.preload", *whole.preload])
+    context.set_forkserver_preload(["erasurehead.engines._processes.preload", *whole.preload])
     pipes: list[Connection] = []
     for _ in range(WORKERS):
         ours, theirs = context.Pipe()

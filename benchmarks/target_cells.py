@@ -25,13 +25,16 @@ import numpy as np
 from erasurehead import delays, engines, optimizers, training
 from erasurehead._internal.arrays import Array
 from erasurehead.datasets import Dataset
+from erasurehead.delays import _clock, _trace_files
 from erasurehead.errors import Diverged
-from erasurehead.planning import measure_tasks
-from erasurehead.problems import LeastSquares, LogisticRegression
-from erasurehead.problems.base import Problem
+from erasurehead.optimizers import _base
+from erasurehead.planning._task_times import measure_tasks
+from erasurehead.problems import LeastSquares, LogisticRegression, Problem
 from erasurehead.runs import Experiment
-from erasurehead.schemes.text import parse_rate, parse_scheme
-from erasurehead.training.optimum import Optimum, find_optimum
+from erasurehead.schemes import parse_scheme
+from erasurehead.schemes._text import parse_rate
+from erasurehead.training import find_optimum
+from erasurehead.training._optimum import Optimum
 
 WORKERS = 30
 MEAN = 0.5  # seconds that a worker is late, for each law
@@ -117,7 +120,7 @@ def law(name: str, seed: int) -> delays.Delays:
     """
     if name in _TRACES:
         rounds = _recorded(*_TRACES[name])
-        return delays.AlongClock(delays.InOrder(rounds, start=seed * 7 % len(rounds)), every=MEAN)
+        return _clock.AlongClock(_clock.InOrder(rounds, start=seed * 7 % len(rounds)), every=MEAN)
     return delays.Exponential(MEAN, seed=seed, scale_with_load=name == "by load")
 
 
@@ -127,7 +130,7 @@ def _recorded(name: str, region: str) -> Array:
     folder = Path(os.environ["ERASUREHEAD_DATA"]) / "traces" / "aws_lambda"
     (path,) = folder.glob(f"*{name}*.csv.gz")
     columns = {"step": "round", "seconds": "latency_s"}
-    seconds = delays.read_trace(path, columns, {"region": region, "load": 0.0}).table()[:, :WORKERS]
+    seconds = _trace_files.read_trace(path, columns, {"region": region, "load": 0.0}).table()[:, :WORKERS]
     whole = seconds[np.isfinite(seconds).all(axis=1)]
     return whole * (MEAN / whole.mean())
 
@@ -175,7 +178,7 @@ class Clocked(optimizers.Optimizer):
         self.seconds += time.thread_time() - begin
         return order
 
-    def tell(self, answer: optimizers.Answer) -> None:
+    def tell(self, answer: _base.Answer) -> None:
         begin = time.thread_time()
         self.timed.tell(answer)
         self.seconds += time.thread_time() - begin

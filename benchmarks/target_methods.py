@@ -17,9 +17,10 @@ import numpy as np
 
 from erasurehead import delays, engines, optimizers
 from erasurehead._internal.arrays import Array
-from erasurehead.optimizers.scaling import penalty_curvature, scalings
-from erasurehead.problems.base import Problem
-from erasurehead.runs.config.parts import safe_rate
+from erasurehead.optimizers import _base
+from erasurehead.optimizers._scaling import penalty_curvature, scalings
+from erasurehead.problems import Problem
+from erasurehead.runs._config.parts import safe_rate
 from target_cells import WORKERS, Reached, experiment, problem_of, timed
 
 KINDS = ("published", "scaled")
@@ -134,7 +135,7 @@ class Scaled(optimizers.Optimizer):
         asked = self._method.ask()
         return replace(asked, points=tuple(self._units * point for point in asked.points))
 
-    def tell(self, answer: optimizers.Answer) -> None:
+    def tell(self, answer: _base.Answer) -> None:
         estimate = None if answer.estimate is None else self._units * answer.estimate
         self._method.tell(replace(answer, estimate=estimate))
         self.x, self.step = self._units * self._method.x, self._method.step

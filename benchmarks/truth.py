@@ -11,11 +11,11 @@ from functools import cache
 import numpy as np
 
 from erasurehead import delays, optimizers, problems
-from erasurehead.engines import LateWork
-from erasurehead.planning import default_settings
-from erasurehead.planning.trainer import Trainer
-from erasurehead.planning.trials import simulated_steps
-from erasurehead.schemes.text import parse_scheme
+from erasurehead._internal.late_work import LateWork
+from erasurehead.planning._settings import default_settings
+from erasurehead.planning._trainer import Trainer
+from erasurehead.planning._trials import simulated_steps
+from erasurehead.schemes import parse_scheme
 
 GAPS = (1e-1, 1e-2, 1e-3)
 ROUNDS, REPLAYS, STEPS = 200, 10, 300
@@ -183,7 +183,7 @@ DATA = ("breast_cancer", "sorted", "mixture")
 
 def rate(one: problems.LogisticRegression) -> float:
     """Return a step size that Nesterov's method bears: 1 / beta."""
-    from erasurehead.planning import estimate_constants
+    from erasurehead.planning._constants import estimate_constants
 
     return 1.0 / estimate_constants(one, 12, steps=5, power_steps=30).beta
 

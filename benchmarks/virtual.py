@@ -12,7 +12,8 @@ import copy
 
 from amazon import RATE, erasurehead, problem, run
 from common import interleave, ratio, report
-from erasurehead.optimizers import Answer, Nesterov
+from erasurehead.optimizers import Nesterov
+from erasurehead.optimizers._base import Answer
 
 STEPS = 50
 

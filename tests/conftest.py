@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from erasurehead.drills import cleanup_process
+from erasurehead.drills import _cleanup_process as cleanup_process
 
 from .bounded import PATIENCE
 from .leftovers import left_since, unclaimed

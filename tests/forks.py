@@ -23,12 +23,12 @@ from functools import cache
 from typing import Any, final
 
 PRELOADED = (
-    "erasurehead.cli.app",
-    "erasurehead.cli.train",
-    "erasurehead.cli.compare",
-    "erasurehead.drills.coordinator",
-    "erasurehead.runs.experiment",
-    "erasurehead.engines.virtual",
+    "erasurehead.cli._app",
+    "erasurehead.cli._train",
+    "erasurehead.cli._compare",
+    "erasurehead.drills._coordinator",
+    "erasurehead.runs._experiment",
+    "erasurehead.engines._virtual",
 )
 
 

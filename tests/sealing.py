@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from erasurehead._internal.storage import Folder
 from erasurehead._internal.storage.checksums import Checksum, read_checksums, write_checksums
+from erasurehead._internal.storage.folders import Folder
 
 
 def seal(place: Path, file: str) -> None:

@@ -41,11 +41,11 @@ def test_importing_it_imports_nothing_heavy() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("worker", ["mpi.job", "ray.actor", "processes.worker"])
 def test_a_worker_imports_no_code_no_decoder_and_no_other_engine(worker: str) -> None:
-    modules = f"erasurehead.engines.{worker}, erasurehead.training.programs"
+    modules = f"erasurehead.engines._{worker}, erasurehead.training._programs"
     script = f"import {modules}, erasurehead.delays as d; d.Exponential(0.5)"
     others = {"mpi", "ray", "processes"} - {worker.split(".")[0]}
-    heavy = {"numba", "sklearn", "scipy.special", "erasurehead.codes.base", "erasurehead.decoding.base"}
-    assert imported_by(script).isdisjoint({*heavy, *(f"erasurehead.engines.{other}" for other in others)})
+    heavy = {"numba", "sklearn", "scipy.special", "erasurehead.codes._base", "erasurehead.decoding._base"}
+    assert imported_by(script).isdisjoint({*heavy, *(f"erasurehead.engines._{other}" for other in others)})
 
 
 def test_what_comes_later_is_what_type_checkers_are_told() -> None:

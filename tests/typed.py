@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from erasurehead.cli.app import build
+from erasurehead.cli._app import build
 
 
 class Finished:

@@ -15,6 +15,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from erasurehead import codes, decoding
+from erasurehead.codes import _registry
 
 
 def code_rows(names: Sequence[str]) -> list[list[str]]:
@@ -94,7 +95,7 @@ class CodePages(_Table):
     def run(self) -> list[nodes.Node]:
         lines: list[str] = []
         for family in codes.catalogue():
-            page = codes.describe(family.name, width=88).strip().splitlines()
+            page = _registry.describe(family.name, width=88).strip().splitlines()
             lines += [
                 f".. py:function:: {page[0].partition('  [')[0]}",
                 "   :module: erasurehead.codes",

@@ -14,7 +14,7 @@ import jax
 import primitive_table
 
 from erasurehead.decompile import decompile
-from erasurehead.decompile.targets import find_function, read_examples
+from erasurehead.decompile._targets import find_function, read_examples
 
 PAGE = Path(__file__).resolve().parents[1] / "decompile.md"
 _SOURCE = re.compile(r"```sh\n(erasurehead decompile my\.py[^\n]*)\n```\n\n```python\n.*?```", re.DOTALL)

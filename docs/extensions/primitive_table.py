@@ -7,11 +7,11 @@ import importlib
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from erasurehead.decompile import expand, lower
-from erasurehead.decompile.installed import jax_module
-from erasurehead.decompile.primitives import primitives_of
-from erasurehead.decompile.refusals import known_reason
-from erasurehead.decompile.rules import BACKENDS as RULES
+from erasurehead.decompile import _expand as expand, _lower as lower
+from erasurehead.decompile._installed import jax_module
+from erasurehead.decompile._primitives import primitives_of
+from erasurehead.decompile._refusals import known_reason
+from erasurehead.decompile._rules import BACKENDS as RULES
 
 BACKENDS = ("jax", "numpy")
 

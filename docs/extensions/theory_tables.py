@@ -16,24 +16,20 @@ from erasurehead import delays
 from erasurehead._internal.arrays import Array
 from erasurehead.codes import fractional_repetition, uncoded
 from erasurehead.decoding import make_decoder
-from erasurehead.planning import (
-    Constants,
-    Erasures,
+from erasurehead.planning import Constants
+from erasurehead.planning._convergence import lemma1, predicted_times, theorem1, theorem2, theorem3
+from erasurehead.planning._erasures import Erasures
+from erasurehead.planning._simulation import simulate
+from erasurehead.planning._step_times import (
     additive,
     all_groups,
     any_but,
     first_arrivals,
     first_or_all_groups,
-    lemma1,
     lemma8,
     minimum_mean,
     order_statistic,
-    predicted_times,
     scaled,
-    simulate,
-    theorem1,
-    theorem2,
-    theorem3,
 )
 from erasurehead.schemes import wait_rules
 

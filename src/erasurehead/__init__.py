@@ -20,60 +20,29 @@ from typing import TYPE_CHECKING
 from erasurehead._internal.lazy_import import lazy_names
 
 if TYPE_CHECKING:
-    from erasurehead import codes as codes
-    from erasurehead import consensus as consensus
-    from erasurehead import datasets as datasets
-    from erasurehead import decoding as decoding
-    from erasurehead import delays as delays
-    from erasurehead import engines as engines
-    from erasurehead import errors as errors
-    from erasurehead import faults as faults
-    from erasurehead import optimizers as optimizers
-    from erasurehead import planning as planning
-    from erasurehead import problems as problems
-    from erasurehead import reports as reports
-    from erasurehead import runs as runs
-    from erasurehead import schemes as schemes
-    from erasurehead import sklearn as sklearn
-    from erasurehead import testing as testing
-    from erasurehead import training as training
-    from erasurehead.faults.policy import FaultPolicy as FaultPolicy
-    from erasurehead.runs.comparison import Comparison as Comparison
-    from erasurehead.runs.experiment import Experiment as Experiment
-    from erasurehead.runs.predictor import TrainedModel as TrainedModel
-    from erasurehead.training.callbacks import Callback as Callback
-    from erasurehead.training.loop import train as train
-    from erasurehead.training.result import Run as Run
-
-_MODULES = (
-    "codes",
-    "consensus",
-    "datasets",
-    "decoding",
-    "delays",
-    "engines",
-    "errors",
-    "faults",
-    "optimizers",
-    "planning",
-    "problems",
-    "reports",
-    "runs",
-    "schemes",
-    "sklearn",
-    "testing",
-    "training",
-)
-_HOMES = {
-    "Comparison": "runs.comparison",
-    "Experiment": "runs.experiment",
-    "Callback": "training.callbacks",
-    "Run": "training.result",
-    "FaultPolicy": "faults.policy",
-    "TrainedModel": "runs.predictor",
-    "train": "training.loop",
-}
+    from erasurehead import (
+        codes as codes,
+        consensus as consensus,
+        datasets as datasets,
+        decoding as decoding,
+        delays as delays,
+        engines as engines,
+        errors as errors,
+        faults as faults,
+        optimizers as optimizers,
+        planning as planning,
+        problems as problems,
+        reports as reports,
+        runs as runs,
+        schemes as schemes,
+        sklearn as sklearn,
+        testing as testing,
+        torch as torch,
+        training as training,
+    )
+    from erasurehead.faults import FaultPolicy as FaultPolicy
+    from erasurehead.runs import Comparison as Comparison, Experiment as Experiment, TrainedModel as TrainedModel
+    from erasurehead.training import Callback as Callback, Run as Run, train as train
 
 __version__ = "0.1.0"
-__all__ = [*_MODULES, *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]  # both are spelled out above
-__getattr__, __dir__ = lazy_names(__name__, {**{name: name for name in _MODULES}, **_HOMES})
+__getattr__, __dir__ = lazy_names(__name__)

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead._internal.documents import MOST_DEPTH, MOST_DIGITS, MOST_PARTS, BeyondLimits, from_json, from_toml
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import linalg
 
 from erasurehead import codes, decoding
@@ -90,12 +89,17 @@ def test_what_is_not_finite_is_no_failure_of_lapack():
 
 
 BUILT = {
-    "draco_cyclic": lambda: codes.draco_cyclic(12, 2),
-    "reed_solomon": lambda: codes.reed_solomon(12, 4),
+    "draco_cyclic": lambda: codes.build("draco_cyclic", n_workers=12, corrupted=2),
+    "reed_solomon": lambda: codes.build("reed_solomon", n_workers=12, load=4),
     "cyclic_repetition": lambda: codes.cyclic_repetition(12, 3),
-    "communication_efficient_groups": lambda: codes.communication_efficient_groups(12, 6, 3),
-    "custom": lambda: codes.custom(codes.nested(8, 2).encoding, codes.nested(8, 2).owner),
-    "bernoulli": lambda: codes.bernoulli(12, 4),
+    "communication_efficient_groups": lambda: codes.build(
+        "communication_efficient_groups", n_workers=12, load=6, n_pieces=3
+    ),
+    "custom": lambda: codes.custom(
+        codes.build("nested", n_workers=8, stragglers=2).encoding,
+        codes.build("nested", n_workers=8, stragglers=2).owner,
+    ),
+    "bernoulli": lambda: codes.build("bernoulli", n_workers=12, load=4),
 }
 
 
@@ -116,7 +120,7 @@ def test_erasures_that_divide_and_conquer_gave_up_on_decode():
     # numpy.linalg.lstsq does not converge here with some builds of OpenBLAS, in one thread.
     gone = [3, 4, 8, 11, 12, 14, 17, 20, 22, 24, 25, 26, 27, 28, 29, 33, 38, 43, 46, 50, 54, 55, 56, 57, 60, 61, 62, 63]
     gone += [64, 69, 72, 75, 78, 80, 81, 83, 84, 86, 89, 94, 97, 99]
-    code = codes.draco_cyclic(100, 4)
+    code = codes.build("draco_cyclic", n_workers=100, corrupted=4)
     found = decoding.make_decoder(code).decode(code.messages_without(gone))
     rows = code.encoding.toarray()[found.messages]
     solution = linalg.lstsq(rows.T, code.target.T, cond=1e-11, lapack_driver="gelsy")[0]

@@ -30,7 +30,7 @@ import sys, numpy as np
 from importlib import import_module
 from scipy import sparse
 from erasurehead import problems
-from erasurehead.problems import kernels
+from erasurehead.problems import _kernels as kernels
 kernels._Progress.enough = enough = 2**18
 size = int(sys.argv[1])
 problem = problems.LogisticRegression(sparse.eye_array(size, format="csr"), np.resize([1.0, -1.0], size))

@@ -12,10 +12,8 @@ import pytest
 from erasurehead import delays, engines, optimizers, schemes, training
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.signals import Terminated, noted, terminable, uninterrupted
-from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.result import Run
-from erasurehead.training.rows import StepRow
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training import Callback, Run, StepRow
 
 from ..bounded import PATIENCE
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
-from erasurehead._internal.storage import Folder
+from erasurehead._internal.storage.folders import Folder
 from erasurehead._internal.tensor_files import DTYPES, load_tensors, model_bytes, model_in, save_tensors
 from erasurehead.errors import DataError, InvalidArgument
 

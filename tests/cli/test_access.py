@@ -102,15 +102,15 @@ import os, sys
 from pathlib import Path
 os.umask(0)
 sys.path.insert(0, sys.argv[3])
-from erasurehead.engines.mpi import serve_unless_coordinator
+from erasurehead.engines import serve_unless_coordinator
 if sys.argv[1] == "mpi":
     serve_unless_coordinator()
 from exposed import exposed
-from erasurehead.runs.config import build_config
-from erasurehead.runs.experiment import Experiment
-from erasurehead.consensus.training_options import ConsensusCallback
-from erasurehead.consensus.experiment import ConsensusExperiment
-from erasurehead.training.callbacks import Callback
+from erasurehead.runs import build_config
+from erasurehead.runs import Experiment
+from erasurehead.consensus import ConsensusCallback
+from erasurehead.consensus._experiment import ConsensusExperiment
+from erasurehead.training import Callback
 
 if __name__ == "__main__":
     shared = Path("/dev/shm")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import typer
 
-from erasurehead.cli.app import build
+from erasurehead.cli._app import build
 
 from .shop import Typed
 
@@ -62,7 +62,7 @@ def test_examples_and_explanations_fit_on_80_columns() -> None:
 
 def test_help_loads_nothing_heavy() -> None:
     code = (
-        "import sys; from erasurehead.cli.app import build\n"
+        "import sys; from erasurehead.cli._app import build\n"
         "try: build()(['train', '--help'])\n"
         f"except SystemExit: print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from erasurehead.datasets.published.recipes import AMAZON_COLUMNS as AMAZON
+from erasurehead.datasets._published.recipes import AMAZON_COLUMNS as AMAZON
 
 from .shop import Typed, write_shop
 

@@ -407,5 +407,5 @@ def test_an_error_that_is_a_sentence_of_its_own_has_its_facts_as_fields() -> Non
 
 def _refusal() -> InvalidArgument:
     with pytest.raises(InvalidArgument) as caught:
-        codes.cyclic_mds(12, stragglers=3, load=4)
+        codes.build("cyclic_mds", n_workers=12, stragglers=3, load=4)
     return caught.value

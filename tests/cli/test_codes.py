@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from erasurehead import codes
+from erasurehead.codes import _registry
 
 from .shop import Finished, Typed
 
@@ -49,7 +50,7 @@ def test_the_list_has_every_code_and_lines_up(typed: Typed) -> None:
 def test_the_list_fits_into_a_narrow_terminal() -> None:
     from rich.console import Console
 
-    from erasurehead.cli.code_pages import CatalogueTable
+    from erasurehead.cli._code_pages import CatalogueTable
 
     console = Console(width=80, file=StringIO())
     with console.capture() as printed:
@@ -63,13 +64,13 @@ def test_the_list_fits_into_a_narrow_terminal() -> None:
 def test_the_page_of_a_code_fits_into_a_narrow_terminal() -> None:
     from rich.console import Console
 
-    from erasurehead.cli.code_pages import FamilyPage
+    from erasurehead.cli._code_pages import FamilyPage
 
     console = Console(width=80, file=StringIO())
     for family in codes.catalogue():
         with console.capture() as printed:
             console.print(FamilyPage(family.name, family.example_code))
-        page = codes.describe(family.name, 80).partition("Parameters:")[2]
+        page = _registry.describe(family.name, 80).partition("Parameters:")[2]
         assert page in printed.get()  # lines are not broken once more
         assert max(map(len, page.splitlines())) <= 80
 
@@ -98,7 +99,7 @@ def test_every_family_can_be_shown_with_the_figures_of_its_example(typed: Typed,
 def test_showing_a_code_tells_all_that_its_family_promises_and_what_it_costs(typed: Typed) -> None:
     done = typed("codes", "show", "cyclic_mds", "n_workers=30", "stragglers=5")
     row = codes.family("cyclic_mds")
-    assert done.out.startswith(codes.describe("cyclic_mds"))
+    assert done.out.startswith(_registry.describe("cyclic_mds"))
     facts = {line[:15].strip(): line[15:].strip() for line in done.out.split(":\n  workers")[1].splitlines() if line}
     assert facts["load"].startswith("6 tasks on the busiest worker")
     assert facts["tolerates"] == "any 5 stragglers, exactly"

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from erasurehead.runs import RunFolder
-from erasurehead.runs.experiment import Experiment
-from erasurehead.training.callbacks import Callback
+from erasurehead.runs import Experiment, RunFolder
+from erasurehead.training import Callback
 
 from .shop import SMALL, Typed
 

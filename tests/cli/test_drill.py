@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.drills import supervisor
+from erasurehead.drills import _supervisor as supervisor
 
 from ..bounded import PATIENCE, PROMPT
 from ..drills.small import forked

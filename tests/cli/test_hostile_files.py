@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead._internal.storage import Folder, checksums
+from erasurehead._internal.storage import checksums
+from erasurehead._internal.storage.folders import Folder
 
 from ..bounded import in_time
 from ..typed import typed

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from erasurehead._internal.arrays import Array
-from erasurehead.runs import RunFolder
-from erasurehead.runs.config import read_config
-from erasurehead.runs.experiment import Experiment
+from erasurehead.runs import Experiment, RunFolder
+from erasurehead.runs._config import read_config
 
 from .shop import Typed, write_shop
 

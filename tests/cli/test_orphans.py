@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from erasurehead.cli import main
-from erasurehead.cli.app import build
+from erasurehead.cli._app import build
 
 from ..bounded import PATIENCE
 from ..leftovers import left_since, unclaimed

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.cli import plan_asked, plan_pages
-from erasurehead.delays import Trace, read_trace, write_trace
-from erasurehead.runs.config import read_config
+from erasurehead.cli import _plan_asked as plan_asked, _plan_pages as plan_pages
+from erasurehead.delays import Trace
+from erasurehead.delays._trace_files import read_trace, write_trace
+from erasurehead.runs._config import read_config
 
 from .shop import Typed
 

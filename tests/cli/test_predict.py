@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from erasurehead.datasets.base import split_rows
-from erasurehead.runs import RunFolder
-from erasurehead.runs.predictor import TrainedModel
+from erasurehead.datasets._base import split_rows
+from erasurehead.runs import RunFolder, TrainedModel
 
 from .shop import SMALL, Typed, write_shop
 

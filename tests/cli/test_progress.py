@@ -10,10 +10,9 @@ import pytest
 from rich.console import Console
 
 from erasurehead import delays, engines, optimizers, schemes, training
-from erasurehead.cli.progress import Notices, ProgressBar, ProgressLines
-from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.notices import Notice
+from erasurehead.cli._progress import Notices, ProgressBar, ProgressLines
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training import Callback, Notice
 
 
 class _Kill(Callback):

@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 
 from erasurehead._internal.arrays import Array
-from erasurehead.cli.train import workers_text
-from erasurehead.runs.config import read_config
-from erasurehead.runs.experiment import Experiment
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.rows import StepRow
+from erasurehead.cli._train import workers_text
+from erasurehead.runs import Experiment
+from erasurehead.runs._config import read_config
+from erasurehead.training import Callback, StepRow
 
 from .shop import SMALL, Typed
 

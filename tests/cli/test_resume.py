@@ -44,7 +44,7 @@ def wait_for_steps(folder: str, process: Forked, least: int = 20) -> None:
 LONG = (*SMALL[:-3], 60, *SMALL[-2:], "--evaluate-every", 25)
 HALFWAY = """
 import os, signal
-from erasurehead.runs.recorder import Recorder
+from erasurehead.runs import Recorder
 on_step_end = Recorder.on_step_end
 reader, writer = os.pipe()
 os.set_blocking(writer, False)
@@ -151,7 +151,7 @@ def test_a_finished_run_can_be_continued(typed: Typed, shop: Path) -> None:
 
 AT_START = """
 import signal
-from erasurehead.training.workers import WorkerPool
+from erasurehead.training._workers import WorkerPool
 start = WorkerPool.start
 def struck(pool):
     signal.raise_signal(signal.{name})
@@ -178,7 +178,7 @@ def test_a_run_that_is_ended_before_its_first_step_says_how_to_begin_it_and_can_
 
 IN_STEP = """
 import signal
-from erasurehead.runs.checkpoints.checkpointer import Checkpointer
+from erasurehead.runs import Checkpointer
 on_state = Checkpointer.on_state
 def struck(self, step, state):
     if step == 1:
@@ -208,7 +208,7 @@ def test_a_run_that_is_ended_in_its_first_step_can_be_gone_on_with_or_says_how_t
 
 TROUBLE = """
 import shutil
-from erasurehead.runs.recorder import Recorder
+from erasurehead.runs import Recorder
 on_step_end = Recorder.on_step_end
 def struck(recorder, row, x):
     if row.step == 5:

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from erasurehead.errors import InvalidArgument
-from erasurehead.runs import RunFolder
-from erasurehead.runs.config import build_config, merged
-from erasurehead.runs.experiment import Experiment
+from erasurehead.runs import Experiment, RunFolder, build_config
+from erasurehead.runs._config import merged
 
 from .shop import SMALL, Typed
 

@@ -34,7 +34,7 @@ def hold(times):
 def at_a_word(word: str) -> str:
     """Return statements that let a command wait for a signal when it has said something."""
     return f"""
-from erasurehead.cli.screen import Screen
+from erasurehead.cli._screen import Screen
 say = Screen.say
 def held(screen, text):
     say(screen, text)
@@ -45,7 +45,7 @@ Screen.say = held
 
 
 AT_A_STEP = """
-from erasurehead.runs.recorder import Recorder
+from erasurehead.runs import Recorder
 on_step_end = Recorder.on_step_end
 def held(recorder, row, x):
     on_step_end(recorder, row, x)
@@ -59,7 +59,7 @@ Recorder.on_step_end = held
 def at_a_mean(step: float, times: int = 1) -> str:
     """Return statements that let a run without a coordinator wait for signals at an evaluation."""
     return f"""
-from erasurehead.consensus.recorder import PeerRecorder
+from erasurehead.consensus._recorder import PeerRecorder
 on_mean = PeerRecorder.on_mean
 def held(recorder, row):
     on_mean(recorder, row)

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.runs import RunFolder
-from erasurehead.runs.config import read_config
-from erasurehead.runs.experiment import Experiment
+from erasurehead.runs import Experiment, RunFolder
+from erasurehead.runs._config import read_config
 
 from .shop import SMALL, Typed
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.runs.config import read_config
-from erasurehead.runs.experiment import Experiment
+from erasurehead.runs import Experiment
+from erasurehead.runs._config import read_config
 
 from .shop import Typed
 

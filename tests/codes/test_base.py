@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from erasurehead.codes import GradientCode, communication_efficient_groups, cyclic_mds, fractional_repetition, nested
+from erasurehead.codes import GradientCode, fractional_repetition
+from erasurehead.codes._communication_efficient import communication_efficient_groups
+from erasurehead.codes._cyclic import cyclic_mds
+from erasurehead.codes._several_messages import nested
 from erasurehead.errors import InvalidArgument
 
 

@@ -6,17 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead.codes import (
-    GradientCode,
-    bernoulli,
-    fractional_repetition,
-    regular,
-    regularised_bernoulli,
-    stochastic_block,
-)
+from erasurehead.codes import GradientCode, fractional_repetition
+from erasurehead.codes._bernoulli import bernoulli, regularised_bernoulli, stochastic_block
+from erasurehead.codes._expanders import regular
 from erasurehead.errors import InvalidArgument
 
 from .oracles import one_step_residual, optimal_residual

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from erasurehead.codes import GradientCode, communication_efficient_cyclic, communication_efficient_groups
+from erasurehead.codes import GradientCode
+from erasurehead.codes._communication_efficient import communication_efficient_cyclic, communication_efficient_groups
 from erasurehead.errors import InvalidArgument
 
 from .oracles import residuals, worst_residual

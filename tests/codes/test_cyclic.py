@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from erasurehead.codes import cyclic_repetition
-from erasurehead.codes.assemble import generator_of
-from erasurehead.codes.cyclic import _coefficients
+from erasurehead.codes._assemble import generator_of
+from erasurehead.codes._cyclic import _coefficients
 from erasurehead.errors import InvalidArgument
 
 from .oracles import worst_residual

@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from erasurehead.codes import (
-    GradientCode,
+from erasurehead.codes import GradientCode
+from erasurehead.codes._designs import (
     affine_plane,
     biquadratic,
     block_design,
     design_for,
+    develop,
     paley,
     projective_plane,
+    singer_difference_set,
     twin_primes,
 )
-from erasurehead.codes.designs import develop, singer_difference_set
 from erasurehead.errors import InvalidArgument
 
 from .oracles import residuals, worst_residual

@@ -7,11 +7,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from erasurehead.codes import GradientCode, draco_cyclic, draco_repetition
-from erasurehead.codes.locating import MISSED
-from erasurehead.decoding import Checks, locate, make_decoder
+from erasurehead.codes import GradientCode
+from erasurehead.codes._draco import draco_cyclic, draco_repetition
+from erasurehead.codes._locating import MISSED
+from erasurehead.decoding import make_decoder
+from erasurehead.decoding._error_location import locate
+from erasurehead.decoding._parity_checks import Checks
 from erasurehead.errors import InvalidArgument
-from erasurehead.faults.byzantine import inspect
+from erasurehead.faults._byzantine import inspect
 
 from .oracles import worst_residual
 

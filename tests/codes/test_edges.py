@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead.codes import edge_code, graph_code
-from erasurehead.codes.random_graphs import sides
+from erasurehead.codes._graph_codes import edge_code, graph_code
+from erasurehead.codes._random_graphs import sides
 from erasurehead.errors import InvalidArgument
 
 from .oracles import optimal_residual

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import sparse
 
-from erasurehead.codes import equal_rows
-from erasurehead.codes.equal_rows import first_equal_row
+from erasurehead.codes import _equal_rows as equal_rows
+from erasurehead.codes._equal_rows import first_equal_row
 
 
 def by_dictionary(dense: np.ndarray) -> list[int]:

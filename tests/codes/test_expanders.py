@@ -5,11 +5,10 @@ from __future__ import annotations
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead.codes import expander, margulis, regular
-from erasurehead.codes.random_graphs import is_connected
+from erasurehead.codes._expanders import expander, margulis, regular
+from erasurehead.codes._random_graphs import is_connected
 from erasurehead.errors import InvalidArgument
 
 from .oracles import one_step_residual, optimal_residual, residuals

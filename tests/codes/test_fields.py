@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from erasurehead.codes.fields import Field, is_prime, prime_power
+from erasurehead.codes._fields import Field, is_prime, prime_power
 from erasurehead.errors import InvalidArgument
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead.codes.assemble import even_sizes
-from erasurehead.codes.random_graphs import biregular_columns, is_connected, neighbours, random_regular_edges, sides
+from erasurehead.codes._assemble import even_sizes
+from erasurehead.codes._random_graphs import biregular_columns, is_connected, neighbours, random_regular_edges, sides
 
 
 def random(seed: int = 0) -> np.random.Generator:

@@ -7,12 +7,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.optimize import minimize
 
-from erasurehead.codes import (
-    GradientCode,
+from erasurehead.codes import GradientCode
+from erasurehead.codes._heterogeneous import (
     heterogeneous_balanced,
     heterogeneous_exclusive,
     heterogeneous_held,

@@ -6,10 +6,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead.codes.linear_codes import erasures_tolerated, gaussian_mds, parity_check, repetition
+from erasurehead.codes._linear_codes import erasures_tolerated, gaussian_mds, parity_check, repetition
 from erasurehead.errors import InvalidArgument
 
 HAMMING = [[1, 0, 0, 0, 0, 1, 1], [0, 1, 0, 0, 1, 0, 1], [0, 0, 1, 0, 1, 1, 0], [0, 0, 0, 1, 1, 1, 1]]

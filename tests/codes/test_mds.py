@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead.codes import complex_cyclic_mds, cyclic_mds, exact_cyclic
-from erasurehead.codes.assemble import generator_of
-from erasurehead.codes.cyclic import _coefficients
+from erasurehead.codes._assemble import generator_of
+from erasurehead.codes._cyclic import _coefficients, complex_cyclic_mds, cyclic_mds, exact_cyclic
 from erasurehead.errors import InvalidArgument
 
 from .oracles import residuals, worst_residual

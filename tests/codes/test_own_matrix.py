@@ -6,21 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import sparse
 
-from erasurehead.codes import (
-    GradientCode,
-    communication_efficient_groups,
-    complex_cyclic_mds,
-    custom,
-    cyclic_mds,
-    cyclic_repetition,
-    fractional_repetition,
-    nested,
-    regular,
-)
+from erasurehead.codes import GradientCode, custom, cyclic_repetition, fractional_repetition
+from erasurehead.codes._communication_efficient import communication_efficient_groups
+from erasurehead.codes._cyclic import complex_cyclic_mds, cyclic_mds
+from erasurehead.codes._expanders import regular
+from erasurehead.codes._several_messages import nested
 from erasurehead.errors import InvalidArgument
 
 TANDON = [[0.5, 1.0, 0.0], [0.0, 1.0, -1.0], [0.5, 0.0, 1.0]]

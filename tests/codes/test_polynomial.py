@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead.codes import reed_solomon
+from erasurehead.codes._reed_solomon import reed_solomon
 from erasurehead.errors import InvalidArgument
 
 from .oracles import residuals, worst_residual

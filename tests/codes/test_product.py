@@ -5,20 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from erasurehead.codes import (
-    GradientCode,
-    block_design,
-    communication_efficient_groups,
-    cyclic_mds,
-    fractional_repetition,
-    kronecker,
-    nested,
-    projective_plane,
-    refine,
-    regular,
-    stochastic_gradient,
-    uncoded,
-)
+from erasurehead.codes import GradientCode, fractional_repetition, uncoded
+from erasurehead.codes._communication_efficient import communication_efficient_groups
+from erasurehead.codes._cyclic import cyclic_mds
+from erasurehead.codes._designs import block_design, projective_plane
+from erasurehead.codes._expanders import regular
+from erasurehead.codes._product import kronecker, refine
+from erasurehead.codes._several_messages import nested
+from erasurehead.codes._stochastic import stochastic_gradient
 from erasurehead.errors import InvalidArgument
 
 from .oracles import optimal_residual, residuals, worst_residual

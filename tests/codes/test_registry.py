@@ -12,7 +12,16 @@ import numpy as np
 import pytest
 
 from erasurehead import codes
-from erasurehead.codes.families import Family
+from erasurehead.codes import (
+    _bernoulli,
+    _communication_efficient,
+    _expanders,
+    _graph_codes,
+    _heterogeneous,
+    _registry,
+    _several_messages,
+)
+from erasurehead.codes._families import Family
 from erasurehead.errors import InvalidArgument
 
 from .oracles import residuals
@@ -50,8 +59,8 @@ def test_the_row_is_full(family: Family) -> None:
     assert list(row["arguments"]) == list(inspect.signature(family.constructor).parameters)
     assert all(len(text) > 5 for text in row["arguments"].values())
     assert row["decoder"]
-    assert family.name in codes.describe()
-    page = " ".join(codes.describe(family.name).split())  # long lines are wrapped
+    assert family.name in _registry.describe()
+    page = " ".join(_registry.describe(family.name).split())  # long lines are wrapped
     assert all(text in page for text in (family.signature, family.summary, "Guarantees:", "Choose it:", "Source:"))
 
 
@@ -92,9 +101,9 @@ def test_random_families_take_a_seed(family: Family) -> None:
 
 def test_the_same_numbers_on_every_machine() -> None:
     # Drawn once and written down: a change here changes published runs.
-    assert codes.regular(8, 2, seed=0).encoding.indices.tolist() == REGULAR
-    assert codes.bernoulli(6, 1.5, seed=1).encoding.indices.tolist() == BERNOULLI
-    assert codes.graph_code(9, 3, seed=2).structure.edges.ravel().tolist() == EDGES
+    assert _expanders.regular(8, 2, seed=0).encoding.indices.tolist() == REGULAR
+    assert _bernoulli.bernoulli(6, 1.5, seed=1).encoding.indices.tolist() == BERNOULLI
+    assert _graph_codes.graph_code(9, 3, seed=2).structure.edges.ravel().tolist() == EDGES
     assert np.asarray(codes.cyclic_repetition(4, 1, seed=3).encoding.data).round(9).tolist() == CYCLIC
 
 
@@ -133,12 +142,15 @@ def test_a_product_is_built_from_nested_names() -> None:
         (lambda: codes.uncoded(np.array([[1, 2]])), "n_workers"),
         (lambda: codes.fractional_repetition(6, load=2, sizes="x"), "sizes"),
         (lambda: codes.fractional_repetition(6, load=2, sizes=[2, 2, 1.5]), "sizes"),
-        (lambda: codes.partial_stragglers("x", slowness=2), "code"),
-        (lambda: codes.partial_stragglers(codes.fractional_repetition(6, load=2), slowness="x"), "slowness"),
-        (lambda: codes.communication_efficient_groups(12, load=4, generator=[["a"]]), "generator"),
-        (lambda: codes.edge_code([[0, 1], [1]]), "edges"),
-        (lambda: codes.stochastic_block(30, block=5, within="x", between=0.04), "within"),
-        (lambda: codes.heterogeneous_staircase(["a"]), "probabilities"),
+        (lambda: _several_messages.partial_stragglers("x", slowness=2), "code"),
+        (
+            lambda: _several_messages.partial_stragglers(codes.fractional_repetition(6, load=2), slowness="x"),
+            "slowness",
+        ),
+        (lambda: _communication_efficient.communication_efficient_groups(12, load=4, generator=[["a"]]), "generator"),
+        (lambda: _graph_codes.edge_code([[0, 1], [1]]), "edges"),
+        (lambda: _bernoulli.stochastic_block(30, block=5, within="x", between=0.04), "within"),
+        (lambda: _heterogeneous.heterogeneous_staircase(["a"]), "probabilities"),
     ],
 )
 def test_what_is_of_another_type_is_named_by_its_argument(make: Callable[[], object], argument: str) -> None:
@@ -147,5 +159,8 @@ def test_what_is_of_another_type_is_named_by_its_argument(make: Callable[[], obj
 
 
 def test_whole_numbers_may_be_floats_in_every_argument() -> None:
-    code = codes.communication_efficient_groups(12, load=4.0, n_pieces=np.float64(2.0))
-    assert code.encoding.shape == codes.communication_efficient_groups(12, load=4, n_pieces=2).encoding.shape
+    code = _communication_efficient.communication_efficient_groups(12, load=4.0, n_pieces=np.float64(2.0))
+    assert (
+        code.encoding.shape
+        == _communication_efficient.communication_efficient_groups(12, load=4, n_pieces=2).encoding.shape
+    )

@@ -6,19 +6,13 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead.codes import (
-    by_task,
-    cyclic_mds,
-    fractional_repetition,
-    kronecker,
-    multi_message,
-    nested,
-    partial_stragglers,
-    uncoded,
-)
+from erasurehead.codes import fractional_repetition, uncoded
+from erasurehead.codes._cyclic import cyclic_mds
+from erasurehead.codes._product import kronecker
+from erasurehead.codes._several_messages import multi_message, nested, partial_stragglers
+from erasurehead.codes._transforms import by_task
 from erasurehead.errors import InvalidArgument
 
 from .oracles import optimal_residual, worst_residual

@@ -6,10 +6,11 @@ import inspect
 
 import pytest
 
-from erasurehead import codes, planning, schemes
-from erasurehead.codes import registry
+from erasurehead import planning, schemes
+from erasurehead.codes import _bernoulli, _graph_codes, _registry as registry, _soft_designs
 from erasurehead.delays import Exponential
 from erasurehead.errors import DataError, InvalidArgument
+from erasurehead.planning import _settings
 
 SIZED = [
     (one.name, argument)
@@ -51,8 +52,8 @@ def test_schemes_and_plans_refuse_them() -> None:
         lambda: schemes.adaptive(10**12),
         lambda: schemes.erasurehead(10**30, load=3, wait_for=3),
         lambda: planning.plan(Exponential(mean=1.0), 10**12),
-        lambda: planning.default_settings(10**12),
-        lambda: planning.usual_setting(10**30),
+        lambda: _settings.default_settings(10**12),
+        lambda: _settings.usual_setting(10**30),
     ):
         with pytest.raises(InvalidArgument, match="n_workers must be at most 10000000"):
             call()
@@ -60,11 +61,11 @@ def test_schemes_and_plans_refuse_them() -> None:
 
 def test_random_codes_say_how_much_memory_they_need() -> None:
     with pytest.raises(DataError, match="pairs of a worker and a task needs about"):
-        codes.soft_design(5_000_000, load=6, density=0.5)
+        _soft_designs.soft_design(5_000_000, load=6, density=0.5)
     with pytest.raises(DataError, match="pairs of a worker and a task needs about"):
-        codes.stochastic_block(5_000_000, block=2, within=0.5, between=0.5)
+        _bernoulli.stochastic_block(5_000_000, block=2, within=0.5, between=0.5)
 
 
 def test_a_replication_beyond_the_workers_is_refused_at_once() -> None:
     with pytest.raises(InvalidArgument, match="replication must be at most 12"):
-        codes.graph_code(12, replication=10**12)
+        _graph_codes.graph_code(12, replication=10**12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from erasurehead.codes import soft_design
+from erasurehead.codes._soft_designs import soft_design
 from erasurehead.errors import InvalidArgument
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from erasurehead.codes import GradientCode, affine_plane, expander, fractional_repetition, graph_code, paley, regular
+from erasurehead.codes import GradientCode, fractional_repetition
+from erasurehead.codes._designs import affine_plane, paley
+from erasurehead.codes._expanders import expander, regular
+from erasurehead.codes._graph_codes import graph_code
 
 from .oracles import residuals
 

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from erasurehead import codes
-from erasurehead.codes.designs import is_biquadratic, is_paley, is_twin
-from erasurehead.codes.fields import prime_power
-from erasurehead.decoding import UniformOverlap, make_decoder
+from erasurehead.codes import _bernoulli, _communication_efficient, _designs, _expanders, _graph_codes
+from erasurehead.codes._designs import is_biquadratic, is_paley, is_twin
+from erasurehead.codes._fields import prime_power
+from erasurehead.decoding import make_decoder
+from erasurehead.decoding._design import UniformOverlap
 from erasurehead.errors import InvalidArgument
 
 
@@ -36,14 +38,14 @@ def test_the_nearest_design_is_the_nearest():
     for n in range(3, 41):
         for load in range(2, n):
             nearest = float(np.abs(designs - np.log([n, load])).sum(axis=1).min())
-            code = codes.design_for(n, load)
+            code = _designs.design_for(n, load)
             distance = abs(math.log(code.n_workers / n)) + abs(math.log(code.load / load))
             assert distance == pytest.approx(nearest, abs=1e-12), (n, load, code)
 
 
 @pytest.mark.alone
 def test_the_decoder_of_a_huge_design_is_chosen_by_what_it_states():
-    code = codes.paley(1019)
+    code = _designs.paley(1019)
     begin = time.perf_counter()
     decoder = make_decoder(code)
     assert time.perf_counter() - begin < 1.0  # and not for all sets of stragglers
@@ -54,7 +56,7 @@ def test_the_decoder_of_a_huge_design_is_chosen_by_what_it_states():
 
 @pytest.mark.parametrize(("n", "block"), [(20, 8), (20, 5), (33, 7), (12, 12), (30, 4)])
 def test_blocks_are_as_large_as_they_say(n, block):
-    code = codes.stochastic_block(n, block=block, within=1.0, between=0.0)
+    code = _bernoulli.stochastic_block(n, block=block, within=1.0, between=0.0)
     largest = int(code.loads.max())
     assert code.structure.mean_load == pytest.approx(float(code.loads.mean()))
     assert (code.structure.rounded == "") == (set(code.loads.tolist()) == {block})
@@ -64,7 +66,7 @@ def test_blocks_are_as_large_as_they_say(n, block):
 
 @pytest.mark.parametrize("side", range(2, 9))
 def test_margulis_has_eight_edges_and_says_how_many_tasks(side):
-    code = codes.margulis(side)
+    code = _expanders.margulis(side)
     assert code.load == {2: 3, 3: 5, 4: 6}.get(side, 8)
     assert set(code.encoding.sum(axis=1).tolist()) == {8.0}
     assert f"{code.load}" in str(codes.family("margulis").guarantee)
@@ -74,10 +76,10 @@ def test_margulis_has_eight_edges_and_says_how_many_tasks(side):
 @pytest.mark.parametrize("seed", range(0, 50, 5))
 def test_workers_without_a_task_do_no_harm(seed):
     for code in (
-        codes.bernoulli(30, 1, nobody_idle=False, seed=seed),
-        codes.bernoulli(3, 0.1, nobody_idle=False, seed=seed),
-        codes.regularised_bernoulli(30, 1, nobody_idle=False, seed=seed),
-        codes.stochastic_block(30, 5, 0.3, 0.01, nobody_idle=False, seed=seed),
+        _bernoulli.bernoulli(30, 1, nobody_idle=False, seed=seed),
+        _bernoulli.bernoulli(3, 0.1, nobody_idle=False, seed=seed),
+        _bernoulli.regularised_bernoulli(30, 1, nobody_idle=False, seed=seed),
+        _bernoulli.stochastic_block(30, 5, 0.3, 0.01, nobody_idle=False, seed=seed),
     ):
         rows = code.encoding.toarray()
         best = float(((rows.T @ np.linalg.lstsq(rows.T, np.ones(code.n_tasks))[0] - 1) ** 2).sum())
@@ -86,9 +88,9 @@ def test_workers_without_a_task_do_no_harm(seed):
 
 def test_groups_that_would_cut_differently_are_refused():
     with pytest.raises(InvalidArgument, match="must cut gradients alike in all groups, of 3 and 4 workers"):
-        codes.communication_efficient_groups(7, 3, generator="parity", n_tasks=6)
+        _communication_efficient.communication_efficient_groups(7, 3, generator="parity", n_tasks=6)
     with pytest.raises(InvalidArgument, match="must cut gradients alike"):
-        codes.communication_efficient_groups(11, 4, generator="parity")
+        _communication_efficient.communication_efficient_groups(11, 4, generator="parity")
 
 
 @pytest.mark.parametrize("apart", [1e-3, 1e-5, 1e-6, 1e-8, 1e-12, 0.0])
@@ -112,7 +114,7 @@ def test_a_matrix_whose_weights_explode_is_not_called_exact(apart):
 
 
 def test_the_bound_against_an_adversary_holds_for_graphs():
-    code = codes.graph_code(12, 4)
+    code = _graph_codes.graph_code(12, 4)
     degree = 4
     second = np.linalg.eigvalsh((code.encoding.T @ code.encoding).toarray() - degree * np.eye(code.n_tasks))[-2]
     assert code.spectrum.ratio == pytest.approx((degree + second) / (2 * degree))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead.codes import batched_coupons, stochastic_gradient
+from erasurehead.codes._stochastic import batched_coupons, stochastic_gradient
 from erasurehead.errors import InvalidArgument
 
 from .oracles import worst_residual

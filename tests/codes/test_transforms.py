@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import sparse
 
 from erasurehead import codes
-from erasurehead.codes import GradientCode
-from erasurehead.codes.transforms import by_task, resized, shortened
+from erasurehead.codes import GradientCode, _bernoulli, _communication_efficient, _draco, _product, _soft_designs
+from erasurehead.codes._transforms import by_task, resized, shortened
 from erasurehead.decoding import make_decoder
 from erasurehead.errors import InvalidArgument
 
@@ -42,11 +41,11 @@ def test_by_task_has_a_message_for_each_task_of_each_worker(code):
     fewest = int(code.replication.min())
     assert tasks.tolerance == (fewest - 1 if fewest else None)
     assert make_decoder(tasks).residual(range(tasks.n_messages)) == int((code.replication == 0).sum())
-    assert codes.refine(tasks, 2 * code.n_tasks).tolerance == tasks.tolerance
+    assert _product.refine(tasks, 2 * code.n_tasks).tolerance == tasks.tolerance
 
 
 def test_a_task_that_nobody_holds_is_no_failure_of_by_task():
-    code = codes.bernoulli(12, 1, seed=3, nobody_idle=False)
+    code = _bernoulli.bernoulli(12, 1, seed=3, nobody_idle=False)
     assert by_task(code).tolerance is None
 
 
@@ -60,10 +59,10 @@ def test_what_is_left_of_a_code_without_a_task_that_all_hold_cannot_be_sent():
 @pytest.mark.parametrize(
     ("code", "n_workers"),
     [
-        (codes.communication_efficient_cyclic(5, 2, load=5), 1),
-        (codes.communication_efficient_groups(6, 6, 3), 1),
-        (codes.draco_cyclic(3, 1), 2),
-        (codes.soft_design(12, 3, 0.5), 1),
+        (_communication_efficient.communication_efficient_cyclic(5, 2, load=5), 1),
+        (_communication_efficient.communication_efficient_groups(6, 6, 3), 1),
+        (_draco.draco_cyclic(3, 1), 2),
+        (_soft_designs.soft_design(12, 3, 0.5), 1),
     ],
     ids=repr,
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead.codes import GradientCode, binary_repetition
+from erasurehead.codes import GradientCode
+from erasurehead.codes._repetition import binary_repetition
 from erasurehead.errors import InvalidArgument
 
 from .oracles import worst_residual

@@ -25,14 +25,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.consensus.algorithms import Algorithm, Memory
-from erasurehead.consensus.contract import Message, MixedStep, Port
-from erasurehead.consensus.graphs import Graph
-from erasurehead.consensus.mixing import Metropolis, Mixing
-from erasurehead.consensus.peers import LocalPeer, Setup
-from erasurehead.consensus.policies import BoundedStaleness, Policy
-from erasurehead.consensus.views import NetworkView
-from erasurehead.optimizers.schedules import Constant
+from erasurehead.consensus import Mixing, Policy, Port
+from erasurehead.consensus._algorithms import Algorithm, Memory
+from erasurehead.consensus._contract import Message, MixedStep
+from erasurehead.consensus._graphs import Graph
+from erasurehead.consensus._mixing import Metropolis
+from erasurehead.consensus._peers import LocalPeer, Setup
+from erasurehead.consensus._policies import BoundedStaleness
+from erasurehead.consensus._views import NetworkView
+from erasurehead.optimizers._schedules import Constant
 
 _QUICK, _SLOW = 1.0, 10.0  # seconds of a step, as peers have measured them
 

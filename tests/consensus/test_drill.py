@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from erasurehead.consensus import Crash, NetworkPartition
-from erasurehead.consensus.drill import PeerDrill, PeerFindings
+from erasurehead.consensus._drill import PeerDrill, PeerFindings
 from erasurehead.errors import InvalidArgument
-from erasurehead.testing.pacing import at_some_pace
+from erasurehead.testing._pacing import at_some_pace
 
 
 @pytest.mark.slow
@@ -73,7 +73,7 @@ def test_what_cannot_be_drilled_is_said(more: dict[str, Any], said: str) -> None
 
 
 def test_the_command_drills_peers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from erasurehead.cli.app import build
+    from erasurehead.cli._app import build
 
     words = ["drill", "--peers", "local()", "--workers", "6", "--seconds", "40", "--out", str(tmp_path), "--json"]
     build()(words, standalone_mode=False)

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead.consensus import ConsensusCallback, ConsensusRun, Crash, PeerRow, Policy, train
-from erasurehead.consensus.experiment import ConsensusExperiment
-from erasurehead.consensus.rows import MeanRow
+from erasurehead.consensus import ConsensusCallback, Crash, Policy, train
+from erasurehead.consensus._experiment import ConsensusExperiment
+from erasurehead.consensus._result import ConsensusRun
+from erasurehead.consensus._rows import MeanRow, PeerRow
 from erasurehead.engines import ProcessEngine, VirtualEngine
 from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument
 from erasurehead.problems import LogisticRegression
-from erasurehead.runs.folder import RunFolder
-from erasurehead.runs.predictor import TrainedModel
+from erasurehead.runs import RunFolder, TrainedModel
 from erasurehead.testing import PeerConformance, PeerStateConformance
-from erasurehead.training.notices import Notice
+from erasurehead.training import Notice
 
 from ..bounded import PATIENCE, PROMPT
 
@@ -229,7 +229,7 @@ def alive(pid: int) -> bool:
 ENDLESS = """
 from erasurehead.consensus import ConsensusCallback, train
 from erasurehead.engines import ProcessEngine
-from erasurehead.testing.peer_conformance import small_problem
+from erasurehead.testing._peer_conformance import small_problem
 
 class Say(ConsensusCallback):
     def on_step(self, row):

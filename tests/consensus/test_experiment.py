@@ -12,20 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead.consensus import ConsensusCallback, ConsensusRun, recorder
-from erasurehead.consensus.experiment import ConsensusExperiment
-from erasurehead.consensus.plans import ConsensusPlan
-from erasurehead.consensus.recorder import PeerRecorder
-from erasurehead.consensus.rows import MeanRow, PeerRow, ViewChangeRow
-from erasurehead.datasets import load_images
-from erasurehead.drills.schedule import Fault, FaultSchedule, write_schedule
-from erasurehead.engines import NoRoom
+from erasurehead.consensus import ConsensusCallback, _recorder as recorder
+from erasurehead.consensus._experiment import ConsensusExperiment
+from erasurehead.consensus._plans import ConsensusPlan
+from erasurehead.consensus._recorder import PeerRecorder
+from erasurehead.consensus._result import ConsensusRun
+from erasurehead.consensus._rows import MeanRow, PeerRow, ViewChangeRow
+from erasurehead.datasets._published.images import load_images
+from erasurehead.drills import Fault, FaultSchedule
+from erasurehead.drills._schedule import write_schedule
+from erasurehead.engines._base import NoRoom
 from erasurehead.errors import DataError, InvalidArgument, MissingExtra, RecordsError
-from erasurehead.runs.experiment import Experiment
-from erasurehead.runs.first_models import initial_model
-from erasurehead.runs.folder import RunFolder
-from erasurehead.runs.predictor import TrainedModel
-from erasurehead.training.notices import Notice
+from erasurehead.runs import Experiment, RunFolder, TrainedModel, initial_model
+from erasurehead.training import Notice
 
 from ..bounded import in_time
 from ..typed import typed
@@ -360,7 +359,7 @@ def test_only_runs_of_peers_go_on_here(tmp_path: Path) -> None:
 
 
 def test_the_command_says_what_was_saved(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from erasurehead.cli.app import build
+    from erasurehead.cli._app import build
 
     words = [
         "consensus",

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead.consensus import compare_finished
-from erasurehead.consensus.experiment import ConsensusExperiment
+from erasurehead.consensus._experiment import ConsensusExperiment
+from erasurehead.consensus._finished import compare_finished
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.runs import Experiment, RunFolder
 
@@ -175,7 +175,7 @@ def test_the_command_compares_finished_runs(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("matplotlib")
-    from erasurehead.cli.app import build
+    from erasurehead.cli._app import build
 
     monkeypatch.chdir(tmp_path)
     words = ["compare", str(place / "coordinator"), str(place / "peers")]

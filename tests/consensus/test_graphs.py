@@ -5,13 +5,11 @@ from __future__ import annotations
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from erasurehead.consensus import Graph, edges, parse_graph
-from erasurehead.consensus.graphs import components
-from erasurehead.consensus.spanning_tree import Tree, spanning_tree
-from erasurehead.consensus.views import NetworkView
+from erasurehead.consensus._graphs import Graph, components, edges, parse_graph
+from erasurehead.consensus._spanning_tree import Tree, spanning_tree
+from erasurehead.consensus._views import NetworkView
 from erasurehead.errors import InvalidArgument
 
 NAMED = [

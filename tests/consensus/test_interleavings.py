@@ -6,10 +6,10 @@ from typing import TypeAlias
 
 import pytest
 
-from erasurehead.consensus import Policy, parse_graph, train
-from erasurehead.consensus.faults import NetworkPartition
-from erasurehead.consensus.mixing import MaxDegree
-from erasurehead.consensus.policies import BoundedStaleness, Dynamic, Full, Local, Pairwise, Static
+from erasurehead.consensus import NetworkPartition, Policy, train
+from erasurehead.consensus._graphs import parse_graph
+from erasurehead.consensus._mixing import MaxDegree
+from erasurehead.consensus._policies import BoundedStaleness, Dynamic, Full, Local, Pairwise, Static
 from erasurehead.delays import ShiftedExponential
 from erasurehead.problems import LogisticRegression
 

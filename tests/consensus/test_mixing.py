@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead._internal.arrays import Array
-from erasurehead.consensus import FixedMixing, Graph, MaxDegree, Metropolis, Mixing, parse_graph
-from erasurehead.consensus.graphs import neighbours_by
-from erasurehead.consensus.mixing import mixed, parse_mixing
+from erasurehead.consensus import Mixing
+from erasurehead.consensus._graphs import Graph, neighbours_by, parse_graph
+from erasurehead.consensus._mixing import FixedMixing, MaxDegree, Metropolis, mixed, parse_mixing
 from erasurehead.errors import InvalidArgument
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.consensus import ConsensusRun, train
-from erasurehead.consensus.pictures import draw_links, draw_progress
+from erasurehead.consensus import train
+from erasurehead.consensus._pictures import draw_links, draw_progress
+from erasurehead.consensus._result import ConsensusRun
 from erasurehead.problems import LogisticRegression
 
 pytest.importorskip("matplotlib")

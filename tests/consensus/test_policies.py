@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead._internal import state_json
 from erasurehead._internal.arrays import Array
-from erasurehead.consensus import ConsensusRun, Crash, NetworkPartition, parse_graph, train
-from erasurehead.consensus.contract import Message
-from erasurehead.consensus.graphs import Graph, components, neighbours_by
-from erasurehead.consensus.policies.dynamic import DynamicPeer
-from erasurehead.consensus.spanning_tree import spanning_tree
+from erasurehead.consensus import Crash, NetworkPartition, train
+from erasurehead.consensus._contract import Message
+from erasurehead.consensus._graphs import Graph, components, neighbours_by, parse_graph
+from erasurehead.consensus._policies.dynamic import DynamicPeer
+from erasurehead.consensus._result import ConsensusRun
+from erasurehead.consensus._spanning_tree import spanning_tree
 from erasurehead.delays import Exponential, Fixed, Scaled, parse
 from erasurehead.errors import InvalidArgument
 from erasurehead.problems import LogisticRegression

@@ -7,8 +7,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from erasurehead.consensus import parse_graph
-from erasurehead.consensus.shares import SampleOwnership
+from erasurehead.consensus._graphs import parse_graph
+from erasurehead.consensus._shares import SampleOwnership
 
 SHARES = tuple(np.arange(10 * peer, 10 * peer + 10) for peer in range(5))
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from erasurehead.consensus import train
-from erasurehead.consensus.shares import LocalGradients, dirichlet
-from erasurehead.problems import L2, LeastSquares, LogisticRegression, SoftmaxRegression, TwoLayerNetwork
+from erasurehead.consensus._shares import LocalGradients, dirichlet
+from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression, TwoLayerNetwork
+from erasurehead.problems._penalties import L2
 
 
 class NoisyQuadratic:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from erasurehead import datasets
-from erasurehead.datasets.sharded import ShardedDataset, shard
+from erasurehead.datasets import shard
+from erasurehead.datasets._sharded import ShardedDataset
 
 
 def write(folder: Path, text: str, name: str = "t.csv") -> Path:

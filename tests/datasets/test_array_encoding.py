@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from erasurehead.datasets.preprocessing.array_encoding import ArrayEncoding
-from erasurehead.datasets.preprocessing.encoding import Encoding
-from erasurehead.datasets.preprocessing.target import fit_target
-from erasurehead.datasets.readers.table import NumberColumn, table_of_rows
+from erasurehead.datasets._preprocessing.array_encoding import ArrayEncoding
+from erasurehead.datasets._preprocessing.encoding import Encoding
+from erasurehead.datasets._preprocessing.target import fit_target
+from erasurehead.datasets._readers.table import NumberColumn, table_of_rows
 from erasurehead.errors import DataError
 
 TARGET = fit_target(NumberColumn(np.array([0.0, 1.0])), "", None, str)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from erasurehead.datasets.readers.arrays import read_arrays, read_labels
+from erasurehead.datasets._readers.arrays import read_arrays, read_labels
 from erasurehead.errors import DataError
 
 DENSE = np.array([[0.0, 1.5], [2.0, 0.0], [0.0, 3.0]])

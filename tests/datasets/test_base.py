@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from erasurehead.datasets.base import split_rows
-from erasurehead.datasets.encoded import EncodingReport
-from erasurehead.datasets.published.public import published
+from erasurehead.datasets._base import split_rows
+from erasurehead.datasets._encoded import EncodingReport
+from erasurehead.datasets._published.public import published
 from erasurehead.errors import DataError, InvalidArgument
 
 

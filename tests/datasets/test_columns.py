@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead import datasets
-from erasurehead.datasets.preprocessing.column_uses import ColumnUse
-from erasurehead.datasets.preprocessing.encoding import Encoding
-from erasurehead.datasets.readers.delimiters import check_delimiter
-from erasurehead.datasets.readers.layouts import look
-from erasurehead.datasets.readers.table import Table
-from erasurehead.datasets.sharded import ShardedDataset, shard
+from erasurehead.datasets import shard
+from erasurehead.datasets._preprocessing.column_uses import ColumnUse
+from erasurehead.datasets._preprocessing.encoding import Encoding
+from erasurehead.datasets._readers.delimiters import check_delimiter
+from erasurehead.datasets._readers.layouts import look
+from erasurehead.datasets._readers.table import Table
+from erasurehead.datasets._sharded import ShardedDataset
 from erasurehead.errors import DataError, InvalidArgument
 
 

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead.datasets.readers import csv as csvfile
-from erasurehead.datasets.readers.csv import Kind, read_csv
-from erasurehead.datasets.readers.layouts import TableLayout, look
-from erasurehead.datasets.readers.table import Table, TextColumn
+from erasurehead.datasets._readers import csv as csvfile
+from erasurehead.datasets._readers.csv import Kind, read_csv
+from erasurehead.datasets._readers.layouts import TableLayout, look
+from erasurehead.datasets._readers.table import Table, TextColumn
 from erasurehead.errors import DataError
 
 

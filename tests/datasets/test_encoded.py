@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from erasurehead.datasets.encoded import EncodingReport
+from erasurehead.datasets._encoded import EncodingReport
 from erasurehead.errors import DataError
 
 

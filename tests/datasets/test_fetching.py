@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead.datasets.published.fetching import fetch_public
-from erasurehead.datasets.published.recipes import AMAZON, COVERTYPE, HOUSE_COLUMNS, KC_HOUSING
-from erasurehead.datasets.published.recipes import AMAZON_COLUMNS as COLUMNS
-from erasurehead.datasets.readers.table import TextColumn
+from erasurehead.datasets._published.fetching import fetch_public
+from erasurehead.datasets._published.recipes import (
+    AMAZON,
+    AMAZON_COLUMNS as COLUMNS,
+    COVERTYPE,
+    HOUSE_COLUMNS,
+    KC_HOUSING,
+)
+from erasurehead.datasets._readers.table import TextColumn
 from erasurehead.errors import DataError
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from erasurehead._internal.user_files import readable
-from erasurehead.datasets.readers.files import blocks, suffix, text_lines
+from erasurehead.datasets._readers.files import blocks, suffix, text_lines
 from erasurehead.errors import DataError
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 5001))

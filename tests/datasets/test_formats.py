@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import datasets
-from erasurehead.datasets.base import split_rows
-from erasurehead.datasets.preprocessing.encoding import Encoding
-from erasurehead.datasets.readers import csv
-from erasurehead.datasets.sharded import shard, table_sources
+from erasurehead.datasets import shard
+from erasurehead.datasets._base import split_rows
+from erasurehead.datasets._preprocessing.encoding import Encoding
+from erasurehead.datasets._readers import csv
+from erasurehead.datasets._sharded import table_sources
 from erasurehead.errors import DataError, InvalidArgument, MissingExtra
 
 pa: Any = pytest.importorskip("pyarrow")

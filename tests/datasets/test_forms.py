@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from erasurehead import datasets
-from erasurehead.datasets.readers.forms import form
+from erasurehead.datasets._readers.forms import form
 from erasurehead.errors import DataError
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from erasurehead import datasets
-from erasurehead.datasets.readers.frames import is_frame, read_frame
-from erasurehead.datasets.readers.table import TextColumn
+from erasurehead.datasets._readers.frames import is_frame, read_frame
+from erasurehead.datasets._readers.table import TextColumn
 from erasurehead.errors import DataError, InvalidArgument
 
 from .frames import HeldFrame

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead import datasets
-from erasurehead.datasets.readers.dialects import Dialect
-from erasurehead.datasets.readers.headers import verdict
-from erasurehead.datasets.readers.layouts import look
+from erasurehead.datasets._readers.dialects import Dialect
+from erasurehead.datasets._readers.headers import verdict
+from erasurehead.datasets._readers.layouts import look
 from erasurehead.errors import DataError, InvalidArgument
 
 from .everywhere import read_everywhere, write

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from erasurehead.datasets.published.images import load_images, read_cifar, read_idx
+from erasurehead.datasets._published.images import load_images, read_cifar, read_idx
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.problems import SoftmaxRegression
 

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead import datasets
-from erasurehead.datasets.preprocessing.label_copies import LabelCopy
-from erasurehead.datasets.readers import csv
-from erasurehead.datasets.readers.table import Column, NumberColumn, column_of
-from erasurehead.datasets.sharded import shard
+from erasurehead.datasets import shard
+from erasurehead.datasets._preprocessing.label_copies import LabelCopy
+from erasurehead.datasets._readers import csv
+from erasurehead.datasets._readers.table import Column, NumberColumn, column_of
 
 N = 40
 

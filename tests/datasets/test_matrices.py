@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from erasurehead.datasets.matrices import check_matrix, split_last_column, with_constant
+from erasurehead.datasets._matrices import check_matrix, split_last_column, with_constant
 from erasurehead.errors import DataError
 
 DENSE = np.array([[0.0, 1.5, 0.0], [2.0, 0.0, 3.0]])

@@ -7,10 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead.datasets.preprocessing.moments import Moments
+from erasurehead.datasets._preprocessing.moments import Moments
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)
 TAME = st.floats(-1e100, 1e100)

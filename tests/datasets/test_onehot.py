@@ -2,16 +2,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import sparse
 from sklearn.preprocessing import OneHotEncoder
 
-from erasurehead.datasets.preprocessing.design import CodeBlock, NumberBlock, design, joint_keys
-from erasurehead.datasets.preprocessing.table_encoding import fit_table
-from erasurehead.datasets.preprocessing.target import Target
-from erasurehead.datasets.readers.layouts import TableLayout
-from erasurehead.datasets.readers.table import NumberColumn, Table
+from erasurehead.datasets._preprocessing.design import CodeBlock, NumberBlock, design, joint_keys
+from erasurehead.datasets._preprocessing.table_encoding import fit_table
+from erasurehead.datasets._preprocessing.target import Target
+from erasurehead.datasets._readers.layouts import TableLayout
+from erasurehead.datasets._readers.table import NumberColumn, Table
 from erasurehead.errors import DataError
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from erasurehead.datasets.published.synthetic_amazon import count_pairs, reach_total
+from erasurehead.datasets._published.synthetic_amazon import count_pairs, reach_total
 
 PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead.datasets.readers.parquet import parquet_columns, read_parquet
-from erasurehead.datasets.readers.table import TextColumn
-from erasurehead.datasets.reading import read
+from erasurehead.datasets import read
+from erasurehead.datasets._readers.parquet import parquet_columns, read_parquet
+from erasurehead.datasets._readers.table import TextColumn
 from erasurehead.errors import DataError, MissingExtra
 
 pa: Any = pytest.importorskip("pyarrow")

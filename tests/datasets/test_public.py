@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead.datasets.published import public
-from erasurehead.datasets.published.fetching import fetch_public
-from erasurehead.datasets.published.public import load
-from erasurehead.datasets.published.recipe import Recipe
-from erasurehead.datasets.published.search import VARIABLE
-from erasurehead.datasets.published.synthetic import kc_housing_table, synthetic
-from erasurehead.datasets.readers.table import Table
+from erasurehead.datasets import load, synthetic
+from erasurehead.datasets._published import public
+from erasurehead.datasets._published.fetching import fetch_public
+from erasurehead.datasets._published.recipe import Recipe
+from erasurehead.datasets._published.search import VARIABLE
+from erasurehead.datasets._published.synthetic import kc_housing_table
+from erasurehead.datasets._readers.table import Table
 from erasurehead.errors import DataError, InvalidArgument
 
 

@@ -10,10 +10,9 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from erasurehead.datasets.base import Dataset
-from erasurehead.datasets.preprocessing.encoding import Encoding
-from erasurehead.datasets.preprocessing.table_encoding import TableEncoding
-from erasurehead.datasets.reading import read
+from erasurehead.datasets import Dataset, read
+from erasurehead.datasets._preprocessing.encoding import Encoding
+from erasurehead.datasets._preprocessing.table_encoding import TableEncoding
 from erasurehead.errors import DataError, InvalidArgument
 
 HOUSES = "size,town,rooms,sold\n" + "".join(

@@ -11,8 +11,8 @@ import pytest
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import OneHotEncoder
 
-from erasurehead.datasets.preprocessing.encoding import Encoding
-from erasurehead.datasets.published.public import load
+from erasurehead.datasets import load
+from erasurehead.datasets._preprocessing.encoding import Encoding
 
 
 def _load(name: str, folder: Path, file: str) -> Any:

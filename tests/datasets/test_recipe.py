@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead.datasets.published.public import load
-from erasurehead.datasets.published.recipes import AMAZON_COLUMNS as COLUMNS
-from erasurehead.datasets.published.recipes import AMAZON_PAIRS as PAIRS
+from erasurehead.datasets import load
+from erasurehead.datasets._published.recipes import AMAZON_COLUMNS as COLUMNS, AMAZON_PAIRS as PAIRS
 from erasurehead.errors import DataError
 
 HEADER = ",".join(("ACTION", *COLUMNS))
@@ -122,7 +121,7 @@ def test_covertype_keeps_two_classes_and_needs_no_header(tmp_path: Path) -> None
 
 
 def test_house_prices_are_in_millions(tmp_path: Path) -> None:
-    from erasurehead.datasets.published.recipes import HOUSE_COLUMNS
+    from erasurehead.datasets._published.recipes import HOUSE_COLUMNS
 
     rows = [
         [f'"{n}"', '"20141013T000000"', str(100_000 + n), *[str((n + j) % 4 / 2) for j in range(18)]] for n in range(20)

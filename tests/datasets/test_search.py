@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.datasets.published.public import NAMES, available, where
-from erasurehead.datasets.published.recipes import AMAZON, COVERTYPE
-from erasurehead.datasets.published.search import VARIABLE, locate
+from erasurehead.datasets._published.public import NAMES, available, where
+from erasurehead.datasets._published.recipes import AMAZON, COVERTYPE
+from erasurehead.datasets._published.search import VARIABLE, locate
 from erasurehead.errors import InvalidArgument
 
 

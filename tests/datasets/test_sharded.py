@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from safetensors.numpy import load_file
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from erasurehead._internal.partition import split_samples
-from erasurehead.datasets.base import Dataset, split_rows
-from erasurehead.datasets.readers import csv
-from erasurehead.datasets.reading import read
-from erasurehead.datasets.sharded import ShardFolder, shard
+from erasurehead.datasets import Dataset, read, shard
+from erasurehead.datasets._base import split_rows
+from erasurehead.datasets._readers import csv
+from erasurehead.datasets._sharded import ShardFolder
 
 Write = Callable[[Path], Path]
 
@@ -181,7 +180,7 @@ def test_shards_are_what_read_makes_of_the_file(tmp_path: Path, case: Any, block
 
 @pytest.mark.parametrize("chunk", [7, 64, 1000])
 def test_blocks_of_any_size_give_the_same_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
-    from erasurehead.datasets.readers import csv as csvfile
+    from erasurehead.datasets._readers import csv as csvfile
 
     path = _csv(tmp_path)
     options: dict[str, Any] = {"categorical": True, "interactions": [("town", "id")]}

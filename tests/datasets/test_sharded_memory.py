@@ -16,9 +16,9 @@ MIB = 1 << 20
 
 SCRIPT = """
 import sys
-from erasurehead.datasets.readers import csv as csvfile
-from erasurehead.datasets.base import split_rows
-from erasurehead.datasets.sharded import shard
+from erasurehead.datasets._readers import csv as csvfile
+from erasurehead.datasets._base import split_rows
+from erasurehead.datasets import shard
 
 def peak():
     return 1024 * int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])

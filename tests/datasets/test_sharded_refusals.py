@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from erasurehead.datasets.sharded import ShardFolder, shard
-from erasurehead.datasets.sharded.manifest import KEY, VERSION
+from erasurehead.datasets import shard
+from erasurehead.datasets._sharded import ShardFolder
+from erasurehead.datasets._sharded.manifest import KEY, VERSION
 from erasurehead.errors import DataError, InvalidArgument
 
 LAST_ROW_IS_FOR_TESTING = 1  # of 40, by the split of this seed

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
-from erasurehead.datasets.published.skew import by_rank, covering, exact_counts, repeated, scaled, zipf
+from erasurehead.datasets._published.skew import by_rank, covering, exact_counts, repeated, scaled, zipf
 
 
 @given(st.integers(1, 3000), st.integers(1, 200), st.integers(1, 3000), st.floats(0.5, 6))

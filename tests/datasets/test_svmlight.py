@@ -4,14 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from erasurehead.datasets.readers import files, svmlight
-from erasurehead.datasets.readers.arrays import read_arrays
-from erasurehead.datasets.readers.svmlight import looks_like_svmlight, matrix, read_svmlight, zero_based
+from erasurehead.datasets._readers import files, svmlight
+from erasurehead.datasets._readers.arrays import read_arrays
+from erasurehead.datasets._readers.svmlight import looks_like_svmlight, matrix, read_svmlight, zero_based
 from erasurehead.errors import DataError
 
 

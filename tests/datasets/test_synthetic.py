@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead.datasets.published.public import load
-from erasurehead.datasets.published.synthetic import synthetic
+from erasurehead.datasets import load, synthetic
 from erasurehead.errors import InvalidArgument
 
 

@@ -6,7 +6,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from erasurehead.datasets.readers.table import (
+from erasurehead.datasets._readers.table import (
     MISSING,
     NumberColumn,
     TextCoder,

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from erasurehead.datasets.encoded import Encoded
-from erasurehead.datasets.preprocessing.design import Numeric
-from erasurehead.datasets.preprocessing.encoding import Encoding
-from erasurehead.datasets.preprocessing.table_encoding import TableEncoding, fit_table
-from erasurehead.datasets.preprocessing.target import Target, fit_target
-from erasurehead.datasets.readers.layouts import TableLayout
-from erasurehead.datasets.readers.table import Table, table_of_rows
+from erasurehead.datasets._encoded import Encoded
+from erasurehead.datasets._preprocessing.design import Numeric
+from erasurehead.datasets._preprocessing.encoding import Encoding
+from erasurehead.datasets._preprocessing.table_encoding import TableEncoding, fit_table
+from erasurehead.datasets._preprocessing.target import Target, fit_target
+from erasurehead.datasets._readers.layouts import TableLayout
+from erasurehead.datasets._readers.table import Table, table_of_rows
 from erasurehead.errors import DataError
 
 ROWS: list[dict[str, object]] = [

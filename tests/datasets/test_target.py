@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead.datasets.encoded import Labels, Task
-from erasurehead.datasets.preprocessing.facts import Facts
-from erasurehead.datasets.preprocessing.target import Target, fit_target, target_from_json
-from erasurehead.datasets.readers.table import column_of
+from erasurehead.datasets._encoded import Labels, Task
+from erasurehead.datasets._preprocessing.facts import Facts
+from erasurehead.datasets._preprocessing.target import Target, fit_target, target_from_json
+from erasurehead.datasets._readers.table import column_of
 from erasurehead.errors import DataError, InvalidArgument
 
 

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import datasets
-from erasurehead.datasets.readers import csv as csvfile
-from erasurehead.datasets.readers.dialects import Dialect
-from erasurehead.datasets.readers.layouts import look
-from erasurehead.datasets.sharded import shard
+from erasurehead.datasets import shard
+from erasurehead.datasets._readers import csv as csvfile
+from erasurehead.datasets._readers.dialects import Dialect
+from erasurehead.datasets._readers.layouts import look
 from erasurehead.errors import DataError, InvalidArgument
 
 from .everywhere import read_everywhere, write

@@ -5,11 +5,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead.datasets.preprocessing.facts import Facts
-from erasurehead.datasets.preprocessing.vocabulary import (
+from erasurehead.datasets._preprocessing.facts import Facts
+from erasurehead.datasets._preprocessing.vocabulary import (
     NumberVocabulary,
     TextVocabulary,
     differences,
@@ -18,7 +17,7 @@ from erasurehead.datasets.preprocessing.vocabulary import (
     vocabulary_from_json,
     vocabulary_of,
 )
-from erasurehead.datasets.readers.table import Column, NumberColumn, TextColumn, column_of
+from erasurehead.datasets._readers.table import Column, NumberColumn, TextColumn, column_of
 from erasurehead.errors import DataError
 
 _VALUES = st.one_of(st.integers(-2000, 2000).map(float), st.floats(-1e12, 1e12))

@@ -9,8 +9,9 @@ import pytest
 from scipy import sparse
 
 from erasurehead._internal.arrays import Array
-from erasurehead.codes.base import GradientCode
-from erasurehead.decoding import Decoder, Decoding, residual_of
+from erasurehead.codes import GradientCode
+from erasurehead.decoding import Decoder
+from erasurehead.decoding._base import Decoding, residual_of
 
 
 def code_of(matrix: Array, groups: Iterable[int] | None = None, n_pieces: int = 1, name: str = "plain") -> GradientCode:

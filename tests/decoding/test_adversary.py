@@ -10,7 +10,10 @@ from scipy import sparse
 
 from erasurehead import codes
 from erasurehead.codes import GradientCode
-from erasurehead.decoding import make_decoder, mean_residual, spectral_bound, worst_case
+from erasurehead.decoding import make_decoder
+from erasurehead.decoding._adversary import worst_case
+from erasurehead.decoding._averages import mean_residual
+from erasurehead.decoding._bounds import spectral_bound
 
 from .helpers import code_of
 
@@ -43,7 +46,14 @@ def test_repetition_loses_whole_groups():
         assert worst_case(code, 60 - arrivals).residual == residual
 
 
-@pytest.mark.parametrize("code", [codes.regular(10, load=3), codes.cyclic_mds(9, 2), codes.graph_code(12, 3)])
+@pytest.mark.parametrize(
+    "code",
+    [
+        codes.build("regular", n_workers=10, load=3),
+        codes.build("cyclic_mds", n_workers=9, stragglers=2),
+        codes.build("graph_code", n_workers=12, replication=3),
+    ],
+)
 def test_small_codes_are_tried_out(code):
     for s in (1, 3, 4):
         found = worst_case(code, s)
@@ -52,7 +62,7 @@ def test_small_codes_are_tried_out(code):
 
 
 def test_block_designs_have_no_worst_set():
-    code = codes.projective_plane(3)
+    code = codes.build("projective_plane", order=3)
     found = worst_case(code, 4)
     assert found.proven
     assert found.residual == pytest.approx(1.0)
@@ -62,7 +72,11 @@ def test_block_designs_have_no_worst_set():
 @pytest.mark.slow
 @pytest.mark.parametrize("s", [3, 6])
 def test_the_adversary_comes_close_where_the_truth_is_known(s):
-    for code in (codes.regular(14, load=3, seed=2), codes.bernoulli(14, 3, seed=5), codes.graph_code(15, 3)):
+    for code in (
+        codes.build("regular", n_workers=14, load=3, seed=2),
+        codes.build("bernoulli", n_workers=14, load=3, seed=5),
+        codes.build("graph_code", n_workers=15, replication=3),
+    ):
         truth = worst_case(code, s)
         found = worst_case(code, s, enumerate_up_to=1, effort=600)
         assert truth.proven
@@ -78,25 +92,27 @@ def test_the_adversary_finds_the_blocks():
         (5, 0.8, 0.0182, 18, 1.73, 8.68),
         (10, 0.3, 0.06, 30, 8.21, 11.8),
     ):
-        drawn = [codes.stochastic_block(60, block, within, between, seed=seed) for seed in range(3)]
+        drawn = [
+            codes.family("stochastic_block").constructor(60, block, within, between, seed=seed) for seed in range(3)
+        ]
         worst = np.mean([worst_case(code, s, effort=150).residual for code in drawn])
         assert worst > informed
         random = np.mean([mean_residual(code, [s], samples=20).mean[0] for code in drawn])
         assert random == pytest.approx(mean, rel=0.35)  # that table's codes may leave workers idle
-    pure = codes.stochastic_block(60, 5, 1.0, 0.0)
+    pure = codes.build("stochastic_block", n_workers=60, block=5, within=1.0, between=0.0)
     assert worst_case(pure, 18).residual == pytest.approx(15.0)
     assert mean_residual(pure, [18], samples=400).mean[0] == pytest.approx(0.08, abs=0.06)
 
 
 @pytest.mark.slow
 def test_the_spectral_bound_holds_for_the_adversary():
-    code = codes.regular(60, load=5)
+    code = codes.build("regular", n_workers=60, load=5)
     for s in (6, 18, 30):
         assert worst_case(code, s, effort=150).residual <= spectral_bound(code, s)
 
 
 def test_a_start_is_never_forgotten():
-    code = codes.bernoulli(40, 3, seed=1)
+    code = codes.build("bernoulli", n_workers=40, load=3, seed=1)
     best = worst_case(code, 10, effort=400)
     more = worst_case(code, 12, effort=10, start=best.stragglers)
     assert more.residual >= best.residual - 1e-9
@@ -112,7 +128,7 @@ def ones_on_a_circle(n, load):
 @pytest.mark.slow
 def test_few_stragglers_hurt_a_circle_of_ones_less_than_a_plane():
     # Normalised worst residuals of 13 workers with load 4; the plane wins from five stragglers on.
-    circle, plane = ones_on_a_circle(13, 4), codes.projective_plane(3)
+    circle, plane = ones_on_a_circle(13, 4), codes.build("projective_plane", order=3)
     for s, on_circle, on_plane in ((1, 0.0021, 0.0154), (2, 0.0059, 0.0330), (3, 0.0154, 0.0533)):
         assert worst_case(circle, s).residual / 13 == pytest.approx(on_circle, abs=5e-5)
         assert worst_case(plane, s).residual / 13 == pytest.approx(on_plane, abs=5e-5)
@@ -125,8 +141,8 @@ def test_few_stragglers_hurt_a_circle_of_ones_less_than_a_plane():
 
 def test_kronecker_products():
     # Sakorikar and Wang: normalised worst residuals of the Fano plane times (3, 2, 1), and of (3, 2, 1) squared.
-    triangle = codes.regular(3, load=2)
-    product = codes.kronecker(codes.projective_plane(2), triangle)
+    triangle = codes.build("regular", n_workers=3, load=2)
+    product = codes.family("kronecker").constructor(codes.build("projective_plane", order=2), triangle)
     assert (product.n_workers, product.load) == (21, 6)
     assert product.spectrum.ratio == pytest.approx(0.25)
     for s, worst, bound in ((1, 0.00397, 0.0123), (2, 0.01190, 0.0256), (3, 0.03571, 0.0400)):
@@ -134,13 +150,13 @@ def test_kronecker_products():
         assert found.proven
         assert found.residual / 21 == pytest.approx(worst, abs=5e-6)
         assert spectral_bound(product, s) / 21 == pytest.approx(bound, abs=5e-5)
-    squared = codes.kronecker(triangle, triangle)
+    squared = codes.family("kronecker").constructor(triangle, triangle)
     assert worst_case(squared, 3).residual / 9 == pytest.approx(0.11111, abs=5e-6)
     assert worst_case(squared, 3).residual == pytest.approx(spectral_bound(squared, 3))
 
 
 def test_large_codes_are_searched_without_anything_dense():
-    code = codes.regular(3000, load=3)
+    code = codes.build("regular", n_workers=3000, load=3)
     found = worst_case(code, 300, effort=8)
     assert not found.proven
     assert found.residual >= 95  # a hundred tasks can be isolated

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from erasurehead.codes import binary_repetition, nested
-from erasurehead.decoding import Alternatives, LeastSquaresDecoder, make_decoder
+from erasurehead import codes
+from erasurehead.decoding import make_decoder
+from erasurehead.decoding._alternatives import Alternatives
+from erasurehead.decoding._least_squares import LeastSquaresDecoder
 
 from .helpers import check_consistent
 
 
 def test_a_complete_class_is_summed_with_weights_of_one():
-    code = binary_repetition(11, stragglers=2)
+    code = codes.build("binary_repetition", n_workers=11, stragglers=2)
     decoder = make_decoder(code)
     assert isinstance(decoder, Alternatives)
     classes = np.asarray(code.structure.classes)
@@ -29,7 +31,7 @@ def test_a_complete_class_is_summed_with_weights_of_one():
 
 
 def test_the_smallest_complete_class_is_used_whatever_the_order():
-    code = binary_repetition(9, stragglers=1)
+    code = codes.build("binary_repetition", n_workers=9, stragglers=1)
     decoder = make_decoder(code)
     first = decoder.decode(range(9))
     assert first.messages.tolist() == np.flatnonzero(np.asarray(code.structure.classes) == 0).tolist()
@@ -37,7 +39,7 @@ def test_the_smallest_complete_class_is_used_whatever_the_order():
 
 
 def test_partial_classes_are_decoded_as_well_as_they_can_be():
-    code = binary_repetition(10, stragglers=2)
+    code = codes.build("binary_repetition", n_workers=10, stragglers=2)
     decoder, reference = make_decoder(code), LeastSquaresDecoder(code)
     for arrived in ([0, 1], [0, 4, 5, 8], [1, 2, 3, 4, 5, 6]):
         decoding = decoder.decode(arrived)
@@ -46,7 +48,7 @@ def test_partial_classes_are_decoded_as_well_as_they_can_be():
 
 
 def test_a_nested_code_decodes_at_the_level_that_is_reached():
-    code = nested(8, stragglers=2)
+    code = codes.build("nested", n_workers=8, stragglers=2)
     decoder = make_decoder(code)
     levels = np.asarray(code.structure.levels)
     session = decoder.begin()
@@ -60,7 +62,7 @@ def test_a_nested_code_decodes_at_the_level_that_is_reached():
 
 
 def test_levels_that_decode_only_together():
-    code = nested(4, stragglers=1)
+    code = codes.build("nested", n_workers=4, stragglers=1)
     levels = np.asarray(code.structure.levels)
     zero, one = np.flatnonzero(levels == 0), np.flatnonzero(levels == 1)
     together = [int(zero[1]), int(zero[2]), int(one[0]), int(one[3])]

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from erasurehead import codes
-from erasurehead.decoding import analyse, make_decoder, mean_residual, spectral_bound, worst_case
+from erasurehead.decoding import analyse, make_decoder
+from erasurehead.decoding._adversary import worst_case
+from erasurehead.decoding._averages import mean_residual
+from erasurehead.decoding._bounds import spectral_bound
 from erasurehead.errors import InvalidArgument
 
 
@@ -30,7 +33,7 @@ def test_the_curves_of_a_repetition_code_are_closed_forms():
 
 @pytest.mark.slow
 def test_the_curves_of_a_random_code_lie_as_they_must():
-    code = codes.regular(16, load=3)
+    code = codes.build("regular", n_workers=16, load=3)
     curves = analyse(code, samples=50, effort=60, enumerate_up_to=600).curves
     assert (curves.mean <= curves.worst + 1e-9).all()
     assert (curves.worst <= curves.bound + 1e-9).all()
@@ -43,24 +46,26 @@ def test_the_curves_of_a_random_code_lie_as_they_must():
 
 
 def test_what_is_not_defined_is_not_a_number():
-    found = analyse(codes.communication_efficient_groups(8, load=4, n_pieces=2), [0, 3], samples=5, effort=10)
+    found = analyse(
+        codes.build("communication_efficient_groups", n_workers=8, load=4, n_pieces=2), [0, 3], samples=5, effort=10
+    )
     assert np.isnan(found.curves.one_step).all()
     assert np.isnan(found.curves.bound).all()
     assert found.as_dict()["curves"]["bound"] == [None, None]
 
 
 def test_costs():
-    cost = analyse(codes.communication_efficient_groups(12, load=4, n_pieces=2), [2], samples=5).cost
+    cost = analyse(codes.build("communication_efficient_groups", n_workers=12, load=4, n_pieces=2), [2], samples=5).cost
     assert (cost.load, cost.mean_load, cost.replication, cost.storage) == (4, 4.0, (4, 4), 4.0)
     assert (cost.messages, cost.upload) == (1, 0.5)
     assert cost.decoder == "Blocks"
     assert cost.decoding_seconds > 0
-    nested = analyse(codes.nested(6, stragglers=2), [2], samples=5).cost
+    nested = analyse(codes.build("nested", n_workers=6, stragglers=2), [2], samples=5).cost
     assert (nested.messages, nested.upload) == (3, 3.0)
 
 
 def test_bytes_per_message():
-    found = analyse(codes.communication_efficient_groups(8, load=4, n_pieces=2), [1], samples=5)
+    found = analyse(codes.build("communication_efficient_groups", n_workers=8, load=4, n_pieces=2), [1], samples=5)
     assert found.bytes_per_message(241_915) == 8 * 120_958
     assert found.bytes_per_message(10, "float32") == 20
     with pytest.raises(InvalidArgument, match="dimension"):
@@ -68,7 +73,7 @@ def test_bytes_per_message():
 
 
 def test_conditioning_is_part_of_it():
-    found = analyse(codes.cyclic_mds(20, 5), [5], samples=5)
+    found = analyse(codes.build("cyclic_mds", n_workers=20, stragglers=5), [5], samples=5)
     assert found.conditioning.stragglers == 5
     assert found.conditioning.amplification > 10
 
@@ -80,14 +85,16 @@ def test_large_codes_are_looked_at_in_twenty_one_places():
 
 
 def test_the_same_seed_gives_the_same_figures_but_for_the_time():
-    first, second = (analyse(codes.bernoulli(12, 3), [2, 5], samples=20, effort=30, seed=4) for _ in range(2))
+    first, second = (
+        analyse(codes.build("bernoulli", n_workers=12, load=3), [2, 5], samples=20, effort=30, seed=4) for _ in range(2)
+    )
     for name, column in vars(first.curves).items():
         np.testing.assert_array_equal(column, vars(second.curves)[name])
     assert first.conditioning == second.conditioning
 
 
 def test_everything_can_be_written_as_json():
-    found = analyse(codes.regular(8, load=3), [0, 2], samples=10, effort=10)
+    found = analyse(codes.build("regular", n_workers=8, load=3), [0, 2], samples=10, effort=10)
     written = json.loads(json.dumps(found.as_dict(), allow_nan=False))
     assert written["curves"]["stragglers"] == [0, 2]
     assert written["cost"]["load"] == 3
@@ -95,13 +102,13 @@ def test_everything_can_be_written_as_json():
 
 
 def test_the_mean_is_that_of_mean_residual():
-    code = codes.graph_code(18, replication=3)
+    code = codes.build("graph_code", n_workers=18, replication=3)
     curves = analyse(code, [4], samples=30, effort=10).curves
     assert curves.mean[0] == mean_residual(code, [4], samples=30, decoder=make_decoder(code)).mean[0]
 
 
 def test_bad_input():
     with pytest.raises(InvalidArgument, match="at most 8"):
-        analyse(codes.regular(8, load=3), [9])
+        analyse(codes.build("regular", n_workers=8, load=3), [9])
     with pytest.raises(InvalidArgument, match="at least one number"):
-        analyse(codes.regular(8, load=3), [])
+        analyse(codes.build("regular", n_workers=8, load=3), [])

@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 
 from erasurehead import codes
-from erasurehead.decoding import LeastSquaresDecoder, OneStep, SparseLeastSquares, make_decoder, mean_residual
+from erasurehead.decoding import make_decoder
+from erasurehead.decoding._averages import mean_residual
+from erasurehead.decoding._fixed_weights import OneStep
+from erasurehead.decoding._least_squares import LeastSquaresDecoder
+from erasurehead.decoding._sparse import SparseLeastSquares
 
 
 def over_all_sets(code, stragglers):
@@ -23,9 +27,9 @@ def over_all_sets(code, stragglers):
     "code",
     [
         codes.fractional_repetition(10, load=3),
-        codes.multi_message(7, load=3),
-        codes.batched_coupons(9, 3, seed=2),
-        codes.projective_plane(2),
+        codes.build("multi_message", n_workers=7, load=3),
+        codes.build("batched_coupons", n_workers=9, load=3, seed=2),
+        codes.build("projective_plane", order=2),
         codes.uncoded(6, 8),
     ],
 )
@@ -39,7 +43,12 @@ def test_closed_forms_are_the_mean_over_all_sets(code):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "code", [codes.regular(10, load=3), codes.cyclic_mds(9, 2), codes.communication_efficient_groups(8, 4, n_pieces=2)]
+    "code",
+    [
+        codes.build("regular", n_workers=10, load=3),
+        codes.build("cyclic_mds", n_workers=9, stragglers=2),
+        codes.build("communication_efficient_groups", n_workers=8, load=4, n_pieces=2),
+    ],
 )
 def test_monte_carlo_agrees_within_its_error_bar(code):
     found = mean_residual(code, range(code.n_workers + 1), samples=400)
@@ -49,13 +58,13 @@ def test_monte_carlo_agrees_within_its_error_bar(code):
 
 
 def test_the_same_seed_gives_the_same_means():
-    code = codes.regular(12, load=3)
+    code = codes.build("regular", n_workers=12, load=3)
     first, second = (mean_residual(code, [3, 6], samples=5, seed=7) for _ in range(2))
     assert first.mean.tolist() == second.mean.tolist()
 
 
 def test_large_codes_are_sampled_by_full_decodings():
-    code = codes.regular(400, load=3)
+    code = codes.build("regular", n_workers=400, load=3)
     found = mean_residual(code, [40, 133], samples=6)
     assert isinstance(make_decoder(code), SparseLeastSquares)
     dense = mean_residual(code, [40, 133], samples=6, decoder=LeastSquaresDecoder(code))
@@ -83,7 +92,7 @@ def test_repetition_of_sixty_tasks(load, arrivals, one_step, optimal):
 def test_the_mean_one_step_residual_is_the_same_for_all_biregular_codes(load):
     for arrivals in (30, 42, 48):
         expected = 60 * (60 - load) * (60 - arrivals) / (arrivals * load * 59)
-        for code in (codes.fractional_repetition(60, load=load), codes.regular(60, load=load)):
+        for code in (codes.fractional_repetition(60, load=load), codes.family("regular").constructor(60, load=load)):
             assert OneStep(code).expected_residual(arrivals) == pytest.approx(expected)
 
 
@@ -109,20 +118,20 @@ def test_the_table_of_sixty_tasks(load, delta, bernoulli_step, bernoulli, regula
         return np.array([steps, optima])
 
     # The paper's Bernoulli codes may leave workers idle.
-    found = means(lambda seed: codes.bernoulli(60, load, seed=seed, nobody_idle=False), 60)
+    found = means(lambda seed: codes.family("bernoulli").constructor(60, load, seed=seed, nobody_idle=False), 60)
     error = found.std(axis=1) / math.sqrt(60)
     np.testing.assert_allclose(found.mean(axis=1), [bernoulli_step, bernoulli], atol=4 * error.max(), rtol=0.03)
-    assert OneStep(codes.bernoulli(60, load, nobody_idle=False)).rho(60 - s) == pytest.approx(
+    assert OneStep(codes.family("bernoulli").constructor(60, load, nobody_idle=False)).rho(60 - s) == pytest.approx(
         60 / ((60 - s) * load), rel=0.2
     )
     assert found.mean(axis=1)[0] == pytest.approx(60 * (60 - load) / ((60 - s) * load), rel=0.1)
-    found = means(lambda seed: codes.regular(60, load=load, seed=seed), 30)
+    found = means(lambda seed: codes.family("regular").constructor(60, load=load, seed=seed), 30)
     error = found.std(axis=1) / math.sqrt(30)
     np.testing.assert_allclose(found.mean(axis=1), [regular_step, regular], atol=4 * error.max(), rtol=0.03)
 
 
 def test_least_mean_residual_shrinks_one_step_decoding_of_bernoulli_codes():
-    drawn = [codes.bernoulli(60, 3, seed=seed, nobody_idle=False) for seed in range(100)]
+    drawn = [codes.family("bernoulli").constructor(60, 3, seed=seed, nobody_idle=False) for seed in range(100)]
     unbiased = np.mean([OneStep(code).expected_residual(42) for code in drawn])
     shrunk = np.mean([OneStep(code, "mmse").expected_residual(42) for code in drawn])
     assert unbiased == pytest.approx(27.1, rel=0.05)
@@ -135,7 +144,10 @@ def test_least_mean_residual_shrinks_one_step_decoding_of_bernoulli_codes():
     [(10, 0.5, 0.02, 42, 9.680), (5, 0.8, 0.0182, 42, 9.04), (10, 0.3, 0.06, 30, 17.21), (5, 1.0, 0.0, 42, 4.794)],
 )
 def test_stochastic_block_codes(block, within, between, arrivals, one_step):
-    drawn = [codes.stochastic_block(60, block, within, between, seed=seed, nobody_idle=False) for seed in range(150)]
+    drawn = [
+        codes.family("stochastic_block").constructor(60, block, within, between, seed=seed, nobody_idle=False)
+        for seed in range(150)
+    ]
     load = within * block + between * (60 - block)
     rho = 60 / (arrivals * load)  # the paper's weight, for the expected load rather than this draw's
     random = np.random.default_rng(1)
@@ -151,7 +163,7 @@ def test_stochastic_block_codes(block, within, between, arrivals, one_step):
 @pytest.mark.slow
 def test_expander_of_fifty_workers():
     # Raviv et al.: n = 50, degree 3, 7 stragglers.
-    drawn = [codes.expander(50, load=3, seed=seed) for seed in range(10)]
+    drawn = [codes.family("expander").constructor(50, load=3, seed=seed) for seed in range(10)]
     assert np.mean([OneStep(code).expected_residual(43) for code in drawn]) == pytest.approx(2.602, abs=0.001)
     assert np.mean([mean_residual(code, [7], samples=40).mean[0] for code in drawn]) == pytest.approx(0.565, rel=0.15)
 
@@ -160,7 +172,7 @@ def test_graph_codes_lose_p_to_the_degree():
     # Glasgow and Wootters: residual per task when workers straggle with probability p, degree d.
     random = np.random.default_rng(0)
     for degree, p, expected in ((3, 0.2, 0.00828), (4, 0.3, 0.00805)):
-        code = codes.graph_code(600 * degree // 2, replication=degree)
+        code = codes.family("graph_code").constructor(600 * degree // 2, replication=degree)
         decoder = make_decoder(code)
         lost = [decoder.residual(np.flatnonzero(random.random(code.n_workers) >= p)) for _ in range(200)]
         assert np.mean(lost) / code.n_tasks == pytest.approx(expected, rel=0.12)

@@ -6,21 +6,19 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from erasurehead.codes import (
-    GradientCode,
-    communication_efficient_groups,
-    cyclic_repetition,
-    partial_stragglers,
-    transforms,
-)
-from erasurehead.decoding import Blocks, LeastSquaresDecoder, NullSpace, make_decoder
-from erasurehead.decoding.subcodes import components
+from erasurehead import codes
+from erasurehead.codes import GradientCode, _transforms as transforms, cyclic_repetition
+from erasurehead.decoding import make_decoder
+from erasurehead.decoding._blocks import Blocks
+from erasurehead.decoding._least_squares import LeastSquaresDecoder
+from erasurehead.decoding._null_space import NullSpace
+from erasurehead.decoding._subcodes import components
 
 from .helpers import best_residual, check_consistent, code_of
 
 
 def test_group_codes_decode_from_any_so_many_messages_as_there_are_pieces():
-    code = communication_efficient_groups(8, load=4, n_pieces=2)
+    code = codes.build("communication_efficient_groups", n_workers=8, load=4, n_pieces=2)
     decoder = make_decoder(code)
     assert isinstance(decoder, Blocks)
     assert decoder.residuals([0, 3, 1, 6, 7]).tolist() == pytest.approx([6.0, 4.0, 4.0, 2.0, 0.0], abs=1e-9)
@@ -30,7 +28,7 @@ def test_group_codes_decode_from_any_so_many_messages_as_there_are_pieces():
 
 
 def test_equal_blocks_share_one_table():
-    code = communication_efficient_groups(40, load=4, n_pieces=2)
+    code = codes.build("communication_efficient_groups", n_workers=40, load=4, n_pieces=2)
     decoder = make_decoder(code)
     assert isinstance(decoder, Blocks)
     assert len(decoder.kinds) == 1
@@ -38,7 +36,7 @@ def test_equal_blocks_share_one_table():
 
 
 def test_first_messages_of_partial_stragglers_are_needed_all():
-    code = partial_stragglers(cyclic_repetition(9, stragglers=2), slowness=4)
+    code = codes.family("partial_stragglers").constructor(cyclic_repetition(9, stragglers=2), slowness=4)
     decoder = make_decoder(code)
     first, second = np.flatnonzero(code.structure.parts == 0), np.flatnonzero(code.structure.parts == 1)
     assert decoder.decode([*first, *second[2:]]).exact
@@ -48,7 +46,7 @@ def test_first_messages_of_partial_stragglers_are_needed_all():
 
 
 def test_a_sequence_is_judged_as_its_arrivals_one_by_one():
-    code = communication_efficient_groups(23, load=4, n_pieces=2)  # blocks of two sizes
+    code = codes.build("communication_efficient_groups", n_workers=23, load=4, n_pieces=2)  # blocks of two sizes
     decoder = make_decoder(code)
     sequence = np.random.default_rng(3).integers(0, 23, 40)
     session, one_by_one = decoder.begin(), []
@@ -94,7 +92,9 @@ def test_components_number_blocks_from_zero():
 
 
 def test_a_sequence_in_which_nothing_comes_from_a_kind_of_blocks():
-    code = communication_efficient_groups(5, load=3, n_pieces=2)  # blocks of three workers and of two
+    code = codes.build(
+        "communication_efficient_groups", n_workers=5, load=3, n_pieces=2
+    )  # blocks of three workers and of two
     decoder = make_decoder(code)
     assert isinstance(decoder, Blocks)
     for workers in ([0, 1, 2], [3, 4], [4]):
@@ -104,7 +104,7 @@ def test_a_sequence_in_which_nothing_comes_from_a_kind_of_blocks():
 
 @pytest.mark.parametrize("n_workers", [4, 8])
 def test_a_code_of_several_pieces_of_which_losses_leave_nothing(n_workers):
-    code = communication_efficient_groups(n_workers, load=4, n_pieces=2)
+    code = codes.family("communication_efficient_groups").constructor(n_workers, load=4, n_pieces=2)
     left = transforms.shortened(code, range(1, n_workers))
     assert left.encoding.nnz == 0
     assert make_decoder(left).decode(range(n_workers)).residual == 1.0

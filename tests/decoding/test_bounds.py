@@ -6,33 +6,28 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead import codes
-from erasurehead.decoding import (
-    OneStep,
-    adversarial_threshold,
-    analyse,
-    make_decoder,
-    mean_residual,
-    one_step_bound,
-    spectral_bound,
-    worst_case,
-)
-from erasurehead.decoding.bounds import is_biregular
+from erasurehead.decoding import analyse, make_decoder
+from erasurehead.decoding._adversary import worst_case
+from erasurehead.decoding._averages import mean_residual
+from erasurehead.decoding._bounds import adversarial_threshold, is_biregular, one_step_bound, spectral_bound
+from erasurehead.decoding._fixed_weights import OneStep
 from erasurehead.errors import InvalidArgument
 
 BIREGULAR = [
-    codes.regular(24, load=4, seed=1),
-    codes.expander(20, load=3),
+    codes.build("regular", n_workers=24, load=4, seed=1),
+    codes.build("expander", n_workers=20, load=3),
     codes.fractional_repetition(24, load=4),
-    codes.projective_plane(3),
-    codes.affine_plane(3),
-    codes.cyclic_mds(21, 4),
-    codes.graph_code(30, replication=3),
-    codes.kronecker(codes.projective_plane(2), codes.regular(3, load=2)),
-    codes.margulis(5),
+    codes.build("projective_plane", order=3),
+    codes.build("affine_plane", order=3),
+    codes.build("cyclic_mds", n_workers=21, stragglers=4),
+    codes.build("graph_code", n_workers=30, replication=3),
+    codes.build(
+        "kronecker", first=codes.build("projective_plane", order=2), second=codes.build("regular", n_workers=3, load=2)
+    ),
+    codes.build("margulis", side=5),
 ]
 
 
@@ -45,7 +40,11 @@ def test_no_set_of_stragglers_exceeds_the_bounds(code, seed, data):
 
 
 def test_block_designs_attain_the_bound_for_every_number_of_stragglers():
-    for code in (codes.projective_plane(3), codes.affine_plane(3), codes.paley(11)):
+    for code in (
+        codes.build("projective_plane", order=3),
+        codes.build("affine_plane", order=3),
+        codes.build("paley", n_workers=11),
+    ):
         decoder = make_decoder(code)
         for s in range(code.n_workers):
             assert decoder.residual(range(s, code.n_workers)) == pytest.approx(spectral_bound(code, s), abs=1e-9)
@@ -59,7 +58,7 @@ def test_no_biregular_code_has_a_smaller_ratio_than_a_design_could():
 
 
 def test_the_adversarial_threshold_of_the_plane_of_order_three():
-    code = codes.projective_plane(3)
+    code = codes.build("projective_plane", order=3)
     decoder = make_decoder(code)
     for beta, threshold, actual in ((0.05, 2.85, 3), (0.1, 4.84, 5), (0.2, 7.43, 8)):
         assert adversarial_threshold(code, beta) == pytest.approx(threshold, abs=0.005)
@@ -69,7 +68,11 @@ def test_the_adversarial_threshold_of_the_plane_of_order_three():
 
 def test_who_has_bounds():
     assert all(is_biregular(code) for code in BIREGULAR)
-    for code in (codes.bernoulli(20, 3), codes.nested(6, 1), codes.communication_efficient_groups(8, 4, n_pieces=2)):
+    for code in (
+        codes.build("bernoulli", n_workers=20, load=3),
+        codes.build("nested", n_workers=6, stragglers=1),
+        codes.build("communication_efficient_groups", n_workers=8, load=4, n_pieces=2),
+    ):
         assert not is_biregular(code)
         assert spectral_bound(code, 2) == code.n_tasks
         assert one_step_bound(code, 2) == math.inf
@@ -78,7 +81,7 @@ def test_who_has_bounds():
 
 
 def test_when_nobody_is_left():
-    code = codes.projective_plane(2)
+    code = codes.build("projective_plane", order=2)
     assert spectral_bound(code, 7) == 7
     assert one_step_bound(code, 7) == math.inf
     assert spectral_bound(code, 0) == 0
@@ -86,9 +89,9 @@ def test_when_nobody_is_left():
 
 def test_bad_input():
     with pytest.raises(InvalidArgument, match="at most 7"):
-        spectral_bound(codes.projective_plane(2), 8)
+        spectral_bound(codes.build("projective_plane", order=2), 8)
     with pytest.raises(InvalidArgument, match=r"lie in \[0, 1\]"):
-        adversarial_threshold(codes.projective_plane(2), 1.5)
+        adversarial_threshold(codes.build("projective_plane", order=2), 1.5)
 
 
 def test_bounds_and_worst_cases_count_workers_where_one_sends_the_messages_of_two():

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import codes
 from erasurehead.codes import GradientCode
-from erasurehead.decoding import (
-    Alternatives,
-    Blocks,
-    FirstPerGroup,
-    Folded,
-    GraphComponents,
-    LeastSquaresDecoder,
-    NullSpace,
-    SparseLeastSquares,
-    UniformOverlap,
-    make_decoder,
-)
+from erasurehead.decoding import make_decoder
+from erasurehead.decoding._alternatives import Alternatives
+from erasurehead.decoding._blocks import Blocks
+from erasurehead.decoding._design import UniformOverlap
+from erasurehead.decoding._folded import Folded
+from erasurehead.decoding._graph import GraphComponents
+from erasurehead.decoding._groups import FirstPerGroup
+from erasurehead.decoding._least_squares import LeastSquaresDecoder
+from erasurehead.decoding._null_space import NullSpace
+from erasurehead.decoding._sparse import SparseLeastSquares
 from erasurehead.errors import InvalidArgument
 
 from .helpers import check_consistent
@@ -30,44 +27,85 @@ ONES = codes.fractional_repetition(3, 3)
 FAMILIES: dict[str, tuple[GradientCode, type]] = {
     "uncoded": (codes.uncoded(7, 9), FirstPerGroup),
     "fractional_repetition": (codes.fractional_repetition(11, load=3), FirstPerGroup),
-    "multi_message": (codes.multi_message(6, load=3), FirstPerGroup),
-    "batched_coupons": (codes.batched_coupons(12, 4), FirstPerGroup),
-    "draco_repetition": (codes.draco_repetition(10, corrupted=1), FirstPerGroup),
+    "multi_message": (codes.build("multi_message", n_workers=6, load=3), FirstPerGroup),
+    "batched_coupons": (codes.build("batched_coupons", n_workers=12, load=4), FirstPerGroup),
+    "draco_repetition": (codes.build("draco_repetition", n_workers=10, corrupted=1), FirstPerGroup),
     "cyclic_repetition": (codes.cyclic_repetition(12, stragglers=3), LeastSquaresDecoder),
     "large_cyclic_repetition": (codes.cyclic_repetition(50, stragglers=2), NullSpace),
-    "cyclic_mds": (codes.cyclic_mds(12, stragglers=3), LeastSquaresDecoder),
-    "large_cyclic_mds": (codes.cyclic_mds(50, stragglers=3), NullSpace),
-    "complex_cyclic_mds": (codes.complex_cyclic_mds(9, stragglers=3), LeastSquaresDecoder),
-    "large_complex_cyclic_mds": (codes.complex_cyclic_mds(25, stragglers=3), NullSpace),
-    "reed_solomon": (codes.reed_solomon(8, 3), LeastSquaresDecoder),
-    "draco_cyclic": (codes.draco_cyclic(9, corrupted=1), LeastSquaresDecoder),
-    "large_draco_cyclic": (codes.draco_cyclic(27, corrupted=1), NullSpace),
-    "communication_efficient_cyclic": (codes.communication_efficient_cyclic(10, 2, stragglers=2), LeastSquaresDecoder),
-    "large_pieces": (codes.communication_efficient_cyclic(50, 2, stragglers=1), NullSpace),
-    "communication_efficient_groups": (codes.communication_efficient_groups(14, load=4, n_pieces=2), Blocks),
-    "communication_efficient_parity": (codes.communication_efficient_groups(12, load=4, generator="parity"), Blocks),
-    "partial_repetition": (codes.partial_stragglers(codes.fractional_repetition(9, load=3), slowness=2), Blocks),
-    "partial_cyclic": (codes.partial_stragglers(codes.cyclic_repetition(9, stragglers=2), slowness=2.5), Blocks),
-    "binary_repetition": (codes.binary_repetition(11, stragglers=3), Alternatives),
-    "nested": (codes.nested(8, stragglers=2), Alternatives),
-    "graph_code": (codes.graph_code(18, replication=3), GraphComponents),
-    "edge_code": (codes.edge_code([[0, 1], [1, 2], [2, 0], [2, 3], [3, 4]]), GraphComponents),
-    "projective_plane": (codes.projective_plane(3), UniformOverlap),
-    "affine_plane": (codes.affine_plane(3), UniformOverlap),
-    "paley": (codes.paley(11), UniformOverlap),
-    "bernoulli": (codes.bernoulli(20, 3), LeastSquaresDecoder),
-    "stochastic_block": (codes.stochastic_block(20, 5, 0.7, 0.1), LeastSquaresDecoder),
-    "regular": (codes.regular(20, load=4), LeastSquaresDecoder),
-    "expander": (codes.expander(20, load=4), LeastSquaresDecoder),
-    "soft_design": (codes.soft_design(16, load=4, density=0.4), LeastSquaresDecoder),
-    "stochastic_gradient": (codes.stochastic_gradient(15, 3, 0.2), LeastSquaresDecoder),
-    "heterogeneous_staircase": (codes.heterogeneous_staircase(UNEVEN), LeastSquaresDecoder),
-    "heterogeneous_exclusive": (codes.heterogeneous_exclusive(UNEVEN), LeastSquaresDecoder),
-    "enlarged_plane": (codes.kronecker(codes.projective_plane(2), ONES), Folded),
-    "refined_classes": (codes.refine(codes.binary_repetition(7, stragglers=2), 14), Alternatives),
-    "refined_graph": (codes.refine(codes.graph_code(12, replication=3), 24), Folded),
-    "product": (codes.kronecker(codes.projective_plane(2), codes.regular(3, load=2)), LeastSquaresDecoder),
-    "product_of_exact": (codes.kronecker(codes.fractional_repetition(4, 2), codes.cyclic_mds(5, 2)), Blocks),
+    "cyclic_mds": (codes.build("cyclic_mds", n_workers=12, stragglers=3), LeastSquaresDecoder),
+    "large_cyclic_mds": (codes.build("cyclic_mds", n_workers=50, stragglers=3), NullSpace),
+    "complex_cyclic_mds": (codes.build("complex_cyclic_mds", n_workers=9, stragglers=3), LeastSquaresDecoder),
+    "large_complex_cyclic_mds": (codes.build("complex_cyclic_mds", n_workers=25, stragglers=3), NullSpace),
+    "reed_solomon": (codes.build("reed_solomon", n_workers=8, load=3), LeastSquaresDecoder),
+    "draco_cyclic": (codes.build("draco_cyclic", n_workers=9, corrupted=1), LeastSquaresDecoder),
+    "large_draco_cyclic": (codes.build("draco_cyclic", n_workers=27, corrupted=1), NullSpace),
+    "communication_efficient_cyclic": (
+        codes.build("communication_efficient_cyclic", n_workers=10, n_pieces=2, stragglers=2),
+        LeastSquaresDecoder,
+    ),
+    "large_pieces": (codes.build("communication_efficient_cyclic", n_workers=50, n_pieces=2, stragglers=1), NullSpace),
+    "communication_efficient_groups": (
+        codes.build("communication_efficient_groups", n_workers=14, load=4, n_pieces=2),
+        Blocks,
+    ),
+    "communication_efficient_parity": (
+        codes.build("communication_efficient_groups", n_workers=12, load=4, generator="parity"),
+        Blocks,
+    ),
+    "partial_repetition": (
+        codes.build("partial_stragglers", code=codes.fractional_repetition(9, load=3), slowness=2),
+        Blocks,
+    ),
+    "partial_cyclic": (
+        codes.build("partial_stragglers", code=codes.cyclic_repetition(9, stragglers=2), slowness=2.5),
+        Blocks,
+    ),
+    "binary_repetition": (codes.build("binary_repetition", n_workers=11, stragglers=3), Alternatives),
+    "nested": (codes.build("nested", n_workers=8, stragglers=2), Alternatives),
+    "graph_code": (codes.build("graph_code", n_workers=18, replication=3), GraphComponents),
+    "edge_code": (codes.build("edge_code", edges=[[0, 1], [1, 2], [2, 0], [2, 3], [3, 4]]), GraphComponents),
+    "projective_plane": (codes.build("projective_plane", order=3), UniformOverlap),
+    "affine_plane": (codes.build("affine_plane", order=3), UniformOverlap),
+    "paley": (codes.build("paley", n_workers=11), UniformOverlap),
+    "bernoulli": (codes.build("bernoulli", n_workers=20, load=3), LeastSquaresDecoder),
+    "stochastic_block": (
+        codes.build("stochastic_block", n_workers=20, block=5, within=0.7, between=0.1),
+        LeastSquaresDecoder,
+    ),
+    "regular": (codes.build("regular", n_workers=20, load=4), LeastSquaresDecoder),
+    "expander": (codes.build("expander", n_workers=20, load=4), LeastSquaresDecoder),
+    "soft_design": (codes.build("soft_design", n_workers=16, load=4, density=0.4), LeastSquaresDecoder),
+    "stochastic_gradient": (
+        codes.build("stochastic_gradient", n_workers=15, replication=3, straggling=0.2),
+        LeastSquaresDecoder,
+    ),
+    "heterogeneous_staircase": (codes.family("heterogeneous_staircase").constructor(UNEVEN), LeastSquaresDecoder),
+    "heterogeneous_exclusive": (codes.family("heterogeneous_exclusive").constructor(UNEVEN), LeastSquaresDecoder),
+    "enlarged_plane": (codes.family("kronecker").constructor(codes.build("projective_plane", order=2), ONES), Folded),
+    "refined_classes": (
+        codes.build("refine", code=codes.build("binary_repetition", n_workers=7, stragglers=2), n_tasks=14),
+        Alternatives,
+    ),
+    "refined_graph": (
+        codes.build("refine", code=codes.build("graph_code", n_workers=12, replication=3), n_tasks=24),
+        Folded,
+    ),
+    "product": (
+        codes.build(
+            "kronecker",
+            first=codes.build("projective_plane", order=2),
+            second=codes.build("regular", n_workers=3, load=2),
+        ),
+        LeastSquaresDecoder,
+    ),
+    "product_of_exact": (
+        codes.build(
+            "kronecker",
+            first=codes.fractional_repetition(4, 2),
+            second=codes.build("cyclic_mds", n_workers=5, stragglers=2),
+        ),
+        Blocks,
+    ),
 }
 
 
@@ -117,8 +155,8 @@ def test_the_stated_tolerance_is_decoded_exactly(family):
 
 
 def test_large_sparse_codes_are_never_made_dense():
-    assert isinstance(make_decoder(codes.regular(2000, load=3)), SparseLeastSquares)
-    large = make_decoder(codes.cyclic_mds(2000, 3))
+    assert isinstance(make_decoder(codes.build("regular", n_workers=2000, load=3)), SparseLeastSquares)
+    large = make_decoder(codes.build("cyclic_mds", n_workers=2000, stragglers=3))
     assert isinstance(large, NullSpace)
     assert isinstance(large.inner, SparseLeastSquares)
 

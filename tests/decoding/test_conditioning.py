@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse
 
 from erasurehead import codes
-from erasurehead.decoding import check_dtype, conditioning, make_decoder
-from erasurehead.decoding.rounding import stable_relative
+from erasurehead.decoding import make_decoder
+from erasurehead.decoding._rounding import check_dtype, conditioning, stable_relative
 from erasurehead.errors import InvalidArgument
 
 
@@ -19,10 +19,10 @@ from erasurehead.errors import InvalidArgument
     [
         codes.fractional_repetition(30, load=3),
         codes.cyclic_repetition(30, stragglers=5),
-        codes.cyclic_mds(30, stragglers=5),
-        codes.communication_efficient_groups(32, load=8, n_pieces=4),
-        codes.communication_efficient_cyclic(20, 3, load=6),
-        codes.graph_code(30, replication=3),
+        codes.build("cyclic_mds", n_workers=30, stragglers=5),
+        codes.build("communication_efficient_groups", n_workers=32, load=8, n_pieces=4),
+        codes.build("communication_efficient_cyclic", n_workers=20, n_pieces=3, load=6),
+        codes.build("graph_code", n_workers=30, replication=3),
     ],
 )
 def test_the_predicted_error_is_that_of_rounded_messages(code):
@@ -51,7 +51,7 @@ def test_plain_sums_do_not_amplify():
 
 
 def test_the_worst_set_of_a_cyclic_code_is_a_run():
-    found = conditioning(codes.cyclic_mds(30, stragglers=5))
+    found = conditioning(codes.build("cyclic_mds", n_workers=30, stragglers=5))
     assert found.amplification > 20 * found.typical
     assert found.largest_weight == pytest.approx(179, rel=0.01)
     assert found.stragglers == 5
@@ -59,23 +59,23 @@ def test_the_worst_set_of_a_cyclic_code_is_a_run():
 
 def test_messages_that_a_code_cannot_bear_are_refused_with_a_way_out():
     with pytest.raises(InvalidArgument, match=r"use float64 messages, or fractional_repetition\(60, load=12\)"):
-        check_dtype(codes.cyclic_mds(60, stragglers=11), "float32")
-    check_dtype(codes.cyclic_mds(60, stragglers=11), "float64")
+        check_dtype(codes.build("cyclic_mds", n_workers=60, stragglers=11), "float32")
+    check_dtype(codes.build("cyclic_mds", n_workers=60, stragglers=11), "float64")
     with pytest.raises(InvalidArgument, match=r"binary_repetition\(61, stragglers=12\)"):
-        check_dtype(codes.cyclic_mds(61, stragglers=12), np.float32)
+        check_dtype(codes.build("cyclic_mds", n_workers=61, stragglers=12), np.float32)
     with pytest.raises(InvalidArgument, match=r"communication_efficient_groups\(30, load=10, n_pieces=4\)"):
-        check_dtype(codes.communication_efficient_cyclic(30, 4, load=10), np.float16)
+        check_dtype(codes.build("communication_efficient_cyclic", n_workers=30, n_pieces=4, load=10), np.float16)
 
 
 @pytest.mark.parametrize(
     "code",
     [
         codes.fractional_repetition(30, load=3),
-        codes.cyclic_mds(30, stragglers=5),
-        codes.reed_solomon(30, load=6),
-        codes.communication_efficient_groups(32, load=8, n_pieces=4),
-        codes.projective_plane(5),
-        codes.regular(30, load=3),
+        codes.build("cyclic_mds", n_workers=30, stragglers=5),
+        codes.build("reed_solomon", n_workers=30, load=6),
+        codes.build("communication_efficient_groups", n_workers=32, load=8, n_pieces=4),
+        codes.build("projective_plane", order=5),
+        codes.build("regular", n_workers=30, load=3),
     ],
 )
 def test_messages_that_a_code_can_bear_pass(code):
@@ -83,7 +83,7 @@ def test_messages_that_a_code_can_bear_pass(code):
 
 
 def test_even_float64_is_refused_where_it_does_not_do():
-    code = codes.cyclic_mds(120, stragglers=7)
+    code = codes.build("cyclic_mds", n_workers=120, stragglers=7)
     many = replace(code, tolerance=31, encoding=code_of_many_stragglers(120, 31))  # no constructor builds it any more
     with pytest.raises(InvalidArgument, match="not even float64 decodes it without 31 workers") as error:
         check_dtype(many, np.float64)
@@ -99,9 +99,9 @@ def code_of_many_stragglers(n, s):
 
 def test_the_recommended_code_exists_and_bears_the_messages():
     for code in (
-        codes.cyclic_mds(60, 11),
-        codes.cyclic_mds(61, 12),
-        codes.communication_efficient_cyclic(30, 4, load=8),
+        codes.build("cyclic_mds", n_workers=60, stragglers=11),
+        codes.build("cyclic_mds", n_workers=61, stragglers=12),
+        codes.build("communication_efficient_cyclic", n_workers=30, n_pieces=4, load=8),
     ):
         name, _, arguments = stable_relative(code).partition("(")
         first, *named = arguments.rstrip(")").split(", ")
@@ -115,7 +115,7 @@ def test_the_recommended_code_exists_and_bears_the_messages():
 
 
 def test_bad_input():
-    code = codes.regular(10, load=2)
+    code = codes.build("regular", n_workers=10, load=2)
     with pytest.raises(InvalidArgument, match="stragglers must be at most 9"):
         conditioning(code, 10)
     with pytest.raises(InvalidArgument, match="samples must be at least 1"):
@@ -125,7 +125,7 @@ def test_bad_input():
 
 
 def test_groups_of_many_pieces_are_searched_and_another_code_is_named():
-    code = codes.communication_efficient_groups(64, load=32, n_pieces=16)
+    code = codes.build("communication_efficient_groups", n_workers=64, load=32, n_pieces=16)
     assert conditioning(code).amplification > 1e4
     with pytest.raises(InvalidArgument, match=r"use float64 messages, or binary_repetition\(64, stragglers=16\)"):
         check_dtype(code, "float32")

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from erasurehead import codes
-from erasurehead.decoding import Fingerprints
-from erasurehead.decoding.parity_checks import fourier_checks
+from erasurehead.decoding._inspection import Fingerprints
+from erasurehead.decoding._parity_checks import fourier_checks
 from erasurehead.errors import InvalidArgument, NotLocated, Unreachable
-from erasurehead.faults.byzantine import inspect
+from erasurehead.faults._byzantine import inspect
 
-DRACO = codes.draco_cyclic(9, corrupted=2)
-REPEATED = codes.draco_repetition(15, corrupted=2)
+DRACO = codes.build("draco_cyclic", n_workers=9, corrupted=2)
+REPEATED = codes.build("draco_repetition", n_workers=15, corrupted=2)
 
 
 def honest(code, length=40, seed=0):
@@ -50,7 +50,12 @@ def test_draco_locates_any_two_of_nine(byzantine, same):
 
 
 def test_honest_messages_are_clean():
-    for code in (DRACO, REPEATED, codes.cyclic_mds(12, 5), codes.communication_efficient_groups(8, 4, n_pieces=2)):
+    for code in (
+        DRACO,
+        REPEATED,
+        codes.build("cyclic_mds", n_workers=12, stragglers=5),
+        codes.build("communication_efficient_groups", n_workers=8, load=4, n_pieces=2),
+    ):
         partial, said = honest(code)
         inspection = inspect(code, range(code.n_messages), said)
         assert inspection.clean
@@ -74,7 +79,7 @@ def test_too_many_liars_are_not_believed():
 
 
 def test_a_real_cyclic_code_locates_half_of_its_tolerance():
-    code = codes.cyclic_mds(15, 6)
+    code = codes.build("cyclic_mds", n_workers=15, stragglers=6)
     partial, said = honest(code)
     for byzantine, same in (([2, 9, 10], False), ([2, 9, 10], True), ([0], False), ([4, 5, 6], True)):
         told = lie(code, said, byzantine, same=same)
@@ -92,7 +97,11 @@ def test_single_precision_messages():
 
 
 @pytest.mark.parametrize(
-    "code", [codes.cyclic_repetition(12, stragglers=4), codes.communication_efficient_cyclic(10, 2, stragglers=4)]
+    "code",
+    [
+        codes.cyclic_repetition(12, stragglers=4),
+        codes.build("communication_efficient_cyclic", n_workers=10, n_pieces=2, stragglers=4),
+    ],
 )
 @pytest.mark.parametrize("same", [False, True])
 def test_any_exact_code_locates_half_of_its_tolerance(code, same):
@@ -105,7 +114,7 @@ def test_any_exact_code_locates_half_of_its_tolerance(code, same):
 
 
 def test_group_codes_with_pieces():
-    code = codes.communication_efficient_groups(12, load=6, n_pieces=2)
+    code = codes.build("communication_efficient_groups", n_workers=12, load=6, n_pieces=2)
     partial, said = honest(code)
     told = lie(code, said, [1, 8])
     inspection = inspect(code, range(12), told, corrupted=2)
@@ -183,12 +192,14 @@ def test_codes_without_redundancy_see_nothing():
     code = codes.uncoded(5)
     _, said = honest(code)
     assert inspect(code, range(5), lie(code, said, [1])).clean
-    square = codes.bernoulli(6, 3, seed=2)
+    square = codes.build("bernoulli", n_workers=6, load=3, seed=2)
     assert inspect(square, range(3), lie(square, honest(square)[1], [1])[:3]).clean
 
 
 def test_a_contradiction_that_nobody_may_have_made_is_an_error():
-    code = codes.kronecker(codes.regular(4, load=2), codes.fractional_repetition(2, 2))
+    code = codes.build(
+        "kronecker", first=codes.build("regular", n_workers=4, load=2), second=codes.fractional_repetition(2, 2)
+    )
     _, said = honest(code)
     with pytest.raises(NotLocated, match="no worker may lie"):
         inspect(code, range(code.n_messages), lie(code, said, [1]), corrupted=0)
@@ -202,7 +213,12 @@ def test_searching_is_given_up_before_it_takes_for_ever():
 
 
 def test_fourier_checks_are_those_of_the_encoding():
-    for code in (DRACO, codes.draco_cyclic(12, 1), codes.cyclic_mds(11, 4), codes.complex_cyclic_mds(11, 3)):
+    for code in (
+        DRACO,
+        codes.build("draco_cyclic", n_workers=12, corrupted=1),
+        codes.build("cyclic_mds", n_workers=11, stragglers=4),
+        codes.build("complex_cyclic_mds", n_workers=11, stragglers=3),
+    ):
         checks = fourier_checks(code)
         assert checks is not None
         parts = code.complex_part

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead import codes
-from erasurehead.decoding import LeastSquaresDecoder, UniformOverlap, make_decoder
-from erasurehead.decoding.design import overlap_of
+from erasurehead.decoding import make_decoder
+from erasurehead.decoding._design import UniformOverlap, overlap_of
+from erasurehead.decoding._least_squares import LeastSquaresDecoder
 from erasurehead.errors import InvalidArgument
 
 from .helpers import check_consistent, code_of
 
-FANO = codes.projective_plane(2).encoding.toarray()
+FANO = codes.build("projective_plane", order=2).encoding.toarray()
 DESIGNS = {
-    "PG(2,2)": codes.projective_plane(2),
-    "PG(2,3)": codes.projective_plane(3),
-    "PG(2,4)": codes.projective_plane(4),
-    "PG(2,5)": codes.projective_plane(5),
-    "AG(2,3)": codes.affine_plane(3),
-    "Paley 11": codes.paley(11),
-    "twin primes 15": codes.twin_primes(3),
-    "biquadratic 37": codes.biquadratic(37),
+    "PG(2,2)": codes.build("projective_plane", order=2),
+    "PG(2,3)": codes.build("projective_plane", order=3),
+    "PG(2,4)": codes.build("projective_plane", order=4),
+    "PG(2,5)": codes.build("projective_plane", order=5),
+    "AG(2,3)": codes.build("affine_plane", order=3),
+    "Paley 11": codes.build("paley", n_workers=11),
+    "twin primes 15": codes.build("twin_primes", smaller=3),
+    "biquadratic 37": codes.build("biquadratic", n_workers=37),
 }
 
 
@@ -97,7 +97,7 @@ def test_a_message_added_twice_counts_once():
 
 
 def test_equal_messages_have_a_residual_before_any_is_in() -> None:
-    decoder = UniformOverlap(codes.cyclic_mds(4, stragglers=3))
+    decoder = UniformOverlap(codes.build("cyclic_mds", n_workers=4, stragglers=3))
     assert decoder.residual([]) == 4.0
     assert decoder.decode([]).messages.tolist() == []
     assert decoder.residual([2]) == pytest.approx(0.0, abs=1e-9)

@@ -6,38 +6,49 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import codes, delays, engines, optimizers, schemes
 from erasurehead._internal.arrays import IntArray
 from erasurehead.codes import GradientCode
-from erasurehead.decoding import FixedWeights, OneStep, conditioning, make_decoder
+from erasurehead.decoding import make_decoder
+from erasurehead.decoding._fixed_weights import FixedWeights, OneStep
+from erasurehead.decoding._rounding import conditioning
 from erasurehead.errors import InvalidArgument, Unreachable
-from erasurehead.faults.policy import FaultPolicy
-from erasurehead.testing import Quadratic
-from erasurehead.training.loop import train
+from erasurehead.faults import FaultPolicy
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training import train
 
 ANY: dict[str, Callable[[int], GradientCode]] = {
-    "draco_cyclic": lambda n: codes.draco_cyclic(n, min(2, n // 12)),
-    "cyclic_mds": lambda n: codes.cyclic_mds(n, 7 - n % 2),
-    "complex_cyclic_mds": lambda n: codes.complex_cyclic_mds(n, 6 - n % 2),
+    "draco_cyclic": lambda n: codes.family("draco_cyclic").constructor(n, min(2, n // 12)),
+    "cyclic_mds": lambda n: codes.family("cyclic_mds").constructor(n, 7 - n % 2),
+    "complex_cyclic_mds": lambda n: codes.family("complex_cyclic_mds").constructor(n, 6 - n % 2),
     "cyclic_repetition": lambda n: codes.cyclic_repetition(n, 5),
-    "reed_solomon": lambda n: codes.reed_solomon(n, n // 8),
-    "communication_efficient_cyclic": lambda n: codes.communication_efficient_cyclic(n, 2, stragglers=3),
-    "communication_efficient_groups": lambda n: codes.communication_efficient_groups(n, load=7, n_pieces=3),
-    "nested": lambda n: codes.nested(n, 2),
-    "binary_repetition": lambda n: codes.binary_repetition(n, 4),
+    "reed_solomon": lambda n: codes.family("reed_solomon").constructor(n, n // 8),
+    "communication_efficient_cyclic": lambda n: codes.family("communication_efficient_cyclic").constructor(
+        n, 2, stragglers=3
+    ),
+    "communication_efficient_groups": lambda n: codes.family("communication_efficient_groups").constructor(
+        n, load=7, n_pieces=3
+    ),
+    "nested": lambda n: codes.family("nested").constructor(n, 2),
+    "binary_repetition": lambda n: codes.family("binary_repetition").constructor(n, 4),
     "fractional_repetition": lambda n: codes.fractional_repetition(n, 3),
-    "partial_stragglers": lambda n: codes.partial_stragglers(codes.exact_cyclic(n, 3), slowness=2),
-    "refine": lambda n: codes.refine(codes.exact_cyclic(n, 4), 2 * n + 1),
-    "kronecker": lambda n: codes.kronecker(codes.exact_cyclic(n // 4, 2), codes.exact_cyclic(4, 1)),
-    "regular": lambda n: codes.regular(n, 4),
-    "graph_code": lambda n: codes.graph_code(3 * (n // 2), 3),
-    "bernoulli": lambda n: codes.bernoulli(n, 4, nobody_idle=False),
-    "stochastic_block": lambda n: codes.stochastic_block(n, 6, 0.6, 0.02),
-    "projective_plane": lambda n: codes.projective_plane(7),
-    "soft_design": lambda n: codes.soft_design(n, 3, 0.2),
+    "partial_stragglers": lambda n: codes.build(
+        "partial_stragglers", code=codes.family("exact_cyclic").constructor(n, 3), slowness=2
+    ),
+    "refine": lambda n: codes.family("refine").constructor(codes.family("exact_cyclic").constructor(n, 4), 2 * n + 1),
+    "kronecker": lambda n: codes.build(
+        "kronecker",
+        first=codes.family("exact_cyclic").constructor(n // 4, 2),
+        second=codes.build("exact_cyclic", n_workers=4, stragglers=1),
+    ),
+    "regular": lambda n: codes.family("regular").constructor(n, 4),
+    "graph_code": lambda n: codes.family("graph_code").constructor(3 * (n // 2), 3),
+    "bernoulli": lambda n: codes.family("bernoulli").constructor(n, 4, nobody_idle=False),
+    "stochastic_block": lambda n: codes.family("stochastic_block").constructor(n, 6, 0.6, 0.02),
+    "projective_plane": lambda n: codes.build("projective_plane", order=7),
+    "soft_design": lambda n: codes.family("soft_design").constructor(n, 3, 0.2),
 }
 LARGE_SPARSE = {"bernoulli", "regular", "stochastic_block"}
 
@@ -79,7 +90,7 @@ def test_so_do_large_sparse_codes_within_what_they_promise(family):
 @one_compiles
 @pytest.mark.slow
 def test_a_sparse_session_keeps_its_slack_when_nearly_all_have_arrived():
-    code = codes.bernoulli(600, 6)
+    code = codes.build("bernoulli", n_workers=600, load=6)
     rows, decoder = code.encoding.toarray(), make_decoder(code)
     order = np.random.default_rng(3).permutation(600)
     session = decoder.begin()
@@ -92,7 +103,7 @@ def test_a_sparse_session_keeps_its_slack_when_nearly_all_have_arrived():
 
 
 def test_prescribed_weights_speak_for_themselves_and_their_session_for_the_optimum():
-    code = codes.cyclic_mds(30, 5)
+    code = codes.build("cyclic_mds", n_workers=30, stragglers=5)
     for decoder in (OneStep(code), FixedWeights(code, np.full(30, 0.01))):
         session = decoder.begin()
         session.extend(range(30))
@@ -105,16 +116,24 @@ def test_prescribed_weights_speak_for_themselves_and_their_session_for_the_optim
 # --- the stated tolerance -------------------------------------------------------------------------------------------
 
 STATED: dict[str, Callable[[int], GradientCode]] = {
-    "cyclic_mds": lambda n: most(lambda s: codes.cyclic_mds(n, s), range((n - 1) % 2, n, 2)),
-    "complex_cyclic_mds": lambda n: most(lambda s: codes.complex_cyclic_mds(n, s), range(n % 2, n, 2)),
-    "draco_cyclic": lambda n: codes.draco_cyclic(n, min(2, n // 12)),
-    "reed_solomon": lambda n: codes.reed_solomon(n, n // 5),
+    "cyclic_mds": lambda n: most(lambda s: codes.family("cyclic_mds").constructor(n, s), range((n - 1) % 2, n, 2)),
+    "complex_cyclic_mds": lambda n: most(
+        lambda s: codes.family("complex_cyclic_mds").constructor(n, s), range(n % 2, n, 2)
+    ),
+    "draco_cyclic": lambda n: codes.family("draco_cyclic").constructor(n, min(2, n // 12)),
+    "reed_solomon": lambda n: codes.family("reed_solomon").constructor(n, n // 5),
     "cyclic_repetition": lambda n: codes.cyclic_repetition(n, 10),
-    "exact_cyclic": lambda n: codes.exact_cyclic(n, n // 7),
-    "communication_efficient_cyclic": lambda n: codes.communication_efficient_cyclic(n, 2, stragglers=n // 20),
-    "kronecker": lambda n: codes.kronecker(codes.exact_cyclic(n // 5, 3), codes.exact_cyclic(5, 2)),
-    "binary_repetition": lambda n: codes.binary_repetition(n, 7),
-    "nested": lambda n: codes.nested(n, 3),
+    "exact_cyclic": lambda n: codes.family("exact_cyclic").constructor(n, n // 7),
+    "communication_efficient_cyclic": lambda n: codes.family("communication_efficient_cyclic").constructor(
+        n, 2, stragglers=n // 20
+    ),
+    "kronecker": lambda n: codes.build(
+        "kronecker",
+        first=codes.family("exact_cyclic").constructor(n // 5, 3),
+        second=codes.build("exact_cyclic", n_workers=5, stragglers=2),
+    ),
+    "binary_repetition": lambda n: codes.family("binary_repetition").constructor(n, 7),
+    "nested": lambda n: codes.family("nested").constructor(n, 3),
 }
 
 
@@ -181,8 +200,8 @@ LOST = ((50, 19), (60, 15), (70, 13), (80, 11), (100, 11), (100, 21), (150, 9), 
 @pytest.mark.parametrize(("n", "s"), LOST)
 def test_what_float64_does_not_bear_is_refused_and_another_construction_bears_it(n, s):
     with pytest.raises(InvalidArgument, match=rf"cannot bear {s}.*use reed_solomon\({n}, load={s + 1}\)"):
-        codes.cyclic_mds(n, s)
-    chosen = codes.exact_cyclic(n, s)
+        codes.family("cyclic_mds").constructor(n, s)
+    chosen = codes.family("exact_cyclic").constructor(n, s)
     assert (chosen.load, chosen.tolerance) == (s + 1, s)
     assert schemes.exact(n, s + 1, code="cyclic").code.tolerance == s
     for stragglers in (np.arange(s), np.arange(n - 2, n - 2 + s) % n, np.asarray(chosen.structure.hardest)):
@@ -192,7 +211,7 @@ def test_what_float64_does_not_bear_is_refused_and_another_construction_bears_it
 @pytest.mark.parametrize("n", [30, 100, 101, 300])
 def test_reed_solomon_hardly_amplifies(n):
     for load in (2, n // 10, n // 5):
-        code = codes.reed_solomon(n, load)
+        code = codes.family("reed_solomon").constructor(n, load)
         for stragglers in hard_sets(code, seed=load):
             assert error_without(code, stragglers) <= 1e-12
 
@@ -202,15 +221,19 @@ def test_reed_solomon_hardly_amplifies(n):
 LARGE: dict[str, Callable[[], GradientCode]] = {
     "cyclic_repetition(1100, 1)": lambda: codes.cyclic_repetition(1100, 1),
     "cyclic_repetition(2000, 1)": lambda: codes.cyclic_repetition(2000, 1),
-    "complex_cyclic_mds(1100, 3)": lambda: codes.complex_cyclic_mds(1100, 3),
-    "draco_cyclic(3000, 1)": lambda: codes.draco_cyclic(3000, 1),
-    "exact_cyclic(2000, 5)": lambda: codes.exact_cyclic(2000, 5),
-    "reed_solomon(2000, 6)": lambda: codes.reed_solomon(2000, 6),
-    "reed_solomon(1500, 8, 2000)": lambda: codes.reed_solomon(1500, 8, 2000),
-    "refined": lambda: codes.refine(codes.cyclic_mds(1200, 3), 2500),
-    "nested(1101, 2)": lambda: codes.nested(1101, 2),
+    "complex_cyclic_mds(1100, 3)": lambda: codes.build("complex_cyclic_mds", n_workers=1100, stragglers=3),
+    "draco_cyclic(3000, 1)": lambda: codes.build("draco_cyclic", n_workers=3000, corrupted=1),
+    "exact_cyclic(2000, 5)": lambda: codes.build("exact_cyclic", n_workers=2000, stragglers=5),
+    "reed_solomon(2000, 6)": lambda: codes.build("reed_solomon", n_workers=2000, load=6),
+    "reed_solomon(1500, 8, 2000)": lambda: codes.build("reed_solomon", n_workers=1500, load=8, n_tasks=2000),
+    "refined": lambda: codes.build(
+        "refine", code=codes.build("cyclic_mds", n_workers=1200, stragglers=3), n_tasks=2500
+    ),
+    "nested(1101, 2)": lambda: codes.build("nested", n_workers=1101, stragglers=2),
     "custom": lambda: codes.custom(codes.cyclic_repetition(1100, 1).encoding, tolerance=1),
-    "refined, without a closed form": lambda: codes.refine(codes.cyclic_repetition(1501, 1), 3003),
+    "refined, without a closed form": lambda: codes.build(
+        "refine", code=codes.cyclic_repetition(1501, 1), n_tasks=3003
+    ),
 }
 
 
@@ -257,10 +280,10 @@ def trained(code: GradientCode, dead: range = range(0), steps: int = 2) -> tuple
 @pytest.mark.parametrize(
     ("code", "dead"),
     [
-        (codes.draco_cyclic(100, 4), range(0)),
-        (codes.draco_cyclic(100, 4), range(8)),
-        (codes.cyclic_mds(100, 9), range(9)),
-        (codes.exact_cyclic(100, 11), range(11)),
+        (codes.build("draco_cyclic", n_workers=100, corrupted=4), range(0)),
+        (codes.build("draco_cyclic", n_workers=100, corrupted=4), range(8)),
+        (codes.build("cyclic_mds", n_workers=100, stragglers=9), range(9)),
+        (codes.build("exact_cyclic", n_workers=100, stragglers=11), range(11)),
         pytest.param(codes.cyclic_repetition(1100, 1), range(1), marks=pytest.mark.slow),
     ],
     ids=repr,
@@ -273,15 +296,15 @@ def test_training_with_an_exact_code_is_gradient_descent(code, dead):
 
 @pytest.mark.parametrize("n", [30, 100])
 def test_more_dead_than_a_code_bears_are_unreachable(n):
-    code = codes.cyclic_mds(n, 5)
+    code = codes.family("cyclic_mds").constructor(n, 5)
     with pytest.raises(Unreachable, match="will not answer"):
         trained(code, range(6))
     with pytest.raises(Unreachable, match="will not answer"):
-        trained(codes.draco_cyclic(n, 2), range(3 * n // 4))
+        trained(codes.family("draco_cyclic").constructor(n, 2), range(3 * n // 4))
 
 
 def test_a_code_that_never_decodes_is_unreachable_and_not_an_engine_failure():
-    code = codes.bernoulli(12, 1, nobody_idle=False)
+    code = codes.build("bernoulli", n_workers=12, load=1, nobody_idle=False)
     assert code.replication.min() == 0
     claimed = codes.GradientCode(
         name="claimed",

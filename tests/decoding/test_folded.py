@@ -5,15 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from erasurehead.codes import fractional_repetition, graph_code, kronecker, projective_plane, refine, regular
-from erasurehead.decoding import Folded, GraphComponents, LeastSquaresDecoder, UniformOverlap, make_decoder
-from erasurehead.decoding.folded import fold
+from erasurehead import codes
+from erasurehead.codes import fractional_repetition
+from erasurehead.decoding import make_decoder
+from erasurehead.decoding._design import UniformOverlap
+from erasurehead.decoding._folded import Folded, fold
+from erasurehead.decoding._graph import GraphComponents
+from erasurehead.decoding._least_squares import LeastSquaresDecoder
 
 from .helpers import check_consistent, code_of
 
 
 def test_an_enlarged_plane_keeps_its_closed_form():
-    code = kronecker(projective_plane(2), fractional_repetition(3, 3))
+    code = codes.family("kronecker").constructor(codes.build("projective_plane", order=2), fractional_repetition(3, 3))
     decoder = make_decoder(code)
     assert isinstance(decoder, Folded)
     assert isinstance(decoder.decoder, UniformOverlap)
@@ -28,8 +32,8 @@ def test_an_enlarged_plane_keeps_its_closed_form():
 
 
 def test_refined_tasks_are_one_task_to_the_decoder():
-    coarse = graph_code(12, replication=3)
-    code = refine(coarse, 24)
+    coarse = codes.build("graph_code", n_workers=12, replication=3)
+    code = codes.family("refine").constructor(coarse, 24)
     decoder = make_decoder(code)
     assert isinstance(decoder, Folded)
     assert isinstance(decoder.decoder, GraphComponents)
@@ -49,5 +53,5 @@ def test_tasks_that_are_repeated_unequally_are_folded_by_their_common_divisor():
 
 
 def test_codes_without_repetitions_are_left_alone():
-    assert fold(regular(20, load=3), LeastSquaresDecoder) is None
+    assert fold(codes.build("regular", n_workers=20, load=3), LeastSquaresDecoder) is None
     assert fold(code_of(np.ones((2, 4)), n_pieces=2), LeastSquaresDecoder) is None

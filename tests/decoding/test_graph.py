@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import sparse
 
-from erasurehead.codes.base import GradientCode
-from erasurehead.decoding import GraphComponents, LeastSquaresDecoder, make_decoder
-from erasurehead.decoding.graph import is_graph
+from erasurehead.codes import GradientCode
+from erasurehead.decoding import make_decoder
+from erasurehead.decoding._graph import GraphComponents, is_graph
+from erasurehead.decoding._least_squares import LeastSquaresDecoder
 from erasurehead.errors import InvalidArgument
 
 from .helpers import check_consistent, check_every_arrival, code_of

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead.decoding import FirstPerGroup, LeastSquaresDecoder, make_decoder
+from erasurehead.decoding import make_decoder
+from erasurehead.decoding._groups import FirstPerGroup
+from erasurehead.decoding._least_squares import LeastSquaresDecoder
 from erasurehead.errors import InvalidArgument
 
 from .helpers import check_consistent, code_of, repetition

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead import codes
-from erasurehead.decoding.base import Decoding
-from erasurehead.decoding.layout import Layout
+from erasurehead.decoding._base import Decoding
+from erasurehead.decoding._layout import Layout
 from erasurehead.errors import InvalidArgument
 
 

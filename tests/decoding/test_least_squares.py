@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead.decoding import LeastSquaresDecoder
+from erasurehead.decoding._least_squares import LeastSquaresDecoder
 
 from .helpers import check_every_arrival, code_of
 

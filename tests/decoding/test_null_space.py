@@ -7,14 +7,24 @@ import itertools
 import numpy as np
 import pytest
 
-from erasurehead.codes import complex_cyclic_mds, cyclic_mds, cyclic_repetition
-from erasurehead.decoding import LeastSquaresDecoder, NullSpace, SparseLeastSquares
-from erasurehead.decoding.products import backward
+from erasurehead import codes
+from erasurehead.codes import cyclic_repetition
+from erasurehead.decoding._least_squares import LeastSquaresDecoder
+from erasurehead.decoding._null_space import NullSpace
+from erasurehead.decoding._products import backward
+from erasurehead.decoding._sparse import SparseLeastSquares
 
 from .helpers import check_consistent, code_of
 
 
-@pytest.mark.parametrize("code", [cyclic_repetition(8, stragglers=3), cyclic_mds(8, 3), complex_cyclic_mds(8, 2)])
+@pytest.mark.parametrize(
+    "code",
+    [
+        cyclic_repetition(8, stragglers=3),
+        codes.build("cyclic_mds", n_workers=8, stragglers=3),
+        codes.build("complex_cyclic_mds", n_workers=8, stragglers=2),
+    ],
+)
 def test_every_set_of_stragglers_gets_the_weights_of_least_norm(code):
     reference = LeastSquaresDecoder(code)
     decoder = NullSpace(code, reference)
@@ -29,7 +39,7 @@ def test_every_set_of_stragglers_gets_the_weights_of_least_norm(code):
 
 
 def test_the_fourier_null_space_of_a_cyclic_code():
-    code = cyclic_mds(20, 5)
+    code = codes.build("cyclic_mds", n_workers=20, stragglers=5)
     solutions = NullSpace(code, LeastSquaresDecoder(code)).solutions
     assert solutions is not None
     null = solutions.null_at(np.arange(20))
@@ -39,7 +49,7 @@ def test_the_fourier_null_space_of_a_cyclic_code():
 
 
 def test_sets_that_cannot_be_decoded_are_left_to_the_inner_decoder():
-    code = cyclic_mds(9, 2)
+    code = codes.build("cyclic_mds", n_workers=9, stragglers=2)
     reference = LeastSquaresDecoder(code)
     session = NullSpace(code, reference).begin()
     session.extend(range(6))
@@ -58,7 +68,7 @@ def test_a_code_that_nobody_can_decode_gains_nothing_and_loses_nothing():
 
 
 def test_a_cyclic_code_of_4000_workers_decodes_without_a_dense_matrix():
-    code = cyclic_mds(4000, 3)
+    code = codes.build("cyclic_mds", n_workers=4000, stragglers=3)
     decoder = NullSpace(code, SparseLeastSquares(code))
     decoding = decoder.decode(np.setdiff1d(np.arange(4000), [5, 1000, 3003]))
     assert decoding.exact

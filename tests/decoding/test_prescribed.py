@@ -6,11 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead import codes
-from erasurehead.decoding import Algorithmic, FixedWeights, LeastSquaresDecoder, OneStep, make_decoder
+from erasurehead.decoding import make_decoder
+from erasurehead.decoding._fixed_weights import Algorithmic, FixedWeights, OneStep
+from erasurehead.decoding._least_squares import LeastSquaresDecoder
 from erasurehead.errors import InvalidArgument
 
 from .helpers import check_consistent, code_of
@@ -32,13 +33,13 @@ def test_the_expected_residual_is_the_mean_over_all_sets(aim, n_arrived):
 
 
 def test_the_unbiased_weight_counts_every_task_once_in_the_mean():
-    code = codes.regular(9, load=3)
+    code = codes.build("regular", n_workers=9, load=3)
     assert OneStep(code).rho(6) == pytest.approx(9 / (6 * 3))  # k / (r s)
     np.testing.assert_allclose(one_step_mean(OneStep(code), 6)[1], 1.0)
 
 
 def test_no_other_weight_has_a_smaller_mean_residual_than_mmse():
-    code = codes.bernoulli(30, 3, seed=4)
+    code = codes.build("bernoulli", n_workers=30, load=3, seed=4)
     decoder = OneStep(code, "mmse")
     rho, best = decoder.rho(20), decoder.expected_residual(20)
     along, square = 30 / rho - (30 - best) / rho, (30 - best) / rho**2
@@ -48,7 +49,7 @@ def test_no_other_weight_has_a_smaller_mean_residual_than_mmse():
 
 
 def test_for_a_block_design_mmse_is_optimal():
-    code = codes.projective_plane(3)
+    code = codes.build("projective_plane", order=3)
     for n_arrived in range(1, 14):
         assert OneStep(code, "mmse").expected_residual(n_arrived) == pytest.approx(
             make_decoder(code).residual(range(n_arrived)), abs=1e-9
@@ -56,12 +57,12 @@ def test_for_a_block_design_mmse_is_optimal():
 
 
 def test_nothing_arrived_weighs_nothing():
-    assert OneStep(codes.regular(9, load=3)).decode([]).residual == 9
+    assert OneStep(codes.build("regular", n_workers=9, load=3)).decode([]).residual == 9
 
 
 @given(st.permutations(range(12)))
 def test_rules_are_told_the_optimal_residual(order):
-    code = codes.bernoulli(12, 3, seed=1)
+    code = codes.build("bernoulli", n_workers=12, load=3, seed=1)
     optimal = LeastSquaresDecoder(code)
     for decoder in (OneStep(code), FixedWeights(code, np.full(12, 0.4)), Algorithmic(code, 3)):
         session = decoder.begin()
@@ -73,7 +74,7 @@ def test_rules_are_told_the_optimal_residual(order):
 
 
 def test_fixed_weights_do_not_depend_on_who_else_arrives():
-    code = codes.stochastic_gradient(10, 3, 0.25)
+    code = codes.build("stochastic_gradient", n_workers=10, replication=3, straggling=0.25)
     decoder = FixedWeights(code)
     np.testing.assert_allclose(decoder.decode([2, 5]).weights, [np.asarray(code.structure.weights)[[2, 5]]])
     session = decoder.begin()
@@ -83,7 +84,7 @@ def test_fixed_weights_do_not_depend_on_who_else_arrives():
 
 
 def test_fixed_weights_are_unbiased_and_leave_what_the_code_states():
-    code = codes.heterogeneous_held([0.1, 0.2, 0.5], [[0, 1, 2]])
+    code = codes.build("heterogeneous_held", probabilities=[0.1, 0.2, 0.5], holders=[[0, 1, 2]])
     straggling = np.array([0.1, 0.2, 0.5])
     decoder, mean, residual = FixedWeights(code), 0.0, 0.0
     for present in itertools.product([False, True], repeat=3):
@@ -96,7 +97,7 @@ def test_fixed_weights_are_unbiased_and_leave_what_the_code_states():
 
 
 def test_algorithmic_decoding_falls_to_the_optimum():
-    code = codes.bernoulli(60, 5, seed=3)
+    code = codes.build("bernoulli", n_workers=60, load=5, seed=3)
     arrived = np.random.default_rng(0).permutation(60)[:40]
     optimum = LeastSquaresDecoder(code).residual(arrived)
     residuals = [Algorithmic(code, steps).decode(arrived).residual for steps in (1, 2, 5, 20, 2000)]
@@ -106,11 +107,11 @@ def test_algorithmic_decoding_falls_to_the_optimum():
 
 
 def test_bad_input():
-    code = codes.communication_efficient_groups(8, load=4, n_pieces=2)
+    code = codes.build("communication_efficient_groups", n_workers=8, load=4, n_pieces=2)
     for make in (OneStep, lambda code: FixedWeights(code, np.ones(8)), lambda code: Algorithmic(code, 2)):
         with pytest.raises(InvalidArgument, match="one piece"):
             make(code)
-    regular = codes.regular(6, load=2)
+    regular = codes.build("regular", n_workers=6, load=2)
     with pytest.raises(InvalidArgument, match="'unbiased' or 'mmse'"):
         OneStep(regular, "best")
     with pytest.raises(InvalidArgument, match="sum is not zero"):

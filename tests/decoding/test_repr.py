@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 
 from erasurehead import codes, decoding
-from erasurehead.decoding import Decoder, make_decoder
+from erasurehead.decoding import Decoder, _fixed_weights, _sparse, make_decoder
 
 CODES = {
     "replicas": codes.fractional_repetition(6, 2),
     "dense": codes.cyclic_repetition(6, 2),
-    "null space": codes.cyclic_mds(30, 3),
-    "graph": codes.graph_code(9, 3),
-    "blocks": codes.communication_efficient_groups(12, 4, 2),
+    "null space": codes.build("cyclic_mds", n_workers=30, stragglers=3),
+    "graph": codes.build("graph_code", n_workers=9, replication=3),
+    "blocks": codes.build("communication_efficient_groups", n_workers=12, load=4, n_pieces=2),
 }
 DECODERS: dict[str, Decoder] = {name: make_decoder(code) for name, code in CODES.items()} | {
-    "one step": decoding.OneStep(codes.cyclic_repetition(6, 2), aim="mmse"),
-    "weights": decoding.FixedWeights(codes.uncoded(4), np.array([1.0, 2.0, 1.0, 0.5])),
-    "algorithmic": decoding.Algorithmic(codes.cyclic_repetition(6, 2), steps=3),
-    "sparse": decoding.SparseLeastSquares(codes.cyclic_repetition(6, 2)),
+    "one step": _fixed_weights.OneStep(codes.cyclic_repetition(6, 2), aim="mmse"),
+    "weights": _fixed_weights.FixedWeights(codes.uncoded(4), np.array([1.0, 2.0, 1.0, 0.5])),
+    "algorithmic": _fixed_weights.Algorithmic(codes.cyclic_repetition(6, 2), steps=3),
+    "sparse": _sparse.SparseLeastSquares(codes.cyclic_repetition(6, 2)),
 }
 
 

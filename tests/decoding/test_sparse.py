@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import sparse
 
 from erasurehead import codes
-from erasurehead.codes.base import GradientCode
-from erasurehead.decoding import LeastSquaresDecoder, SparseLeastSquares, make_decoder, residual_of
+from erasurehead.codes import GradientCode
+from erasurehead.decoding import make_decoder
+from erasurehead.decoding._base import residual_of
+from erasurehead.decoding._least_squares import LeastSquaresDecoder
+from erasurehead.decoding._sparse import SparseLeastSquares
 from erasurehead.errors import InvalidArgument
 
 from .helpers import best_residual, check_consistent, code_of
@@ -148,13 +150,13 @@ def test_pieces_are_refused():
 
 
 HARD: dict[str, Callable[[], codes.GradientCode]] = {
-    "soft design": lambda: codes.soft_design(500, 20, 0.1),
-    "blocks": lambda: codes.stochastic_block(800, 6, 0.6, 0.003),
-    "bernoulli": lambda: codes.bernoulli(600, 12),
-    "few tasks": lambda: codes.regular(600, 6, n_tasks=400),
-    "regular": lambda: codes.regular(700, 4),
-    "margulis": lambda: codes.margulis(24),
-    "large soft design": lambda: codes.soft_design(1500, 30, 0.05),
+    "soft design": lambda: codes.build("soft_design", n_workers=500, load=20, density=0.1),
+    "blocks": lambda: codes.build("stochastic_block", n_workers=800, block=6, within=0.6, between=0.003),
+    "bernoulli": lambda: codes.build("bernoulli", n_workers=600, load=12),
+    "few tasks": lambda: codes.build("regular", n_workers=600, load=6, n_tasks=400),
+    "regular": lambda: codes.build("regular", n_workers=700, load=4),
+    "margulis": lambda: codes.build("margulis", side=24),
+    "large soft design": lambda: codes.build("soft_design", n_workers=1500, load=30, density=0.05),
 }
 
 

@@ -17,7 +17,8 @@ import pytest
 jax = pytest.importorskip("jax", reason="the decompiler needs JAX: pip install 'erasurehead[jax]'")
 import jax.numpy as jnp
 
-from erasurehead.decompile import Unsupported, decompile
+from erasurehead.decompile import decompile
+from erasurehead.decompile._errors import Unsupported
 from erasurehead.errors import InvalidArgument
 
 from ..bounded import PATIENCE
@@ -103,7 +104,7 @@ def test_bad_arguments(call: Callable[[], Any], said: str) -> None:
 
 
 def test_closures_over_huge_arrays_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("erasurehead.decompile.trace.LARGEST_CONSTANTS", 1000)
+    monkeypatch.setattr("erasurehead.decompile._trace.LARGEST_CONSTANTS", 1000)
     table = np.ones((30, 30), np.float32)
     with pytest.raises(InvalidArgument, match=r"closes over arrays of .* pass them as arguments"):
         decompile(lambda x: x * table[0, 0] + jnp.asarray(table).sum(), V)
@@ -126,7 +127,8 @@ def test_several_devices_are_refused() -> None:
     program = """
 import jax, jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
-from erasurehead.decompile import Unsupported, decompile
+from erasurehead.decompile._errors import Unsupported
+from erasurehead.decompile import decompile
 mesh = jax.make_mesh((2,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
 f = jax.shard_map(lambda x: jax.lax.psum(x, "i"), mesh=mesh, in_specs=P("i"), out_specs=P())
 try:
@@ -147,7 +149,7 @@ except Unsupported as error:
 
 @pytest.mark.slow
 def test_importing_the_library_does_not_import_jax() -> None:
-    code = "import sys, erasurehead.decompile, erasurehead.cli.app; print('jax' in sys.modules)"
+    code = "import sys, erasurehead.decompile, erasurehead.cli._app; print('jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stdout.strip() == "False"
 

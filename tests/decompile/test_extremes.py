@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from erasurehead.decompile import DecompiledSource, decompile
-from erasurehead.decompile.checking.check import MOST_ULPS
+from erasurehead.decompile._checking.check import MOST_ULPS
 
 pytestmark = pytest.mark.usefixtures("not_optimised")
 

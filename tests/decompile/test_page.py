@@ -14,8 +14,8 @@ import pytest
 
 jax = pytest.importorskip("jax", reason="the decompiler needs JAX: pip install 'erasurehead[jax]'")
 
-from erasurehead.decompile.primitives import primitives_of
-from erasurehead.decompile.refusals import known_reason
+from erasurehead.decompile._primitives import primitives_of
+from erasurehead.decompile._refusals import known_reason
 
 from .programs import CASES
 

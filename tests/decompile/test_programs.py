@@ -11,8 +11,9 @@ import pytest
 
 jax = pytest.importorskip("jax", reason="the decompiler needs JAX: pip install 'erasurehead[jax]'")
 
-from erasurehead.decompile import DecompiledSource, Unsupported, decompile
-from erasurehead.decompile.writing import text_of
+from erasurehead.decompile import DecompiledSource, decompile
+from erasurehead.decompile._errors import Unsupported
+from erasurehead.decompile._writing import text_of
 
 from .programs import CASES, Case
 

@@ -17,7 +17,8 @@ import pytest
 jax = pytest.importorskip("jax", reason="the decompiler needs JAX: pip install 'erasurehead[jax]'")
 import jax.numpy as jnp
 
-from erasurehead.decompile import DecompiledSource, Unsupported, decompile
+from erasurehead.decompile import DecompiledSource, decompile
+from erasurehead.decompile._errors import Unsupported
 from erasurehead.errors import InvalidArgument
 
 pytestmark = pytest.mark.usefixtures("not_optimised")

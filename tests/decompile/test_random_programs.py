@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 jax = pytest.importorskip("jax", reason="the decompiler needs JAX: pip install 'erasurehead[jax]'")
 import jax.numpy as jnp
 from jax import lax
 
 from erasurehead.decompile import decompile
-from erasurehead.decompile.checking.check import check
-from erasurehead.decompile.writing import text_of
+from erasurehead.decompile._checking.check import check
+from erasurehead.decompile._writing import text_of
 
 pytestmark = pytest.mark.usefixtures("not_optimised")
 

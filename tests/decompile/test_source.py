@@ -16,8 +16,9 @@ jax = pytest.importorskip("jax", reason="the decompiler needs JAX: pip install '
 import jax.numpy as jnp
 from jax import lax
 
-from erasurehead.decompile import CheckFailed, DecompiledSource, decompile
-from erasurehead.decompile.writing import text_of
+from erasurehead.decompile import DecompiledSource, decompile
+from erasurehead.decompile._errors import CheckFailed
+from erasurehead.decompile._writing import text_of
 from erasurehead.errors import DataError, InvalidArgument
 
 from ..bounded import PATIENCE

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import delays
-from erasurehead.delays import Bootstrap, Trace
-from erasurehead.delays.absences import completed
+from erasurehead.delays import Bootstrap, Trace, _absences, _trace_files
+from erasurehead.delays._absences import completed
 
 WHOLE = delays.Exponential(0.5, seed=3).rows(0, 200, 12)
 
@@ -76,10 +75,10 @@ def test_what_is_longer_than_anything_seen_never_comes() -> None:
 
 def test_the_model_is_written_with_what_was_taken_and_read_again(tmp_path: object) -> None:
     path = f"{tmp_path}/t.csv"
-    delays.write_trace(Trace.from_table(with_holes(0.05)), path)
+    _trace_files.write_trace(Trace.from_table(with_holes(0.05)), path)
     with pytest.warns(UserWarning, match="steps lack some workers"):
-        trace = delays.read_trace(path)
-    for absent in delays.absences.ABSENT:
+        trace = _trace_files.read_trace(path)
+    for absent in _absences.ABSENT:
         model = Bootstrap.from_trace(trace, absent=absent, seed=2)
         with pytest.warns(UserWarning, match="steps lack some workers"):
             again = delays.parse(str(model))

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead import delays, engines, optimizers, planning, schemes
+from erasurehead import delays, engines, optimizers, schemes
+from erasurehead.delays import _fixed
 from erasurehead.errors import InvalidArgument, Unreachable
-from erasurehead.testing import Quadratic
+from erasurehead.planning import _simulation
+from erasurehead.testing._problems import Quadratic
 from erasurehead.training import train
 
 
@@ -57,7 +59,7 @@ ASKING: dict[str, Callable[[delays.Delays], object]] = {
     "row": lambda model: model.row(0, 4),
     "seconds": lambda model: model.seconds(3, 0),
     "virtual": lambda model: trained(model),
-    "a sum": lambda model: trained(model + delays.NoDelay()),
+    "a sum": lambda model: trained(model + _fixed.NoDelay()),
     "planning": lambda model: planned(model),
     "factors": lambda model: trained(delays.Scaled(model, (1.0, 1.0, 2.0, 1.0))),
     "carried over": lambda model: trained(model, "carry"),
@@ -72,7 +74,7 @@ def trained(model: delays.Delays, late: Any = "preempt") -> object:
 
 def planned(model: delays.Delays) -> object:
     scheme = schemes.uncoded(4)
-    return planning.simulate(scheme.decoder, scheme.rule, model, 1)
+    return _simulation.simulate(scheme.decoder, scheme.rule, model, 1)
 
 
 @pytest.mark.parametrize("asking", ASKING)

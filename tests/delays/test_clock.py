@@ -7,18 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead import delays, schemes
 from erasurehead._internal.arrays import Array
+from erasurehead.delays import _clock
 from erasurehead.engines import VirtualEngine
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.optimizers import GradientDescent
-from erasurehead.planning import simulate, simulate_with_memory
-from erasurehead.planning.forecasts import forecast
-from erasurehead.testing import Quadratic
-from erasurehead.training.loop import train
+from erasurehead.planning import forecast
+from erasurehead.planning._carry_over import simulate_with_memory
+from erasurehead.planning._simulation import simulate
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training import train
 
 TEXTS = [
     "along(exponential(0.5, seed=1), every=2.0)",
@@ -56,7 +57,7 @@ def test_the_step_does_not_matter_where_the_clock_is_followed(posted: float, ste
 
 @given(st.floats(0, 2000), st.floats(0, 1))
 def test_a_stall_lasts_as_long_as_it_lasts_whatever_is_asked_meanwhile(posted: float, share: float) -> None:
-    model = delays.Stalls(5.0, 2.0, seed=7)
+    model = _clock.Stalls(5.0, 2.0, seed=7)
     first = model.row(0, 8, posted=posted)
     for worker in np.flatnonzero(first > 0.1):
         later = posted + share * float(first[worker])
@@ -66,7 +67,7 @@ def test_a_stall_lasts_as_long_as_it_lasts_whatever_is_asked_meanwhile(posted: f
 
 @pytest.mark.slow
 def test_stalls_have_the_mean_that_they_state_and_do_not_depend_on_who_else_is_asked() -> None:
-    model = delays.Stalls(20.0, 3.0, seed=1)
+    model = _clock.Stalls(20.0, 3.0, seed=1)
     values = np.stack([model.row(0, 50, posted=t) for t in np.arange(0.0, 2000.0, 2.3)])
     assert values.mean() == pytest.approx(model.expected, rel=0.1)
     assert (model.row(0, 3, posted=77.0) == model.row(0, 50, posted=77.0)[:3]).all()
@@ -113,7 +114,7 @@ def test_a_model_of_ones_own_says_which_draw_an_order_meets() -> None:
 
 
 def test_planning_simulates_what_follows_the_clock_step_by_step() -> None:
-    model = delays.Stalls(5.0, 2.0, seed=3) + delays.Exponential(0.1, seed=4)
+    model = _clock.Stalls(5.0, 2.0, seed=3) + delays.Exponential(0.1, seed=4)
     scheme = schemes.erasurehead(6, 2, 3)
     problem = Quadratic.random(12, 3, seed=1)
     run = train(problem, scheme, GradientDescent(np.zeros(3), 0.01), VirtualEngine(model), 50, evaluate_every=0)
@@ -143,7 +144,7 @@ def test_a_trace_is_played_in_its_own_order(tmp_path: Path) -> None:
     censored = delays.Trace.from_table(np.ones((2, 2)))
     object.__setattr__(censored, "censored", np.array([True, False, False, False]))
     with pytest.raises(DataError, match="censored"):
-        delays.InOrder.from_trace(censored)
+        _clock.InOrder.from_trace(censored)
 
 
 @pytest.mark.parametrize(

@@ -6,26 +6,25 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 from erasurehead import delays
-from erasurehead.delays import Delays
+from erasurehead.delays import Delays, _base, _distributions, _fixed, _mixed
 
 MODELS: list[Delays] = [
     delays.Exponential(mean=0.5, seed=1),
     delays.ShiftedExponential(shift=0.2, mean=0.5, seed=1),
     delays.ShiftedExponential(shift=0.2, mean=0.5, seed=1, scale_with_load=True),
-    delays.Weibull(scale=0.5, shape=0.7, shift=0.1, seed=2),
-    delays.Pareto(minimum=0.1, exponent=1.5, seed=3, scale_with_load=True),
-    delays.LogNormal(median=0.3, sigma=0.8, shift=0.05, seed=4),
-    delays.Bimodal(0.1, delays.NoDelay(), delays.Exponential(5.0, seed=6), seed=5),
-    delays.MarkovModulated(0.02, 0.1, delays.Exponential(0.1, seed=7), delays.Exponential(2.0, seed=7), seed=8),
+    _distributions.Weibull(scale=0.5, shape=0.7, shift=0.1, seed=2),
+    _distributions.Pareto(minimum=0.1, exponent=1.5, seed=3, scale_with_load=True),
+    _distributions.LogNormal(median=0.3, sigma=0.8, shift=0.05, seed=4),
+    _mixed.Bimodal(0.1, _fixed.NoDelay(), delays.Exponential(5.0, seed=6), seed=5),
+    _mixed.MarkovModulated(0.02, 0.1, delays.Exponential(0.1, seed=7), delays.Exponential(2.0, seed=7), seed=8),
     delays.Scaled(delays.Exponential(0.1, seed=7), tuple(1.0 + 0.5 * (worker % 3) for worker in range(70))),
-    delays.PerWorker((delays.Exponential(0.1, seed=7), delays.NoDelay()), tuple(worker % 2 for worker in range(70))),
-    delays.Late((3, 7), since=5),
-    delays.Exponential(0.1, seed=1) + delays.Weibull(0.1, 2.0, seed=2) + delays.Late((0,), 3.5),
+    _base.PerWorker((delays.Exponential(0.1, seed=7), _fixed.NoDelay()), tuple(worker % 2 for worker in range(70))),
+    _fixed.Late((3, 7), since=5),
+    delays.Exponential(0.1, seed=1) + _distributions.Weibull(0.1, 2.0, seed=2) + _fixed.Late((0,), 3.5),
     delays.Fixed(((0.1, float("inf")) * 35, (0.0, 1.0) * 35)),
 ]
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from erasurehead.delays import draws
-from erasurehead.delays.draws import Kind, draw
+from erasurehead.delays import _draws as draws
+from erasurehead.delays._draws import Kind, draw
 
 KINDS: list[Kind] = ["exponential", "uniform", "normal"]
 

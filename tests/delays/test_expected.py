@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.delays.summaries import summarize_model
+from erasurehead.delays import _distributions, _fixed, _mixed
+from erasurehead.delays._summaries import summarize_model
 
 
 @pytest.mark.parametrize(
@@ -39,12 +40,12 @@ def test_sums_add_up_and_what_is_not_known_is_estimated() -> None:
     table = delays.Fixed(((1.0, 2.0),))
     assert table.expected is None
     assert (delays.Exponential(1.0) + table).expected is None
-    assert delays.Bimodal(0.5, delays.NoDelay(), table).expected is None
+    assert _mixed.Bimodal(0.5, _fixed.NoDelay(), table).expected is None
     assert summarize_model(table, 2, steps=4).mean == 1.5
 
 
 def test_a_mean_that_is_infinite_is_said_to_be() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert summarize_model(delays.Pareto(1.0, 1.0), 4, steps=10).mean == np.inf
-    assert delays.LogNormal(1.0, 100.0).expected == np.inf
+        assert summarize_model(_distributions.Pareto(1.0, 1.0), 4, steps=10).mean == np.inf
+    assert _distributions.LogNormal(1.0, 100.0).expected == np.inf

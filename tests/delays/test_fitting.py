@@ -10,19 +10,20 @@ import pytest
 from scipy import stats
 
 from erasurehead import delays
-from erasurehead.delays import Delays, Trace, read_trace
-from erasurehead.delays.fitting import FAMILIES, fit, fit_trace, fit_workers, kaplan_meier
-from erasurehead.delays.persistent import slow_workers
+from erasurehead.delays import Delays, Trace, _distributions, fit, fit_trace, slow_workers
+from erasurehead.delays._families import FAMILIES
+from erasurehead.delays._fitting import fit_workers, kaplan_meier
+from erasurehead.delays._trace_files import read_trace
 from erasurehead.errors import DataError, InvalidArgument
 
 TRUTHS: dict[str, tuple[Delays, dict[str, float]]] = {
     "exponential": (delays.Exponential(0.5, seed=2), {"mean": 0.5}),
     "shifted_exponential": (delays.ShiftedExponential(0.3, 0.5, seed=2), {"mean": 0.5, "shift": 0.3}),
-    "weibull": (delays.Weibull(0.5, 0.7, seed=2), {"scale": 0.5, "shape": 0.7}),
-    "shifted_weibull": (delays.Weibull(0.5, 1.8, 0.4, seed=2), {"scale": 0.5, "shape": 1.8, "shift": 0.4}),
-    "lognormal": (delays.LogNormal(0.4, 0.6, seed=2), {"median": 0.4, "sigma": 0.6}),
-    "shifted_lognormal": (delays.LogNormal(0.4, 0.6, 0.5, seed=2), {"median": 0.4, "sigma": 0.6, "shift": 0.5}),
-    "pareto": (delays.Pareto(0.2, 1.6, seed=2), {"exponent": 1.6, "minimum": 0.2}),
+    "weibull": (_distributions.Weibull(0.5, 0.7, seed=2), {"scale": 0.5, "shape": 0.7}),
+    "shifted_weibull": (_distributions.Weibull(0.5, 1.8, 0.4, seed=2), {"scale": 0.5, "shape": 1.8, "shift": 0.4}),
+    "lognormal": (_distributions.LogNormal(0.4, 0.6, seed=2), {"median": 0.4, "sigma": 0.6}),
+    "shifted_lognormal": (_distributions.LogNormal(0.4, 0.6, 0.5, seed=2), {"median": 0.4, "sigma": 0.6, "shift": 0.5}),
+    "pareto": (_distributions.Pareto(0.2, 1.6, seed=2), {"exponent": 1.6, "minimum": 0.2}),
 }
 
 
@@ -52,7 +53,7 @@ def test_the_true_parameters_are_within_their_intervals(name: str, first: int) -
 
 @pytest.mark.slow
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
-    rows = delays.Weibull(0.5, 0.8, seed=4).rows(0, 3000, 20).reshape(150, 20, 20)
+    rows = _distributions.Weibull(0.5, 0.8, seed=4).rows(0, 3000, 20).reshape(150, 20, 20)
     inside = []
     for trial in rows:
         found = fit(*waited_for(trial, 12), "weibull")
@@ -67,7 +68,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     ("name", "location", "model"),
     [
         ("shifted_exponential", "shift", delays.ShiftedExponential(0.2, 0.5, seed=9)),
-        ("pareto", "minimum", delays.Pareto(0.2, 2.0, seed=9)),
+        ("pareto", "minimum", _distributions.Pareto(0.2, 2.0, seed=9)),
     ],
 )
 def test_waits_too_short_to_meet_the_smallest_sample_do_not_narrow_its_interval(
@@ -108,7 +109,7 @@ def test_aic_prefers_the_family_that_the_delays_came_from(name: str) -> None:
 
 
 def test_the_fit_agrees_with_scipy() -> None:
-    seconds, censored = waited_for(delays.Weibull(0.5, 1.4, seed=9).rows(0, 50, 20), 14)
+    seconds, censored = waited_for(_distributions.Weibull(0.5, 1.4, seed=9).rows(0, 50, 20), 14)
     data = stats.CensoredData.right_censored(seconds, censored)
     shape, _, scale = stats.weibull_min.fit(data, floc=0)
     found = fit(seconds, censored, "weibull")
@@ -138,7 +139,7 @@ class TestSlowWorkers:
     def test_they_are_named_with_their_factor(self) -> None:
         factors = [1.0] * 20
         factors[3], factors[17] = 2.0, 1.5
-        model = delays.Scaled(delays.LogNormal(0.5, 0.4, seed=1), tuple(factors))
+        model = delays.Scaled(_distributions.LogNormal(0.5, 0.4, seed=1), tuple(factors))
         trace = Trace.from_table(model.rows(0, 150, 20))
         named = slow_workers(replace(trace, names=tuple(f"node{index}" for index in range(20))))
         assert [(item.worker, item.name) for item in named] == [(3, "node3"), (17, "node17")]
@@ -155,12 +156,15 @@ class TestSlowWorkers:
     @pytest.mark.parametrize("n_workers", [2, 3])
     def test_few_workers_are_not_named_by_chance_either(self, n_workers: int) -> None:
         """Ranks of two are 0 or 1, and vary three times as much as those of many."""
-        traces = [Trace.from_table(delays.LogNormal(0.5, 1.5, seed=seed).rows(0, 60, n_workers)) for seed in range(200)]
+        traces = [
+            Trace.from_table(_distributions.LogNormal(0.5, 1.5, seed=seed).rows(0, 60, n_workers))
+            for seed in range(200)
+        ]
         named = sum(bool(slow_workers(trace)) for trace in traces)
         assert named <= 8  # 0.01 of 200, with what chance allows; it was 20 of 200
 
     def test_one_of_two_is_named_where_it_is_slow(self) -> None:
-        model = delays.Scaled(delays.LogNormal(0.5, 0.4, seed=1), (1.0, 1.5))
+        model = delays.Scaled(_distributions.LogNormal(0.5, 0.4, seed=1), (1.0, 1.5))
         assert [item.worker for item in slow_workers(Trace.from_table(model.rows(0, 60, 2)))] == [1]
 
     def test_steps_in_which_all_are_slow_accuse_nobody(self) -> None:

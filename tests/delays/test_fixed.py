@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
+from erasurehead.delays import _fixed
 from erasurehead.errors import DataError, InvalidArgument
 
 
@@ -19,7 +20,7 @@ def test_a_table_is_read_step_by_step_and_begins_again() -> None:
 
 
 def test_no_delay_is_zero() -> None:
-    assert not delays.NoDelay().rows(0, 3, 4).any()
+    assert not _fixed.NoDelay().rows(0, 3, 4).any()
 
 
 def arrival(step: int, worker: int, seconds: float, unit: int = 0, **more: object) -> dict[str, object]:
@@ -36,33 +37,33 @@ class TestRecorded:
     )
 
     def test_each_message_comes_when_it_came_and_a_censored_one_never(self) -> None:
-        model = delays.Recorded.from_rows(self.ROWS)
+        model = _fixed.Recorded.from_rows(self.ROWS)
         assert model.rows(4, 2, 2).tolist() == [[0.5, np.inf], [0.25, 1.0]]
         assert model.row(5, 2, unit=1).tolist() == [0.5, np.inf]
 
     def test_a_late_message_comes_late_not_never(self) -> None:
         late = arrival(4, 1, 1.4, censored=True, late=True)
-        assert delays.Recorded.from_rows([*self.ROWS, late]).row(4, 2).tolist() == [0.5, 1.4]
+        assert _fixed.Recorded.from_rows([*self.ROWS, late]).row(4, 2).tolist() == [0.5, 1.4]
 
     def test_it_is_read_from_a_run_and_named_by_its_file(self, tmp_path: Path) -> None:
         path = tmp_path / "arrivals.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in self.ROWS))
-        model = delays.parse(str(delays.Recorded.from_file(str(path))))
+        model = delays.parse(str(_fixed.Recorded.from_file(str(path))))
         assert model.row(5, 2).tolist() == [0.25, 1.0]
 
     def test_beyond_the_record_is_an_error_not_a_guess(self) -> None:
-        model = delays.Recorded.from_rows(self.ROWS)
+        model = _fixed.Recorded.from_rows(self.ROWS)
         for ask in ({"step": 6, "n_workers": 2}, {"step": 4, "n_workers": 3}, {"step": 3, "n_workers": 1}):
             with pytest.raises(InvalidArgument, match=r"steps 4 to 5, 2 messages, 2 workers"):
                 model.row(**ask)
 
     def test_no_rows_and_broken_lines_are_said(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="no arrivals"):
-            delays.Recorded.from_rows([])
+            _fixed.Recorded.from_rows([])
         broken = tmp_path / "arrivals.jsonl"
         broken.write_text('{"step": 0, "unit": 0, "worker": 0, "seconds": 1.0}\n{"ste\n')
         with pytest.raises(DataError, match="line 2"):
-            delays.Recorded.from_file(str(broken))
+            _fixed.Recorded.from_file(str(broken))
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,14 @@ import pytest
 
 from erasurehead import delays
 from erasurehead.codes import fractional_repetition
-from erasurehead.decoding import make_decoder, worst_case
+from erasurehead.decoding import make_decoder
+from erasurehead.decoding._adversary import worst_case
+from erasurehead.delays import _base, _clock, _distributions, _fixed, _mixed
 from erasurehead.errors import InvalidArgument
 
 
 def test_bimodal_is_slow_as_often_as_it_says_and_never_twice_in_a_row_by_habit() -> None:
-    model = delays.Bimodal(0.2, delays.NoDelay(), delays.Fixed(((1.0,) * 40,)), seed=0)
+    model = _mixed.Bimodal(0.2, _fixed.NoDelay(), delays.Fixed(((1.0,) * 40,)), seed=0)
     slow = model.rows(0, 2048, 40)
     assert slow.mean() == pytest.approx(0.2, abs=4 * np.sqrt(0.16 / slow.size))
     again = slow[1:][slow[:-1] == 1.0].mean()
@@ -22,7 +24,7 @@ def test_bimodal_is_slow_as_often_as_it_says_and_never_twice_in_a_row_by_habit()
 
 
 class TestMarkov:
-    MODEL = delays.MarkovModulated(0.02, 0.1, delays.NoDelay(), delays.Fixed(((1.0,) * 200,)), seed=3)
+    MODEL = _mixed.MarkovModulated(0.02, 0.1, _fixed.NoDelay(), delays.Fixed(((1.0,) * 200,)), seed=3)
 
     def test_slow_spells_last_and_come_as_often_as_the_chain_says(self) -> None:
         slow = self.MODEL.is_slow(0, 4096, 100).astype(float)
@@ -41,20 +43,20 @@ class TestMarkov:
 
 
 def test_a_sum_adds_its_terms_and_refuses_terms_that_would_be_slow_together() -> None:
-    compute, network = delays.Exponential(0.5, seed=1), delays.LogNormal(0.1, 1.0, seed=2)
-    total = compute + network + delays.Late((2,))
-    assert isinstance(total, delays.Sum)
+    compute, network = delays.Exponential(0.5, seed=1), _distributions.LogNormal(0.1, 1.0, seed=2)
+    total = compute + network + _fixed.Late((2,))
+    assert isinstance(total, _base.Sum)
     assert len(total.terms) == 3
     expected = compute.row(4, 5) + network.row(4, 5)
     expected[2] = np.inf
     assert (total.row(4, 5) == expected).all()
     with pytest.raises(InvalidArgument, match="seed 1 in several"):
-        _ = compute + delays.Bimodal(0.1, delays.NoDelay(), delays.Exponential(1.0, seed=1), seed=7)
+        _ = compute + _mixed.Bimodal(0.1, _fixed.NoDelay(), delays.Exponential(1.0, seed=1), seed=7)
 
 
 def test_workers_of_unequal_kind() -> None:
     fast, slow = delays.Exponential(0.1, seed=1), delays.Exponential(1.0, seed=1)
-    model = delays.PerWorker((fast, slow), (0, 1, 0))
+    model = _base.PerWorker((fast, slow), (0, 1, 0))
     assert model.row(3, 3).tolist() == [fast.row(3, 3)[0], slow.row(3, 3)[1], fast.row(3, 3)[2]]
     factors = delays.Scaled(fast, (1.0, 10.0, 1.0))
     assert factors.row(3, 3) == pytest.approx(model.row(3, 3))
@@ -64,7 +66,7 @@ def test_workers_of_unequal_kind() -> None:
 
 
 def test_a_worker_that_never_answers_does_not_do_so_at_factor_zero_either() -> None:
-    model = delays.Scaled(delays.Late((0,)), (0.0, 1.0, 0.0))
+    model = delays.Scaled(_fixed.Late((0,)), (0.0, 1.0, 0.0))
     assert model.row(0, 3).tolist() == [np.inf, 0.0, 0.0]
     assert model.row(0, 3, posted=1.5).tolist() == [np.inf, 0.0, 0.0]
 
@@ -73,26 +75,26 @@ def test_what_is_no_model_is_no_part_of_one() -> None:
     model: Any = delays.Exponential(0.5)
     for make in (
         lambda: model + 3,
-        lambda: delays.Sum((model, "late([1])")),  # pyright: ignore[reportArgumentType]
+        lambda: _base.Sum((model, "late([1])")),  # pyright: ignore[reportArgumentType]
         lambda: delays.Scaled(2.0, (1.0,)),  # pyright: ignore[reportArgumentType]
-        lambda: delays.PerWorker((model, None)),  # pyright: ignore[reportArgumentType]
-        lambda: delays.Bimodal(0.1, model, 2),  # pyright: ignore[reportArgumentType]
-        lambda: delays.MarkovModulated(0.1, 0.2, 1, model),  # pyright: ignore[reportArgumentType]
-        lambda: delays.AlongClock(1.0, 1.0),  # pyright: ignore[reportArgumentType]
-        lambda: delays.PerOrder("none"),  # pyright: ignore[reportArgumentType]
+        lambda: _base.PerWorker((model, None)),  # pyright: ignore[reportArgumentType]
+        lambda: _mixed.Bimodal(0.1, model, 2),  # pyright: ignore[reportArgumentType]
+        lambda: _mixed.MarkovModulated(0.1, 0.2, 1, model),  # pyright: ignore[reportArgumentType]
+        lambda: _clock.AlongClock(1.0, 1.0),  # pyright: ignore[reportArgumentType]
+        lambda: _clock.PerOrder("none"),  # pyright: ignore[reportArgumentType]
     ):
         with pytest.raises(InvalidArgument, match="must be a delay model"):
             make()
 
 
 def test_late_workers_are_late_from_their_step_on() -> None:
-    model = delays.Late((1, 9), by=2.0, since=3)
+    model = _fixed.Late((1, 9), by=2.0, since=3)
     assert model.rows(2, 3, 2).tolist() == [[0.0, 0.0], [0.0, 2.0], [0.0, 2.0]]
 
 
 def test_the_workers_that_hurt_a_code_most_never_answer() -> None:
     code = fractional_repetition(60, 5)
-    lost = delays.Late(tuple(worst_case(code, 17).stragglers.tolist())).row(0, 60) == np.inf
+    lost = _fixed.Late(tuple(worst_case(code, 17).stragglers.tolist())).row(0, 60) == np.inf
     assert lost.sum() == 17
     assert make_decoder(code).residual(np.flatnonzero(~lost)) == 5 * (
         17 // 5
@@ -101,7 +103,7 @@ def test_the_workers_that_hurt_a_code_most_never_answer() -> None:
 
 def test_an_infinite_mean_is_allowed_and_said() -> None:
     with pytest.warns(UserWarning, match="infinite mean"):
-        model = delays.Pareto(1.0, 0.8)
+        model = _distributions.Pareto(1.0, 0.8)
     assert np.isfinite(model.row(0, 100)).all()
 
 
@@ -128,6 +130,6 @@ def test_errors_name_the_argument_and_the_rule(text: str, said: str) -> None:
 
 def test_no_models_and_no_factors_are_refused_where_they_are_given() -> None:
     with pytest.raises(InvalidArgument, match="models must be at least one"):
-        delays.PerWorker(())
+        _base.PerWorker(())
     with pytest.raises(InvalidArgument, match="factors must be at least one"):
-        delays.Scaled(delays.NoDelay(), ())
+        delays.Scaled(_fixed.NoDelay(), ())

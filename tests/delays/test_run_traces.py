@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, engines, optimizers, problems, schemes, training
-from erasurehead.delays import fit_trace, read_trace
-from erasurehead.engines import LateWork
+from erasurehead._internal.late_work import LateWork
+from erasurehead.delays import fit_trace
+from erasurehead.delays._trace_files import read_trace
 from erasurehead.errors import DataError
 
 

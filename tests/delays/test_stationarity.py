@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.delays import Bootstrap
-from erasurehead.delays.stationarity import block_length, drift, effective_rounds, tail_index
+from erasurehead.delays import Bootstrap, _distributions, _mixed
+from erasurehead.delays._stationarity import block_length, drift, effective_rounds, tail_index
 
-STALLS = delays.MarkovModulated(0.02, 0.1, delays.Exponential(0.1, seed=2), delays.Exponential(2.0, seed=3), seed=4)
+STALLS = _mixed.MarkovModulated(0.02, 0.1, delays.Exponential(0.1, seed=2), delays.Exponential(2.0, seed=3), seed=4)
 
 
 def autoregressive(rounds: int, memory: float, seed: int) -> np.ndarray:
@@ -61,7 +61,7 @@ def test_a_mean_that_doubles_is_found_with_its_place_and_size(seed: int) -> None
 
 
 def test_the_tail_is_measured() -> None:
-    rows = [delays.Pareto(0.1, 1.5, seed=seed).rows(0, 200, 12) for seed in range(5)]
+    rows = [_distributions.Pareto(0.1, 1.5, seed=seed).rows(0, 200, 12) for seed in range(5)]
     assert np.median([tail_index(table) for table in rows]) == pytest.approx(1.5, rel=0.15)
     assert tail_index(delays.Exponential(0.5, seed=0).rows(0, 200, 12)) > 2.5
     assert tail_index(np.ones((5, 4))) == np.inf

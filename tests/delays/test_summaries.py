@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.delays import Trace, summarize, summarize_model
+from erasurehead.delays import Trace, _base, _clock, _fixed
+from erasurehead.delays._summaries import summarize, summarize_model
 
 
 def test_quantiles_spread_and_mean_of_a_small_table() -> None:
@@ -40,7 +41,7 @@ def test_a_model_is_drawn_from() -> None:
 
 
 def test_workers_that_never_answer_have_no_longest_delay() -> None:
-    said = summarize_model(delays.Exponential(0.5, seed=1) + delays.Late((2,)), 5, 200)
+    said = summarize_model(delays.Exponential(0.5, seed=1) + _fixed.Late((2,)), 5, 200)
     assert math.isinf(said.quantiles[1.0])
     assert math.isinf(said.mean)
     assert math.isfinite(said.quantiles[0.75])
@@ -51,13 +52,13 @@ def test_workers_that_never_answer_have_no_longest_delay() -> None:
 def test_delays_of_zero_have_no_spread() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert np.isnan(summarize_model(delays.NoDelay(), 4, 10).spread).all()
+        assert np.isnan(summarize_model(_fixed.NoDelay(), 4, 10).spread).all()
 
 
 def test_workers_that_never_answer_are_slow_where_nobody_else_is() -> None:
-    said = summarize_model(delays.Late((3, 7)), 10, 100)
+    said = summarize_model(_fixed.Late((3, 7)), 10, 100)
     assert [(item.worker, item.factor) for item in said.slow] == [(3, math.inf), (7, math.inf)]
-    said = summarize_model(delays.PerWorker([delays.NoDelay(), delays.NoDelay(), delays.Exponential(1.0)]), 3, 100)
+    said = summarize_model(_base.PerWorker([_fixed.NoDelay(), _fixed.NoDelay(), delays.Exponential(1.0)]), 3, 100)
     assert [(item.worker, item.factor) for item in said.slow] == [(2, math.inf)]
 
 
@@ -78,13 +79,13 @@ def test_rounds_that_a_bootstrap_repeats_are_no_further_evidence(keep: str, wrap
     trace = Trace.from_table(delays.Exponential(0.5, seed=3).rows(0, 6, 10))
     model: delays.Delays = delays.Bootstrap.from_trace(trace, keep=keep)  # pyright: ignore[reportArgumentType]
     if wrap == "sum":
-        model = model + delays.NoDelay()
+        model = model + _fixed.NoDelay()
     elif wrap == "scaled":
         model = delays.Scaled(model, (2.0,) * 10)
     elif wrap == "along":
-        model = delays.AlongClock(model, every=1.0)
+        model = _clock.AlongClock(model, every=1.0)
     elif wrap == "in order":
-        model = delays.InOrder(trace.table())
+        model = _clock.InOrder(trace.table())
     assert model.rounds_known == 6
     assert not summarize(trace).slow
     assert not summarize_model(model, 10).slow

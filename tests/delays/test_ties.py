@@ -6,21 +6,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import codes, decoding, schemes
-from erasurehead.delays import Bimodal, Delays, Fixed, NoDelay
-from erasurehead.delays.ties import precedence, untied
-from erasurehead.engines import LateWork, VirtualEngine
-from erasurehead.optimizers.first_order import GradientDescent, Nesterov
-from erasurehead.planning import simulate
-from erasurehead.planning.carry_over import simulate_with_memory
+from erasurehead._internal.late_work import LateWork
+from erasurehead.delays import Delays, Fixed
+from erasurehead.delays._fixed import NoDelay
+from erasurehead.delays._mixed import Bimodal
+from erasurehead.delays._ties import precedence, untied
+from erasurehead.engines import VirtualEngine
+from erasurehead.optimizers import GradientDescent, Nesterov
+from erasurehead.planning._carry_over import simulate_with_memory
+from erasurehead.planning._simulation import simulate
 from erasurehead.problems import LogisticRegression
 from erasurehead.runs import Recorder, RunFolder, replay
 from erasurehead.schemes import wait_rules
-from erasurehead.training.loop import train
-from erasurehead.training.result import Resumption, Run
+from erasurehead.training import Run, train
+from erasurehead.training._result import Resumption
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((96, 4))
@@ -76,7 +78,11 @@ def test_the_order_comes_from_seed_and_step_alone() -> None:
 @pytest.mark.parametrize("rule", ["first(3)", "first(3) | decodable()", "residual_below(3)", "deadline(0.5)"])
 def test_the_planner_breaks_ties_as_the_engine_does(name: str, rule: str) -> None:
     delays = TYING[name] or NoDelay()
-    for code in (codes.uncoded(8), codes.fractional_repetition(8, 2), codes.cyclic_mds(8, 3)):
+    for code in (
+        codes.uncoded(8),
+        codes.fractional_repetition(8, 2),
+        codes.build("cyclic_mds", n_workers=8, stragglers=3),
+    ):
         scheme = schemes.custom(code, rule)
         run = trained(scheme, delays, 30, seed=5)
         found = simulate(scheme.decoder, scheme.rule, delays, 30, seed=5)
@@ -88,7 +94,7 @@ def test_the_planner_breaks_ties_as_the_engine_does(name: str, rule: str) -> Non
 
 
 def test_several_messages_of_a_worker_come_one_after_the_other() -> None:
-    code = codes.multi_message(8, 3)
+    code = codes.build("multi_message", n_workers=8, load=3)
     rule, decoder = wait_rules.parse("residual_below(2)"), decoding.make_decoder(code)
     found = simulate(decoder, rule, NoDelay(), 50, seed=2)
     walked = simulate_with_memory(decoder, rule, NoDelay(), 50, late="preempt", seed=2)
@@ -114,7 +120,7 @@ def test_a_resumed_run_has_the_same_order(late: LateWork) -> None:
     delays = TYING["all alike"]
 
     def go(steps: int, resume: Resumption | None = None, keep: int | None = None) -> Run:
-        from erasurehead.training.callbacks import Callback
+        from erasurehead.training import Callback
 
         class Keep(Callback):
             def on_state(self, step: int, state: object) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import delays
-from erasurehead.delays import Trace, read_trace, write_trace
+from erasurehead.delays import Trace, _bootstrap, _distributions, _summaries, _trace_files
+from erasurehead.delays._trace_files import read_trace, write_trace
 from erasurehead.errors import DataError, InvalidArgument
 
 THEIRS = {"step": "round", "seconds": "latency_s"}
@@ -73,7 +73,7 @@ class TestRemarks:
     def test_a_heavy_tail_is_not_mistaken_for_mixed_units(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            table = delays.Pareto(0.1, 0.9, seed=0).rows(0, 200, 30)
+            table = _distributions.Pareto(0.1, 0.9, seed=0).rows(0, 200, 30)
         assert not Trace.from_table(table).remarks()
 
     @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ class TestBootstrap:
         assert ((alone[1:5] - alone[:4]) % 4 == 1).all()
 
     @pytest.mark.parametrize("keep", ["rounds", "workers", "pooled"])
-    def test_any_block_of_steps_gives_the_same_rows(self, keep: delays.bootstrap.Keep) -> None:
+    def test_any_block_of_steps_gives_the_same_rows(self, keep: _bootstrap.Keep) -> None:
         model = delays.Bootstrap(self.TABLE, keep, block=1 if keep == "pooled" else 3, seed=4)
         whole = model.rows(0, 50, 3)
         for first in (0, 1, 7, 48):
@@ -213,14 +213,14 @@ def test_a_column_that_is_called_by_another_unit_is_warned_of(
     file.write_text(f"worker,step,{column}\n" + "".join(f"{n % 3},{n // 3},{n + 1}\n" for n in range(9)))
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        delays.read_trace(file, {"seconds": column}, unit=unit)
+        _trace_files.read_trace(file, {"seconds": column}, unit=unit)
     assert any(f"{column!r} is taken for seconds" in str(item.message) for item in said) == warned
 
 
 def test_the_mark_that_spreadsheets_put_first_is_no_part_of_a_name(tmp_path: Path) -> None:
     file = tmp_path / "theirs.csv"
     file.write_text("worker,step,seconds\n" + "".join(f"{n % 3},{n // 3},{n + 1}\n" for n in range(9)), "utf-8-sig")
-    assert delays.read_trace(file).names == ("0", "1", "2")
+    assert _trace_files.read_trace(file).names == ("0", "1", "2")
 
 
 @pytest.mark.parametrize("between", [", ", ";", "\t", " ; ", "   "])
@@ -228,14 +228,14 @@ def test_columns_may_be_separated_as_in_files_of_data(tmp_path: Path, between: s
     rows = [("worker", "step", "seconds"), *((n % 3, n // 3, n + 0.5) for n in range(9))]
     file = tmp_path / "theirs.csv"
     file.write_text("\n".join(between.join(map(str, row)) for row in rows) + "\n")
-    trace = delays.read_trace(file)
+    trace = _trace_files.read_trace(file)
     assert (trace.names, trace.n_steps, trace.seconds.tolist()) == (("0", "1", "2"), 3, [n + 0.5 for n in range(9)])
 
 
 def test_a_delimiter_at_the_end_of_a_line_is_no_other_number(tmp_path: Path) -> None:
     file = tmp_path / "theirs.csv"
     file.write_text("worker,step,seconds\n" + "".join(f"{n % 3},{n // 3},{n},{n * ','}\n" for n in range(9)))
-    assert delays.read_trace(file).seconds.tolist() == list(range(9))
+    assert _trace_files.read_trace(file).seconds.tolist() == list(range(9))
 
 
 def test_lines_that_repeat_a_worker_and_a_step_are_counted(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_delays_of_any_magnitude_are_shown_fitted_and_drawn_without_warnings(sho
     trace = Trace.from_table(table)
     assert ((trace.seconds == 0.0) | (trace.seconds >= 1e-15)).all()
     trace.remarks()
-    delays.summarize(trace)
+    _summaries.summarize(trace)
     fitted = delays.fit_trace(trace)[0]
     assert np.isfinite(list(fitted.parameters.values())).all()
     assert (fitted.model.rows(0, 20, 3) >= 0.0).all()

@@ -23,9 +23,15 @@ def test_each_guarantee_says_what_it_assumes(name: str) -> None:
 
 
 AMPLIFIED = {
-    "`cyclic_mds` reaches 1.1e9 with 12 stragglers of 61 workers": (lambda: codes.cyclic_mds(61, 12), 1.1e9),
+    "`cyclic_mds` reaches 1.1e9 with 12 stragglers of 61 workers": (
+        lambda: codes.build("cyclic_mds", n_workers=61, stragglers=12),
+        1.1e9,
+    ),
     "`cyclic_repetition` 1.2e7 with 5 of 30": (lambda: codes.cyclic_repetition(30, 5), 1.2e7),
-    "`reed_solomon` stays below 10 up to a load of a fifth of 300 workers": (lambda: codes.reed_solomon(300, 60), 10.0),
+    "`reed_solomon` stays below 10 up to a load of a fifth of 300 workers": (
+        lambda: codes.build("reed_solomon", n_workers=300, load=60),
+        10.0,
+    ),
 }
 
 

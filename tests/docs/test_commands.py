@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import typer
 
-from erasurehead.cli import app
-from erasurehead.consensus import ConsensusConfig
-from erasurehead.runs.config import Config, build
-from erasurehead.schemes.text import parse_scheme
+from erasurehead.cli import _app as app
+from erasurehead.consensus._config import ConsensusConfig
+from erasurehead.runs._config import Config, build
+from erasurehead.schemes import parse_scheme
 
 from .pages import ROOT, blocks, name, pages
 

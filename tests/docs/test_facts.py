@@ -52,10 +52,10 @@ MATCHING = {"findall", "finditer", "fullmatch", "match", "search", "split", "sub
 
 FOREIGN = {
     "_internal/text_parser.py": "what the user wrote",
-    "datasets/preprocessing/design.py": "what the user's file holds",
-    "datasets/published/fetching.py": "what scikit-learn says",
+    "datasets/_preprocessing/design.py": "what the user's file holds",
+    "datasets/_published/fetching.py": "what scikit-learn says",
     "decompile": "the code that is being written",
-    "engines/ray/handle.py": "what Ray says",
+    "engines/_ray/handle.py": "what Ray says",
     "testing": "assertions",
 }
 """Files whose texts are not the library's own sentences."""

@@ -10,15 +10,15 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead.cli.options import KEYS, RunOptions
-from erasurehead.consensus import ConsensusConfig
+from erasurehead.cli._options import KEYS, RunOptions
+from erasurehead.consensus._config import ConsensusConfig
 from erasurehead.errors import InvalidArgument
-from erasurehead.faults.policy import FaultPolicy
-from erasurehead.runs.config import Config, build, build_config, json_schema, keys, to_toml
-from erasurehead.runs.config.keys import markdown_table
+from erasurehead.faults import FaultPolicy
+from erasurehead.runs import build_config
+from erasurehead.runs._config import Config, build, json_schema, keys, to_toml
+from erasurehead.runs._config.keys import markdown_table
 
 from ..typed import typed
 from .pages import DOCS, ROOT, blocks, name, pages

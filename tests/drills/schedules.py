@@ -10,16 +10,15 @@ import numpy as np
 
 from erasurehead import schemes
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Exponential
 from erasurehead.drills import Fault, FaultSchedule, FaultyEngine
-from erasurehead.drills.journal import NoticeRecorder
-from erasurehead.engines import LateWork, VirtualEngine
-from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.first_order import GradientDescent
-from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.result import Run
+from erasurehead.drills._journal import NoticeRecorder
+from erasurehead.engines import VirtualEngine
+from erasurehead.faults import FaultPolicy
+from erasurehead.optimizers import GradientDescent
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training import Callback, Run, train
 
 PROBLEM = Quadratic.random(36, 5, seed=3, l2=0.01)
 WORKERS, LOAD, STEPS = 9, 3, 24

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from erasurehead.drills.supervisor import CommandResult
+from erasurehead.drills._supervisor import CommandResult
 
 from ..forks import Forked
 
@@ -26,7 +26,7 @@ def small_table(folder: Path) -> str:
 _COORDINATOR = """
 import sys
 from pathlib import Path
-from erasurehead.drills.coordinator import main
+from erasurehead.drills._coordinator import main
 exec({!r})
 main(Path(sys.argv[1]), sys.argv[2])
 """

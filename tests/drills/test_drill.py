@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.drills import Fault, FaultSchedule, supervisor
-from erasurehead.drills.drill import Drill, DrillSettings
-from erasurehead.drills.schedule import read_schedule
-from erasurehead.drills.supervisor import Supervisor
-from erasurehead.drills.verdicts import Findings
+from erasurehead.drills import Fault, FaultSchedule, _supervisor as supervisor
+from erasurehead.drills._drill import Drill, DrillSettings
+from erasurehead.drills._schedule import read_schedule
+from erasurehead.drills._supervisor import Supervisor
+from erasurehead.drills._verdicts import Findings
 from erasurehead.errors import InvalidArgument
 from erasurehead.runs import RunFolder
 

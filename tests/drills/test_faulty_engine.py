@@ -7,20 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import schemes
 from erasurehead._internal.arrays import Tree
-from erasurehead.delays.base import Delays
+from erasurehead._internal.late_work import LateWork
+from erasurehead.delays import Delays
 from erasurehead.drills import Fault, FaultSchedule, FaultyEngine
-from erasurehead.drills.schedule import OF_WORKERS
-from erasurehead.engines import Arrived, Engine, LateWork, VirtualEngine
-from erasurehead.faults.policy import FaultPolicy
-from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance, Timetable
-from erasurehead.testing.driving import arrivals, order, start
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.result import Resumption
+from erasurehead.drills._schedule import OF_WORKERS
+from erasurehead.engines import Arrived, Engine, VirtualEngine
+from erasurehead.faults import FaultPolicy
+from erasurehead.testing import EngineConformance, FaultInjectionConformance
+from erasurehead.testing._driving import arrivals, order, start
+from erasurehead.testing._programs import Echo, Timetable
+from erasurehead.training import Callback
+from erasurehead.training._result import Resumption
 
 from .schedules import GROUPS, STEPS, WORKERS, descend, scheme, taken
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from erasurehead import codes, schemes
-from erasurehead.drills import LIES, Fault
+from erasurehead.drills import Fault
+from erasurehead.drills._lying_program import LIES
 from erasurehead.errors import Unreachable
-from erasurehead.faults.policy import FaultPolicy
+from erasurehead.faults import FaultPolicy
 
 from .schedules import STEPS, WORKERS, descend, taken
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.drills.drill import DrillSettings
-from erasurehead.drills.life import Strike
-from erasurehead.drills.lives import Lives
+from erasurehead.drills._drill import DrillSettings
+from erasurehead.drills._life import Strike
+from erasurehead.drills._lives import Lives
 from erasurehead.errors import InvalidArgument
 
 from .small import small_table

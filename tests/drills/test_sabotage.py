@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.drills import Fault, FaultSchedule, supervisor
-from erasurehead.drills.drill import Drill, DrillSettings
-from erasurehead.drills.supervisor import DrillRun, run_command
-from erasurehead.drills.verdicts import Findings
+from erasurehead.drills import Fault, FaultSchedule, _supervisor as supervisor
+from erasurehead.drills._drill import Drill, DrillSettings
+from erasurehead.drills._supervisor import DrillRun, run_command
+from erasurehead.drills._verdicts import Findings
 
 from .small import forked
 
@@ -37,7 +37,7 @@ END = Fault("coordinator", 8.0)
 
 NOTHING_RECORDED = """
 from dataclasses import replace
-from erasurehead.training.callbacks import StepLog
+from erasurehead.training._callbacks import StepLog
 taken = StepLog.take_notices
 StepLog.take_notices = lambda log: [one for one in taken(log) if one.kind != {what!r}]
 """
@@ -52,7 +52,7 @@ SABOTAGES = {
         KILL,
         """
 from dataclasses import replace
-from erasurehead.training.callbacks import StepLog
+from erasurehead.training._callbacks import StepLog
 taken = StepLog.take_notices
 StepLog.take_notices = lambda log: [replace(one, time=one.time + 2) for one in taken(log)]
 """,
@@ -62,7 +62,7 @@ StepLog.take_notices = lambda log: [replace(one, time=one.time + 2) for one in t
         KILL,
         """
 from dataclasses import replace
-from erasurehead.training.callbacks import StepLog
+from erasurehead.training._callbacks import StepLog
 taken = StepLog.take_notices
 StepLog.take_notices = lambda log: [replace(one, worker=5) for one in taken(log)]
 """,
@@ -77,7 +77,7 @@ StepLog.take_notices = lambda log: [replace(one, worker=5) for one in taken(log)
         LIE,
         """
 from dataclasses import replace
-from erasurehead.training.callbacks import StepLog
+from erasurehead.training._callbacks import StepLog
 taken = StepLog.take_notices
 StepLog.take_notices = lambda log: [replace(one, worker=3) for one in taken(log)]
 """,
@@ -91,7 +91,7 @@ StepLog.take_notices = lambda log: [replace(one, worker=3) for one in taken(log)
     "a step is not recorded": (
         KILL,
         """
-from erasurehead.runs.recorder import Recorder
+from erasurehead.runs import Recorder
 step = Recorder.on_step_end
 Recorder.on_step_end = lambda recorder, row, x: None if row.step == 7 else step(recorder, row, x)
 """,
@@ -100,7 +100,7 @@ Recorder.on_step_end = lambda recorder, row, x: None if row.step == 7 else step(
     "another model is saved": (
         KILL,
         """
-from erasurehead.runs.folder import RunFolder
+from erasurehead.runs import RunFolder
 write = RunFolder.write_model
 RunFolder.write_model = lambda folder, x: write(folder, 1.001 * x)
 """,
@@ -121,7 +121,7 @@ Nesterov.restore = other
     "that a run was continued is not recorded": (
         END,
         """
-from erasurehead.runs.recorder import Recorder
+from erasurehead.runs import Recorder
 reopen = Recorder.reopen.__func__
 def silent(kind, *arguments, **more):
     recorder = reopen(kind, *arguments, **more)
@@ -134,7 +134,7 @@ Recorder.reopen = classmethod(silent)
     "a full disk is not noticed": (
         FULL,
         """
-from erasurehead.runs.recorder import Recorder
+from erasurehead.runs import Recorder
 flush = Recorder._flush
 def quietly(recorder):
     try:
@@ -142,7 +142,7 @@ def quietly(recorder):
     except OSError:
         pass
 Recorder._flush = quietly
-from erasurehead.runs.checkpoints.checkpointer import Checkpointer
+from erasurehead.runs import Checkpointer
 Checkpointer.on_state = lambda self, step, state: None
 """,
         "the full disk was reported in a sentence",
@@ -150,9 +150,9 @@ Checkpointer.on_state = lambda self, step, state: None
     "rows are flushed at the end only, and a full disk meets none of them": (
         FULL,
         """
-from erasurehead.runs.recorder import Recorder
+from erasurehead.runs import Recorder
 Recorder._flush = lambda recorder: None
-from erasurehead.runs.checkpoints.checkpointer import Checkpointer
+from erasurehead.runs import Checkpointer
 Checkpointer.on_state = lambda self, step, state: None
 """,
         "the full disk was reported in a sentence",

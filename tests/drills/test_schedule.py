@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead.drills import KINDS, LIES, Fault, FaultSchedule
-from erasurehead.drills.schedule import OF_WORKERS, read_schedule, write_schedule
+from erasurehead.drills import Fault, FaultSchedule
+from erasurehead.drills._lying_program import LIES
+from erasurehead.drills._schedule import KINDS, OF_WORKERS, read_schedule, write_schedule
 from erasurehead.errors import InvalidArgument
 
 GROUPS = [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from erasurehead.drills import Fault, FaultSchedule
-from erasurehead.drills.findings import FaultFinding, Finder
-from erasurehead.drills.journal import EventLog
-from erasurehead.drills.report import conclusion, cost_table, fault_table, verdict_line
-from erasurehead.drills.supervisor import DrillRun
-from erasurehead.drills.verdicts import Findings
+from erasurehead.drills._findings import FaultFinding, Finder
+from erasurehead.drills._journal import EventLog
+from erasurehead.drills._report import conclusion, cost_table, fault_table, verdict_line
+from erasurehead.drills._supervisor import DrillRun
+from erasurehead.drills._verdicts import Findings
 
 OUTCOME: dict[str, Any] = {
     "steps": 3,

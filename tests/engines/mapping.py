@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import sys
 
-from erasurehead.engines.shared_memory import _POPULATE_WRITE  # pyright: ignore[reportPrivateUsage]
+from erasurehead.engines._shared_memory import _POPULATE_WRITE  # pyright: ignore[reportPrivateUsage]
 
 
 def maps_in_advance() -> bool:

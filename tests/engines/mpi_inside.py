@@ -17,29 +17,24 @@ import pytest
 
 from erasurehead import consensus, schemes
 from erasurehead._internal.arrays import Array
-from erasurehead.consensus import ConsensusRun, Policy
-from erasurehead.delays import Exponential, Recorded
-from erasurehead.delays.base import Delays
-from erasurehead.engines import Engine, LateWork, NoRoom, VirtualEngine
-from erasurehead.engines.base import Arrived, Died, Joined, MessageSpec, Order
-from erasurehead.engines.mpi import MPIEngine, serve
+from erasurehead._internal.late_work import LateWork
+from erasurehead.consensus import Policy
+from erasurehead.consensus._result import ConsensusRun
+from erasurehead.delays import Delays, Exponential
+from erasurehead.delays._fixed import Recorded
+from erasurehead.engines import Arrived, Died, Engine, Joined, MessageSpec, MPIEngine, Order, VirtualEngine
+from erasurehead.engines._base import NoRoom
+from erasurehead.engines._mpi import serve
 from erasurehead.errors import EngineError
-from erasurehead.optimizers.first_order import GradientDescent, Nesterov
+from erasurehead.optimizers import GradientDescent, Nesterov
 from erasurehead.problems import LogisticRegression
-from erasurehead.testing import (
-    Echo,
-    EngineConformance,
-    FaultInjectionConformance,
-    Faulty,
-    PeerConformance,
-    Quadratic,
-    Timetable,
-)
-from erasurehead.testing.driving import PATIENCE, arrivals, order, start, take
-from erasurehead.testing.pacing import at_some_pace
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.result import Resumption, Run
+from erasurehead.testing import EngineConformance, FaultInjectionConformance, PeerConformance
+from erasurehead.testing._driving import PATIENCE, arrivals, order, start, take
+from erasurehead.testing._pacing import at_some_pace
+from erasurehead.testing._problems import Quadratic
+from erasurehead.testing._programs import Echo, Faulty, Timetable
+from erasurehead.training import Callback, Run, train
+from erasurehead.training._result import Resumption
 
 GRID = 0.06  # seconds between two injected delays
 

@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from erasurehead.engines import Arrived, Order
-from erasurehead.engines.ray import RayEngine
+from erasurehead.engines import Arrived, Order, RayEngine
 from erasurehead.errors import EngineError
-from erasurehead.testing import Echo
-from erasurehead.testing.driving import PATIENCE
+from erasurehead.testing._driving import PATIENCE
+from erasurehead.testing._programs import Echo
 
 
 class Driver:

@@ -19,15 +19,13 @@ import pytest
 
 from erasurehead import schemes
 from erasurehead.engines import ProcessEngine
-from erasurehead.engines.processes import limits, server_watch
-from erasurehead.optimizers.first_order import Nesterov
-from erasurehead.runs.summaries import figures
-from erasurehead.testing import Echo, Quadratic, Timetable
-from erasurehead.testing.driving import start
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.result import Run
-from erasurehead.training.rows import StepRow
+from erasurehead.engines._processes import limits, server_watch
+from erasurehead.optimizers import Nesterov
+from erasurehead.runs._summaries import figures
+from erasurehead.testing._driving import start
+from erasurehead.testing._problems import Quadratic
+from erasurehead.testing._programs import Echo, Timetable
+from erasurehead.training import Callback, Run, StepRow, train
 
 from ..bounded import PATIENCE
 
@@ -88,7 +86,7 @@ def test_one_that_does_not_answer_is_replaced_with_its_workers(monkeypatch: pyte
     monkeypatch.setattr(server_watch, "LONGEST", 5.0)
     monkeypatch.setattr(server_watch, "PATIENCE", 0.2)
     monkeypatch.setattr(server_watch, "let_go_on", lambda: False)  # it hangs, and is not only stopped
-    monkeypatch.setattr("erasurehead.engines.processes.engine._KILLED", 0.5)
+    monkeypatch.setattr("erasurehead.engines._processes.engine._KILLED", 0.5)
     engine = slow_engine()
 
     def strike() -> None:
@@ -123,8 +121,8 @@ _TOO_FEW = """
     import numpy as np
     from erasurehead.engines import ProcessEngine
     from erasurehead.errors import EngineError
-    from erasurehead.testing import Echo
-    from erasurehead.testing.driving import start
+    from erasurehead.testing._programs import Echo
+    from erasurehead.testing._driving import start
     BEFORE
     try:
         with ProcessEngine() as engine:

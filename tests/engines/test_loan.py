@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from erasurehead.engines.base import Arrived, MessageSpec
-from erasurehead.engines.leases import BufferLease, OpenLeases
+from erasurehead.engines import Arrived, MessageSpec
+from erasurehead.engines._leases import BufferLease, OpenLeases
 from erasurehead.errors import EngineError
 
 

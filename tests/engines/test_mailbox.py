@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead.engines.base import MessageSpec, Order
-from erasurehead.engines.buffers import MessageSlots, OrderBuffer, OrderReader
-from erasurehead.engines.encoded_order import EncodedOrder, encode_order, read_order
+from erasurehead.engines import MessageSpec, Order
+from erasurehead.engines._buffers import MessageSlots, OrderBuffer, OrderReader
+from erasurehead.engines._encoded_order import EncodedOrder, encode_order, read_order
 from erasurehead.errors import EngineError
-from erasurehead.testing import Echo
+from erasurehead.testing._programs import Echo
 
 
 class Announced(Echo):

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from erasurehead.engines.shared_memory import SharedBlock, accept, offer
+from erasurehead.engines._shared_memory import SharedBlock, accept, offer
 
 from ..bounded import PATIENCE
 from .mapping import maps_in_advance
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux show
 
 LOOK = """
 import sys
-from erasurehead.engines.shared_memory import accept
+from erasurehead.engines._shared_memory import accept
 block = accept(bytes.fromhex(sys.argv[1]))
 if block is None:
     print("nothing")

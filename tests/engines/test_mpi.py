@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from erasurehead.errors import InvalidArgument, MissingExtra
-from erasurehead.runs.config import read_config
+from erasurehead.runs._config import read_config
 
 from ..bounded import PATIENCE, PROMPT
 from . import mpi_inside
@@ -30,7 +30,7 @@ RANKS = 19  # of the job that runs the tests of `mpi_inside`: at most 7 workers 
 
 INSIDE = """
 import sys
-from erasurehead.engines.mpi import serve_unless_coordinator
+from erasurehead.engines import serve_unless_coordinator
 serve_unless_coordinator()
 import pytest
 sys.exit(pytest.main(sys.argv[1:]))
@@ -88,12 +88,12 @@ def test_inside(outcomes: dict[str, list[str]], name: str) -> None:
 
 
 def test_nothing_needs_mpi4py_before_an_engine_is_made() -> None:
-    code = "import sys, erasurehead.engines.mpi; assert 'mpi4py' not in sys.modules"
+    code = "import sys, erasurehead.engines._mpi; assert 'mpi4py' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE)
 
 
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    from erasurehead.engines.mpi import MPIEngine
+    from erasurehead.engines import MPIEngine
 
     with pytest.raises(InvalidArgument, match="late must be 'preempt' or 'carry'"):
         MPIEngine(None, "queue")  # pyright: ignore[reportArgumentType]
@@ -104,7 +104,7 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_engine_without_ranks_says_how_to_start_them(tmp_path: Path) -> None:
     mpiexec()
-    code = "from erasurehead.engines.mpi import MPIEngine\ntry: MPIEngine()\nexcept Exception as e: print(e)"
+    code = "from erasurehead.engines import MPIEngine\ntry: MPIEngine()\nexcept Exception as e: print(e)"
     command = [sys.executable, "-c", code]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=PATIENCE, check=True, env=environment(tmp_path)
@@ -115,10 +115,10 @@ def test_an_engine_without_ranks_says_how_to_start_them(tmp_path: Path) -> None:
 
 KILLED = """
     import os, sys, time
-    from erasurehead.engines.mpi import MPIEngine, serve_unless_coordinator
+    from erasurehead.engines import MPIEngine, serve_unless_coordinator
     serve_unless_coordinator()
-    from erasurehead.testing import Echo, Timetable
-    from erasurehead.testing.driving import order, start
+    from erasurehead.testing._programs import Echo, Timetable
+    from erasurehead.testing._driving import order, start
     class Mine(Timetable):
         pass
     engine = MPIEngine(Mine({(0, 0, 0): 1e6, (1, 0, 0): 1e6}), "carry")
@@ -185,7 +185,7 @@ def test_no_rank_is_left_when_the_launcher_is_killed(tmp_path: Path, shell: bool
 
 UNUSED = """
     import sys
-    from erasurehead.engines.mpi import serve_unless_coordinator
+    from erasurehead.engines import serve_unless_coordinator
     serve_unless_coordinator()
     sys.exit(3)
 """
@@ -213,8 +213,8 @@ def test_a_run_with_nothing_set_has_a_worker_on_each_rank_but_the_first(tmp_path
 
 EARLY = """
     import os, signal
-    from erasurehead.engines.mpi import MPIEngine, serve_unless_coordinator
-    from erasurehead.engines.mpi.transport import world
+    from erasurehead.engines import MPIEngine, serve_unless_coordinator
+    from erasurehead.engines._mpi.transport import world
     from erasurehead.errors import EngineError
     if world(None).Get_rank() == 1:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -238,8 +238,9 @@ def test_a_rank_that_is_killed_before_it_serves_is_an_error_that_says_so(tmp_pat
 
 LATE = """
     import time
-    from erasurehead.engines.mpi import MPIEngine, rendezvous, serve_unless_coordinator
-    from erasurehead.engines.mpi.transport import world
+    from erasurehead.engines import MPIEngine, serve_unless_coordinator
+    from erasurehead.engines._mpi import rendezvous
+    from erasurehead.engines._mpi.transport import world
     rank = world(None).Get_rank()
     waited, turns = rendezvous._wait, []
     def wait(done, comm, deadline, seconds):
@@ -250,8 +251,8 @@ LATE = """
         waited(done, comm, deadline, seconds)
     rendezvous._wait = wait
     serve_unless_coordinator()
-    from erasurehead.testing import Echo
-    from erasurehead.testing.driving import order, take
+    from erasurehead.testing._programs import Echo
+    from erasurehead.testing._driving import order, take
     with MPIEngine() as engine:
         engine.assign(0, Echo(0, (0,)))
         print("met at", time.monotonic(), flush=True)
@@ -275,14 +276,15 @@ def test_a_rank_that_is_killed_at_once_is_missed_by_none_that_is_slow_to_meet_it
 
 STUCK = """
     import os, signal
-    from erasurehead.engines.mpi import MPIEngine, job, serve_unless_coordinator
+    from erasurehead.engines import MPIEngine, serve_unless_coordinator
+    from erasurehead.engines._mpi import job
     def leave(whole):
         print("all live" if whole else "one is dead", flush=True)
         left(whole)
     left, job.leave = job.leave, leave
     serve_unless_coordinator()
-    from erasurehead.testing import Echo
-    from erasurehead.testing.driving import start
+    from erasurehead.testing._programs import Echo
+    from erasurehead.testing._driving import start
     engine = MPIEngine()
     start(engine, [Echo(worker, (worker,)) for worker in range(3)])
     os.kill(engine.pid(1), signal.SIGSTOP)
@@ -302,7 +304,8 @@ def test_when_one_rank_has_to_be_ended_the_others_do_not_wait_for_it(tmp_path: P
 
 PART = """
     from mpi4py import MPI
-    from erasurehead.engines.mpi import MPIEngine, serve
+    from erasurehead.engines import MPIEngine
+    from erasurehead.engines._mpi import serve
     rank = MPI.COMM_WORLD.Get_rank()
     part = MPI.COMM_WORLD.Split(rank < 3)
     if rank == 0:
@@ -327,10 +330,10 @@ def test_a_part_of_a_job_serves_and_then_goes_its_way(tmp_path: Path) -> None:
 
 IDLE = """
     import os, time
-    from erasurehead.engines.mpi import MPIEngine, serve_unless_coordinator
+    from erasurehead.engines import MPIEngine, serve_unless_coordinator
     serve_unless_coordinator()
-    from erasurehead.testing import Echo, Timetable
-    from erasurehead.testing.driving import arrivals, order, start, take
+    from erasurehead.testing._programs import Echo, Timetable
+    from erasurehead.testing._driving import arrivals, order, start, take
     def used():
         ticks = 0
         for pid in pids:

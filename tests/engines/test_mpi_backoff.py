@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from erasurehead.engines.mpi import backoff
-from erasurehead.engines.mpi.backoff import IDLE, Backoff, Rhythm
+from erasurehead.engines._mpi import backoff
+from erasurehead.engines._mpi.backoff import IDLE, Backoff, Rhythm
 
 
 class Clock:

@@ -31,14 +31,15 @@ TRAINING = """
     import sys
     from pathlib import Path
     import numpy as np
-    from erasurehead.engines.mpi import MPIEngine, serve_unless_coordinator
+    from erasurehead.engines import MPIEngine, serve_unless_coordinator
     serve_unless_coordinator(say=lambda text: print(text, flush=True))
     from erasurehead import codes, schemes
     from erasurehead.engines import VirtualEngine
-    from erasurehead.engines.base import Joined
-    from erasurehead.training.callbacks import Callback
+    from erasurehead.engines import Joined
+    from erasurehead.training import Callback
     from erasurehead.optimizers import Nesterov
-    from erasurehead.testing import Quadratic, Timetable
+    from erasurehead.testing._problems import Quadratic
+    from erasurehead.testing._programs import Timetable
     from erasurehead.training import train
 
     class Placed(MPIEngine):
@@ -167,11 +168,11 @@ def test_a_host_that_stays_lost_ends_the_job_with_a_sentence_once_the_launcher_k
 
 
 ELSEWHERE = """
-    from erasurehead.engines.mpi import MPIEngine, serve_unless_coordinator
+    from erasurehead.engines import MPIEngine, serve_unless_coordinator
     serve_unless_coordinator()
     from erasurehead.errors import EngineError
-    from erasurehead.testing import Echo, Timetable
-    from erasurehead.testing.driving import arrivals, order, take
+    from erasurehead.testing._programs import Echo, Timetable
+    from erasurehead.testing._driving import arrivals, order, take
     engine = MPIEngine(Timetable({(1, 1, 0): 1e6}))
     for worker, host in enumerate(["host1", "host2", "host2", "host0"]):
         engine.assign(worker, Echo(worker, (worker,)), host)

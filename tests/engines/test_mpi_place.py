@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from erasurehead.engines.mpi.rendezvous import check_place
+from erasurehead.engines._mpi.rendezvous import check_place
 from erasurehead.errors import EngineError
 
 

@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead.engines.mpi.start import FAILED, Launched, Start, launched
-from erasurehead.engines.mpi.watch import RankWatch
+from erasurehead.engines._mpi.start import FAILED, Launched, Start, launched
+from erasurehead.engines._mpi.watch import RankWatch
 from erasurehead.errors import InvalidArgument
-from erasurehead.testing.pacing import at_some_pace
+from erasurehead.testing._pacing import at_some_pace
 
 from ..bounded import PATIENCE, PROMPT
 from .mpi_jobs import environment, job
 
 SCRIPT = """
 import os, signal, subprocess, sys, time
-from erasurehead.engines.mpi import Start, serve_unless_coordinator
+from erasurehead.engines._mpi import Start
+from erasurehead.engines import serve_unless_coordinator
 rank = int(os.environ["PMIX_RANK"])
 {before}
 serve_unless_coordinator(start=Start(patience={patience}, limit={limit}))

@@ -12,9 +12,9 @@ from collections.abc import Generator
 import numpy as np
 import pytest
 
-from erasurehead.engines import VirtualEngine
-from erasurehead.engines.peer_channels import COORDINATOR, Endpoint, PeerMessage, peer_messaging
-from erasurehead.engines.processes.peer_channels import SharedChannels
+from erasurehead.engines import Endpoint, VirtualEngine
+from erasurehead.engines._peer_channels import COORDINATOR, PeerMessage, peer_messaging
+from erasurehead.engines._processes.peer_channels import SharedChannels
 from erasurehead.errors import EngineError
 
 from ..bounded import PATIENCE, PROMPT

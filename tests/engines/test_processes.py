@@ -19,20 +19,18 @@ import numpy as np
 import pytest
 
 from erasurehead import schemes
-from erasurehead.delays.base import Delays
-from erasurehead.engines import LateWork, ProcessEngine, VirtualEngine
-from erasurehead.engines.base import Arrived, MessageSpec, Program
-from erasurehead.engines.packed_program import ArrayCache, pack
-from erasurehead.optimizers.first_order import Nesterov
-from erasurehead.runs.summaries import figures
-from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance, Faulty, Quadratic, Timetable
-from erasurehead.testing.driving import arrivals, order, start, take
-from erasurehead.testing.pacing import at_some_pace
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.notices import Notice
-from erasurehead.training.result import Run
-from erasurehead.training.rows import StepRow
+from erasurehead._internal.late_work import LateWork
+from erasurehead.delays import Delays
+from erasurehead.engines import Arrived, MessageSpec, ProcessEngine, Program, VirtualEngine
+from erasurehead.engines._packed_program import ArrayCache, pack
+from erasurehead.optimizers import Nesterov
+from erasurehead.runs._summaries import figures
+from erasurehead.testing import EngineConformance, FaultInjectionConformance
+from erasurehead.testing._driving import arrivals, order, start, take
+from erasurehead.testing._pacing import at_some_pace
+from erasurehead.testing._problems import Quadratic
+from erasurehead.testing._programs import Echo, Faulty, Timetable
+from erasurehead.training import Callback, Notice, Run, StepRow, train
 
 from ..bounded import PATIENCE
 from .mapping import maps_in_advance
@@ -85,8 +83,8 @@ def test_closing_ends_every_worker_at_once_whatever_it_does(late: LateWork) -> N
 SCRIPT = """
     import time
     from erasurehead.engines import ProcessEngine
-    from erasurehead.testing import Echo, Timetable
-    from erasurehead.testing.driving import order, start
+    from erasurehead.testing._programs import Echo, Timetable
+    from erasurehead.testing._driving import order, start
     class Mine(Timetable):
         pass
     print("script runs", flush=True)
@@ -286,9 +284,9 @@ _FEW_FILES = """
     from erasurehead import schemes
     from erasurehead.engines import ProcessEngine
     from erasurehead.errors import EngineError
-    from erasurehead.training.callbacks import Callback
+    from erasurehead.training import Callback
     from erasurehead.optimizers import GradientDescent
-    from erasurehead.testing import Quadratic
+    from erasurehead.testing._problems import Quadratic
     from erasurehead.training import train
 
     class Greedy(Callback):
@@ -410,8 +408,8 @@ def test_a_coordinator_that_is_ended_by_a_signal_leaves_nothing_in_the_temporary
     script = """
         import sys, time
         from erasurehead.engines import ProcessEngine
-        from erasurehead.testing import Echo
-        from erasurehead.testing.driving import start
+        from erasurehead.testing._programs import Echo
+        from erasurehead.testing._driving import start
         with ProcessEngine() as engine:
             start(engine, [Echo(worker, (0,)) for worker in range(2)])
             print("ready", flush=True)

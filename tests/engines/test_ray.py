@@ -20,20 +20,21 @@ import numpy as np
 import pytest
 
 from erasurehead import schemes
-from erasurehead.delays.base import Delays
-from erasurehead.engines import Arrived, Died, Failed, Joined, LateWork, NoRoom, VirtualEngine
-from erasurehead.engines.base import Engine, MessageSpec
-from erasurehead.engines.packed_program import ArrayCache
-from erasurehead.engines.ray import RayEngine
-from erasurehead.engines.ray.cluster import cpus
-from erasurehead.engines.ray.shared_program import share
+from erasurehead._internal.late_work import LateWork
+from erasurehead.delays import Delays
+from erasurehead.engines import Arrived, Died, Engine, Failed, Joined, MessageSpec, RayEngine, VirtualEngine
+from erasurehead.engines._base import NoRoom
+from erasurehead.engines._packed_program import ArrayCache
+from erasurehead.engines._ray.cluster import cpus
+from erasurehead.engines._ray.shared_program import share
 from erasurehead.errors import EngineError, InvalidArgument, MissingExtra
-from erasurehead.optimizers.first_order import Nesterov
-from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance, Quadratic, Timetable
-from erasurehead.testing.driving import arrivals, order, start, take
-from erasurehead.testing.pacing import at_some_pace
-from erasurehead.training.loop import train
-from erasurehead.training.result import Run
+from erasurehead.optimizers import Nesterov
+from erasurehead.testing import EngineConformance, FaultInjectionConformance
+from erasurehead.testing._driving import arrivals, order, start, take
+from erasurehead.testing._pacing import at_some_pace
+from erasurehead.testing._problems import Quadratic
+from erasurehead.testing._programs import Echo, Timetable
+from erasurehead.training import Run, train
 
 from ..bounded import PATIENCE, PROMPT
 from .mpi_inside import check_asynchronous
@@ -261,9 +262,9 @@ def test_training_stops_on_the_same_arrivals_and_reaches_the_same_bits_as_on_the
 
 SCRIPT = """
     import sys
-    from erasurehead.engines.ray import RayEngine
-    from erasurehead.testing import Echo, Timetable
-    from erasurehead.testing.driving import order, start
+    from erasurehead.engines import RayEngine
+    from erasurehead.testing._programs import Echo, Timetable
+    from erasurehead.testing._driving import order, start
     class Mine(Timetable):
         pass
     if __name__ == "__main__":
@@ -368,10 +369,10 @@ from erasurehead import schemes
 from erasurehead.delays import Exponential
 from erasurehead.engines import RayEngine
 from erasurehead.errors import EngineError
-from erasurehead.training.callbacks import Callback
+from erasurehead.training import Callback
 from erasurehead.optimizers import Nesterov
 from erasurehead.runs import Checkpointer, Recorder, RunFolder
-from erasurehead.testing import Quadratic
+from erasurehead.testing._problems import Quadratic
 from erasurehead.training import train
 
 class Kill(Callback):

@@ -18,7 +18,7 @@ SCRIPT = """
 import sys
 import numpy as np
 from erasurehead import engines, optimizers, schemes, train
-from erasurehead.engines.mpi import serve_unless_coordinator
+from erasurehead.engines import serve_unless_coordinator
 from mine import Bowl, Late, lazy
 
 if __name__ == "__main__":
@@ -39,8 +39,9 @@ if __name__ == "__main__":
 MINE = """
 import numpy as np
 from erasurehead import schemes
-from erasurehead.delays.base import Delays, room
-from erasurehead.problems.base import Problem, Shard
+from erasurehead.delays import Delays
+from erasurehead.delays._base import room
+from erasurehead.problems import Problem, Shard
 
 
 class Bowl(Problem):

@@ -7,12 +7,14 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead.delays.base import Delays
-from erasurehead.engines import Died, InProcessEngine, LateWork, NoRoom, VirtualEngine
-from erasurehead.testing import Echo, EngineConformance, FaultInjectionConformance
+from erasurehead._internal.late_work import LateWork
+from erasurehead.delays import Delays
+from erasurehead.engines import Died, InProcessEngine, VirtualEngine
+from erasurehead.engines._base import NoRoom
+from erasurehead.testing import EngineConformance, FaultInjectionConformance
+from erasurehead.testing._programs import Echo
 
 
 class TestVirtualEngine(EngineConformance, FaultInjectionConformance):

@@ -9,14 +9,14 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead._internal.arrays import Tree
+from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Exponential
-from erasurehead.engines import Arrived, Engine, Event, LateWork, Order, Program, VirtualEngine
+from erasurehead.engines import Arrived, Engine, Event, Order, Program, VirtualEngine
 from erasurehead.errors import DataError, EngineError
-from erasurehead.testing import Echo
+from erasurehead.testing._programs import Echo
 
 N_WORKERS = 5
 HOSTS = {"a": 4, "b": 4}

@@ -7,26 +7,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from erasurehead import FaultPolicy, codes, schemes, train
 from erasurehead._internal.arrays import Array
 from erasurehead.delays import Exponential
-from erasurehead.drills import Fault, FaultSchedule
-from erasurehead.drills.faulty_engine import FaultyEngine
-from erasurehead.engines import Cast, Dithered, ProcessEngine, TopK, VirtualEngine, Wire, WiredEngine
-from erasurehead.engines.base import PRECISE, Engine, MessageLost, Order
-from erasurehead.engines.wires import parse_wire
+from erasurehead.drills import Fault, FaultSchedule, FaultyEngine
+from erasurehead.engines import Engine, Order, ProcessEngine, VirtualEngine, Wire
+from erasurehead.engines._base import PRECISE, MessageLost
+from erasurehead.engines._wired_engine import WiredEngine
+from erasurehead.engines._wires import Cast, Dithered, TopK, parse_wire
 from erasurehead.errors import InvalidArgument
-from erasurehead.optimizers import Answer, Optimizer
-from erasurehead.optimizers.first_order import GradientDescent, Nesterov
+from erasurehead.optimizers import GradientDescent, Nesterov, Optimizer
+from erasurehead.optimizers._base import Answer
 from erasurehead.problems import LeastSquares, Problem
 from erasurehead.runs import Experiment
-from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.result import Resumption, Run
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training import Callback, Run
+from erasurehead.training._result import Resumption
 
 WIRES: list[Wire] = [
     Cast(),

@@ -7,31 +7,29 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import sparse
 
 from erasurehead import codes, schemes
 from erasurehead._internal.arrays import Array
-from erasurehead.codes.base import GradientCode
+from erasurehead.codes import GradientCode
 from erasurehead.decoding import make_decoder
-from erasurehead.decoding.layout import Layout
+from erasurehead.decoding._layout import Layout
 from erasurehead.delays import Exponential
-from erasurehead.engines import VirtualEngine
-from erasurehead.engines.base import Arrived, Event, MessageLost, Order
+from erasurehead.engines import Arrived, Event, Order, VirtualEngine
+from erasurehead.engines._base import MessageLost
 from erasurehead.errors import Diverged, InvalidArgument, Unreachable
-from erasurehead.faults.byzantine import Examination, Verifier, unusable
-from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.first_order import GradientDescent
+from erasurehead.faults import FaultPolicy, Verifier
+from erasurehead.faults._byzantine import Examination, unusable
+from erasurehead.optimizers import GradientDescent
 from erasurehead.problems import LeastSquares
 from erasurehead.schemes.wait_rules import View
-from erasurehead.training.loop import train
-from erasurehead.training.programs import build_programs
-from erasurehead.training.result import Run
+from erasurehead.training import Run, train
+from erasurehead.training._programs import build_programs
 
 CATALOGUE = {family.name: family.example_code for family in codes.catalogue()}
 GROUPS = codes.fractional_repetition(12, load=3)
-FIVE = codes.draco_repetition(10, corrupted=2)  # two groups of five
+FIVE = codes.build("draco_repetition", n_workers=10, corrupted=2)  # two groups of five
 LOCATING = ("cyclic_mds", "cyclic_repetition", "draco_cyclic", "reed_solomon", "communication_efficient_groups")
 
 LIES: dict[str, Callable[[Array, np.random.Generator], Array]] = {
@@ -207,7 +205,7 @@ class TestBits:
 
 
 class TestSeveralMessages:
-    CODE = codes.multi_message(6, load=3)
+    CODE = codes.build("multi_message", n_workers=6, load=3)
 
     @given(worker=st.integers(0, 5), which=st.integers(0, 2))
     def test_one_wrong_message_costs_a_worker_all_of_them(self, worker: int, which: int) -> None:
@@ -311,7 +309,7 @@ class TestEquations:
         assert len(examine(Verifier(code), said, range(11)).refused) == 11
 
     def test_more_liars_than_are_allowed_leave_nothing_to_trust(self) -> None:
-        code = codes.cyclic_mds(12, stragglers=3)
+        code = codes.build("cyclic_mds", n_workers=12, stragglers=3)
         said = honest(code)
         said[[0, 5]] += np.arange(40.0).reshape(2, 20)
         found = examine(Verifier(code), said)
@@ -325,8 +323,8 @@ def test_vectors_that_hold_only_their_own_coordinates_are_compared_in_place() ->
     X = sparse.csr_array(sparse.random(60, 40, density=0.05, rng=rng))
     problem = LeastSquares(X, rng.standard_normal(60))
     for code in (
-        codes.cyclic_mds(6, stragglers=3),
-        codes.communication_efficient_groups(8, load=4, n_pieces=2),
+        codes.build("cyclic_mds", n_workers=6, stragglers=3),
+        codes.build("communication_efficient_groups", n_workers=8, load=4, n_pieces=2),
         GROUPS,
     ):
         programs, layout = build_programs(code, problem)

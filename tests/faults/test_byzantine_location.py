@@ -7,15 +7,17 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import codes
 from erasurehead._internal.arrays import Array
-from erasurehead.codes.base import GradientCode
-from erasurehead.decoding import Checks, locate, make_decoder
+from erasurehead.codes import GradientCode
+from erasurehead.decoding import make_decoder
+from erasurehead.decoding._error_location import locate
+from erasurehead.decoding._parity_checks import Checks
 from erasurehead.errors import NotLocated
-from erasurehead.faults.byzantine import Inspection, Verifier, inspect
+from erasurehead.faults import Verifier
+from erasurehead.faults._byzantine import Inspection, inspect
 
 LENGTH = 40
 CODES: dict[str, tuple[str, dict[str, int], int]] = {  # the code, and how many may lie

@@ -9,15 +9,16 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead import delays
 from erasurehead._internal.arrays import Array
-from erasurehead.delays import Delays, read_trace
+from erasurehead.delays import Delays
+from erasurehead.delays._trace_files import read_trace
 from erasurehead.errors import InvalidArgument
-from erasurehead.faults.failure_detector import FailureDetector, Law, simulate_rounds
-from erasurehead.faults.failure_detector.window import Window
+from erasurehead.faults import FailureDetector
+from erasurehead.faults._failure_detector import Law, simulate_rounds
+from erasurehead.faults._failure_detector.window import Window
 
 Late = Literal["preempt", "carry"]
 
@@ -25,13 +26,13 @@ Late = Literal["preempt", "carry"]
 LAWS: dict[str, Delays] = {
     "exponential": delays.Exponential(0.5, seed=1),
     "shifted": delays.ShiftedExponential(1.0, 0.5, seed=1),
-    "regular": delays.Weibull(1.0, 3.0, seed=1),
+    "regular": delays.parse("weibull(1.0, 3.0, seed=1)"),
 }
 HEAVY: dict[str, Delays] = {
-    "stretched": delays.Weibull(0.5, 0.7, seed=1),
-    "lognormal": delays.LogNormal(0.5, 1.0, seed=1),
-    "pareto": delays.Pareto(0.2, 3.0, seed=1),
-    "pareto without variance": delays.Pareto(0.2, 1.5, seed=1),
+    "stretched": delays.parse("weibull(0.5, 0.7, seed=1)"),
+    "lognormal": delays.parse("lognormal(0.5, 1.0, seed=1)"),
+    "pareto": delays.parse("pareto(0.2, 3.0, seed=1)"),
+    "pareto without variance": delays.parse("pareto(0.2, 1.5, seed=1)"),
 }
 WAYS: list[tuple[Late, int | None]] = [("preempt", None), ("preempt", 11), ("carry", None), ("carry", 11)]
 

@@ -12,27 +12,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from erasurehead import codes, schemes
 from erasurehead._internal.arrays import Array
-from erasurehead.decoding.base import Decoding
-from erasurehead.decoding.layout import Layout
+from erasurehead._internal.partition import split_samples
+from erasurehead.decoding._base import Decoding
+from erasurehead.decoding._layout import Layout
 from erasurehead.delays import Exponential
-from erasurehead.engines import Event, Joined, VirtualEngine
-from erasurehead.engines.base import MessageSpec, Order, Program
+from erasurehead.engines import Event, Joined, MessageSpec, Order, Program, VirtualEngine
 from erasurehead.errors import Diverged, EngineError, ErasureHeadError, InvalidArgument, Unreachable
-from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.first_order import GradientDescent
-from erasurehead.problems.base import split_samples
-from erasurehead.schemes.aggregation import Aggregation, ByCoverage, Plain
-from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.notices import Notice
-from erasurehead.training.result import Resumption, Run
-from erasurehead.training.rows import ArrivalRow, StepRow
+from erasurehead.faults import FaultPolicy
+from erasurehead.optimizers import GradientDescent
+from erasurehead.schemes import Aggregation, ByCoverage
+from erasurehead.schemes._aggregation import Plain
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training import ArrivalRow, Callback, Notice, Run, StepRow, train
+from erasurehead.training._result import Resumption
 
 STEPS, RATE, MOST_EVENTS = 6, 0.1, 20_000
 PROBLEMS = {
@@ -233,7 +229,7 @@ def schedules(draw: st.DrawFn) -> Schedule:
                 codes.uncoded(n),
                 codes.uncoded(n, n + 5),
                 codes.fractional_repetition(n, load),
-                codes.exact_cyclic(max(n, 2), load - 1),
+                codes.family("exact_cyclic").constructor(max(n, 2), load - 1),
                 draw(st.sampled_from(EXAMPLES)),
             ]
         )

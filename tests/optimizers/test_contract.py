@@ -9,22 +9,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead import codes, schemes
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Exponential
-from erasurehead.engines import LateWork, VirtualEngine
-from erasurehead.engines.base import Order
+from erasurehead.engines import Order, VirtualEngine
 from erasurehead.errors import InvalidArgument
-from erasurehead.optimizers import Answer, GradientDescent, HeavyBall, Nesterov, Optimizer
+from erasurehead.optimizers import GradientDescent, HeavyBall, Nesterov, Optimizer
+from erasurehead.optimizers._base import Answer
 from erasurehead.problems import Problem
 from erasurehead.schemes import wait_rules
-from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.result import Resumption
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training import Callback, train
+from erasurehead.training._result import Resumption
 
 MAKERS = {
     "gradient_descent": lambda x: GradientDescent(x, 0.1),

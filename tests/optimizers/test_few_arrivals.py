@@ -8,25 +8,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import schemes
 from erasurehead._internal.arrays import Array
-from erasurehead.delays import Delays, Exponential, Fixed, NoDelay, Pareto, Sum
+from erasurehead.delays import Delays, Exponential, Fixed
+from erasurehead.delays._base import Sum
+from erasurehead.delays._distributions import Pareto
+from erasurehead.delays._fixed import NoDelay
 from erasurehead.engines import VirtualEngine
-from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers import Answer, PartialGradient, QuasiNewton, few_arrivals
-from erasurehead.optimizers.few_arrivals import FewArrivals
-from erasurehead.optimizers.lbfgs_memory import LBFGSMemory
-from erasurehead.optimizers.part_memory import PartMemory
-from erasurehead.problems import LeastSquares, LogisticRegression
-from erasurehead.problems.base import Problem
-from erasurehead.problems.penalties import L1, L2, Penalty
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.result import Resumption, Run
-from erasurehead.training.rows import StepRow
+from erasurehead.faults import FaultPolicy
+from erasurehead.optimizers import QuasiNewton, _few_arrivals as few_arrivals
+from erasurehead.optimizers._base import Answer, PartialGradient
+from erasurehead.optimizers._few_arrivals import FewArrivals
+from erasurehead.optimizers._lbfgs_memory import LBFGSMemory
+from erasurehead.optimizers._part_memory import PartMemory
+from erasurehead.problems import L1, LeastSquares, LogisticRegression, Penalty, Problem
+from erasurehead.problems._penalties import L2
+from erasurehead.training import Callback, Run, StepRow, train
+from erasurehead.training._result import Resumption
 
 N, WORKERS = 600, 30
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead.optimizers.line_search import LineSearch
+from erasurehead.optimizers._line_search import LineSearch
 
 
 def along(bend: float, slope: float = -1.0) -> LineSearch:

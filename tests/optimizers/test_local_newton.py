@@ -9,23 +9,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import FaultPolicy, schemes
 from erasurehead._internal.arrays import Array
-from erasurehead.delays import Delays, Exponential, Fixed, Sum
-from erasurehead.engines import LateWork, Order, ProcessEngine, VirtualEngine
-from erasurehead.optimizers import Answer, Optimizer, QuasiNewton
-from erasurehead.optimizers.base import PartialGradient
-from erasurehead.optimizers.local_newton import LocalNewton
-from erasurehead.problems import LeastSquares, LogisticRegression
-from erasurehead.problems.base import Problem
+from erasurehead._internal.late_work import LateWork
+from erasurehead.delays import Delays, Exponential, Fixed
+from erasurehead.delays._base import Sum
+from erasurehead.engines import Order, ProcessEngine, VirtualEngine
+from erasurehead.optimizers import Optimizer, QuasiNewton
+from erasurehead.optimizers._base import Answer, PartialGradient
+from erasurehead.optimizers._local_newton import LocalNewton
+from erasurehead.problems import LeastSquares, LogisticRegression, Problem
 from erasurehead.runs import Recorder, RunFolder, replay
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.result import Resumption, Run
-from erasurehead.training.rows import StepRow
+from erasurehead.training import Callback, Run, StepRow, train
+from erasurehead.training._result import Resumption
 
 WORKERS = 30
 

@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead import schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.optimizers import QuasiNewton
-from erasurehead.optimizers.nothing_to_gain import NothingToGain
-from erasurehead.problems import LeastSquares, LinearProblem, LogisticRegression
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.result import Resumption, Run
+from erasurehead.optimizers._nothing_to_gain import NothingToGain
+from erasurehead.problems import LeastSquares, LogisticRegression
+from erasurehead.problems._linear import LinearProblem
+from erasurehead.training import Callback, Run, train
+from erasurehead.training._result import Resumption
 
 N = 120
 

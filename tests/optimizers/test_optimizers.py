@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead.errors import InvalidArgument
-from erasurehead.optimizers import (
-    Answer,
-    Constant,
-    Geometric,
-    GradientDescent,
-    HeavyBall,
-    InverseTime,
-    Nesterov,
-    Optimizer,
-)
+from erasurehead.optimizers import GradientDescent, HeavyBall, Nesterov, Optimizer
+from erasurehead.optimizers._base import Answer
+from erasurehead.optimizers._schedules import Constant, Geometric, InverseTime
 
 MATRIX = np.diag([1.0, 4.0, 9.0])
 

@@ -8,24 +8,33 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
 
 from erasurehead import codes, schemes
 from erasurehead._internal.arrays import Array
-from erasurehead.delays import Exponential, NoDelay, Pareto
-from erasurehead.engines import Cast, Dithered, TopK, VirtualEngine, Wire
+from erasurehead.delays import Exponential
+from erasurehead.delays._distributions import Pareto
+from erasurehead.delays._fixed import NoDelay
+from erasurehead.engines import VirtualEngine, Wire
+from erasurehead.engines._wires import Cast, Dithered, TopK
 from erasurehead.errors import Diverged, InvalidArgument
-from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers import Answer, Nesterov, Optimizer, QuasiNewton
-from erasurehead.problems import LeastSquares, LinearProblem, LogisticRegression, SoftmaxRegression, TwoLayerNetwork
-from erasurehead.problems.base import Problem, Shard
-from erasurehead.problems.penalties import L1
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.result import Resumption, Run
+from erasurehead.faults import FaultPolicy
+from erasurehead.optimizers import Nesterov, Optimizer, QuasiNewton
+from erasurehead.optimizers._base import Answer
+from erasurehead.problems import (
+    L1,
+    LeastSquares,
+    LogisticRegression,
+    Problem,
+    Shard,
+    SoftmaxRegression,
+    TwoLayerNetwork,
+)
+from erasurehead.problems._linear import LinearProblem
+from erasurehead.training import Callback, Run, train
+from erasurehead.training._result import Resumption
 
 N = 240
 WORKERS = 6

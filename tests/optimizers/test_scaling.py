@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from erasurehead.optimizers.scaling import POWERS, scalings
+from erasurehead.optimizers._scaling import POWERS, scalings
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.3])

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.linear_model import ElasticNet as PeersElasticNet
-from sklearn.linear_model import Lasso
+from sklearn.linear_model import ElasticNet as PeersElasticNet, Lasso
 
 from erasurehead import schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.engines import VirtualEngine
 from erasurehead.optimizers import QuasiNewton
-from erasurehead.optimizers.lbfgs_matrix import LBFGSMatrix
-from erasurehead.optimizers.lbfgs_memory import LBFGSMemory
-from erasurehead.optimizers.sharp_steps import sharp_step
-from erasurehead.problems import L1, LeastSquares, LinearProblem, LogisticRegression
-from erasurehead.problems.penalties import ElasticNet, Penalty
-from erasurehead.training.loop import train
-from erasurehead.training.result import Run
+from erasurehead.optimizers._lbfgs_matrix import LBFGSMatrix
+from erasurehead.optimizers._lbfgs_memory import LBFGSMemory
+from erasurehead.optimizers._sharp_steps import sharp_step
+from erasurehead.problems import L1, ElasticNet, LeastSquares, LogisticRegression, Penalty
+from erasurehead.problems._linear import LinearProblem
+from erasurehead.training import Run, train
 
 
 def pairs(count: int, size: int, seed: int = 0) -> tuple[list[Array], list[Array]]:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from erasurehead.errors import InvalidArgument
-from erasurehead.papers import DYBW, ReproductionSettings, reproduce
-from erasurehead.papers.dybw import POLICIES
+from erasurehead.papers import reproduce
+from erasurehead.papers._dybw import DYBW, POLICIES
+from erasurehead.papers._reproduction import ReproductionSettings
 
 
 def test_figures_are_chosen_by_their_beginning() -> None:

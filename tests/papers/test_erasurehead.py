@@ -13,10 +13,10 @@ import pytest
 
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import DataError, InvalidArgument
-from erasurehead.papers import ERASUREHEAD, Exhibit, ReproductionSettings, reproduce
-from erasurehead.papers.reproduction import Reproduction
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.rows import StepRow
+from erasurehead.papers._erasurehead import ERASUREHEAD, reproduce
+from erasurehead.papers._exhibit import Exhibit
+from erasurehead.papers._reproduction import Reproduction, ReproductionSettings
+from erasurehead.training import Callback, StepRow
 
 from .conftest import SMALL
 

@@ -6,11 +6,10 @@ import csv
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead.errors import InvalidArgument
-from erasurehead.papers import FigureTable
+from erasurehead.papers._numbers import FigureTable
 
 TABLE = FigureTable.of(("method", "load", "seconds"), [("uncoded, plain", 1, 2.0710678118654755), ("a|b", 3, None)])
 

@@ -7,15 +7,16 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import delays, optimizers, problems
 from erasurehead.errors import InvalidArgument
-from erasurehead.planning import Accuracy, Forecast, explain, forecast, plan, task_noise
-from erasurehead.planning.task_weights import Counted, CountedSum, _of_messages, task_weights  # pyright: ignore[reportPrivateUsage]
-from erasurehead.planning.trainer import Trainer
-from erasurehead.schemes.text import parse_scheme
+from erasurehead.planning import Accuracy, explain, forecast, plan
+from erasurehead.planning._constants import task_noise
+from erasurehead.planning._forecasts import Forecast
+from erasurehead.planning._task_weights import Counted, CountedSum, _of_messages, task_weights  # pyright: ignore[reportPrivateUsage]
+from erasurehead.planning._trainer import Trainer
+from erasurehead.schemes import parse_scheme
 
 EXPONENTIAL = delays.Exponential(0.5, seed=0)
 SCHEMES = (
@@ -214,7 +215,7 @@ def test_covariances_are_those_of_each_run_by_itself(runs: int) -> None:
 
 
 def test_late_work_that_is_carried_on_is_missing_in_the_next_steps_too() -> None:
-    model = delays.LogNormal(0.3, 1.0, seed=1)
+    model = delays.parse("lognormal(0.3, 1.0, seed=1)")
     carried = forecast("ignore_stragglers(wait_for=4)", 12, model, late="carry").counted
     dropped = forecast("ignore_stragglers(wait_for=4)", 12, model).counted
     assert carried.noise(0.9) > 1.5 * carried.variance

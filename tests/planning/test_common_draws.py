@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.planning import plan
-from erasurehead.planning.forecasts import forecast
+from erasurehead.planning import forecast, plan
 
 FEW, MANY = "exact(load={}, code='cyclic')", "exact(load={})"
 

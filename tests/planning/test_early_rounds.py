@@ -10,11 +10,11 @@ import pytest
 
 from erasurehead import delays, engines, optimizers, problems, training
 from erasurehead._internal.arrays import Array
-from erasurehead.delays import Delays
-from erasurehead.engines.base import LateWork
-from erasurehead.planning.trainer import Trainer
-from erasurehead.planning.trials import Runs
-from erasurehead.schemes.text import parse_scheme
+from erasurehead._internal.late_work import LateWork
+from erasurehead.delays import Delays, _clock
+from erasurehead.planning._trainer import Trainer
+from erasurehead.planning._trials import Runs
+from erasurehead.schemes import parse_scheme
 
 GAPS = (1e-1, 1e-2, 1e-3)
 STEPS = 600
@@ -70,15 +70,15 @@ def ran(setting: str, law: Delays, workers: int, late: LateWork) -> Path:
         ("adaptive(load=3)", delays.Exponential(0.5, seed=2), 30),
         ("adaptive(load=1)", delays.Exponential(0.5, seed=3), 30),
         ("adaptive(load=3)", delays.Exponential(0.5, seed=1), 13),  # groups of 4 and 5
-        ("adaptive(load=3)", delays.Pareto(0.1, 1.5, seed=1), 12),
+        ("adaptive(load=3)", delays.parse("pareto(0.1, 1.5, seed=1)"), 12),
         ("adaptive(load=3)", delays.Fixed(((0.5,) * 30,)), 30),  # nobody is slow, and the first order finds it out
-        ("adaptive(load=2)", delays.NoDelay(), 12),  # everybody answers at the same moment
+        ("adaptive(load=2)", delays.parse("none()"), 12),  # everybody answers at the same moment
         (
             "adaptive(load=3)",
             delays.Exponential(0.5, seed=4, scale_with_load=True),
             30,
         ),  # in the end a message per task
-        ("adaptive(load=3)", delays.AlongClock(delays.Exponential(0.5, seed=1), every=0.5), 30),
+        ("adaptive(load=3)", _clock.AlongClock(delays.Exponential(0.5, seed=1), every=0.5), 30),
     ],
 )
 def test_a_trial_takes_the_time_of_a_run_that_begins_with_few_arrivals(

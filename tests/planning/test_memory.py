@@ -8,8 +8,8 @@ import pytest
 from erasurehead import delays, engines, optimizers, problems, schemes, training
 from erasurehead.codes import cyclic_repetition, fractional_repetition
 from erasurehead.decoding import make_decoder
-from erasurehead.planning.carry_over import simulate_with_memory
-from erasurehead.planning.simulation import simulate
+from erasurehead.planning._carry_over import simulate_with_memory
+from erasurehead.planning._simulation import simulate
 from erasurehead.schemes import wait_rules
 
 EXPONENTIAL = delays.Exponential(0.5, seed=2)
@@ -51,7 +51,7 @@ def test_workers_that_never_come_back_end_it() -> None:
     dead = delays.Fixed(((0.1,) * 6, (0.1, 0.1) + (np.inf,) * 4))
     met = simulate_with_memory(decoder, wait_rules.first(2), dead, 4)
     assert met.met == 1.0
-    found = simulate_with_memory(decoder, wait_rules.first(2) | wait_rules.deadline(0.5), dead, 3)
+    found = simulate_with_memory(decoder, wait_rules.first(2) | wait_rules.parse("deadline(0.5)"), dead, 3)
     assert found.seconds.tolist() == pytest.approx([0.1, 0.1, 0.1])
 
 

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.delays import Trace, fit_trace
+from erasurehead.delays import Trace, _fixed, fit_trace
 from erasurehead.errors import InvalidArgument
-from erasurehead.planning import Plan, Trial, plan
-from erasurehead.planning.pictures import draw_plan, draw_ranking, draw_tradeoff, draw_trials
-from erasurehead.reports import canvas
-from erasurehead.reports.delay_pictures import draw_fits, draw_pp, draw_tails
+from erasurehead.planning import plan
+from erasurehead.planning._pictures import draw_plan, draw_ranking, draw_tradeoff, draw_trials
+from erasurehead.planning._planner import Plan
+from erasurehead.planning._trials import Trial
+from erasurehead.reports import _canvas as canvas
+from erasurehead.reports._delay_pictures import draw_fits, draw_pp, draw_tails
 
 SETTINGS = ("ignore_stragglers(wait_for=6)", "exact(load=3)", "erasurehead(load=3, wait_for=4)")
 
@@ -26,7 +28,7 @@ def small() -> Plan:
 
 @pytest.fixture(scope="module")
 def trace() -> Trace:
-    return Trace.from_table(delays.Weibull(0.3, 0.7, seed=0).rows(0, 50, 6), "latencies.csv")
+    return Trace.from_table(delays.parse("weibull(0.3, 0.7, seed=0)").rows(0, 50, 6), "latencies.csv")
 
 
 def axes() -> canvas.Axes:
@@ -71,7 +73,7 @@ def test_times_that_differ_a_lot_are_on_a_logarithmic_axis_without_formulas(smal
 
 
 def test_a_plan_where_nothing_is_ever_met_can_still_be_drawn(tmp_path: Path) -> None:
-    dead = delays.Exponential(0.5, seed=0) + delays.Late(tuple(range(6)))
+    dead = delays.Exponential(0.5, seed=0) + _fixed.Late(tuple(range(6)))
     found = plan(dead, 6, settings=["exact(load=2)"])
     assert all(path.stat().st_size > 1000 for path in draw_plan(found, tmp_path))
 

@@ -12,25 +12,18 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, engines, optimizers, problems, training
-from erasurehead.delays import read_trace
+from erasurehead.delays import _mixed
+from erasurehead.delays._trace_files import read_trace
 from erasurehead.errors import InvalidArgument
-from erasurehead.planning import (
-    Constants,
-    ErrorTarget,
-    Plan,
-    break_even,
-    default_settings,
-    explain,
-    forecast,
-    limits,
-    plan,
-    remarks,
-    rounds_to_settle,
-)
-from erasurehead.planning.step_times import additive, all_groups, lemma8
-from erasurehead.planning.trials import Trial
-from erasurehead.runs.config.toml import to_toml
-from erasurehead.schemes.text import parse_scheme
+from erasurehead.planning import Constants, ErrorTarget, break_even, explain, forecast, plan, remarks
+from erasurehead.planning._explanations import limits
+from erasurehead.planning._planner import Plan
+from erasurehead.planning._settings import default_settings
+from erasurehead.planning._step_times import additive, all_groups, lemma8
+from erasurehead.planning._trials import Trial
+from erasurehead.planning._what_if import rounds_to_settle
+from erasurehead.runs._config.toml import to_toml
+from erasurehead.schemes import parse_scheme
 
 EXPONENTIAL = delays.Exponential(0.5, seed=0)
 SHORTLIST = (
@@ -123,7 +116,7 @@ class TestAdvice:
         by_name = {item.setting: limits(slow, item) for item in slow.ranked}
         assert "computing 4 tasks takes 9" in by_name["exact(load=4)"]
         assert "of the gradient is missing on average, which costs" in by_name["erasurehead(load=2, wait_for=3)"]
-        dead = plan(EXPONENTIAL + delays.Late((0,)), 6, settings=["ignore_stragglers(wait_for=5)"])
+        dead = plan(EXPONENTIAL + delays.parse("late((0,))"), 6, settings=["ignore_stragglers(wait_for=5)"])
         assert "the wait rule is never met" in limits(dead, dead.uncoded)
         assert dead.best.setting == "ignore_stragglers(wait_for=5)"
         assert math.isinf(dead.uncoded.seconds_to_target)
@@ -139,7 +132,9 @@ class TestAdvice:
         )
         alone = replace(found, ranked=found.ranked[-1:])
         assert "No setting is expected to reach an error of 1e-06; " in explain(alone)
-        dead = plan(EXPONENTIAL + delays.Late((0, 1, 2)), 30, settings=["ignore_stragglers(wait_for=20)"], target=noisy)
+        dead = plan(
+            EXPONENTIAL + delays.parse("late((0, 1, 2))"), 30, settings=["ignore_stragglers(wait_for=20)"], target=noisy
+        )
         assert "no setting is recommended" in explain(dead)
         assert "Every setting waits for workers that never answer, or never counts some task." in explain(dead)
 
@@ -158,7 +153,7 @@ class TestAdvice:
     def test_an_infinite_mean_is_said(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            heavy = delays.Pareto(0.1, 0.9)
+            heavy = delays.parse("pareto(0.1, 0.9)")
         assert any("infinite mean" in said for said in remarks(plan(heavy, 6, settings=["exact(load=2)"])))
 
 
@@ -281,7 +276,7 @@ def test_no_fewer_rounds_settle_it_than_advice_can_go_by() -> None:
 
 def test_settings_that_take_no_time_are_compared_with_those_that_do() -> None:
     """Uncoded was said not to reach the target, and trials on data ended in a division by zero."""
-    seldom = delays.Bimodal(0.1, delays.NoDelay(), delays.Exponential(5.0))
+    seldom = _mixed.Bimodal(0.1, delays.parse("none()"), delays.Exponential(5.0))
     settings = [f"erasurehead(load=3, wait_for={count})" for count in (1, 2, 4)] + ["adaptive(load=3)"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from erasurehead.consensus.shares import LocalGradients
+from erasurehead.consensus._shares import LocalGradients
 from erasurehead.errors import InvalidArgument
-from erasurehead.planning import estimate_constants
+from erasurehead.planning._constants import estimate_constants
 from erasurehead.problems import L1, ElasticNet, LeastSquares
 
 X, Y = np.eye(4), np.arange(4.0)

@@ -6,23 +6,20 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import delays, engines, optimizers, problems, schemes, training
-from erasurehead.codes import cyclic_repetition, fractional_repetition, uncoded
-from erasurehead.codes.base import GradientCode
+from erasurehead.codes import GradientCode, cyclic_repetition, fractional_repetition, uncoded
 from erasurehead.decoding import make_decoder
-from erasurehead.delays import Delays
+from erasurehead.delays import Delays, _mixed
 from erasurehead.errors import DataError, InvalidArgument
-from erasurehead.planning.arrivals import ArrivalTimes
-from erasurehead.planning.carry_over import simulate_with_memory
-from erasurehead.planning.erasures import Erasures
-from erasurehead.planning.planner import plan
-from erasurehead.planning.simulation import residuals_at, simulate, stop_times
-from erasurehead.planning.step_times import additive, all_groups, first_arrivals, first_or_all_groups, lemma8
-from erasurehead.schemes import wait_rules
-from erasurehead.schemes.text import parse_scheme
+from erasurehead.planning import plan
+from erasurehead.planning._arrivals import ArrivalTimes
+from erasurehead.planning._carry_over import simulate_with_memory
+from erasurehead.planning._erasures import Erasures
+from erasurehead.planning._simulation import residuals_at, simulate, stop_times
+from erasurehead.planning._step_times import additive, all_groups, first_arrivals, first_or_all_groups, lemma8
+from erasurehead.schemes import parse_scheme, wait_rules
 from erasurehead.schemes.wait_rules import WaitRule
 
 EXPONENTIAL = delays.Exponential(0.5, seed=3)
@@ -50,9 +47,9 @@ RULES = {
     "first": wait_rules.first(7),
     "joint": wait_rules.first(9) | wait_rules.decodable(),
     "decodable": wait_rules.decodable(),
-    "residual": wait_rules.residual_below(3.0),
-    "deadline": wait_rules.deadline(0.4) | wait_rules.decodable(),
-    "both": wait_rules.first(3) & wait_rules.deadline(0.2),
+    "residual": wait_rules.parse("residual_below(3.0)"),
+    "deadline": wait_rules.parse("deadline(0.4)") | wait_rules.decodable(),
+    "both": wait_rules.first(3) & wait_rules.parse("deadline(0.2)"),
 }
 
 
@@ -62,7 +59,7 @@ RULES = {
 def test_a_virtual_run_stops_when_the_simulation_says_and_with_the_same_residual(code: str, rule: str) -> None:
     rng = np.random.default_rng(0)
     problem = problems.LeastSquares(rng.standard_normal((24, 2)), rng.standard_normal(24))
-    model = EXPONENTIAL + delays.Late((3,), by=0.1)
+    model = EXPONENTIAL + delays.parse("late((3,), by=0.1)")
     scheme = schemes.custom(CODES[code], RULES[rule])
     engine = engines.VirtualEngine(model, seconds_per_task=0.05)
     run = training.train(problem, scheme, optimizers.GradientDescent(problem.initial(), 0.01), engine, steps=20)
@@ -82,9 +79,9 @@ def test_a_virtual_run_stops_when_the_simulation_says_and_with_the_same_residual
     model=st.sampled_from(
         [
             EXPONENTIAL,
-            delays.MarkovModulated(0.1, 0.2, delays.NoDelay(), EXPONENTIAL, seed=1),
+            _mixed.MarkovModulated(0.1, 0.2, delays.parse("none()"), EXPONENTIAL, seed=1),
             delays.Bootstrap(np.arange(1.0, 61.0).reshape(5, 12), block=3),
-            delays.Late((0, 5)),
+            delays.parse("late((0, 5))"),
         ]
     ),
 )
@@ -132,20 +129,20 @@ def test_the_scaled_law_and_the_residual_agree_with_theory() -> None:
 
 def test_what_is_never_met_is_said_and_not_averaged_away() -> None:
     decoder = make_decoder(fractional_repetition(12, 3))
-    dead = EXPONENTIAL + delays.Late((0, 1, 2), since=5)
+    dead = EXPONENTIAL + delays.parse("late((0, 1, 2), since=5)")
     result = simulate(decoder, wait_rules.decodable(), dead, 20)
     assert result.met == 5 / 20
     assert np.isinf(result.seconds_per_step)
     assert np.isinf(result.error)
     assert result.residual[5:].tolist() == [3.0] * 15
     assert result.arrived[5:].tolist() == [9] * 15
-    assert simulate(decoder, wait_rules.deadline(5.0), dead, 20).met == 1.0
+    assert simulate(decoder, wait_rules.parse("deadline(5.0)"), dead, 20).met == 1.0
 
 
 def test_very_many_workers() -> None:
     n = 200_000
     decoder = make_decoder(fractional_repetition(n, 5))
-    result = simulate(decoder, wait_rules.fraction(0.4) | wait_rules.decodable(), EXPONENTIAL, 3)
+    result = simulate(decoder, wait_rules.parse("fraction(0.4)") | wait_rules.decodable(), EXPONENTIAL, 3)
     assert result.seconds == pytest.approx(-0.5 * np.log(0.6), rel=0.01)
     assert result.residual / n == pytest.approx(0.6**5, rel=0.05)
 

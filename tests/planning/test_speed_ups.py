@@ -10,8 +10,10 @@ import pytest
 
 from erasurehead import delays
 from erasurehead.delays import Delays
-from erasurehead.planning import Forecast, Plan, plan, speed_up_range
-from erasurehead.planning.trials import Trial
+from erasurehead.planning import plan, speed_up_range
+from erasurehead.planning._forecasts import Forecast
+from erasurehead.planning._planner import Plan
+from erasurehead.planning._trials import Trial
 
 SETTINGS = ("uncoded()", "ignore_stragglers(wait_for=6)", "exact(load=3)")
 
@@ -23,7 +25,11 @@ def of(model: Delays, rounds: int = 200, first: int = 0) -> tuple[Plan, Forecast
 
 @pytest.mark.parametrize(
     "model",
-    [delays.Exponential(0.5, seed=1), delays.Pareto(0.1, 1.5, seed=1), delays.Weibull(0.3, 0.5, seed=1)],
+    [
+        delays.Exponential(0.5, seed=1),
+        delays.parse("pareto(0.1, 1.5, seed=1)"),
+        delays.parse("weibull(0.3, 0.5, seed=1)"),
+    ],
     ids=str,
 )
 def test_it_holds_the_speed_up_of_fresh_runs(model: Delays) -> None:
@@ -46,7 +52,7 @@ def test_long_tails_and_short_traces_make_it_wider() -> None:
 
     exponential = delays.Exponential(0.5, seed=1)
     assert 1.0 < width(exponential) < 1.5
-    assert width(delays.Pareto(0.1, 1.5, seed=1)) > width(exponential)
+    assert width(delays.parse("pareto(0.1, 1.5, seed=1)")) > width(exponential)
     assert width(exponential, 6) > width(exponential)
 
 

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.delays import Bootstrap, Trace, fit, fit_trace
-from erasurehead.delays.fitting import Uncertain
-from erasurehead.delays.stationarity import block_length
-from erasurehead.engines import LateWork
+from erasurehead._internal.late_work import LateWork
+from erasurehead.delays import Bootstrap, Trace, _mixed, fit, fit_trace
+from erasurehead.delays._fitting import Uncertain
+from erasurehead.delays._stationarity import block_length
 from erasurehead.errors import InvalidArgument
-from erasurehead.planning import forecast, if_worse, plan, rounds_to_settle
-from erasurehead.planning.forecasts import mean_error
+from erasurehead.planning import forecast, plan
+from erasurehead.planning._forecasts import mean_error
+from erasurehead.planning._what_if import if_worse, rounds_to_settle
 
 SETTINGS = ("uncoded()", "exact(load=3)", "ignore_stragglers(wait_for=9)")
 
@@ -51,7 +52,7 @@ def test_bands_of_stalls_that_last_hold_the_mean_once_rounds_are_drawn_in_blocks
 
 
 def test_a_heavy_tail_makes_bands_wider() -> None:
-    heavy = Bootstrap(delays.Pareto(0.1, 1.5, seed=0).rows(0, 200, 12))
+    heavy = Bootstrap(delays.parse("pareto(0.1, 1.5, seed=0)").rows(0, 200, 12))
     assert heavy.tail_index < 2.0
     found = forecast("uncoded()", 12, heavy)
     assert found.error > 1.2 * found.scores.std() / math.sqrt(200)
@@ -95,7 +96,9 @@ class TestFits:
         assert str(Uncertain(best.model, best.drawn())) == str(best.model)
 
     def test_a_fit_that_is_far_off_is_called_so(self) -> None:
-        rows = delays.Bimodal(0.2, delays.LogNormal(0.1, 0.05, seed=1), delays.LogNormal(5.0, 0.05, seed=2), seed=3)
+        rows = _mixed.Bimodal(
+            0.2, delays.parse("lognormal(0.1, 0.05, seed=1)"), delays.parse("lognormal(5.0, 0.05, seed=2)"), seed=3
+        )
         trace = self.censored(rows.rows(0, 100, 12), 11)
         assert all(item.bad for item in fit_trace(trace))
         drawn = Bootstrap.from_trace(trace)

@@ -10,9 +10,9 @@ import pytest
 
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import InvalidArgument
-from erasurehead.planning import measure_task, measure_tasks, task_times
-from erasurehead.problems import LeastSquares
-from erasurehead.problems.base import Problem, Shard
+from erasurehead.planning import _task_times as task_times, measure_task
+from erasurehead.planning._task_times import measure_tasks
+from erasurehead.problems import LeastSquares, Problem, Shard
 
 
 class Clock:

@@ -6,17 +6,17 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead import problems
 from erasurehead.codes import fractional_repetition
 from erasurehead.decoding import make_decoder
 from erasurehead.errors import InvalidArgument
-from erasurehead.planning.constants import estimate_constants
-from erasurehead.planning.convergence import Constants, lemma1, predicted_times, theorem1, theorem2, theorem3
-from erasurehead.planning.erasures import Erasures
-from erasurehead.planning.step_times import (
+from erasurehead.planning import Constants
+from erasurehead.planning._constants import estimate_constants
+from erasurehead.planning._convergence import lemma1, predicted_times, theorem1, theorem2, theorem3
+from erasurehead.planning._erasures import Erasures
+from erasurehead.planning._step_times import (
     additive,
     all_groups,
     any_but,

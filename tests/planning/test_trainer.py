@@ -11,12 +11,12 @@ from scipy import sparse
 
 from erasurehead import delays, engines, optimizers, training
 from erasurehead._internal.arrays import Array
-from erasurehead.engines import LateWork
-from erasurehead.planning.early_rounds import EarlyRounds
-from erasurehead.planning.trainer import Trainer
-from erasurehead.planning.trials import simulated_steps
+from erasurehead._internal.late_work import LateWork
+from erasurehead.planning._early_rounds import EarlyRounds
+from erasurehead.planning._trainer import Trainer
+from erasurehead.planning._trials import simulated_steps
 from erasurehead.problems import LeastSquares, LogisticRegression, Problem
-from erasurehead.schemes.text import parse_scheme
+from erasurehead.schemes import parse_scheme
 
 LAW = delays.Exponential(0.5, seed=1)
 WORKERS = 12

@@ -10,26 +10,18 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, engines, optimizers, problems, training
-from erasurehead.delays import Delays
-from erasurehead.engines import LateWork
+from erasurehead._internal.late_work import LateWork
+from erasurehead.delays import Delays, _mixed
 from erasurehead.errors import InvalidArgument
-from erasurehead.planning import (
-    Trial,
-    adaptive_settings,
-    after,
-    break_even,
-    explain,
-    if_worse,
-    limits,
-    measured_accuracy,
-    plan,
-    race,
-    remarks,
-    usual_setting,
-)
-from erasurehead.planning.trainer import Trainer
-from erasurehead.planning.trials import Runs, took
-from erasurehead.schemes.text import parse_scheme
+from erasurehead.planning import break_even, explain, plan, remarks
+from erasurehead.planning._accuracy import measured_accuracy
+from erasurehead.planning._explanations import limits
+from erasurehead.planning._racing import after, race
+from erasurehead.planning._settings import adaptive_settings, usual_setting
+from erasurehead.planning._trainer import Trainer
+from erasurehead.planning._trials import Runs, Trial, took
+from erasurehead.planning._what_if import if_worse
+from erasurehead.schemes import parse_scheme
 
 EXPONENTIAL = delays.Exponential(0.5, seed=1)
 SETTINGS = ("uncoded()", "exact(load=3)", "erasurehead(load=3, wait_for=5)")
@@ -313,7 +305,7 @@ def test_the_seconds_per_step_of_a_trial_are_of_the_repetitions_that_reached_the
 
 def test_a_few_steps_without_a_rare_stall_do_not_contradict_a_forecast() -> None:
     """Each worker is stuck in a hundredth of the steps, for 100 s: that of ten steps none stalls is no wonder."""
-    stuck = delays.Bimodal(0.01, delays.Exponential(0.1, seed=2), delays.Fixed(((100.0,) * 12,)), seed=7)
+    stuck = _mixed.Bimodal(0.01, delays.Exponential(0.1, seed=2), delays.Fixed(((100.0,) * 12,)), seed=7)
     found = plan(stuck, 12, settings=("exact(load=2)",))
     assert found.uncoded.seconds_per_step > 5.0 * found.best.seconds_per_step
     quick = Trial("uncoded()", (3.0,), (0.05,), (10.0,))
@@ -329,7 +321,7 @@ def test_a_target_that_is_not_reached_is_inf_and_says_how_far_it_came() -> None:
 
 
 def test_a_run_that_ends_early_has_not_reached_anything() -> None:
-    dead = EXPONENTIAL + delays.Late((0,))
+    dead = EXPONENTIAL + delays.parse("late((0,))")
     with pytest.raises(InvalidArgument, match=r"goal must name a metric of the problem.*gap, auc"):
         tried(["ignore_stragglers(wait_for=5)"], descent, dead, ("speed", 1.0), 3)
     (never,) = tried(["uncoded()"], descent, dead, ("auc", 0.9), 10, 1)

@@ -47,7 +47,7 @@ KINDS = {"virtual": "VirtualEngine", "processes": "ProcessEngine", "mpi": "MPIEn
 
 def main(names: list[str], whats: list[str]) -> None:
     if names == ["mpi"]:
-        from erasurehead.engines.mpi import serve_unless_coordinator
+        from erasurehead.engines import serve_unless_coordinator
 
         serve_unless_coordinator()
     with contextlib.ExitStack() as open_:

@@ -10,7 +10,8 @@ from scipy import sparse
 from scipy.special import log_softmax, softmax
 
 from erasurehead._internal.arrays import Array
-from erasurehead.problems import LeastSquares, LinearProblem, LogisticRegression, SoftmaxRegression
+from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression
+from erasurehead.problems._linear import LinearProblem
 
 FORMS = ("dense", "sparse", "one_hot", "ragged")
 KINDS = ("logistic", "least_squares", "softmax")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
+from erasurehead._internal.partition import split_samples
 from erasurehead.errors import InvalidArgument
-from erasurehead.problems import LeastSquares, split_samples
+from erasurehead.problems import LeastSquares
 
 
 @given(st.integers(1, 200), st.data())

@@ -7,11 +7,10 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import sparse
 
-from erasurehead.problems.blocks import MOST_ROWS, pattern_block
+from erasurehead.problems._blocks import MOST_ROWS, pattern_block
 
 
 def products(matrix: sparse.csr_array, seed: int = 0):

@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse
 
 from erasurehead.errors import InvalidArgument
-from erasurehead.problems.checks import check_design, check_target
-from erasurehead.problems.design_matrices import DenseDesign, PatternDesign, SparseDesign
+from erasurehead.problems._checks import check_design, check_target
+from erasurehead.problems._design_matrices import DenseDesign, PatternDesign, SparseDesign
 
 
 def spoilt(value: float) -> np.ndarray:

@@ -7,26 +7,30 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from erasurehead import codes, schemes
 from erasurehead._internal.arrays import Array
-from erasurehead.datasets.reading import read
-from erasurehead.datasets.sharded import shard
+from erasurehead._internal.partition import split_samples
+from erasurehead.datasets import read, shard
 from erasurehead.delays import Exponential
-from erasurehead.engines import ProcessEngine, VirtualEngine
-from erasurehead.engines.base import Order
-from erasurehead.optimizers import Answer, Optimizer, QuasiNewton
-from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression, TwoLayerNetwork
-from erasurehead.problems.base import Problem, split_samples
-from erasurehead.problems.sharded import ShardedProblem
-from erasurehead.runs.config import parts
-from erasurehead.runs.config.sections import ProblemSection
-from erasurehead.training.loop import train
-from erasurehead.training.programs import build_programs
+from erasurehead.engines import Order, ProcessEngine, VirtualEngine
+from erasurehead.optimizers import Optimizer, QuasiNewton
+from erasurehead.optimizers._base import Answer
+from erasurehead.problems import (
+    LeastSquares,
+    LogisticRegression,
+    Problem,
+    ShardedProblem,
+    SoftmaxRegression,
+    TwoLayerNetwork,
+)
+from erasurehead.runs._config import parts
+from erasurehead.runs._config.sections import ProblemSection
+from erasurehead.training import train
+from erasurehead.training._programs import build_programs
 
 N = 48
 WEIGHTS = np.random.default_rng(6).integers(0, 4, N).astype(float)
@@ -155,9 +159,9 @@ CODES = {
     "uncoded": codes.uncoded(8),
     "repetition": codes.fractional_repetition(8, 2),
     "cyclic": codes.cyclic_repetition(8, stragglers=2),
-    "nested": codes.nested(8, stragglers=2),
-    "several messages": codes.multi_message(8, 2),
-    "pieces": codes.communication_efficient_groups(8, load=4, n_pieces=2),
+    "nested": codes.build("nested", n_workers=8, stragglers=2),
+    "several messages": codes.build("multi_message", n_workers=8, load=2),
+    "pieces": codes.build("communication_efficient_groups", n_workers=8, load=4, n_pieces=2),
 }
 
 

@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 from erasurehead import problems
-from erasurehead.decompile import DecompiledSource, Unsupported, decompile
+from erasurehead.decompile import DecompiledSource, decompile
+from erasurehead.decompile._errors import Unsupported
 from erasurehead.errors import DataError, InvalidArgument
+from erasurehead.problems import _jax_problem
 
 from ..bounded import PATIENCE
 
@@ -46,19 +48,19 @@ def parameters(dtype: str) -> Any:
     }
 
 
-def made(dtype: str = "float64", loss: Any = network, **options: Any) -> problems.JaxProblem:
+def made(dtype: str = "float64", loss: Any = network, **options: Any) -> _jax_problem.JaxProblem:
     return problems.jax(loss, parameters(dtype), {"x": X, "y": Y}, batch_size=ROWS, **options)
 
 
 @functools.cache
-def without_jax(dtype: str = "float64", accepted: bool = True) -> problems.JaxProblem:
+def without_jax(dtype: str = "float64", accepted: bool = True) -> _jax_problem.JaxProblem:
     if not accepted:
         return made(dtype, worker_backend="numpy")
     hashes = [source.hash for source in without_jax(dtype, False).sources.values()]
     return made(dtype, worker_backend="numpy", hashes=hashes)
 
 
-def sent(problem: problems.JaxProblem, step: int = 2) -> np.ndarray:
+def sent(problem: _jax_problem.JaxProblem, step: int = 2) -> np.ndarray:
     out = np.empty(problem.n_parameters + 1)
     shard = problem.shard(TASKS)
     out[-1] = shard.combine(problem.initial(), np.array([1.0, -0.5]), step, out[:-1])

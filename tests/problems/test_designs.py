@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import sparse
 
-from erasurehead.problems.checks import check_design
+from erasurehead.problems._checks import check_design
 
 from .oracles import FORMS, matrix_of
 

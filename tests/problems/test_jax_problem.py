@@ -17,8 +17,9 @@ from erasurehead.delays import Exponential
 from erasurehead.engines import VirtualEngine
 from erasurehead.errors import InvalidArgument, MissingExtra
 from erasurehead.optimizers import QuasiNewton
-from erasurehead.problems.mini_batches import draw_batch
-from erasurehead.training.programs import build_programs
+from erasurehead.problems import _jax_problem
+from erasurehead.problems._mini_batches import draw_batch
+from erasurehead.training._programs import build_programs
 
 from ..bounded import PATIENCE
 
@@ -40,7 +41,7 @@ def by_hand(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[float, np.ndar
     return float(np.logaddexp(0.0, -margins).mean()), -x.T @ (y / (1.0 + np.exp(margins))) / len(y)
 
 
-def problem(**options: Any) -> problems.JaxProblem:
+def problem(**options: Any) -> _jax_problem.JaxProblem:
     return problems.jax(logistic, W, {"x": X, "y": Y}, **options)
 
 
@@ -137,7 +138,7 @@ def test_a_batch_of_a_whole_task_is_the_task_to_the_bit() -> None:
 def test_programs_travel_with_losses_that_only_this_process_knows() -> None:
     shift = 0.5
     made = problems.jax(lambda w, batch: jnp.mean((batch @ w - shift) ** 2), np.zeros(3), X)
-    programs, _ = build_programs(codes.binary_repetition(4, 2), made)
+    programs, _ = build_programs(codes.build("binary_repetition", n_workers=4, stragglers=2), made)
     assert programs[0].nbytes > 0  # counted by the plain pickle
     copy = pickle.loads(cloudpickle.dumps(programs[0]))
     (spec,) = copy.message_specs

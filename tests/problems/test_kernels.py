@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import sparse
 from scipy.special import expit
 
-from erasurehead.problems import kernels, machine_code
-from erasurehead.problems.blocks import pattern_block
-from erasurehead.problems.kernels import logistic_residuals
+from erasurehead.problems import _kernels as kernels, _machine_code as machine_code
+from erasurehead.problems._blocks import pattern_block
+from erasurehead.problems._kernels import logistic_residuals
 
 
 def both(kernel: str, *arguments: Any, changed: int) -> bool:

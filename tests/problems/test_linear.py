@@ -9,7 +9,7 @@ from scipy import sparse
 
 from erasurehead.errors import InvalidArgument
 from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression
-from erasurehead.problems.blocks import DenseBlock, PatternBlock, SparseBlock
+from erasurehead.problems._blocks import DenseBlock, PatternBlock, SparseBlock
 
 from .oracles import FORMS, KINDS, Case, case_of, cases, gradients, losses, problem_of
 

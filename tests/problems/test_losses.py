@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.special import expit, softmax
 from sklearn.metrics import log_loss
 
-from erasurehead.problems.losses import LogisticLoss, SampleLoss, SoftmaxLoss, SquaredLoss
+from erasurehead.problems._losses import LogisticLoss, SampleLoss, SoftmaxLoss, SquaredLoss
 
 from .oracles import N_CLASSES, gradients, labels_of, losses
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from sklearn.metrics import r2_score, roc_auc_score
 
-from erasurehead.problems.metrics import accuracy, area_under_curve, r_squared
+from erasurehead.problems._metrics import accuracy, area_under_curve, r_squared
 
 
 @given(st.integers(2, 60), st.integers(1, 20), st.integers(0, 10_000))

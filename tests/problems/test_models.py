@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from erasurehead.errors import InvalidArgument
-from erasurehead.problems import LinearModel
+from erasurehead.problems._models import LinearModel
 
 from .oracles import FORMS, KINDS, N_CLASSES, case_of
 

@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import sparse
 
 from erasurehead._internal.arrays import Array
 from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression
-from erasurehead.problems.linear import LinearProblem
-from erasurehead.problems.losses import LogisticLoss, SampleLoss, SoftmaxLoss, SquaredLoss
-from erasurehead.problems.newton_systems import solve
+from erasurehead.problems._linear import LinearProblem
+from erasurehead.problems._losses import LogisticLoss, SampleLoss, SoftmaxLoss, SquaredLoss
+from erasurehead.problems._newton_systems import solve
 
 N, D = 60, 7
 KINDS = ("squares", "logistic", "softmax")

@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead import engines, optimizers, problems, schemes
+from erasurehead import engines, optimizers, schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import FirstOrder, Optimizer
-from erasurehead.problems import L1, L2, ElasticNet, LeastSquares, LogisticRegression, Penalty
-from erasurehead.training.loop import train
-from erasurehead.training.result import Run
+from erasurehead.problems import L1, ElasticNet, LeastSquares, LogisticRegression, Penalty, _linear
+from erasurehead.problems._penalties import L2
+from erasurehead.training import Run, train
 
 RNG = np.random.default_rng(0)
 X = np.hstack([RNG.standard_normal((60, 5)), np.ones((60, 1))])
@@ -42,7 +41,7 @@ def test_the_proximal_point_is_the_minimum(l1: float, l2: float, x: Array, step:
         )
 
 
-def solved(problem: problems.LinearProblem, optimizer: Optimizer, steps: int = 400) -> Run:
+def solved(problem: _linear.LinearProblem, optimizer: Optimizer, steps: int = 400) -> Run:
     return train(problem, schemes.uncoded(4), optimizer, engines.VirtualEngine(), steps, evaluate_every=0)
 
 

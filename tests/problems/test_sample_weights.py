@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import sparse
 
 from erasurehead.errors import InvalidArgument
-from erasurehead.problems import LeastSquares, LinearProblem, LogisticRegression, SoftmaxRegression
+from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression
+from erasurehead.problems._linear import LinearProblem
 
 FORMS = {"dense": np.asarray, "sparse": sparse.csr_array, "pattern": lambda X: sparse.csr_array((X > 0).astype(float))}
 LABELS = {LogisticRegression: [-1.0, 1.0], SoftmaxRegression: [0.0, 1.0, 2.0], LeastSquares: [-1.5, 0.25, 3.0, 7.0]}

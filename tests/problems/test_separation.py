@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import sparse
 from scipy.optimize import linprog
 
 from erasurehead import optimizers, schemes
 from erasurehead._internal.arrays import Array
 from erasurehead.engines import VirtualEngine
-from erasurehead.problems import L1, ElasticNet, LeastSquares, LinearProblem, LogisticRegression, SoftmaxRegression
-from erasurehead.training.loop import train
+from erasurehead.problems import L1, ElasticNet, LeastSquares, LogisticRegression, SoftmaxRegression
+from erasurehead.problems._linear import LinearProblem
+from erasurehead.training import train
 
 RNG = np.random.default_rng(2)
 X = RNG.standard_normal((90, 3))

@@ -17,19 +17,19 @@ from sklearn.datasets import dump_svmlight_file
 
 from erasurehead import codes, delays, engines, optimizers, schemes
 from erasurehead._internal.arrays import Array
-from erasurehead.datasets.reading import read
-from erasurehead.datasets.sharded import ShardedDataset, ShardFolder, shard
-from erasurehead.engines.base import Engine
+from erasurehead._internal.partition import split_samples
+from erasurehead.datasets import read, shard
+from erasurehead.datasets._sharded import ShardedDataset, ShardFolder
+from erasurehead.engines import Engine
 from erasurehead.errors import DataError, InvalidArgument
-from erasurehead.problems.base import Problem, Shard, split_samples
-from erasurehead.problems.sharded import ShardedProblem
-from erasurehead.problems.stored import StoredShard
-from erasurehead.runs.config import parts
-from erasurehead.runs.config.sections import ProblemSection
-from erasurehead.schemes.named import Scheme
-from erasurehead.training.loop import train
-from erasurehead.training.programs import build_programs
-from erasurehead.training.result import Run
+from erasurehead.optimizers import _base
+from erasurehead.problems import Problem, Shard, ShardedProblem
+from erasurehead.problems._stored import StoredShard
+from erasurehead.runs._config import parts
+from erasurehead.runs._config.sections import ProblemSection
+from erasurehead.schemes import Scheme
+from erasurehead.training import Run, train
+from erasurehead.training._programs import build_programs
 
 TASKS = 12
 
@@ -206,7 +206,7 @@ def test_a_damaged_copy_is_named_and_costs_a_replica(tmp_path: Path, said: str, 
     x = optimizers.Nesterov(problem.initial(), rate=0.05)
     for _ in range(5):
         point = x.ask().points[0]
-        x.tell(optimizers.Answer(problem.gradient(point) + problem.penalty_gradient(point)))
+        x.tell(_base.Answer(problem.gradient(point) + problem.penalty_gradient(point)))
     np.testing.assert_allclose(found.x, x.x, rtol=1e-9, atol=1e-12)
 
 

@@ -6,14 +6,15 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import sparse
 
+from erasurehead._internal.partition import split_samples
 from erasurehead.errors import InvalidArgument
-from erasurehead.problems import LinearProblem, LogisticRegression, Shard, split_samples
-from erasurehead.problems.blocks import MOST_ROWS
-from erasurehead.problems.shards import parameters_of
+from erasurehead.problems import LogisticRegression, Shard
+from erasurehead.problems._blocks import MOST_ROWS
+from erasurehead.problems._linear import LinearProblem
+from erasurehead.problems._shards import parameters_of
 
 from .oracles import FORMS, KINDS, Case, case_of, cases, gradients, losses
 

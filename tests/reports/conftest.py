@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, optimizers, problems, schemes
-from erasurehead.engines import LateWork, VirtualEngine
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.result import Run
+from erasurehead._internal.late_work import LateWork
+from erasurehead.engines import VirtualEngine
+from erasurehead.training import Callback, Run, train
 
 MakeRuns = Callable[..., list[Run]]
 

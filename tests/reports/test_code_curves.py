@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from erasurehead import codes
-from erasurehead.decoding import Analysis, analyse
+from erasurehead.decoding import analyse
+from erasurehead.decoding._analysis import Analysis
 from erasurehead.errors import InvalidArgument
-from erasurehead.reports.canvas import drawing, new_figure
-from erasurehead.reports.code_curves import draw_adversary, draw_codes, draw_one_step, draw_residuals
+from erasurehead.reports._canvas import drawing, new_figure
+from erasurehead.reports._code_curves import draw_adversary, draw_codes, draw_one_step, draw_residuals
 
 pytestmark = pytest.mark.slow
 
@@ -27,10 +28,10 @@ NAMES = ("residual", "one_step", "adversary")
 def analyses() -> Mapping[str, Analysis]:
     """A design, repetition, a code with a bound that is not met, and one whose loads differ."""
     built = {
-        "projective_plane(3)": codes.projective_plane(3),
+        "projective_plane(3)": codes.build("projective_plane", order=3),
         "fractional_repetition(12, load=4)": codes.fractional_repetition(12, load=4),
-        "regular(20, load=3)": codes.regular(20, load=3),
-        "bernoulli(12, load=3)": codes.bernoulli(12, load=3),
+        "regular(20, load=3)": codes.build("regular", n_workers=20, load=3),
+        "bernoulli(12, load=3)": codes.build("bernoulli", n_workers=12, load=3),
     }
     return {name: analyse(code, range(7), samples=30, effort=30, enumerate_up_to=200) for name, code in built.items()}
 
@@ -105,7 +106,10 @@ def test_what_is_not_there_is_said(analyses: Mapping[str, Analysis]) -> None:
         draw_adversary(axes, analyses["projective_plane(3)"])
         assert [text.get_text() for text in axes.texts] == ["all sets of stragglers are alike: one line"]
         axes = new_figure(5, 4).subplots()
-        draw_one_step(axes, analyse(codes.communication_efficient_groups(12, load=4, n_pieces=2), [0, 2], samples=5))
+        draw_one_step(
+            axes,
+            analyse(codes.build("communication_efficient_groups", n_workers=12, load=4, n_pieces=2), [0, 2], samples=5),
+        )
         assert [text.get_text() for text in axes.texts] == ["no one-step decoding"]
 
 
@@ -137,5 +141,5 @@ def test_errors_say_what_would_work(analyses: Mapping[str, Analysis], tmp_path: 
 
 
 def test_matplotlib_is_loaded_on_use() -> None:
-    program = "import sys; import erasurehead.reports.code_curves; assert 'matplotlib' not in sys.modules"
+    program = "import sys; import erasurehead.reports._code_curves; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)

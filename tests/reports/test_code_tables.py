@@ -10,19 +10,20 @@ from rich.console import Console
 from rich.table import Table
 
 from erasurehead import codes
-from erasurehead.decoding import Analysis, analyse
+from erasurehead.decoding import analyse
+from erasurehead.decoding._analysis import Analysis
 from erasurehead.errors import InvalidArgument
-from erasurehead.reports.code_tables import SHARES, cost_table, nearest, percent, residual_table, times
+from erasurehead.reports._code_tables import SHARES, cost_table, nearest, percent, residual_table, times
 
 
 @pytest.fixture(scope="module")
 def analyses() -> Mapping[str, Analysis]:
     """A design, repetition, a code without any promise, and one with several messages in pieces."""
     built = {
-        "design": codes.projective_plane(3),
+        "design": codes.build("projective_plane", order=3),
         "repetition": codes.fractional_repetition(12, load=4),
-        "coins": codes.bernoulli(12, load=3),
-        "pieces": codes.communication_efficient_groups(12, load=4, n_pieces=2),
+        "coins": codes.build("bernoulli", n_workers=12, load=3),
+        "pieces": codes.build("communication_efficient_groups", n_workers=12, load=4, n_pieces=2),
     }
     return {name: analyse(code, range(7), samples=30, effort=30) for name, code in built.items()}
 
@@ -60,7 +61,7 @@ def test_residuals_are_parts_of_the_tasks(analyses: Mapping[str, Analysis]) -> N
 
 
 def test_what_was_searched_only_is_marked_as_such(analyses: Mapping[str, Analysis]) -> None:
-    found = analyse(codes.regular(20, load=3), [2, 10], samples=5, effort=20)
+    found = analyse(codes.build("regular", n_workers=20, load=3), [2, 10], samples=5, effort=20)
     *_, worst, _ = cells(residual_table({"regular": found}))
     assert worst[0].replace(".", "").isdigit()  # 190 sets: all were tried
     assert worst[1].startswith("≥ ")

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, engines, optimizers, problems, schemes, train
-from erasurehead.reports.canvas import drawing, new_figure
-from erasurehead.reports.decisions import draw_decisions, has_decisions
-from erasurehead.training.result import Run
+from erasurehead.reports._canvas import drawing, new_figure
+from erasurehead.reports._decisions import draw_decisions, has_decisions
+from erasurehead.training import Run
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from erasurehead.errors import InvalidArgument
-from erasurehead.reports import Descent, descent_markdown, draw_comparison
-from erasurehead.reports.canvas import drawing, new_figure
-from erasurehead.reports.descents import draw_descents
-from erasurehead.training.result import Run
+from erasurehead.reports import draw_comparison
+from erasurehead.reports._canvas import drawing, new_figure
+from erasurehead.reports._descents import Descent, descent_markdown, draw_descents
+from erasurehead.training import Run
 
 
 def fell(scheme: str, *gaps: float, step: float = 1.0) -> Descent:

@@ -13,9 +13,9 @@ import pytest
 
 from erasurehead.errors import InvalidArgument, MissingExtra
 from erasurehead.reports import comparison_table, draw_comparison
-from erasurehead.reports.canvas import drawing, fit, named_bars, new_figure, run_style
-from erasurehead.reports.panels import ComparedRuns, draw_progress, draw_speed_ups, draw_step_times
-from erasurehead.training.result import Run
+from erasurehead.reports._canvas import drawing, fit, named_bars, new_figure, run_style
+from erasurehead.reports._panels import ComparedRuns, draw_progress, draw_speed_ups, draw_step_times
+from erasurehead.training import Run
 
 pytest.importorskip("matplotlib")
 
@@ -186,7 +186,7 @@ def test_tables_do_not_load_matplotlib_and_pictures_do_not_load_pyplot(tmp_path:
     program = (
         "import sys, numpy\n"
         "from erasurehead import reports\n"
-        "from erasurehead.training.result import Run\n"
+        "from erasurehead.training import Run\n"
         "runs = [Run('uncoded', 'virtual', x=numpy.zeros(1))]\n"
         "reports.render_table(reports.comparison_table(runs))\n"
         "assert 'matplotlib' not in sys.modules\n"

@@ -12,10 +12,11 @@ import pytest
 
 from erasurehead import codes, schemes
 from erasurehead.decoding import analyse
-from erasurehead.reports import canvas, draw_codes, draw_comparison
-from erasurehead.reports.canvas import scheme_style, scheme_styles
-from erasurehead.reports.panels import ComparedRuns, draw_progress, draw_step_times
-from erasurehead.training.result import Run
+from erasurehead.reports import _canvas as canvas, draw_comparison
+from erasurehead.reports._canvas import scheme_style, scheme_styles
+from erasurehead.reports._code_curves import draw_codes
+from erasurehead.reports._panels import ComparedRuns, draw_progress, draw_step_times
+from erasurehead.training import Run
 
 from .conftest import MakeRuns
 
@@ -113,7 +114,7 @@ def test_of_comparisons(case: str, runs: list[Run], kept: list[Any], tmp_path: P
 def test_of_codes(kept: list[Any], tmp_path: Path) -> None:
     found = {
         str(code): analyse(code, range(7), samples=30, effort=30, enumerate_up_to=200)
-        for code in (codes.cyclic_repetition(12, 2), codes.binary_repetition(12, 2))
+        for code in (codes.cyclic_repetition(12, 2), codes.build("binary_repetition", n_workers=12, stragglers=2))
     }
     draw_codes(found, tmp_path, formats=["png"])
     for figure in kept:

@@ -9,9 +9,10 @@ import pytest
 from rich.console import Console
 
 from erasurehead.errors import InvalidArgument
-from erasurehead.reports import ComparisonRow, comparison_table, render_table, to_markdown
-from erasurehead.reports.rendering import notes
-from erasurehead.training.result import Run
+from erasurehead.reports import comparison_table, render_table
+from erasurehead.reports._rendering import notes, to_markdown
+from erasurehead.reports._table import ComparisonRow
+from erasurehead.training import Run
 
 
 def printed(rows: list[ComparisonRow], width: int = 80) -> list[str]:

@@ -11,9 +11,9 @@ import pytest
 from erasurehead import schemes
 from erasurehead.errors import InvalidArgument
 from erasurehead.reports import comparison_table
-from erasurehead.runs.summaries import figures
-from erasurehead.training import Notice
-from erasurehead.training.result import Evaluation, Run
+from erasurehead.runs._summaries import figures
+from erasurehead.training import Notice, Run
+from erasurehead.training._result import Evaluation
 
 
 def test_each_figure_is_the_mean_over_the_steps(runs: list[Run]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from erasurehead import schemes
-from erasurehead.reports.timeline import visible_seconds, work_intervals
-from erasurehead.training.result import Run
+from erasurehead.reports._timeline import visible_seconds, work_intervals
+from erasurehead.training import Run
 
 
 def test_uncoded_work_is_all_used_and_the_slowest_ends_the_step(runs: list[Run]) -> None:

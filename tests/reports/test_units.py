@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from erasurehead.reports.units import NOTHING, byte_unit, plain_unit, seconds_text, time_unit
+from erasurehead.reports._units import NOTHING, byte_unit, plain_unit, seconds_text, time_unit
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,11 @@ from typing import Any
 
 from erasurehead import delays, engines, optimizers, schemes, training
 from erasurehead.errors import DataError
-from erasurehead.faults.policy import FaultPolicy
-from erasurehead.runs import Checkpointer, CheckpointStore, Recorder, RunFolder
-from erasurehead.runs.names import ARRIVALS, EVALUATIONS, MODEL, STEPS
-from erasurehead.testing import Quadratic
+from erasurehead.faults import FaultPolicy
+from erasurehead.runs import Checkpointer, Recorder, RunFolder
+from erasurehead.runs._checkpoints.store import CheckpointStore
+from erasurehead.runs._names import ARRIVALS, EVALUATIONS, MODEL, STEPS
+from erasurehead.testing._problems import Quadratic
 
 KINDS = {
     "preempt": ("preempt", FaultPolicy()),

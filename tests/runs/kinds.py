@@ -10,21 +10,22 @@ import numpy as np
 
 from erasurehead import codes, delays, engines, optimizers, schemes, training
 from erasurehead._internal.arrays import Array, Tree
-from erasurehead.decoding.base import Decoder, Decoding
-from erasurehead.decoding.layout import Layout
-from erasurehead.delays import Recorded
-from erasurehead.engines.base import Engine, Order
-from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.base import Answer, Optimizer
-from erasurehead.problems.penalties import ElasticNet, Penalty
-from erasurehead.schemes import Scheme
-from erasurehead.schemes.aggregation import Aggregation, LateMessage, Plain
-from erasurehead.schemes.recorded import RecordedArrival, RecordedStep
-from erasurehead.schemes.wait_rules.base import Verdict, WaitRule
-from erasurehead.schemes.wait_rules.view import View
-from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.result import Resumption, Run
+from erasurehead.decoding import Decoder
+from erasurehead.decoding._base import Decoding
+from erasurehead.decoding._layout import Layout
+from erasurehead.delays._fixed import Recorded
+from erasurehead.engines import Engine, Order, _wires
+from erasurehead.faults import FaultPolicy
+from erasurehead.optimizers import Optimizer
+from erasurehead.optimizers._base import Answer
+from erasurehead.problems import ElasticNet, Penalty
+from erasurehead.schemes import Aggregation, LateMessage, Scheme
+from erasurehead.schemes._aggregation import Plain
+from erasurehead.schemes._recorded import RecordedArrival, RecordedStep
+from erasurehead.schemes.wait_rules import Verdict, View, WaitRule
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training import Callback, Run
+from erasurehead.training._result import Resumption
 
 STEPS = 14
 
@@ -170,8 +171,8 @@ KINDS: Mapping[str, Kind] = {
     "seconds": Kind(FIRST, "carry", how={"max_seconds": 2.0}),
     "points": Kind(_mixed, optimizer=Reduced),
     "penalty": Kind(FIRST, problem=lambda: _problem(Sharp)),
-    "dithered": Kind(FIRST, "carry", how={"wire": engines.Dithered(seed=5)}),
-    "top_k": Kind(FIRST, how={"wire": engines.TopK(0.4)}),
+    "dithered": Kind(FIRST, "carry", how={"wire": _wires.Dithered(seed=5)}),
+    "top_k": Kind(FIRST, how={"wire": _wires.TopK(0.4)}),
     "replay": Kind(lambda: schemes.asynchronous(6, 12), policy=FaultPolicy(on_death="spread")),
 }
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from erasurehead.errors import DataError
-from erasurehead.runs import Checkpointer, CheckpointStore, replay
+from erasurehead.runs import Checkpointer, replay
+from erasurehead.runs._checkpoints.store import CheckpointStore
 
 sys.path.insert(0, str(Path(__file__).parent))  # also where it is only looked at for examples in its documentation
 

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from scipy.optimize import minimize
 
-from erasurehead.runs import Comparison, Experiment
-from erasurehead.runs.alone import alone
-from erasurehead.runs.config import build_config
+from erasurehead.runs import Comparison, Experiment, build_config
+from erasurehead.runs._alone import alone
 
 
 def experiment(folder: Path, **more: Any) -> Experiment:

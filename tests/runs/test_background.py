@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from erasurehead.runs.checkpoints.background import Background
+from erasurehead.runs._checkpoints.background import Background
 
 BOUND = 20.0
 

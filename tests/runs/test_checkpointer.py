@@ -12,12 +12,12 @@ import pytest
 
 from erasurehead import delays, engines, optimizers, schemes, training
 from erasurehead.errors import DataError, EngineError, InvalidArgument
-from erasurehead.faults.policy import FaultPolicy
-from erasurehead.runs import Checkpointer, CheckpointStore, Recorder, RunFolder
-from erasurehead.runs.names import ARRIVALS, EVALUATIONS, MODEL, STEPS
-from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.result import Run
+from erasurehead.faults import FaultPolicy
+from erasurehead.runs import Checkpointer, Recorder, RunFolder
+from erasurehead.runs._checkpoints.store import CheckpointStore
+from erasurehead.runs._names import ARRIVALS, EVALUATIONS, MODEL, STEPS
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training import Callback, Run
 
 from ..bounded import PATIENCE
 

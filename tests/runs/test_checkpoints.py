@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from erasurehead._internal.storage import Folder
 from erasurehead._internal.storage.checksums import Checksum
+from erasurehead._internal.storage.folders import Folder
 from erasurehead.errors import DataError, InvalidArgument
-from erasurehead.runs.checkpoints.manifests import read_manifest
-from erasurehead.runs.checkpoints.store import CheckpointStore
+from erasurehead.runs._checkpoints.manifests import read_manifest
+from erasurehead.runs._checkpoints.store import CheckpointStore
 
 FACTS = {"code": "a code", "resumed": [3]}
 

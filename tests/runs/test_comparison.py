@@ -8,16 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead._internal.signals import Terminated
 from erasurehead.errors import InvalidArgument, Unreachable
-from erasurehead.runs.comparison import Comparison, common_target, parse_target
-from erasurehead.runs.config import build_config
-from erasurehead.schemes.named import Scheme
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.result import Evaluation, Run
+from erasurehead.runs import Comparison, build_config
+from erasurehead.runs._comparison import common_target, parse_target
+from erasurehead.schemes import Scheme
+from erasurehead.training import Callback, Run
+from erasurehead.training._result import Evaluation
 
 values = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6)
 

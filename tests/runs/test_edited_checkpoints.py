@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from erasurehead._internal.storage import sealed as seal
-from erasurehead.runs.checkpoints.manifests import FORMAT, KEY, VERSION
+from erasurehead.runs._checkpoints.manifests import FORMAT, KEY, VERSION
 
 from ..bounded import in_time
 from ..cli.shop import write_shop

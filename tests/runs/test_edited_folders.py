@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from erasurehead.errors import InvalidArgument
-from erasurehead.runs.config import to_toml
+from erasurehead.runs._config import to_toml
 
 from ..bounded import in_time
 from ..cli.shop import write_shop

@@ -11,17 +11,15 @@ import numpy as np
 import pytest
 
 from erasurehead import optimizers, schemes
-from erasurehead.datasets.sharded import shard
-from erasurehead.engines import NoRoom, VirtualEngine
-from erasurehead.engines.base import Program
+from erasurehead.datasets import shard
+from erasurehead.engines import Program, VirtualEngine
+from erasurehead.engines._base import NoRoom
 from erasurehead.errors import DataError, InvalidArgument
-from erasurehead.runs import RunFolder
-from erasurehead.runs.config import build_config, merged
-from erasurehead.runs.experiment import Experiment
-from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.rows import StepRow
+from erasurehead.optimizers import _schedules
+from erasurehead.runs import Experiment, RunFolder, build_config
+from erasurehead.runs._config import merged
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training import Callback, StepRow, train
 
 SYNTHETIC = {"data": {"source": "amazon", "synthetic": "always", "rows": 500}, "run": {"engine": "virtual", "steps": 4}}
 
@@ -69,7 +67,7 @@ def test_the_paper_s_settings_have_a_name() -> None:
     houses = experiment(SYNTHETIC, PAPER, {"data": {"source": "kc_housing"}})
     assert houses.config.problem.loss == "least_squares"
     assert houses.config.optimizer.rate == "geometric(0.1, 0.99)"
-    assert houses.optimizer().schedule == optimizers.Geometric(0.1, 0.99)
+    assert houses.optimizer().schedule == _schedules.Geometric(0.1, 0.99)
 
 
 @pytest.mark.parametrize("data", ["amazon", "kc_housing", "own"])

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from erasurehead import codes
 from erasurehead.errors import InvalidArgument
-from erasurehead.runs import fingerprints
+from erasurehead.runs import _fingerprints as fingerprints
 
 
 def test_every_number_and_the_shape_count() -> None:

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from erasurehead.errors import DataError, InvalidArgument
-from erasurehead.problems.linear import LinearModel
-from erasurehead.runs import RunFolder, TrainedModel, initial_model
-from erasurehead.runs.config import build_config, merged
-from erasurehead.runs.experiment import Experiment
+from erasurehead.problems._models import LinearModel
+from erasurehead.runs import Experiment, RunFolder, TrainedModel, build_config, initial_model
+from erasurehead.runs._config import merged
 
 
 @pytest.fixture(autouse=True)

@@ -10,13 +10,11 @@ import pytest
 
 from erasurehead import delays, engines, optimizers, schemes, training
 from erasurehead.errors import DataError, Diverged, Unreachable
-from erasurehead.faults.policy import FaultPolicy
+from erasurehead.faults import FaultPolicy
 from erasurehead.runs import Recorder, RunFolder
-from erasurehead.runs.names import ARRIVALS, MODEL, STEPS
-from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.result import Run
-from erasurehead.training.rows import ArrivalRow, StepRow
+from erasurehead.runs._names import ARRIVALS, MODEL, STEPS
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training import ArrivalRow, Callback, Run, StepRow
 
 STEPS_DONE = 6
 

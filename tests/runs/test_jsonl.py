@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from erasurehead.errors import DataError, RecordsError
-from erasurehead.runs.jsonl import JsonlWriter, read_lines
+from erasurehead.runs._jsonl import JsonlWriter, read_lines
 
 from ..bounded import PATIENCE
 
@@ -177,7 +177,7 @@ _LIMITED = """
 import resource, sys
 from pathlib import Path
 from erasurehead.errors import RecordsError
-from erasurehead.runs.jsonl import JsonlWriter
+from erasurehead.runs._jsonl import JsonlWriter
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 file = JsonlWriter(Path(sys.argv[1]))
 for number in range(0, 100, 3):

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead.errors import DataError
-from erasurehead.runs.jsonl import read_lines, to_line, to_text
+from erasurehead.runs._jsonl import read_lines, to_line, to_text
 
 plain = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 rows = st.dictionaries(st.text(max_size=5), plain | st.lists(plain, max_size=3), max_size=4)

@@ -10,7 +10,7 @@ import pytest
 
 from erasurehead.errors import InvalidArgument
 from erasurehead.runs import RunFolder
-from erasurehead.runs.locks import FolderLock, check_unlocked
+from erasurehead.runs._locks import FolderLock, check_unlocked
 
 
 def test_a_lock_names_its_holder_and_is_gone_when_released(tmp_path: Path) -> None:

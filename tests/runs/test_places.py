@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from erasurehead.errors import InvalidArgument
-from erasurehead.runs.locks import FolderLock
-from erasurehead.runs.names import STEPS, check_free, make_folder, next_free
+from erasurehead.runs._locks import FolderLock
+from erasurehead.runs._names import STEPS, check_free, make_folder, next_free
 
 
 def leave_a_run(folder: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from erasurehead import datasets
 from erasurehead.errors import DataError
-from erasurehead.problems.models import LinearModel
-from erasurehead.runs.predictor import TrainedModel
+from erasurehead.problems._models import LinearModel
+from erasurehead.runs import TrainedModel
 
 
 def data(path: Path, label: str) -> datasets.Dataset:

@@ -9,20 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from scipy import sparse
 
 from erasurehead import FaultPolicy, codes, delays, engines, optimizers, problems, schemes, training
-from erasurehead.delays import Recorded
-from erasurehead.engines import Engine, LateWork, VirtualEngine
+from erasurehead._internal.late_work import LateWork
+from erasurehead.delays._fixed import Recorded
+from erasurehead.engines import Engine, VirtualEngine
 from erasurehead.errors import DataError, Unreachable
 from erasurehead.runs import Experiment, Recorder, RunFolder, replay
-from erasurehead.runs.names import ARRIVALS
-from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.result import Resumption, Run
-from erasurehead.training.rows import StepRow
+from erasurehead.runs._names import ARRIVALS
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training import Callback, Run, StepRow
+from erasurehead.training._result import Resumption
 
 STEPS = 12
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)

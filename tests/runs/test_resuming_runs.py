@@ -12,16 +12,14 @@ import numpy as np
 import pytest
 
 from erasurehead._internal.signals import Terminated
-from erasurehead._internal.storage import Folder
+from erasurehead._internal.storage.folders import Folder
 from erasurehead.errors import DataError, EngineError, InvalidArgument, RecordsError
-from erasurehead.runs import RunFolder
-from erasurehead.runs.checkpoints.manifests import read_manifest
-from erasurehead.runs.checkpoints.store import CheckpointStore
-from erasurehead.runs.config import build_config, merged
-from erasurehead.runs.experiment import Experiment
-from erasurehead.runs.names import ARRIVALS, CONFIG, ENCODING, EVALUATIONS, MODEL, STEPS, SUMMARY
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.notices import Notice
+from erasurehead.runs import Experiment, RunFolder, build_config
+from erasurehead.runs._checkpoints.manifests import read_manifest
+from erasurehead.runs._checkpoints.store import CheckpointStore
+from erasurehead.runs._config import merged
+from erasurehead.runs._names import ARRIVALS, CONFIG, ENCODING, EVALUATIONS, MODEL, STEPS, SUMMARY
+from erasurehead.training import Callback, Notice
 
 
 @pytest.fixture(autouse=True)

@@ -13,11 +13,10 @@ import pytest
 from erasurehead import delays, engines, optimizers, schemes, training
 from erasurehead.errors import DataError
 from erasurehead.runs import Checkpointer, Recorder, RunFolder
-from erasurehead.runs.names import STEPS
-from erasurehead.runs.rows import RowsInFolder
-from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.result import Run
+from erasurehead.runs._names import STEPS
+from erasurehead.runs._rows import RowsInFolder
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training import Callback, Run
 
 
 def trained(folder: Path | None, steps: int = 40, *watching: Callback) -> Run:

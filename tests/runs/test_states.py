@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from erasurehead.delays import Recorded
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.result import Resumption, Run
+from erasurehead.delays._fixed import Recorded
+from erasurehead.training import Callback, Run
+from erasurehead.training._result import Resumption
 
 from .kinds import KINDS, train
 

@@ -14,12 +14,10 @@ import pytest
 from erasurehead import delays, engines, optimizers, schemes, training
 from erasurehead.errors import RecordsError
 from erasurehead.runs import Checkpointer, Recorder, RunFolder
-from erasurehead.runs.jsonl import read_lines
-from erasurehead.runs.names import ARRIVALS, STEPS
-from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.notices import Notice
-from erasurehead.training.result import Run
+from erasurehead.runs._jsonl import read_lines
+from erasurehead.runs._names import ARRIVALS, STEPS
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training import Callback, Notice, Run
 
 STEPS_DONE = 12
 TROUBLE_AT = 6

@@ -12,10 +12,10 @@ import pytest
 
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import InvalidArgument
-from erasurehead.problems.linear import LogisticRegression
-from erasurehead.runs.config import build_config, merged, read_config
-from erasurehead.runs.experiment import Experiment
-from erasurehead.runs.unshared import unshared_training
+from erasurehead.problems import LogisticRegression
+from erasurehead.runs import Experiment, build_config
+from erasurehead.runs._config import merged, read_config
+from erasurehead.runs._unshared import unshared_training
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ class Slow(LogisticRegression):
 
 
 def test_long_passes_are_worth_starting_workers_unless_there_is_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("erasurehead.runs.unshared.perf_counter", lambda: Slow.seconds)
+    monkeypatch.setattr("erasurehead.runs._unshared.perf_counter", lambda: Slow.seconds)
     X: Array = np.eye(8)
     problem = Slow(X, np.array([1.0, -1.0] * 4), l2=0.1)
     asked = build_config({"data": {"source": "x.csv"}})
@@ -136,7 +136,7 @@ def test_a_run_that_has_converged_starts_no_worker_when_it_is_resumed(
         raise _Started
 
     for engine in ("in_process.InProcessEngine", "processes.ProcessEngine"):
-        monkeypatch.setattr(f"erasurehead.engines.{engine}.assign", refuse)
+        monkeypatch.setattr(f"erasurehead.engines._{engine}.assign", refuse)
     for engine in ("in_process", "processes"):  # where it runs may change
         again = Experiment.resume(tmp_path / "run", {"run": {"engine": engine}}).run()
         assert (again.ended, again.status, len(again.steps)) == ("converged", "finished", len(done.steps))

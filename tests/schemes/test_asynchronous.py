@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import engines, schemes, training
 from erasurehead._internal.arrays import Array
@@ -17,12 +16,13 @@ from erasurehead.delays import Exponential
 from erasurehead.engines import VirtualEngine
 from erasurehead.errors import Diverged, InvalidArgument
 from erasurehead.optimizers import GradientDescent
-from erasurehead.problems.base import Problem, Shard
+from erasurehead.problems import Problem, Shard
 from erasurehead.runs import Recorder, RunFolder, replay
-from erasurehead.schemes.text import parse_scheme
-from erasurehead.testing import Quadratic, Timetable
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.result import Resumption, Run
+from erasurehead.schemes import parse_scheme
+from erasurehead.testing._problems import Quadratic
+from erasurehead.testing._programs import Timetable
+from erasurehead.training import Callback, Run
+from erasurehead.training._result import Resumption
 
 CURVATURE, NOISE, WIDTH = 1.0, 1.0, 2_000
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, engines, optimizers, problems, schemes, training
+from erasurehead._internal import partition as _partition
 from erasurehead.errors import InvalidArgument
-from erasurehead.schemes.text import parse_scheme
+from erasurehead.schemes import parse_scheme
 
 
 def problem() -> problems.LeastSquares:
@@ -42,7 +43,7 @@ def test_ringmaster_takes_no_gradient_as_old_as_its_threshold(threshold: int) ->
 
 
 def training_samples(n_samples: int, n_tasks: int) -> list[slice]:
-    return list(problems.base.split_samples(n_samples, n_tasks))
+    return list(_partition.split_samples(n_samples, n_tasks))
 
 
 def test_ringmaster_without_a_threshold_that_binds_is_plain_asynchronous_training() -> None:

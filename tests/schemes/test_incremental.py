@@ -8,25 +8,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import codes, delays, engines, schemes, training
 from erasurehead._internal.arrays import Array
+from erasurehead._internal.late_work import LateWork
+from erasurehead.codes import _transforms
 from erasurehead.decoding import make_decoder
-from erasurehead.decoding.layout import Layout
-from erasurehead.engines import VirtualEngine
-from erasurehead.engines.base import LateWork, Order
+from erasurehead.decoding._layout import Layout
+from erasurehead.engines import Order, VirtualEngine
 from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import GradientDescent
 from erasurehead.problems import LeastSquares
 from erasurehead.runs import Recorder, RunFolder, replay
-from erasurehead.schemes import IncrementalAggregated, LateMessage, Plain, Vectors
-from erasurehead.schemes.text import parse_scheme
-from erasurehead.testing import Quadratic, Timetable
-from erasurehead.training import find_optimum
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.result import Resumption, Run
+from erasurehead.schemes import LateMessage, parse_scheme
+from erasurehead.schemes._aggregation import Plain, Vectors
+from erasurehead.schemes._incremental import IncrementalAggregated
+from erasurehead.testing._problems import Quadratic
+from erasurehead.testing._programs import Timetable
+from erasurehead.training import Callback, Run, find_optimum
+from erasurehead.training._result import Resumption
 
 WIDTH = 3
 
@@ -51,7 +52,7 @@ def late(row: int, step: int, now: int, vector: Array) -> LateMessage:
     return LateMessage(row, row, None, step, step, now - step, None, vector)
 
 
-CODES = [codes.uncoded(4), codes.fractional_repetition(6, load=2), codes.multi_message(4, load=2)]
+CODES = [codes.uncoded(4), codes.fractional_repetition(6, load=2), codes.build("multi_message", n_workers=4, load=2)]
 
 
 @given(st.sampled_from(CODES), st.integers(0, 2**31))
@@ -107,7 +108,7 @@ def test_groups_that_nobody_holds_any_more_are_forgotten() -> None:
     memory = IncrementalAggregated(code)
     ones = {row: np.full(WIDTH, 10.0**row) for row in range(3)}
     assert estimated(memory, ones, 0) == pytest.approx(np.full(WIDTH, 111.0))
-    left = make_decoder(codes.shortened(code, [1]))
+    left = make_decoder(_transforms.shortened(code, [1]))
     session = left.begin()
     session.add(0)
     found = session.decoding()
@@ -118,7 +119,10 @@ def test_groups_that_nobody_holds_any_more_are_forgotten() -> None:
 
 
 def test_codes_whose_messages_are_no_plain_sums_are_refused() -> None:
-    for code in (codes.cyclic_mds(7, stragglers=2), codes.communication_efficient_groups(6, load=3, n_pieces=2)):
+    for code in (
+        codes.build("cyclic_mds", n_workers=7, stragglers=2),
+        codes.build("communication_efficient_groups", n_workers=6, load=3, n_pieces=2),
+    ):
         with pytest.raises(InvalidArgument, match="groups of workers that send equal sums"):
             IncrementalAggregated(code)
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, schemes, train
+from erasurehead._internal.late_work import LateWork
 from erasurehead.engines import VirtualEngine
-from erasurehead.engines.base import LateWork
 from erasurehead.optimizers import QuasiNewton
 from erasurehead.problems import LogisticRegression
-from erasurehead.schemes.text import parse_scheme
+from erasurehead.schemes import parse_scheme
 
 
 @pytest.mark.slow

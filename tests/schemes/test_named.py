@@ -7,27 +7,19 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import codes, schemes
 from erasurehead._internal.arrays import Array
-from erasurehead.codes.base import GradientCode
+from erasurehead.codes import GradientCode
 from erasurehead.decoding import make_decoder
-from erasurehead.decoding.layout import Layout
-from erasurehead.engines.base import Order
+from erasurehead.decoding._layout import Layout
+from erasurehead.engines import Order
 from erasurehead.errors import InvalidArgument
-from erasurehead.schemes import wait_rules
-from erasurehead.schemes.aggregation import (
-    ByCoverage,
-    ByExpectation,
-    ByPresence,
-    Plain,
-    presence_among_first,
-    rescaling,
-)
-from erasurehead.testing import Quadratic
-from erasurehead.training.programs import build_programs
+from erasurehead.schemes import ByCoverage, wait_rules
+from erasurehead.schemes._aggregation import ByExpectation, ByPresence, Plain, presence_among_first, rescaling
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training._programs import build_programs
 
 
 @pytest.mark.parametrize(("n", "load", "first"), [(12, 2, 6), (12, 3, 5), (6, 2, 3), (7, 3, 4)])
@@ -105,7 +97,7 @@ def test_coverage_of_equal_groups_is_what_it_was_and_so_is_what_is_known_of_no_c
     assert isinstance(schemes.ignore_stragglers(7, 3).aggregation, ByCoverage)
     unequal = codes.fractional_repetition(10, load=3)
     assert isinstance(rescaling("coverage", unequal, None), ByCoverage)
-    assert isinstance(rescaling("coverage", codes.cyclic_mds(7, 2), 4), ByCoverage)
+    assert isinstance(rescaling("coverage", codes.build("cyclic_mds", n_workers=7, stragglers=2), 4), ByCoverage)
     assert isinstance(rescaling("coverage", codes.uncoded(4_001, n_tasks=4_002), 100), ByExpectation)
     assert isinstance(schemes.erasurehead(30, 3, 11).resized(29).aggregation, ByPresence)
 

@@ -6,9 +6,10 @@ import pytest
 
 from erasurehead import schemes
 from erasurehead.errors import InvalidArgument
-from erasurehead.optimizers.schedules import Constant, Geometric, InverseTime
-from erasurehead.schemes.aggregation import ByCoverage, ByExpectation, Plain
-from erasurehead.schemes.text import default_scheme, paper_schemes, parse_rate, parse_scheme
+from erasurehead.optimizers._schedules import Constant, Geometric, InverseTime
+from erasurehead.schemes import ByCoverage, parse_scheme
+from erasurehead.schemes._aggregation import ByExpectation, Plain
+from erasurehead.schemes._text import default_scheme, paper_schemes, parse_rate
 
 
 @pytest.mark.parametrize(

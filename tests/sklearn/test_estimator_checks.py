@@ -31,4 +31,6 @@ def test_scikit_learn_finds_no_fault(estimator: Any, check: Callable[[Any], None
 
 
 def test_every_estimator_is_checked() -> None:
-    assert {type(estimator) for estimator in ESTIMATORS} == {one for one in vars(sklearn).values() if isclass(one)}
+    assert {type(estimator) for estimator in ESTIMATORS} == {
+        one for name in sklearn.__all__ if isclass(one := getattr(sklearn, name))
+    }

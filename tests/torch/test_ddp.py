@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead import errors
-from erasurehead import torch as eht
+from erasurehead import errors, torch as eht
 
 from ..bounded import PATIENCE
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from erasurehead import codes, decoding, delays, engines, optimizers, schemes
+from erasurehead import codes, delays, engines, optimizers, schemes
 from erasurehead._internal.arrays import Array
-from erasurehead.codes.families import Family
-from erasurehead.decoding import EXACT
-from erasurehead.schemes.aggregation import rescaling
-from erasurehead.schemes.named import Scheme
-from erasurehead.testing import Quadratic
-from erasurehead.training.loop import train
-from erasurehead.training.result import Run
+from erasurehead.codes._exactness import EXACT
+from erasurehead.codes._families import Family
+from erasurehead.decoding import _fixed_weights, _rounding
+from erasurehead.schemes import Scheme
+from erasurehead.schemes._aggregation import rescaling
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training import Run, train
 
 STEPS, RATE = 25, 0.2
 FAMILIES = codes.catalogue()
@@ -48,7 +48,7 @@ def descent(problem: Quadratic) -> Array:
 
 def allowed(code: codes.GradientCode) -> float:
     """The relative error that rounding may cause: what the code amplifies, over all steps."""
-    return 1e-9 * max(1.0, decoding.conditioning(code, samples=20).amplification)
+    return 1e-9 * max(1.0, _rounding.conditioning(code, samples=20).amplification)
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_a_residual_that_can_be_borne_ends_the_waiting(family: Family) -> None:
 def test_fixed_weights_train_without_any_decoding(family: Family) -> None:
     code = family.example_code
     problem = problem_for(code)
-    decoder = decoding.FixedWeights(code)
+    decoder = _fixed_weights.FixedWeights(code)
     scheme = schemes.custom(code, f"first({code.n_workers - 1})", decoder=decoder)
     done = run(scheme, problem)
     assert problem.objective(done.x) < problem.objective(problem.initial())
@@ -119,7 +119,7 @@ def test_fixed_weights_train_without_any_decoding(family: Family) -> None:
 
 def test_rescaled_by_coverage_a_code_that_shrinks_the_gradient_steps_as_far_as_without_stragglers() -> None:
     """Block designs decode to a shrunk gradient (SCHEMES: c r (n - s) is less than b); coverage makes up for it."""
-    code = codes.projective_plane(3)
+    code = codes.build("projective_plane", order=3)
     problem = problem_for(code)
     plain = run(schemes.custom(code, "first(9)"), problem)
     scaled = run(schemes.custom(code, "first(9)", rescaling("coverage", code, 9)), problem)

@@ -8,11 +8,13 @@ import pytest
 
 from erasurehead import schemes
 from erasurehead.delays import Exponential
-from erasurehead.engines import Cast, InProcessEngine, ProcessEngine, VirtualEngine, WiredEngine
+from erasurehead.engines import InProcessEngine, ProcessEngine, VirtualEngine
+from erasurehead.engines._wired_engine import WiredEngine
+from erasurehead.engines._wires import Cast
 from erasurehead.optimizers import Nesterov, QuasiNewton
-from erasurehead.testing import Quadratic
-from erasurehead.training.arguments import default_workers
-from erasurehead.training.loop import train
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training import train
+from erasurehead.training._arguments import default_workers
 
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
 

@@ -10,27 +10,26 @@ import pytest
 
 from erasurehead import codes, schemes
 from erasurehead._internal.arrays import Array
-from erasurehead.codes.base import GradientCode
+from erasurehead.codes import GradientCode
 from erasurehead.decoding import make_decoder
 from erasurehead.delays import Exponential
-from erasurehead.engines import VirtualEngine
-from erasurehead.engines.base import Arrived, Event, MessageLost
+from erasurehead.engines import Arrived, Event, VirtualEngine
+from erasurehead.engines._base import MessageLost
 from erasurehead.errors import InvalidArgument, Unreachable
-from erasurehead.faults.byzantine import check_comparable
-from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.first_order import GradientDescent
+from erasurehead.faults import FaultPolicy
+from erasurehead.faults._byzantine import check_comparable
+from erasurehead.optimizers import GradientDescent
 from erasurehead.problems import LeastSquares
 from erasurehead.schemes import wait_rules
-from erasurehead.training.loop import train
-from erasurehead.training.result import Run
+from erasurehead.training import Run, train
 
 STEPS = 4
 RNG = np.random.default_rng(0)
 PROBLEM = LeastSquares(RNG.standard_normal((120, 5)), RNG.standard_normal(120))
 EXACT = [
-    codes.cyclic_mds(9, stragglers=4),
-    codes.draco_cyclic(9, corrupted=2),
-    codes.reed_solomon(12, load=5),
+    codes.build("cyclic_mds", n_workers=9, stragglers=4),
+    codes.build("draco_cyclic", n_workers=9, corrupted=2),
+    codes.build("reed_solomon", n_workers=12, load=5),
     codes.fractional_repetition(12, load=3),
 ]
 
@@ -95,7 +94,7 @@ def test_one_lie_is_put_aside_where_the_distance_locates_it(code: GradientCode, 
 
 
 def test_where_only_an_approximation_is_left_the_user_chooses() -> None:
-    code, faults = codes.cyclic_mds(9, stragglers=2), dict.fromkeys((2, 3, 4), "nan")
+    code, faults = codes.build("cyclic_mds", n_workers=9, stragglers=2), dict.fromkeys((2, 3, 4), "nan")
     with pytest.raises(Unreachable, match=r"the wait rule first\(9\) cannot be met any more: workers 2, 3, 4"):
         trained(code, faults, FaultPolicy("leave"))
     run = trained(code, faults, FaultPolicy("leave", on_loss="go_on"))
@@ -107,16 +106,20 @@ def test_where_only_an_approximation_is_left_the_user_chooses() -> None:
 
 def test_a_lie_that_cannot_be_located_is_not_gone_on_with() -> None:
     with pytest.raises(Unreachable, match="messages were refused"):
-        trained(codes.cyclic_mds(9, stragglers=4), dict.fromkeys((2, 3, 4), "lie"), FaultPolicy("leave", verify=True))
+        trained(
+            codes.build("cyclic_mds", n_workers=9, stragglers=4),
+            dict.fromkeys((2, 3, 4), "lie"),
+            FaultPolicy("leave", verify=True),
+        )
 
 
 @pytest.mark.parametrize(
     ("code", "rule", "remedy"),
     [
         (codes.uncoded(6), "decodable()", "use a code whose messages"),
-        (codes.cyclic_mds(9, stragglers=4), "first(5)", "wait for more"),
-        (codes.cyclic_mds(12, stragglers=3), "decodable()", "wait for more"),
-        (codes.draco_repetition(9, corrupted=1), "first(1)", "wait for more"),
+        (codes.build("cyclic_mds", n_workers=9, stragglers=4), "first(5)", "wait for more"),
+        (codes.build("cyclic_mds", n_workers=12, stragglers=3), "decodable()", "wait for more"),
+        (codes.build("draco_repetition", n_workers=9, corrupted=1), "first(1)", "wait for more"),
     ],
     ids=str,
 )
@@ -133,11 +136,11 @@ def test_verification_with_nothing_to_compare_is_refused_before_the_start(
 @pytest.mark.parametrize(
     ("code", "rule"),
     [
-        (codes.cyclic_mds(9, stragglers=4), "first(6)"),
-        (codes.reed_solomon(12, load=5), "first(12)"),
+        (codes.build("cyclic_mds", n_workers=9, stragglers=4), "first(6)"),
+        (codes.build("reed_solomon", n_workers=12, load=5), "first(12)"),
         (codes.fractional_repetition(12, load=3), "first(6) | decodable()"),
         (codes.fractional_repetition(12, load=3), "deadline(0.01)"),
-        (codes.multi_message(6, load=3), "first(2)"),
+        (codes.build("multi_message", n_workers=6, load=3), "first(2)"),
     ],
     ids=str,
 )

@@ -15,17 +15,15 @@ import pytest
 
 from erasurehead import engines, schemes
 from erasurehead._internal.arrays import Array
-from erasurehead.cli.findings import measured_text
+from erasurehead.cli._findings import measured_text
 from erasurehead.delays import Exponential
 from erasurehead.optimizers import GradientDescent
 from erasurehead.runs import Recorder, RunFolder
-from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.evaluator import Evaluator, EvaluatorLost, spare_core
-from erasurehead.training.loop import train
-from erasurehead.training.metric import Measured, Metric
-from erasurehead.training.result import Resumption, Run
-from erasurehead.training.rows import StepRow
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training import Callback, Run, StepRow, train
+from erasurehead.training._evaluator import Evaluator, EvaluatorLost, spare_core
+from erasurehead.training._metric import Measured, Metric
+from erasurehead.training._result import Resumption
 
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
 FIRST = PROBLEM.objective(PROBLEM.initial())
@@ -51,7 +49,7 @@ def cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
 
     have(8)
     Started.one = None
-    monkeypatch.setattr("erasurehead.training.stopping.Evaluator", Started)
+    monkeypatch.setattr("erasurehead.training._stopping.Evaluator", Started)
     yield have
     if Started.one is not None:
         assert not Path(f"/proc/{Started.one.number}").exists()

@@ -7,19 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
-from sklearn.linear_model import LogisticRegression as Peer
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression as Peer, Ridge
 
 from erasurehead import optimizers, schemes
 from erasurehead.delays import Exponential
 from erasurehead.engines import VirtualEngine
 from erasurehead.errors import Diverged, InvalidArgument
+from erasurehead.optimizers import _base
 from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression
-from erasurehead.problems.base import remaining
-from erasurehead.training.final_model import lowest
-from erasurehead.training.loop import train
-from erasurehead.training.result import FinalModel, Run
-from erasurehead.training.rows import StepRow
+from erasurehead.problems._base import remaining
+from erasurehead.training import Run, StepRow, train
+from erasurehead.training._final_model import lowest
+from erasurehead.training._result import FinalModel
 
 BUNCH = load_breast_cancer()
 X = np.c_[(BUNCH.data - BUNCH.data.mean(axis=0)) / BUNCH.data.std(axis=0), np.ones(len(BUNCH.data))]
@@ -100,7 +99,7 @@ def test_without_restarts_nesterov_is_as_published() -> None:
         following = (1.0 - theta) * x + theta * u - 0.1 * gradient
         u = x + (following - x) / theta
         x = following
-        plain.tell(optimizers.Answer(gradient))
+        plain.tell(_base.Answer(gradient))
         assert (plain.x == x).all()
 
 

@@ -10,21 +10,20 @@ import pytest
 
 from erasurehead import codes, delays, problems, schemes
 from erasurehead._internal.arrays import Array
-from erasurehead.decoding.base import Decoding
-from erasurehead.decoding.layout import Layout
-from erasurehead.engines import VirtualEngine
-from erasurehead.engines.base import Order
+from erasurehead.decoding._base import Decoding
+from erasurehead.decoding._layout import Layout
+from erasurehead.engines import Order, VirtualEngine
 from erasurehead.errors import InvalidArgument
-from erasurehead.faults.policy import FaultPolicy
+from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import GradientDescent, QuasiNewton
-from erasurehead.problems.base import Shard
-from erasurehead.schemes.aggregation import Aggregation, LateMessage, Plain, Vectors
-from erasurehead.testing import Quadratic, Timetable
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.result import Run
-from erasurehead.training.round import RoundRunner
-from erasurehead.training.round_state import RoundResult
+from erasurehead.problems import Shard
+from erasurehead.schemes import Aggregation, LateMessage
+from erasurehead.schemes._aggregation import Plain, Vectors
+from erasurehead.testing._problems import Quadratic
+from erasurehead.testing._programs import Timetable
+from erasurehead.training import Callback, Run, train
+from erasurehead.training._round import RoundRunner
+from erasurehead.training._round_state import RoundResult
 
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
 

@@ -6,26 +6,22 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import codes, schemes
 from erasurehead._internal.arrays import Array
-from erasurehead.decoding.layout import Layout
-from erasurehead.engines import VirtualEngine
-from erasurehead.engines.base import Order
+from erasurehead.decoding._layout import Layout
+from erasurehead.engines import Order, VirtualEngine
 from erasurehead.errors import DataError, Diverged, InvalidArgument, Unreachable
-from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers import Answer
-from erasurehead.optimizers.first_order import GradientDescent, Nesterov
-from erasurehead.problems.base import Shard
-from erasurehead.schemes import wait_rules
-from erasurehead.schemes.aggregation import Aggregation, ByCoverage, LateMessage, Plain
-from erasurehead.testing import Quadratic, Timetable
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.notices import Notice
-from erasurehead.training.result import Run
+from erasurehead.faults import FaultPolicy
+from erasurehead.optimizers import GradientDescent, Nesterov
+from erasurehead.optimizers._base import Answer
+from erasurehead.problems import Shard
+from erasurehead.schemes import Aggregation, ByCoverage, LateMessage, wait_rules
+from erasurehead.schemes._aggregation import Plain
+from erasurehead.testing._problems import Quadratic
+from erasurehead.testing._programs import Timetable
+from erasurehead.training import Callback, Notice, Run, train
 
 LEAVE = FaultPolicy(on_death="leave")
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
@@ -180,11 +176,13 @@ def test_erasurehead_goes_on_when_a_whole_group_is_dead_and_says_so_in_every_rec
 
 @pytest.mark.parametrize("rescale", ["none", "coverage", "expectation"])
 def test_nothing_arrived_means_no_step_not_a_zero_step(rescale: str) -> None:
-    from erasurehead.schemes.aggregation import rescaling
+    from erasurehead.schemes._aggregation import rescaling
 
     code = codes.fractional_repetition(6, 2)
     delays = Timetable({(w, 1, 0): 9.0 for w in range(6)})
-    scheme = schemes.custom(code, wait_rules.decodable() | wait_rules.deadline(2.0), rescaling(rescale, code, 3))
+    scheme = schemes.custom(
+        code, wait_rules.decodable() | wait_rules.parse("deadline(2.0)"), rescaling(rescale, code, 3)
+    )
     run = train(PROBLEM, scheme, Nesterov(np.ones(6), 0.1), VirtualEngine(delays), 2)
     assert [row.stepped for row in run.steps] == [True, False]
     assert run.steps[1].waited == pytest.approx(2.0)
@@ -310,7 +308,7 @@ def test_an_order_of_two_points_gets_their_combination_and_claims_no_loss() -> N
 
 
 def test_models_kept_for_evaluation_are_thinned_out_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("erasurehead.training.evaluation.MOST_BYTES", 10 * 6 * 8)
+    monkeypatch.setattr("erasurehead.training._evaluation.MOST_BYTES", 10 * 6 * 8)
     run = plain_train(schemes.uncoded(6), VirtualEngine(), steps=50)
     steps = [evaluation.step for evaluation in run.evaluations]
     assert len(steps) <= 10

@@ -10,24 +10,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import FaultPolicy, schemes
 from erasurehead._internal.arrays import Array
-from erasurehead.delays import Delays, Exponential, Recorded
-from erasurehead.engines import BY_TASK, Engine, LateWork, Order, ProcessEngine, VirtualEngine
+from erasurehead._internal.late_work import LateWork
+from erasurehead.delays import Delays, Exponential
+from erasurehead.delays._fixed import Recorded
+from erasurehead.engines import Engine, Order, ProcessEngine, VirtualEngine
+from erasurehead.engines._base import BY_TASK
 from erasurehead.optimizers import QuasiNewton
 from erasurehead.problems import LogisticRegression
 from erasurehead.runs import Recorder, RunFolder, replay
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.orders import MessageChoice
-from erasurehead.training.programs import build_programs, with_tasks
-from erasurehead.training.result import Resumption, Run
-from erasurehead.training.round import RoundRunner
-from erasurehead.training.rows import ArrivalRow
-from erasurehead.training.workers import Assignment, WorkerPool
+from erasurehead.training import ArrivalRow, Callback, Run, train
+from erasurehead.training._orders import MessageChoice
+from erasurehead.training._programs import build_programs, with_tasks
+from erasurehead.training._result import Resumption
+from erasurehead.training._round import RoundRunner
+from erasurehead.training._workers import Assignment, WorkerPool
 
 WORKERS, LOAD = 30, 3
 

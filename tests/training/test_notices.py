@@ -17,15 +17,15 @@ import pytest
 from erasurehead import schemes
 from erasurehead.engines import VirtualEngine
 from erasurehead.errors import Diverged, Unreachable
-from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.first_order import GradientDescent
-from erasurehead.runs import typed
-from erasurehead.runs.summaries import figures
-from erasurehead.testing import Quadratic, Timetable
-from erasurehead.training import Callback, Notice, Run, StepRow, train
-from erasurehead.training import notices as notices_module
-from erasurehead.training.notices import NoticeKind
-from erasurehead.training.result import Status
+from erasurehead.faults import FaultPolicy
+from erasurehead.optimizers import GradientDescent
+from erasurehead.runs import _typed as typed
+from erasurehead.runs._summaries import figures
+from erasurehead.testing._problems import Quadratic
+from erasurehead.testing._programs import Timetable
+from erasurehead.training import Callback, Notice, Run, StepRow, _notices as notices_module, train
+from erasurehead.training._notices import NoticeKind
+from erasurehead.training._result import Status
 
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
 SECOND = Timetable({(w, s, 0): 1.0 for w in range(12) for s in range(20)})

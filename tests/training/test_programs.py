@@ -6,16 +6,15 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import sparse
 
 from erasurehead import codes, decoding
-from erasurehead.codes.base import GradientCode
-from erasurehead.engines.base import Order
+from erasurehead.codes import GradientCode
+from erasurehead.engines import Order
 from erasurehead.errors import InvalidArgument
-from erasurehead.testing import Quadratic
-from erasurehead.training.programs import build_programs
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training._programs import build_programs
 
 
 def decoded(code: GradientCode, problem: Quadratic, x: np.ndarray, alive: list[int]) -> np.ndarray:

@@ -10,23 +10,22 @@ import pytest
 
 from erasurehead import codes, schemes
 from erasurehead._internal.arrays import Array, Tree
-from erasurehead.decoding.base import Decoder, Decoding
-from erasurehead.decoding.layout import Layout
+from erasurehead.decoding import Decoder
+from erasurehead.decoding._base import Decoding
+from erasurehead.decoding._layout import Layout
 from erasurehead.delays import Exponential
-from erasurehead.engines import VirtualEngine
-from erasurehead.engines.base import Order
+from erasurehead.engines import Order, VirtualEngine
 from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import GradientDescent, Nesterov
-from erasurehead.planning import simulate, simulate_with_memory
-from erasurehead.schemes import wait_rules
-from erasurehead.schemes.aggregation import Aggregation, LateMessage, Plain
-from erasurehead.schemes.recorded import RecordedArrival, RecordedStep
-from erasurehead.schemes.wait_rules.base import Verdict, WaitRule
-from erasurehead.schemes.wait_rules.view import View
-from erasurehead.testing import Quadratic
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.result import Resumption, Run
+from erasurehead.planning._carry_over import simulate_with_memory
+from erasurehead.planning._simulation import simulate
+from erasurehead.schemes import Aggregation, LateMessage, wait_rules
+from erasurehead.schemes._aggregation import Plain
+from erasurehead.schemes._recorded import RecordedArrival, RecordedStep
+from erasurehead.schemes.wait_rules import Verdict, View, WaitRule
+from erasurehead.testing._problems import Quadratic
+from erasurehead.training import Callback, Run, train
+from erasurehead.training._result import Resumption
 
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
 
@@ -105,8 +104,8 @@ class States(Callback):
 RULES = {
     "learning": lambda: Patience(),
     "joined": lambda: wait_rules.first(6) | (Patience() & wait_rules.first(1)),
-    "arrivals": lambda: wait_rules.arrivals(2),
-    "aged": lambda: wait_rules.arrivals(1) & wait_rules.aged(4),
+    "arrivals": lambda: wait_rules.parse("arrivals(2)"),
+    "aged": lambda: wait_rules.parse("arrivals(1)") & wait_rules.parse("aged(4)"),
 }
 
 

@@ -14,16 +14,15 @@ from erasurehead import delays, engines, problems, schemes
 from erasurehead.engines import VirtualEngine
 from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import GradientDescent
-from erasurehead.runs import Checkpointer, CheckpointStore, Recorder, RunFolder
-from erasurehead.runs.experiment import Experiment
-from erasurehead.runs.names import SUMMARY, WAITING
-from erasurehead.runs.resuming import resumption
-from erasurehead.testing import Quadratic, Timetable
-from erasurehead.testing.pacing import at_some_pace
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.optimum import find_optimum
-from erasurehead.training.result import Resumption, Run
+from erasurehead.runs import Checkpointer, Experiment, Recorder, RunFolder
+from erasurehead.runs._checkpoints.store import CheckpointStore
+from erasurehead.runs._names import SUMMARY, WAITING
+from erasurehead.runs._resuming import resumption
+from erasurehead.testing._pacing import at_some_pace
+from erasurehead.testing._problems import Quadratic
+from erasurehead.testing._programs import Timetable
+from erasurehead.training import Callback, Run, find_optimum, train
+from erasurehead.training._result import Resumption
 
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
 RNG = np.random.default_rng(1)
@@ -42,7 +41,7 @@ def beginning_at(size: float) -> Any:
 
     def far(steps: int, **others: Any) -> Run:
         first = PROBLEM.initial() + (0.0 if "resume" in others else size)
-        engine = VirtualEngine(delays.NoDelay())
+        engine = VirtualEngine(delays.parse("none()"))
         return train(PROBLEM, schemes.uncoded(6), GradientDescent(first, 0.2), engine, steps, **others)
 
     return far
@@ -157,7 +156,7 @@ def test_a_resumed_run_ends_where_the_whole_one_does(how: dict[str, Any], monkey
     states = States()
     scheme = schemes.ignore_stragglers(6, 4) if "patience" in how else None
     whole = go(scheme=scheme, callbacks=[states], **how)
-    monkeypatch.setattr("erasurehead.training.stopping.find_optimum", None)  # it is kept with the run
+    monkeypatch.setattr("erasurehead.training._stopping.find_optimum", None)  # it is kept with the run
     for step in (len(whole.steps) // 2,):
         again = go(scheme=scheme, resume=Resumption(states.taken[step], whole.steps[:step], []), **how)
         assert (again.ended, len(again.steps)) == (whole.ended, len(whole.steps))

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import codes, decoding, schemes
 from erasurehead.delays import Delays, Fixed
 from erasurehead.engines import VirtualEngine
-from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.first_order import GradientDescent
+from erasurehead.faults import FaultPolicy
+from erasurehead.optimizers import GradientDescent
 from erasurehead.problems import LeastSquares
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.notices import Notice
-from erasurehead.training.result import Run
-from erasurehead.training.task_counts import LEAST, WINDOW, Counting
+from erasurehead.training import Callback, Notice, Run, train
+from erasurehead.training._task_counts import LEAST, WINDOW, Counting
 
 RNG = np.random.default_rng(0)
 PROBLEM = LeastSquares(RNG.standard_normal((80, 3)), RNG.standard_normal(80))
@@ -122,7 +118,7 @@ def test_it_is_as_defined(history: list[set[int]]) -> None:
 
 
 def test_codes_with_pieces_are_counted_by_task() -> None:
-    code = codes.communication_efficient_groups(6, 3, 2)
+    code = codes.build("communication_efficient_groups", n_workers=6, load=3, n_pieces=2)
     counting, decoder = Counting(code.n_tasks), decoding.make_decoder(code)
     for _ in range(WINDOW):
         counting.add(decoder.decode([message for message in range(code.n_messages) if code.owner[message] < 3]))

@@ -10,8 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import sparse
 
 from erasurehead import codes, schemes
@@ -19,16 +18,14 @@ from erasurehead._internal.arrays import Array
 from erasurehead.delays import Exponential
 from erasurehead.engines import Arrived, Died, Event, Joined, VirtualEngine
 from erasurehead.errors import EngineError, InvalidArgument, Unreachable
-from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.first_order import GradientDescent
-from erasurehead.problems.base import Shard
-from erasurehead.runs.summaries import figures
-from erasurehead.testing import Quadratic, Timetable
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.loop import train
-from erasurehead.training.result import Run
-from erasurehead.training.rows import ArrivalRow, StepRow
-from erasurehead.training.workers import spread
+from erasurehead.faults import FaultPolicy
+from erasurehead.optimizers import GradientDescent
+from erasurehead.problems import Shard
+from erasurehead.runs._summaries import figures
+from erasurehead.testing._problems import Quadratic
+from erasurehead.testing._programs import Timetable
+from erasurehead.training import ArrivalRow, Callback, Run, StepRow, train
+from erasurehead.training._workers import spread
 
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
 SECOND = Timetable({(w, s, 0): 1.0 for w in range(12) for s in range(20)})
@@ -400,7 +397,7 @@ def test_room_that_is_offered_while_workers_start_is_taken() -> None:
 
 
 def test_a_code_that_cannot_be_resized_goes_on_without_what_is_lost_if_the_user_wants() -> None:
-    scheme = schemes.custom(codes.projective_plane(2), "first(6)")
+    scheme = schemes.custom(codes.build("projective_plane", order=2), "first(6)")
     run = run_with(scheme, {0: 0.5, 1: 0.5}, FaultPolicy(on_death="spread", on_loss="go_on"))
     assert "the code stays as it is" in said(run)
     assert [row.step for row in run.steps] == list(range(8))

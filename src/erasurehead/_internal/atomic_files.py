@@ -6,7 +6,8 @@ import contextlib
 from collections.abc import Generator, Iterable
 from pathlib import Path
 
-from erasurehead._internal.storage import Access, Folder
+from erasurehead._internal.storage.access import Access
+from erasurehead._internal.storage.folders import Folder
 from erasurehead.errors import RecordsError
 
 

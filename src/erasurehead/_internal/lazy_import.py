@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 
 
-def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return a package's `__getattr__` and `__dir__`. Type checkers are told the same names under `TYPE_CHECKING`.
+def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return a package's `__getattr__` and `__dir__`, by what its `__init__` imports under `if TYPE_CHECKING:`.
+
+    So each name is written once, where type checkers and editors read it, too. `__all__` is the same list.
 
     Arguments:
         package: the package's full name.
-        homes: name -> the module of the package that defines it, or that it is. No module may have the name of
-            something else that the package exports: it would replace it once imported.
     """
 
+    @cache
+    def homes() -> dict[str, tuple[str, str]]:
+        import ast
+
+        text = Path(str(sys.modules[package].__file__)).read_text(encoding="utf-8")
+        return {
+            alias.asname or alias.name: (str(node.module), alias.name)
+            for block in ast.parse(text).body
+            if isinstance(block, ast.If)
+            for node in block.body
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+
     def find(name: str) -> object:
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}; it can load {', '.join(homes)}")
-        module = import_module(f"{package}.{homes[name]}")
-        return module if homes[name] == name else getattr(module, name)
+        if name == "__all__":
+            return sorted(homes())
+        if name not in homes():
+            raise AttributeError(f"module {package!r} has no attribute {name!r}; it can load {', '.join(homes())}")
+        module, own = homes()[name]
+        return import_module(f"{module}.{own}") if module == package else getattr(import_module(module), own)
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes})
+        return sorted({*homes(), *(name for name in vars(sys.modules[package]) if name.startswith("__"))})
 
     return find, names

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array
-from erasurehead._internal.storage import Folder
+from erasurehead._internal.storage.folders import Folder
 from erasurehead.errors import DataError, invalid
 
 _NAME = "x"

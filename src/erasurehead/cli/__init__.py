@@ -8,12 +8,12 @@ import sys
 def main() -> None:
     """Run the command line; the entry point of the console script `erasurehead`, and of `python -m erasurehead`."""
     try:
-        from erasurehead.cli import streams
+        from erasurehead.cli import _streams as streams
 
         streams.prepare()
         try:
             from erasurehead._internal.signals import exit_afterwards
-            from erasurehead.cli.app import build
+            from erasurehead.cli._app import build
 
             exit_afterwards()
             build()(prog_name="erasurehead")  # however it was started: help and shell completion go by this name

@@ -13,19 +13,7 @@ from typing import TYPE_CHECKING
 from erasurehead._internal.lazy_import import lazy_names
 
 if TYPE_CHECKING:
-    from erasurehead.drills.faulty_engine import FaultyEngine as FaultyEngine
-    from erasurehead.drills.lying_program import LIES as LIES
-    from erasurehead.drills.schedule import KINDS as KINDS
-    from erasurehead.drills.schedule import Fault as Fault
-    from erasurehead.drills.schedule import FaultSchedule as FaultSchedule
-    from erasurehead.drills.schedule import Kind as Kind
+    from erasurehead.drills._faulty_engine import FaultyEngine as FaultyEngine
+    from erasurehead.drills._schedule import Fault as Fault, FaultSchedule as FaultSchedule
 
-# The ranks of a drill's MPI job are started with modules of this package, and need nothing else from it.
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "FaultyEngine": "faulty_engine",
-        "LIES": "lying_program",
-        **dict.fromkeys(("KINDS", "Fault", "FaultSchedule", "Kind"), "schedule"),
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)

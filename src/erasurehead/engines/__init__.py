@@ -1,54 +1,42 @@
-"""Where workers run: the engine interface and its implementations, each imported when it is first used."""
+"""Where workers run: the engine interface and its implementations.
+
+An engine moves orders, programs and vectors, and stamps the time; it knows nothing of codes, schemes or gradients.
+The room offers the contracts for an engine, a wire or channels of your own, and five engines. A worker belongs to one
+engine, and loads none of the others.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from erasurehead._internal.lazy_import import lazy_names
-from erasurehead.engines.base import BY_TASK as BY_TASK
-from erasurehead.engines.base import PRECISE as PRECISE
-from erasurehead.engines.base import Arrived as Arrived
-from erasurehead.engines.base import Died as Died
-from erasurehead.engines.base import Engine as Engine
-from erasurehead.engines.base import Event as Event
-from erasurehead.engines.base import Failed as Failed
-from erasurehead.engines.base import Joined as Joined
-from erasurehead.engines.base import LateWork as LateWork
-from erasurehead.engines.base import Lease as Lease
-from erasurehead.engines.base import MessageLost as MessageLost
-from erasurehead.engines.base import MessageSpec as MessageSpec
-from erasurehead.engines.base import NoRoom as NoRoom
-from erasurehead.engines.base import Offered as Offered
-from erasurehead.engines.base import Order as Order
-from erasurehead.engines.base import Program as Program
-from erasurehead.engines.fault_injection import FaultInjection as FaultInjection
-from erasurehead.engines.peer_channels import Endpoint as Endpoint
-from erasurehead.engines.peer_channels import PeerChannels as PeerChannels
-from erasurehead.engines.peer_channels import PeerMessage as PeerMessage
-from erasurehead.engines.peer_channels import PeerMessaging as PeerMessaging
 
 if TYPE_CHECKING:
-    from erasurehead.engines.in_process import InProcessEngine as InProcessEngine
-    from erasurehead.engines.mpi import MPIEngine as MPIEngine
-    from erasurehead.engines.processes import ProcessEngine as ProcessEngine
-    from erasurehead.engines.ray import RayEngine as RayEngine
-    from erasurehead.engines.virtual import VirtualEngine as VirtualEngine
-    from erasurehead.engines.wired_engine import WiredEngine as WiredEngine
-    from erasurehead.engines.wires import Cast as Cast
-    from erasurehead.engines.wires import Dithered as Dithered
-    from erasurehead.engines.wires import TopK as TopK
-    from erasurehead.engines.wires import Wire as Wire
+    from erasurehead.engines._base import (
+        Arrived as Arrived,
+        Died as Died,
+        Engine as Engine,
+        Event as Event,
+        Failed as Failed,
+        Joined as Joined,
+        MessageSpec as MessageSpec,
+        Offered as Offered,
+        Order as Order,
+        Program as Program,
+    )
+    from erasurehead.engines._fault_injection import FaultInjection as FaultInjection
+    from erasurehead.engines._in_process import InProcessEngine as InProcessEngine
+    from erasurehead.engines._mpi.engine import MPIEngine as MPIEngine
+    from erasurehead.engines._mpi.job import serve_unless_coordinator as serve_unless_coordinator
+    from erasurehead.engines._peer_channels import (
+        Endpoint as Endpoint,
+        PeerChannels as PeerChannels,
+        PeerMessaging as PeerMessaging,
+    )
+    from erasurehead.engines._processes.engine import ProcessEngine as ProcessEngine
+    from erasurehead.engines._ray.engine import RayEngine as RayEngine
+    from erasurehead.engines._virtual import VirtualEngine as VirtualEngine
+    from erasurehead.engines._wires import Wire as Wire
+    from erasurehead.engines._worker_loop import Transport as Transport
 
-# A worker belongs to one engine, and imports none of the others.
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "InProcessEngine": "in_process",
-        "MPIEngine": "mpi",
-        "ProcessEngine": "processes",
-        "RayEngine": "ray",
-        "VirtualEngine": "virtual",
-        **dict.fromkeys(("Cast", "Dithered", "TopK", "Wire"), "wires"),
-        "WiredEngine": "wired_engine",
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)

@@ -1,14 +1,24 @@
-"""How the model moves: optimizers that are asked for an order and told what came of it, and their step sizes."""
+"""How the model moves: optimizers that are asked for an order and told the estimate, and their step sizes.
 
-from erasurehead.optimizers.base import Answer as Answer
-from erasurehead.optimizers.base import Optimizer as Optimizer
-from erasurehead.optimizers.base import PartialGradient as PartialGradient
-from erasurehead.optimizers.first_order import FirstOrder as FirstOrder
-from erasurehead.optimizers.first_order import GradientDescent as GradientDescent
-from erasurehead.optimizers.first_order import HeavyBall as HeavyBall
-from erasurehead.optimizers.first_order import Nesterov as Nesterov
-from erasurehead.optimizers.quasi_newton import QuasiNewton as QuasiNewton
-from erasurehead.optimizers.schedules import Constant as Constant
-from erasurehead.optimizers.schedules import Geometric as Geometric
-from erasurehead.optimizers.schedules import InverseTime as InverseTime
-from erasurehead.optimizers.schedules import Schedule as Schedule
+The room knows vectors, penalties and what an estimate is worth, and nothing of workers. It offers the contracts of
+optimizers and of step sizes, and the optimizers that are here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from erasurehead._internal.lazy_import import lazy_names
+
+if TYPE_CHECKING:
+    from erasurehead.optimizers._base import Answer as Answer, Optimizer as Optimizer
+    from erasurehead.optimizers._first_order import (
+        FirstOrder as FirstOrder,
+        GradientDescent as GradientDescent,
+        HeavyBall as HeavyBall,
+        Nesterov as Nesterov,
+    )
+    from erasurehead.optimizers._quasi_newton import QuasiNewton as QuasiNewton
+    from erasurehead.optimizers._schedules import Schedule as Schedule
+
+__getattr__, __dir__ = lazy_names(__name__)

@@ -1,55 +1,23 @@
-"""Predictions before a run: closed forms, simulation and advice on which scheme to use."""
+"""Predictions before a run: closed forms, simulation and advice on which scheme to use.
 
-from erasurehead.planning.accuracy import Accuracy as Accuracy
-from erasurehead.planning.accuracy import measured_accuracy as measured_accuracy
-from erasurehead.planning.carry_over import simulate_with_memory as simulate_with_memory
-from erasurehead.planning.constants import TaskNoise as TaskNoise
-from erasurehead.planning.constants import estimate_constants as estimate_constants
-from erasurehead.planning.constants import task_noise as task_noise
-from erasurehead.planning.convergence import Bound as Bound
-from erasurehead.planning.convergence import Constants as Constants
-from erasurehead.planning.convergence import PredictedTimes as PredictedTimes
-from erasurehead.planning.convergence import lemma1 as lemma1
-from erasurehead.planning.convergence import predicted_times as predicted_times
-from erasurehead.planning.convergence import theorem1 as theorem1
-from erasurehead.planning.convergence import theorem2 as theorem2
-from erasurehead.planning.convergence import theorem3 as theorem3
-from erasurehead.planning.erasures import Erasures as Erasures
-from erasurehead.planning.explanations import break_even as break_even
-from erasurehead.planning.explanations import explain as explain
-from erasurehead.planning.explanations import in_short as in_short
-from erasurehead.planning.explanations import limits as limits
-from erasurehead.planning.explanations import remarks as remarks
-from erasurehead.planning.forecasts import ErrorTarget as ErrorTarget
-from erasurehead.planning.forecasts import Forecast as Forecast
-from erasurehead.planning.forecasts import forecast as forecast
-from erasurehead.planning.planner import Plan as Plan
-from erasurehead.planning.planner import plan as plan
-from erasurehead.planning.racing import after as after
-from erasurehead.planning.racing import race as race
-from erasurehead.planning.settings import adaptive_settings as adaptive_settings
-from erasurehead.planning.settings import default_settings as default_settings
-from erasurehead.planning.settings import usual_setting as usual_setting
-from erasurehead.planning.simulation import Simulation as Simulation
-from erasurehead.planning.simulation import simulate as simulate
-from erasurehead.planning.simulation import stop_times as stop_times
-from erasurehead.planning.speed_ups import speed_up_range as speed_up_range
-from erasurehead.planning.step_times import Lemma8 as Lemma8
-from erasurehead.planning.step_times import ShiftedLaw as ShiftedLaw
-from erasurehead.planning.step_times import additive as additive
-from erasurehead.planning.step_times import all_groups as all_groups
-from erasurehead.planning.step_times import any_but as any_but
-from erasurehead.planning.step_times import first_arrivals as first_arrivals
-from erasurehead.planning.step_times import first_or_all_groups as first_or_all_groups
-from erasurehead.planning.step_times import lemma8 as lemma8
-from erasurehead.planning.step_times import minimum_mean as minimum_mean
-from erasurehead.planning.step_times import order_statistic as order_statistic
-from erasurehead.planning.step_times import scaled as scaled
-from erasurehead.planning.task_times import TaskTimes as TaskTimes
-from erasurehead.planning.task_times import measure_task as measure_task
-from erasurehead.planning.task_times import measure_tasks as measure_tasks
-from erasurehead.planning.trials import Trial as Trial
-from erasurehead.planning.what_if import WhatIf as WhatIf
-from erasurehead.planning.what_if import by_case as by_case
-from erasurehead.planning.what_if import if_worse as if_worse
-from erasurehead.planning.what_if import rounds_to_settle as rounds_to_settle
+The room knows codes, schemes and delays; it needs no data, no gradients and no real worker, unless trials on a
+problem are asked for. It offers a ranking of schemes (`plan`) with what there is to say of it, and the forecast of
+one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from erasurehead._internal.lazy_import import lazy_names
+
+if TYPE_CHECKING:
+    from erasurehead.planning._accuracy import Accuracy as Accuracy
+    from erasurehead.planning._convergence import Constants as Constants
+    from erasurehead.planning._explanations import break_even as break_even, explain as explain, remarks as remarks
+    from erasurehead.planning._forecasts import ErrorTarget as ErrorTarget, forecast as forecast
+    from erasurehead.planning._planner import plan as plan
+    from erasurehead.planning._speed_ups import speed_up_range as speed_up_range
+    from erasurehead.planning._task_times import measure_task as measure_task
+
+__getattr__, __dir__ = lazy_names(__name__)

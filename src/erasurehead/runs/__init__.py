@@ -1,5 +1,8 @@
 """Runs on disk: run files, run folders, checkpoints, experiments, comparisons, and models that predict.
 
+The room knows all rooms that a run is made of, and the formats of what is kept of it. It offers a run from its
+settings (`build_config`, `Experiment`), several beside each other, what is written during one and read after it.
+
 >>> import tempfile
 >>> from erasurehead import delays, engines, optimizers, problems, schemes, training
 >>> from erasurehead.runs import Recorder, RunFolder, replay
@@ -21,31 +24,14 @@ from typing import TYPE_CHECKING
 from erasurehead._internal.lazy_import import lazy_names
 
 if TYPE_CHECKING:
-    from erasurehead.runs.checkpoints.checkpointer import Checkpointer as Checkpointer
-    from erasurehead.runs.checkpoints.store import Checkpoint as Checkpoint
-    from erasurehead.runs.checkpoints.store import CheckpointStore as CheckpointStore
-    from erasurehead.runs.comparison import Comparison as Comparison
-    from erasurehead.runs.experiment import Experiment as Experiment
-    from erasurehead.runs.first_models import InitialModel as InitialModel
-    from erasurehead.runs.first_models import initial_model as initial_model
-    from erasurehead.runs.folder import RunFolder as RunFolder
-    from erasurehead.runs.predictor import TrainedModel as TrainedModel
-    from erasurehead.runs.recorder import Recorder as Recorder
-    from erasurehead.runs.replaying import replay as replay
+    from erasurehead.runs._checkpoints.checkpointer import Checkpointer as Checkpointer
+    from erasurehead.runs._comparison import Comparison as Comparison
+    from erasurehead.runs._config.checking import build_config as build_config
+    from erasurehead.runs._experiment import Experiment as Experiment
+    from erasurehead.runs._first_models import initial_model as initial_model
+    from erasurehead.runs._folder import RunFolder as RunFolder
+    from erasurehead.runs._predictor import TrainedModel as TrainedModel
+    from erasurehead.runs._recorder import Recorder as Recorder
+    from erasurehead.runs._replaying import replay as replay
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "Checkpoint": "checkpoints.store",
-        "CheckpointStore": "checkpoints.store",
-        "Checkpointer": "checkpoints.checkpointer",
-        "Comparison": "comparison",
-        "Experiment": "experiment",
-        "InitialModel": "first_models",
-        "Recorder": "recorder",
-        "RunFolder": "folder",
-        "TrainedModel": "predictor",
-        "initial_model": "first_models",
-        "replay": "replaying",
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)

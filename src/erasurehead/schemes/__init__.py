@@ -1,23 +1,36 @@
-"""When to stop and what the optimizer sees: wait rules, aggregations, and the named schemes of the papers."""
+"""When to stop and what the optimizer sees: wait rules, aggregations, and the named schemes of the papers.
 
-from erasurehead.schemes.aggregation import Aggregation as Aggregation
-from erasurehead.schemes.aggregation import ByCoverage as ByCoverage
-from erasurehead.schemes.aggregation import ByExpectation as ByExpectation
-from erasurehead.schemes.aggregation import LateMessage as LateMessage
-from erasurehead.schemes.aggregation import Plain as Plain
-from erasurehead.schemes.aggregation import Vectors as Vectors
-from erasurehead.schemes.asynchronous import Asynchronous as Asynchronous
-from erasurehead.schemes.incremental import IncrementalAggregated as IncrementalAggregated
-from erasurehead.schemes.named import Scheme as Scheme
-from erasurehead.schemes.named import adaptive as adaptive
-from erasurehead.schemes.named import asynchronous as asynchronous
-from erasurehead.schemes.named import custom as custom
-from erasurehead.schemes.named import erasurehead as erasurehead
-from erasurehead.schemes.named import exact as exact
-from erasurehead.schemes.named import ignore_stragglers as ignore_stragglers
-from erasurehead.schemes.named import piag as piag
-from erasurehead.schemes.named import rennala as rennala
-from erasurehead.schemes.named import ringmaster as ringmaster
-from erasurehead.schemes.named import uncoded as uncoded
-from erasurehead.schemes.recorded import RecordedArrival as RecordedArrival
-from erasurehead.schemes.recorded import RecordedStep as RecordedStep
+A scheme joins a code, a wait rule and an aggregation; it knows codes and decoders, and neither engines nor problems.
+It is plain data that runs share: what learns in a run begins anew with each. The room offers the named schemes,
+`custom` for one of your own, the same as texts (`parse_scheme`), and the contract of aggregations.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from erasurehead._internal.lazy_import import lazy_names
+
+if TYPE_CHECKING:
+    from erasurehead.schemes import wait_rules as wait_rules
+    from erasurehead.schemes._aggregation import (
+        Aggregation as Aggregation,
+        ByCoverage as ByCoverage,
+        LateMessage as LateMessage,
+    )
+    from erasurehead.schemes._named import (
+        Scheme as Scheme,
+        adaptive as adaptive,
+        asynchronous as asynchronous,
+        custom as custom,
+        erasurehead as erasurehead,
+        exact as exact,
+        ignore_stragglers as ignore_stragglers,
+        piag as piag,
+        rennala as rennala,
+        ringmaster as ringmaster,
+        uncoded as uncoded,
+    )
+    from erasurehead.schemes._text import parse_scheme as parse_scheme
+
+__getattr__, __dir__ = lazy_names(__name__)

@@ -1,9 +1,25 @@
-"""Estimators for scikit-learn: its linear models by its names, trained by the one training loop."""
+"""Estimators for scikit-learn: its linear models by its names, trained by the one training loop.
 
-from erasurehead.sklearn.classification import LogisticRegression as LogisticRegression
-from erasurehead.sklearn.cross_validation import ElasticNetCV as ElasticNetCV
-from erasurehead.sklearn.cross_validation import LogisticRegressionCV as LogisticRegressionCV
-from erasurehead.sklearn.cross_validation import RidgeCV as RidgeCV
-from erasurehead.sklearn.regression import ElasticNet as ElasticNet
-from erasurehead.sklearn.regression import LinearRegression as LinearRegression
-from erasurehead.sklearn.regression import Ridge as Ridge
+The room knows scikit-learn's names, shapes and habits, and offers nothing of its own: change the import.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from erasurehead._internal.lazy_import import lazy_names
+
+if TYPE_CHECKING:
+    from erasurehead.sklearn._classification import LogisticRegression as LogisticRegression
+    from erasurehead.sklearn._cross_validation import (
+        ElasticNetCV as ElasticNetCV,
+        LogisticRegressionCV as LogisticRegressionCV,
+        RidgeCV as RidgeCV,
+    )
+    from erasurehead.sklearn._regression import (
+        ElasticNet as ElasticNet,
+        LinearRegression as LinearRegression,
+        Ridge as Ridge,
+    )
+
+__getattr__, __dir__ = lazy_names(__name__)

@@ -11,19 +11,11 @@ from typing import TYPE_CHECKING
 from erasurehead._internal.lazy_import import lazy_names
 
 if TYPE_CHECKING:
-    from erasurehead.torch.ddp import StepTimes as StepTimes
-    from erasurehead.torch.ddp import measure as measure
-    from erasurehead.torch.ddp import stamped_allreduce as stamped_allreduce
-    from erasurehead.torch.late_ranks import LateRank as LateRank
-    from erasurehead.torch.late_ranks import LateRanks as LateRanks
+    from erasurehead.torch._ddp import (
+        StepTimes as StepTimes,
+        measure as measure,
+        stamped_allreduce as stamped_allreduce,
+    )
+    from erasurehead.torch._late_ranks import LateRank as LateRank, LateRanks as LateRanks
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "LateRank": "late_ranks",
-        "LateRanks": "late_ranks",
-        "StepTimes": "ddp",
-        "measure": "ddp",
-        "stamped_allreduce": "ddp",
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)

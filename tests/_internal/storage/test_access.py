@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead._internal.storage import ACCESS, Access, Folder
-from erasurehead._internal.storage.access import FILE_MODES, FOLDER_MODES
-from erasurehead.datasets.sharded import shard
-from erasurehead.runs.config import build_config
-from erasurehead.runs.experiment import Experiment
+from erasurehead._internal.storage.access import ACCESS, FILE_MODES, FOLDER_MODES, Access
+from erasurehead._internal.storage.folders import Folder
+from erasurehead.datasets import shard
+from erasurehead.runs import Experiment, build_config
 
 LINES = "size,rooms,price\n" + "".join(f"{30 + n % 70},{1 + n % 6},{90 + 2 * (n % 70)}\n" for n in range(60))
 

@@ -8,17 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from erasurehead.delays import Recorded
+from erasurehead.delays._fixed import Recorded
 from erasurehead.errors import DataError, InvalidArgument
-from erasurehead.runs import CheckpointStore, RunFolder, replay
-from erasurehead.runs.config import build_config
-from erasurehead.runs.experiment import Experiment
-from erasurehead.runs.predictor import TrainedModel
-from erasurehead.training.callbacks import Callback
-from erasurehead.training.notices import Notice
+from erasurehead.runs import Experiment, RunFolder, TrainedModel, build_config, replay
+from erasurehead.runs._checkpoints.store import CheckpointStore
+from erasurehead.training import Callback, Notice
 
 LINES = "size,town,sold\n" + "".join(f"{n % 7},{('Ely', 'Rye', 'Ayr')[n % 3]},{n * n % 5 % 2}\n" for n in range(60))
 

@@ -13,18 +13,16 @@ from typing import Any
 
 import pytest
 
-from erasurehead.datasets.sharded import ShardFolder, shard
+from erasurehead.datasets import shard
+from erasurehead.datasets._sharded import ShardFolder
 from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument
-from erasurehead.runs import Recorder, RunFolder
-from erasurehead.runs.config import build_config, merged
-from erasurehead.runs.control import ask_for_workers
-from erasurehead.runs.experiment import Experiment
-from erasurehead.runs.locks import FolderLock
-from erasurehead.runs.names import make_folder
-from erasurehead.runs.predictor import TrainedModel
-from erasurehead.runs.replaying import replay
-from erasurehead.runs.resuming import can_be_resumed
-from erasurehead.training.callbacks import Callback
+from erasurehead.runs import Experiment, Recorder, RunFolder, TrainedModel, build_config, replay
+from erasurehead.runs._config import merged
+from erasurehead.runs._control import ask_for_workers
+from erasurehead.runs._locks import FolderLock
+from erasurehead.runs._names import make_folder
+from erasurehead.runs._resuming import can_be_resumed
+from erasurehead.training import Callback
 
 from ...bounded import in_time
 from .hostile import FORMS, SECRET, picture, remove

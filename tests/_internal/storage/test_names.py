@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from erasurehead._internal.storage import Folder, is_name
+from erasurehead._internal.storage.folders import Folder
+from erasurehead._internal.storage.names import is_name
 from erasurehead._internal.storage.sealed import sealed
-from erasurehead.datasets.sharded import ShardFolder
-from erasurehead.datasets.sharded.folder import read_checked
-from erasurehead.datasets.sharded.manifest import StoredFile
+from erasurehead.datasets._sharded import ShardFolder
+from erasurehead.datasets._sharded.folder import read_checked
+from erasurehead.datasets._sharded.manifest import StoredFile
 from erasurehead.errors import DataError
 
 HOSTILE: tuple[Any, ...] = (

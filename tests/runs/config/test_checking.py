@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from erasurehead.datasets.published.public import NAMES, published
+from erasurehead.datasets._published.public import NAMES, published
 from erasurehead.errors import InvalidArgument
-from erasurehead.runs.config import Config, build_config, merged, overridden, read_tables, to_toml
-from erasurehead.runs.config.resolving import resolve
+from erasurehead.runs import build_config
+from erasurehead.runs._config import Config, merged, overridden, read_tables, to_toml
+from erasurehead.runs._config.resolving import resolve
 
 
 def test_an_empty_file_has_the_settings_of_the_published_runs() -> None:

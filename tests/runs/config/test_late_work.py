@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import schemes
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.late_work import rounds_kept
 from erasurehead.decoding import make_decoder
-from erasurehead.delays import Delays, Exponential
-from erasurehead.delays.fixed import Fixed
+from erasurehead.delays import Delays, Exponential, Fixed
 from erasurehead.engines import Arrived, VirtualEngine
 from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import GradientDescent
-from erasurehead.planning import plan, simulate_with_memory
-from erasurehead.planning.trials import simulated_steps
-from erasurehead.runs import Experiment
-from erasurehead.runs.config import build_config, parts
-from erasurehead.runs.config.checking import read_config
-from erasurehead.runs.config.toml import to_toml
+from erasurehead.planning import plan
+from erasurehead.planning._carry_over import simulate_with_memory
+from erasurehead.planning._trials import simulated_steps
+from erasurehead.runs import Experiment, build_config
+from erasurehead.runs._config import parts
+from erasurehead.runs._config.checking import read_config
+from erasurehead.runs._config.toml import to_toml
 from erasurehead.schemes import wait_rules
-from erasurehead.testing import Echo, Quadratic
-from erasurehead.testing.driving import order, start
+from erasurehead.testing._driving import order, start
+from erasurehead.testing._problems import Quadratic
+from erasurehead.testing._programs import Echo
 from erasurehead.training import train
 
 LATE = st.sampled_from(["preempt", "drop(1)", "drop(2)", "drop(3)", "carry"])

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from erasurehead.errors import InvalidArgument
-from erasurehead.problems import ElasticNet, LinearProblem
+from erasurehead.problems import ElasticNet
+from erasurehead.problems._linear import LinearProblem
 from erasurehead.runs import Experiment
 
 

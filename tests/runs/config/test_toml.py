@@ -8,13 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead._internal import user_files
 from erasurehead.errors import InvalidArgument
 from erasurehead.runs import Experiment
-from erasurehead.runs.config import read_tables, to_toml
+from erasurehead.runs._config import read_tables, to_toml
 
 keys = st.text("abcdefghijklmnopqrstuvwxyz_", min_size=1, max_size=8)
 texts = st.text(st.characters(codec="utf-8"), max_size=20)

@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead import codes
 from erasurehead._internal.arrays import Array
 from erasurehead.decoding import make_decoder
 from erasurehead.errors import InvalidArgument
 from erasurehead.schemes import wait_rules
-from erasurehead.schemes.wait_rules import Verdict, View
-from erasurehead.schemes.wait_rules.view import LateArrival
+from erasurehead.schemes.wait_rules import Verdict, View, _early
+from erasurehead.schemes.wait_rules._view import LateArrival
 
 WORKERS, LOAD = 30, 3
 CODE = codes.fractional_repetition(WORKERS, LOAD)
@@ -23,7 +22,7 @@ CODE = codes.fractional_repetition(WORKERS, LOAD)
 
 def waited(times: Array, rule: wait_rules.WaitRule | None = None, step: int = 0, **note: Any) -> tuple[float, int]:
     """Return when a round stops that is asked at every arrival, and whenever the rule wants to be; and who is in."""
-    rule, view = rule or wait_rules.early(), View(make_decoder(CODE), step, note=note)
+    rule, view = rule or _early.Early(), View(make_decoder(CODE), step, note=note)
     for message in np.argsort(times):
         while (wake := rule.wake(view)) is not None and wake < times[message]:
             view.elapsed = wake
@@ -84,7 +83,7 @@ def test_a_group_that_does_not_answer_is_given_up_where_all_others_did_at_once()
 
 def test_workers_that_are_gone_are_not_waited_for() -> None:
     view = View(make_decoder(CODE), able=[0, 5], note={"arrivals": 4})
-    rule = wait_rules.early()
+    rule = _early.Early()
     assert rule.verdict(view) is Verdict.UNREACHABLE  # whatever comes is never all of the data
     view = View(make_decoder(CODE), able=range(0, WORKERS, LOAD), note={"arrivals": 20})
     for message in range(0, WORKERS, LOAD):
@@ -95,7 +94,7 @@ def test_workers_that_are_gone_are_not_waited_for() -> None:
 
 @pytest.mark.parametrize("wanted", [True, False])
 def test_late_answers_count_where_they_are_wanted(wanted: bool) -> None:
-    rule, view = wait_rules.early(), View(make_decoder(CODE), step=5, note={"arrivals": 2, "late_parts": wanted})
+    rule, view = _early.Early(), View(make_decoder(CODE), step=5, note={"arrivals": 2, "late_parts": wanted})
     view.late.append(LateArrival(0, 3, 3, 2))
     assert rule.verdict(view) is Verdict.WAIT
     view.late.append(LateArrival(LOAD, 4, 4, 1))
@@ -106,8 +105,8 @@ def test_late_answers_count_where_they_are_wanted(wanted: bool) -> None:
 
 
 def test_with_a_message_per_task_each_message_is_an_arrival() -> None:
-    code = codes.multi_message(6, load=2)
-    rule, view = wait_rules.early(), View(make_decoder(code), note={"arrivals": 3})
+    code = codes.build("multi_message", n_workers=6, load=2)
+    rule, view = _early.Early(), View(make_decoder(code), note={"arrivals": 3})
     for message in (0, 2):  # the first messages of two workers
         view.add(message)
         assert rule.verdict(view) is Verdict.WAIT
@@ -124,8 +123,8 @@ def test_a_probe_expects_workers_to_send_their_messages_one_after_the_other() ->
     soon = 0
     for seed in range(100):
         times = np.random.default_rng(seed).exponential(0.5, (WORKERS, LOAD)).cumsum(axis=1).ravel()
-        code = codes.multi_message(WORKERS, LOAD)
-        rule, view = wait_rules.early(), View(make_decoder(code), note={"arrivals": 1, "probing": True})
+        code = codes.family("multi_message").constructor(WORKERS, LOAD)
+        rule, view = _early.Early(), View(make_decoder(code), note={"arrivals": 1, "probing": True})
         for message in np.argsort(times):
             if (wake := rule.wake(view)) is not None and wake < times[message]:
                 view.elapsed = wake
@@ -141,13 +140,13 @@ def test_a_probe_expects_workers_to_send_their_messages_one_after_the_other() ->
 
 def test_codes_whose_groups_are_no_replicas_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="equal messages"):
-        wait_rules.early().check(make_decoder(codes.cyclic_mds(7, stragglers=2)))
+        _early.Early().check(make_decoder(codes.build("cyclic_mds", n_workers=7, stragglers=2)))
 
 
 def test_later_arrivals_that_take_longer_than_was_to_be_expected_end_it() -> None:
     """The first of the probe was there at once, by chance; after three orders that took as long as all, it is known."""
     times = 1.0 + 0.05 * np.arange(WORKERS)
-    rule = wait_rules.early().begin()
+    rule = _early.Early().begin()
 
     def round_of(step: int, came: Array, **note: Any) -> int:
         return waited(came, rule, step, **note)[1]
@@ -156,18 +155,18 @@ def test_later_arrivals_that_take_longer_than_was_to_be_expected_end_it() -> Non
     lucky[0] = 1e-2
     assert round_of(0, lucky, arrivals=1, probing=True) < WORKERS - LOAD
     assert [round_of(step, times, arrivals=1) for step in (1, 2, 3)] == [1, 1, 1]
-    again = wait_rules.early().begin()
+    again = _early.Early().begin()
     again.restore(rule.state())
     assert round_of(4, times, arrivals=1) == WORKERS - LOAD + 1
     rule = again
     assert round_of(4, times, arrivals=1) == WORKERS - LOAD + 1
-    rule = wait_rules.early().begin()  # of another run
+    rule = _early.Early().begin()  # of another run
     assert round_of(4, times, arrivals=1) == 1
 
 
 def test_a_probe_that_expected_too_little_is_corrected_without_waiting_for_all_data() -> None:
     """Half of the workers answered the first order at once. Then one answer takes 0.2 s, and all take 5 s."""
-    rule = wait_rules.early().begin()
+    rule = _early.Early().begin()
     lucky, slow = np.full(WORKERS, 9.0), np.linspace(0.2, 5.0, WORKERS)
     lucky[:15] = 0.04 + 0.002 * np.arange(15)
     assert waited(lucky, rule, 0, arrivals=1, probing=True)[0] < 1.0

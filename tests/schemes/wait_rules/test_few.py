@@ -7,8 +7,7 @@ import math
 import pytest
 
 from erasurehead import codes, decoding
-from erasurehead.schemes import wait_rules
-from erasurehead.schemes.wait_rules import Verdict, View
+from erasurehead.schemes.wait_rules import Verdict, View, _few
 
 DECODER = decoding.make_decoder(codes.fractional_repetition(6, 3))
 
@@ -27,15 +26,15 @@ def view(elapsed: float, arrived: int, able: range = range(6), **note: float) ->
 )
 def test_it_stops_after_so_many_arrivals_or_when_its_time_is_over(elapsed: float, arrived: int, verdict: str) -> None:
     seen = view(elapsed, arrived, arrivals=2, at_most=0.3)
-    assert wait_rules.few().verdict(seen) is Verdict(verdict)
-    assert wait_rules.few().wake(seen) == 0.3
+    assert _few.Few().verdict(seen) is Verdict(verdict)
+    assert _few.Few().wake(seen) == 0.3
 
 
 def test_without_a_time_it_waits_for_the_arrivals() -> None:
-    assert wait_rules.few().verdict(view(1e9, 1, arrivals=2)) is Verdict.WAIT
-    assert wait_rules.few().wake(view(1e9, 1, arrivals=2)) is None
+    assert _few.Few().verdict(view(1e9, 1, arrivals=2)) is Verdict.WAIT
+    assert _few.Few().wake(view(1e9, 1, arrivals=2)) is None
 
 
 @pytest.mark.parametrize("left", [0, 1])
 def test_where_fewer_are_left_it_waits_for_those(left: int) -> None:
-    assert wait_rules.few().verdict(view(0.0, left, range(left), arrivals=2, at_most=math.inf)) is Verdict.STOP
+    assert _few.Few().verdict(view(0.0, left, range(left), arrivals=2, at_most=math.inf)) is Verdict.STOP

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead.codes import fractional_repetition
-from erasurehead.schemes.wait_rules.replica_groups import ReplicaGroups
+from erasurehead.schemes.wait_rules._replica_groups import ReplicaGroups
 
 
 @given(

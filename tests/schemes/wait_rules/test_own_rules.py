@@ -8,21 +8,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from erasurehead import codes, schemes
 from erasurehead._internal.arrays import Array
-from erasurehead.decoding.base import Decoder
+from erasurehead.decoding import Decoder
 from erasurehead.delays import Exponential, Fixed
 from erasurehead.engines import VirtualEngine
 from erasurehead.errors import EngineError, InvalidArgument
-from erasurehead.faults.policy import FaultPolicy
-from erasurehead.optimizers.first_order import GradientDescent
+from erasurehead.faults import FaultPolicy
+from erasurehead.optimizers import GradientDescent
 from erasurehead.problems import LeastSquares
 from erasurehead.schemes.wait_rules import Verdict, View, WaitRule
-from erasurehead.training.loop import train
-from erasurehead.training.result import Run
+from erasurehead.training import Run, train
 
 RNG = np.random.default_rng(0)
 PROBLEM = LeastSquares(RNG.standard_normal((24, 3)), RNG.standard_normal(24))

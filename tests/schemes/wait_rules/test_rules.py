@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
+from erasurehead import codes
 from erasurehead._internal.arrays import Array
-from erasurehead.codes import bernoulli, complex_cyclic_mds, cyclic_mds
-from erasurehead.codes.base import GradientCode
-from erasurehead.codes.cyclic import cyclic_repetition
-from erasurehead.codes.repetition import fractional_repetition
-from erasurehead.decoding import make_decoder
-from erasurehead.decoding.base import Decoder
+from erasurehead.codes import GradientCode, cyclic_repetition, fractional_repetition
+from erasurehead.decoding import Decoder, make_decoder
 from erasurehead.errors import InvalidArgument
 from erasurehead.schemes import wait_rules
-from erasurehead.schemes.wait_rules import Verdict, View, WaitRule
+from erasurehead.schemes.wait_rules import Verdict, View, WaitRule, _base, _confirmed, _counts, _deadline, _residual
 
 
 def two_message_code() -> GradientCode:
@@ -57,11 +53,11 @@ def walk(rule: WaitRule, times: Array, decoder: Decoder) -> float:
 RULES = st.recursive(
     st.one_of(
         st.integers(1, 3).map(wait_rules.first),
-        st.sampled_from([0.2, 0.5, 1.0]).map(wait_rules.fraction),
+        st.sampled_from([0.2, 0.5, 1.0]).map(_counts.Fraction),
         st.just(wait_rules.decodable()),
-        st.sampled_from([0.0, 0.5, 1.0, 2.0]).map(wait_rules.residual_below),
-        st.sampled_from([0.3, 1.5]).map(wait_rules.deadline),
-        st.integers(1, 4).map(wait_rules.confirmed),
+        st.sampled_from([0.0, 0.5, 1.0, 2.0]).map(_residual.ResidualBelow),
+        st.sampled_from([0.3, 1.5]).map(_deadline.Deadline),
+        st.integers(1, 4).map(_confirmed.Confirmed),
     ),
     lambda inner: st.builds(lambda a, b, both: a & b if both else a | b, inner, inner, st.booleans()),
     max_leaves=4,
@@ -82,15 +78,15 @@ def test_stop_times_are_what_the_rule_does_one_arrival_at_a_time(
 
 OF_SHARES = {
     "one beyond what is tolerated is as good, half of the time": make_decoder(cyclic_repetition(30, 1)),
-    "shifts of one row": make_decoder(cyclic_mds(20, 5)),
-    "complex rows": make_decoder(complex_cyclic_mds(15, 3)),
-    "nothing is promised": make_decoder(bernoulli(12, 4, seed=1)),
+    "shifts of one row": make_decoder(codes.build("cyclic_mds", n_workers=20, stragglers=5)),
+    "complex rows": make_decoder(codes.build("complex_cyclic_mds", n_workers=15, stragglers=3)),
+    "nothing is promised": make_decoder(codes.build("bernoulli", n_workers=12, load=4, seed=1)),
 }
 
 
 @pytest.mark.parametrize("name", OF_SHARES)
 @given(
-    rule=st.one_of(st.just(wait_rules.decodable()), st.floats(0.0, 4.0).map(wait_rules.residual_below)),
+    rule=st.one_of(st.just(wait_rules.decodable()), st.floats(0.0, 4.0).map(_residual.ResidualBelow)),
     seed=st.integers(0, 10_000),
     lost=st.sampled_from([0.0, 0.1, 0.3]),
     clock=st.sampled_from([0.0, 0.25]),
@@ -158,7 +154,7 @@ class TestNoRuleWaitsForTheDead:
         assert wait_rules.decodable().verdict(view) is Verdict.WAIT
         view.lose(2)
         assert wait_rules.decodable().verdict(view) is Verdict.UNREACHABLE
-        assert wait_rules.residual_below(3).verdict(view) is Verdict.WAIT
+        assert _residual.ResidualBelow(3).verdict(view) is Verdict.WAIT
         assert (wait_rules.decodable() | wait_rules.first(9)).verdict(view) is Verdict.WAIT
         assert (wait_rules.decodable() & wait_rules.first(1)).verdict(view) is Verdict.UNREACHABLE
 
@@ -203,7 +199,7 @@ def test_a_worker_with_nothing_to_send_is_not_counted() -> None:
 
 
 def test_confirmed_asks_for_copies_of_what_has_arrived_and_of_nothing_else() -> None:
-    view, rule = View(REPETITION), wait_rules.confirmed(2)
+    view, rule = View(REPETITION), _confirmed.Confirmed(2)
     assert rule.verdict(view) is Verdict.WAIT
     view.add(0)
     assert rule.verdict(view) is Verdict.WAIT
@@ -215,7 +211,7 @@ def test_confirmed_asks_for_copies_of_what_has_arrived_and_of_nothing_else() -> 
     assert rule.verdict(view) is Verdict.WAIT
     view.lose(5)  # the last one who could confirm it
     assert rule.verdict(view) is Verdict.STOP
-    assert wait_rules.confirmed(3).verdict(view) is Verdict.WAIT
+    assert _confirmed.Confirmed(3).verdict(view) is Verdict.WAIT
     joined = wait_rules.first(3) & rule
     times = np.array([[1.0, 9.0, 2.0, 3.0, 5.0, 9.0, 4.0, 6.0, 9.0, 9.0, 9.0, 9.0]])
     assert joined.stop_times(times, REPETITION).tolist() == [6.0]  # two contents are unconfirmed at 3 s, one at 5 s
@@ -230,13 +226,13 @@ def test_a_worker_confirms_nothing_that_it_said_itself() -> None:
     view = View(decoder)
     view.add(0)
     view.add(1)
-    assert wait_rules.confirmed(2).verdict(view) is Verdict.WAIT
-    assert wait_rules.confirmed(2).stop_times(np.array([[1.0, 2.0, 3.0]]), decoder).tolist() == [3.0]
+    assert _confirmed.Confirmed(2).verdict(view) is Verdict.WAIT
+    assert _confirmed.Confirmed(2).stop_times(np.array([[1.0, 2.0, 3.0]]), decoder).tolist() == [3.0]
 
 
 def test_a_deadline_stops_with_nothing_arrived() -> None:
     view = View(REPETITION)
-    rule = wait_rules.deadline(0.5)
+    rule = _deadline.Deadline(0.5)
     assert rule.verdict(view) is Verdict.WAIT
     assert rule.wake(view) == 0.5
     view.elapsed = 0.5 - 1e-16
@@ -245,9 +241,9 @@ def test_a_deadline_stops_with_nothing_arrived() -> None:
 
 
 def test_fraction_rounds_up_but_not_over_its_own_rounding_error() -> None:
-    assert [wait_rules.fraction(share).workers(REPETITION.code) for share in (0.01, 0.5, 0.51, 1.0)] == [1, 6, 7, 12]
+    assert [_counts.Fraction(share).workers(REPETITION.code) for share in (0.01, 0.5, 0.51, 1.0)] == [1, 6, 7, 12]
     hundred = make_decoder(fractional_repetition(100, 1)).code
-    assert wait_rules.fraction(0.07).workers(hundred) == 7
+    assert _counts.Fraction(0.07).workers(hundred) == 7
 
 
 class TestErrors:
@@ -256,15 +252,15 @@ class TestErrors:
         [
             (lambda: wait_rules.first(0), "at least 1"),
             (lambda: wait_rules.first(13).check(REPETITION), r"first\(12\) waits for all"),
-            (lambda: wait_rules.fraction(0.0), "greater than 0"),
-            (lambda: wait_rules.fraction(1.5), "at most 1"),
-            (lambda: wait_rules.deadline(float("inf")), "finite"),
-            (lambda: wait_rules.deadline(-1.0), "greater than 0"),
-            (lambda: wait_rules.residual_below(-1.0), "at least 0"),
-            (lambda: wait_rules.confirmed(0), "at least 1"),
-            (lambda: wait_rules.confirmed(4).check(REPETITION), "at most 3, as no more messages"),
-            (lambda: (wait_rules.first(3) & wait_rules.confirmed(2)).check(CYCLIC), "at most 1, as no more messages"),
-            (lambda: wait_rules.residual_below(12).check(REPETITION), "number of tasks, 12"),
+            (lambda: _counts.Fraction(0.0), "greater than 0"),
+            (lambda: _counts.Fraction(1.5), "at most 1"),
+            (lambda: _deadline.Deadline(float("inf")), "finite"),
+            (lambda: _deadline.Deadline(-1.0), "greater than 0"),
+            (lambda: _residual.ResidualBelow(-1.0), "at least 0"),
+            (lambda: _confirmed.Confirmed(0), "at least 1"),
+            (lambda: _confirmed.Confirmed(4).check(REPETITION), "at most 3, as no more messages"),
+            (lambda: (wait_rules.first(3) & _confirmed.Confirmed(2)).check(CYCLIC), "at most 1, as no more messages"),
+            (lambda: _residual.ResidualBelow(12).check(REPETITION), "number of tasks, 12"),
             (lambda: (wait_rules.first(13) | wait_rules.decodable()).check(REPETITION), "at most the 12"),
         ],
     )
@@ -279,8 +275,8 @@ class TestErrors:
         with pytest.raises(InvalidArgument, match="all messages of holes"):
             wait_rules.decodable().check(decoder)
         with pytest.raises(InvalidArgument, match=r"residual_below\(0.5\) asks for less than 1"):
-            wait_rules.residual_below(0.5).check(decoder)
-        wait_rules.residual_below(1).check(decoder)
+            _residual.ResidualBelow(0.5).check(decoder)
+        _residual.ResidualBelow(1).check(decoder)
         (wait_rules.decodable() | wait_rules.first(2)).check(decoder)
         with pytest.raises(InvalidArgument, match="decodable"):
             (wait_rules.decodable() & wait_rules.first(2)).check(decoder)
@@ -310,13 +306,13 @@ class TestErrors:
 
 def test_and_binds_tighter_than_or_and_brackets_are_kept() -> None:
     rule = wait_rules.parse("first(3) | decodable() & deadline(2.0)")
-    assert rule == wait_rules.first(3) | (wait_rules.decodable() & wait_rules.deadline(2.0))
+    assert rule == wait_rules.first(3) | (wait_rules.decodable() & _deadline.Deadline(2.0))
     assert (
         str(wait_rules.parse("(first(3) | decodable()) & deadline(2.0)")) == "(first(3) | decodable()) & deadline(2.0)"
     )
 
 
 def test_joined_rules_are_flat_and_hold_each_rule_once() -> None:
-    rule = (wait_rules.first(3) | wait_rules.decodable()) | (wait_rules.first(3) | wait_rules.deadline(1.0))
-    assert isinstance(rule, wait_rules.AnyOf)
+    rule = (wait_rules.first(3) | wait_rules.decodable()) | (wait_rules.first(3) | _deadline.Deadline(1.0))
+    assert isinstance(rule, _base.AnyOf)
     assert len(rule.rules) == 3

@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from erasurehead._internal.arrays import Array
-from erasurehead.schemes.wait_rules.networks import LANES, network
-from erasurehead.schemes.wait_rules.selection import bracketed, kth_smallest, networked, partitioned
+from erasurehead.schemes.wait_rules._networks import LANES, network
+from erasurehead.schemes.wait_rules._selection import bracketed, kth_smallest, networked, partitioned
 
 Select = Callable[[Array, int], Array]
 WAYS = pytest.mark.parametrize("select", [bracketed, partitioned, kth_smallest])

@@ -4,7 +4,6 @@ Run folders, checkpoints, shards and figures are all opened here: relative to th
 following links, and regular files only.
 """
 
-from erasurehead._internal.storage.access import ACCESS as ACCESS
-from erasurehead._internal.storage.access import Access as Access
+from erasurehead._internal.storage.access import ACCESS as ACCESS, Access as Access
 from erasurehead._internal.storage.folders import Folder as Folder
 from erasurehead._internal.storage.names import is_name as is_name

@@ -1,0 +1,196 @@
+"""The command-line application: registers all commands, and turns errors into sentences and exit codes."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Generator
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from erasurehead._internal.plain_text import visible
+from erasurehead._internal.user_files import as_named
+from erasurehead.cli import (
+    _codes as codes,
+    _compare as compare,
+    _config as config,
+    _consensus as consensus,
+    _data as data,
+    _decompile as decompile,
+    _delays as delays,
+    _drill as drill,
+    _evaluate as evaluate,
+    _plan as plan,
+    _predict as predict,
+    _reproduce as reproduce,
+    _resize as resize,
+    _shard as shard,
+    _streams as streams,
+    _train as train,
+)
+from erasurehead.cli._grouping import with_groups
+from erasurehead.cli._screen import sentences
+from erasurehead.cli._wording import Command
+
+BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+"""Exit codes: invalid input; failure of the command; ended by Ctrl-C, SIGTERM, SIGHUP or SIGUSR1."""
+
+_COMMANDS = {
+    "train": train,
+    "resize": resize,
+    "compare": compare,
+    "consensus": consensus,
+    "data": data,
+    "shard": shard,
+    "predict": predict,
+    "evaluate": evaluate,
+    "plan": plan,
+    "drill": drill,
+    "reproduce": reproduce,
+    "decompile": decompile,
+}
+"""Modules of the commands, each with its help text in `HELP` and the command in `run`, whose dataclass parameters are
+groups of options."""
+
+_GROUPS = {"codes": codes, "config": config, "delays": delays}
+"""Modules of commands with subcommands, each with its help text in `HELP`, and its subcommands in `COMMANDS`."""
+
+_HELP = """
+Train on many workers without waiting for the slow ones.
+
+Start with the paper's race, uncoded against exactly coded against ErasureHead
+training, on 30 processes of this machine:
+
+  [bold]erasurehead compare[/bold]
+
+or, without any waiting, on a virtual clock and synthetic data:
+
+  [bold]erasurehead compare --engine virtual --synthetic always[/bold]
+
+Then train on data of your own, and predict with the model:
+
+  [bold]erasurehead train --data houses.csv --label price --categorical \\
+      --out runs/houses[/bold]
+
+  [bold]erasurehead predict runs/houses new_houses.csv[/bold]
+"""
+
+
+class _Group(TyperGroup):
+    """Turns errors into a sentence on stderr and an exit code; only unexpected errors have a traceback."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; help and version are printed here, so that errors in writing them are handled."""
+        try:
+            with _visible_usage():
+                return super().parse_args(ctx, args)
+        except OSError as error:
+            raise _unwritten(error) from None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[:1] == ["resume"]:
+            ctx.fail("To resume a run: erasurehead train --resume FOLDER.")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        from erasurehead._internal.signals import stopped_by, terminable
+        from erasurehead.errors import DataError, ErasureHeadError, InvalidArgument, MissingExtra
+
+        try:
+            with terminable(), sentences(), _visible_usage():  # ends what a command has started, whatever ends it
+                return super().invoke(ctx)
+        except (InvalidArgument, DataError, MissingExtra) as error:
+            raise _exit(str(error), BAD_INPUT) from None
+        except ErasureHeadError as error:
+            raise _exit(str(error), FAILED) from None
+        except MemoryError as error:
+            hint = "use fewer workers or peers, rows or columns, or a machine with more memory"
+            raise _exit(f"There is not enough memory for this ({error or 'none is left'}); {hint}.", FAILED) from None
+        except KeyboardInterrupt as error:
+            said = stopped_by(error)
+            raise _exit(f"{said[0].upper()}{said[1:]}.", INTERRUPTED) from None
+        except BrokenPipeError as error:
+            raise _unwritten(error) from None
+        except OSError as error:
+            raise _exit(_of_system(error), BAD_INPUT if error.errno in _OF_NAMES else FAILED) from None
+
+
+@contextlib.contextmanager
+def _visible_usage() -> Generator[None]:
+    """Let errors in how a command is typed, which typer prints, quote words that can all be seen."""
+    try:
+        yield
+    except Exception as error:
+        message: Any = getattr(error, "message", None)
+        if hasattr(error, "format_message") and isinstance(message, str):
+            error.__dict__["message"] = visible(message)
+        raise
+
+
+_OF_NAMES = (errno.ENAMETOOLONG, errno.ELOOP)
+"""Errors of the operating system about names that no file can have."""
+
+
+def _of_system(error: OSError) -> str:
+    """Return a sentence on an error of the operating system, and on what to do about it."""
+    from erasurehead._internal.user_files import printable
+
+    what = printable(str(error.filename)) if error.filename else "A file or a connection"
+    said = f"{what} cannot be used: {error.strerror or error}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        said += "; free some space, or name another folder (--out)"
+    elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        said += "; name a place where this user may read and write"
+    elif error.errno in (errno.EMFILE, errno.ENFILE):
+        said += "; raise the number of files that may be open (ulimit -n)"
+    return f"{said}."
+
+
+def _unwritten(error: OSError) -> typer.Exit:
+    """Return the exit of a command whose output cannot be written: code 0 if the reader has gone."""
+    streams.lead_nowhere()
+    if isinstance(error, BrokenPipeError):
+        return typer.Exit(0)
+    return _exit(f"Nothing can be written to standard output: {error.strerror}.", FAILED)
+
+
+def _exit(sentence: str, code: int) -> typer.Exit:
+    typer.echo(f"erasurehead: {visible(as_named(sentence))}", err=True)
+    return typer.Exit(code)
+
+
+def build() -> typer.Typer:
+    """Return the application."""
+    app = typer.Typer(
+        name="erasurehead",
+        cls=_Group,
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(help=_HELP)(_main)
+    for name, module in _COMMANDS.items():
+        app.command(name, cls=Command, help=module.HELP)(with_groups(module.run))
+    for name, group in _GROUPS.items():
+        inner = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=group.HELP)
+        for word, (command, text) in group.COMMANDS.items():
+            inner.command(word, cls=Command, help=text)(with_groups(command))
+        app.add_typer(inner, name=name)
+    return app
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(version("erasurehead"))
+        raise typer.Exit
+
+
+def _main(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", callback=_version)] = False,
+) -> None:
+    return

@@ -1,0 +1,162 @@
+"""`erasurehead compare`: compare several schemes with the same delays and initial model."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import typer
+
+from erasurehead.cli._options import OutputOptions, RunOptions, argument, option
+from erasurehead.cli._screen import Screen
+from erasurehead.cli._train import introduce
+
+HELP = """
+Race several schemes: same data, same delays, same first model.
+
+[bold]erasurehead compare[/bold]
+  uncoded, exact(load=3) and erasurehead(load=3, wait_for=11) on the paper's
+  Amazon data, or where that is not available its synthetic stand-in;
+  30 processes, exponential delays of mean 0.5 s.
+
+[bold]erasurehead compare --engine virtual --steps 50 --target auc=0.84[/bold]
+  The same on a virtual clock, with the time that each takes to reach an AUC
+  of 0.84.
+
+[bold]erasurehead compare --data houses.csv --label price -w 12 \\
+    -s uncoded -s 'exact(load=2)'[/bold]
+  Your own data, twelve workers, your own schemes; the same delays, unless
+  --delays says otherwise.
+
+[bold]erasurehead compare runs/uncoded-1 runs/mnist-consensus-dynamic-1[/bold]
+  Finished runs on the same data, with a coordinator or without one: nothing
+  is trained. Speed-ups are relative to the first.
+
+Prints a table, and the time that each scheme took to reach given distances
+from the minimum of the objective. The folder keeps the tables,
+figures (PNG and SVG), and one run folder for each scheme.
+"""
+
+_PANEL = "Schemes"
+
+
+def run(
+    *,
+    named: list[str] | None = argument(
+        "RUN_FILE | RUN...", "TOML; options take precedence. Or the folders of finished runs.", default=None
+    ),
+    scheme: list[str] | None = option(
+        "--scheme, -s",
+        "Repeat it for each scheme; by default the three of the paper. See erasurehead train --help.",
+        panel=_PANEL,
+        metavar="SCHEME",
+    ),
+    target: str | None = option(
+        "--target",
+        "Target to reach, such as auc=0.84 or mse=0.05; by default 95% of what all schemes reach.",
+        panel=_PANEL,
+        metavar="METRIC=VALUE",
+    ),
+    options: RunOptions,
+    figures: bool = option(
+        "--figures/--no-figures", "Draw figures (needs matplotlib).", panel="Output", shown=True, default=True
+    ),
+    alone: bool = option(
+        "--alone/--no-alone",
+        "Also measure how long the same problem takes on one core, without workers and delays; this takes at "
+        "most as long as the comparison.",
+        panel="Output",
+        shown=True,
+        default=True,
+    ),
+    output: OutputOptions,
+) -> None:
+    """Compare several schemes."""
+    from erasurehead.errors import invalid
+
+    given = named or []
+    if any(Path(place).expanduser().is_dir() for place in given):
+        _compare_finished(given, scheme, target, options, figures, output)
+        return
+    if len(given) > 1:
+        raise invalid("RUN_FILE", "must be one run file, or the folders of finished runs", " ".join(given))
+    config = options.config(given[0] if given else None)
+    from erasurehead.errors import ErasureHeadError, MissingExtra
+    from erasurehead.reports import render_table
+    from erasurehead.reports._descents import descent_table
+    from erasurehead.runs import Comparison
+    from erasurehead.runs._comparison import ALONE
+
+    screen = Screen(output)
+    comparison = Comparison.from_config(config, scheme or (), target, screen.reading)
+    introduce(screen, comparison.experiments[0])
+    for experiment in comparison.experiments:
+        screen.say(f"  {experiment.scheme}")
+    began = time.perf_counter()
+    try:
+        with screen.watching() as callbacks:
+            trained = comparison.run(callbacks)
+    except ErasureHeadError:
+        if any(experiment.out is not None and experiment.out.is_dir() for experiment in comparison.experiments):
+            screen.say(f"The records so far are in {comparison.folder}.")
+        raise
+    stopped = any(run.status == "interrupted" for run in trained.runs)
+    beside = trained.alone(time.perf_counter() - began) if alone and not stopped else []
+    try:
+        outcome = trained.report(("png", "svg") if figures else (), beside)
+    except MissingExtra as missing:
+        screen.warn(f"No figures: {missing}")
+        outcome = trained.report((), beside)
+    for number, one in enumerate(beside):
+        if number == 0:
+            screen.say(ALONE)
+        screen.say(f"  {one}")
+    last = f"table{', figures' if outcome.figures else ''} and runs in {outcome.folder}"
+    depths = [descent_table(outcome.descents)] if outcome.descents else []
+    if not depths and not stopped:
+        rest = "" if alone else "; one core alone may find it: leave out --no-alone"
+        screen.say(f"There are no times to gaps, as the least objective is not known{rest}.")
+    screen.result(outcome.as_dict(), render_table(outcome.rows, outcome.title), *depths, last)
+    if outcome.interrupted:
+        raise typer.Exit(130)
+    if outcome.failures:
+        raise ErasureHeadError(" ".join(outcome.failures))
+
+
+def _compare_finished(
+    folders: list[str],
+    scheme: list[str] | None,
+    target: str | None,
+    options: RunOptions,
+    figures: bool,
+    output: OutputOptions,
+) -> None:
+    """Compare finished runs, without training."""
+    from erasurehead._internal.atomic_files import write_whole
+    from erasurehead.consensus._finished import compare_finished
+    from erasurehead.errors import InvalidArgument, MissingExtra
+    from erasurehead.runs import RunFolder
+    from erasurehead.runs._jsonl import to_text
+    from erasurehead.runs._names import COMPARISON, FIGURES, RUNS, TABLE, make_folder, next_free
+
+    screen, spelled = Screen(output), options.spelled()
+    of_place = {"run.out", "run.overwrite", "run.access"}
+    for key in ["scheme"] if scheme else [key for key in spelled if key not in of_place]:
+        said = "--scheme" if key == "scheme" else spelled[key]
+        raise InvalidArgument(said, "must be left out, as nothing is trained where finished runs are compared")
+    compared = compare_finished(folders, target)
+    for said in (said for folder in folders for said in RunFolder.open(folder).summary.get("changed_by_others", ())):
+        screen.warn(said)
+    run = options.tables().get("run", {})
+    access = run.get("access", "private")
+    place = make_folder(run.get("out") or next_free(RUNS, "compare-finished"), bool(run.get("overwrite")), access)
+    title, drawn = " and ".join(sorted({str(one.facts["delays"]) for one in compared.runs})), list[Path]()
+    write_whole(place / TABLE, [compared.to_markdown().encode()], access)
+    if figures:
+        try:
+            drawn = compared.draw(place / FIGURES, title=title, access=access)
+        except MissingExtra as missing:
+            screen.warn(f"No figures: {missing}")
+    facts = {**compared.as_dict(), "folders": folders, "figures": [str(path) for path in drawn], "folder": str(place)}
+    write_whole(place / COMPARISON, [to_text(facts).encode()], access)
+    screen.result(facts, compared.to_table(title), f"table{' and figures' if drawn else ''} in {place}")

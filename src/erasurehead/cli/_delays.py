@@ -1,0 +1,213 @@
+"""`erasurehead delays`: describe traces, fit distributions to them, and convert them between formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from erasurehead.cli._options import OutputOptions, argument, option
+from erasurehead.cli._screen import Screen
+from erasurehead.cli._traces import TraceOptions
+
+if TYPE_CHECKING:
+    from erasurehead.delays import Trace
+    from erasurehead.delays._fitting import Fit
+
+HELP = """
+Fit, show and convert delays.
+
+[bold]erasurehead delays show latencies.csv[/bold]
+  How long delays are, how unequal within a step, and who is always slow.
+
+[bold]erasurehead delays fit latencies.csv[/bold]
+  Which distribution is it? All families, ranked, with a picture.
+
+[bold]erasurehead delays fit aws.csv.gz --column step=round \\
+    --column seconds=latency_s --where region=Canada --where load=0.5[/bold]
+  A file with other column names: say which of them is which.
+
+[bold]erasurehead delays fit runs/houses[/bold]
+  Every run is a trace: give its folder.
+
+A trace has a line for each delay, with the columns worker, step, seconds and,
+if needed, load (tasks computed) and censored (1 if the worker was not waited
+for, and is known only to be slower). CSV, Parquet, or the arrivals.jsonl of a
+run.
+"""
+
+_FIT = """
+Fit distributions to a trace, and rank them.
+
+[bold]erasurehead delays fit latencies.csv[/bold]
+
+[bold]erasurehead delays fit latencies.csv --unit ms --family weibull \\
+    --family lognormal --out fits[/bold]
+
+Fits are by maximum likelihood, which takes censoring into account, and ranked
+by Akaike's criterion (AIC), where differences below 2 mean nothing. The gap
+is the largest distance of the P-P plot from the diagonal; beside it stands
+the gap that chance alone would leave.
+"""
+
+_SHOW = """
+Describe a trace or a delay model.
+
+[bold]erasurehead delays show latencies.csv[/bold]
+
+[bold]erasurehead delays show 'pareto(0.1, 1.5)' --workers 30[/bold]
+"""
+
+_CONVERT = """
+Write a trace with our column names, as CSV or Parquet by the file's ending.
+
+[bold]erasurehead delays convert runs/houses delays.parquet[/bold]
+
+[bold]erasurehead delays convert aws.csv.gz tokyo.csv --where region=Tokyo \\
+    --column step=round --column seconds=latency_s[/bold]
+"""
+
+_WHAT = "Fit"
+_ENDINGS = (".csv", ".csv.gz", ".csv.bz2", ".parquet")
+
+
+def fit(
+    *,
+    trace: str = argument("TRACE", "A file, or a run folder."),
+    reading: TraceOptions,
+    family: list[str] | None = option(
+        "--family",
+        "exponential, shifted_exponential, weibull, shifted_weibull, lognormal, shifted_lognormal, pareto. "
+        "Repeat it for each; by default all.",
+        panel=_WHAT,
+        metavar="NAME",
+    ),
+    scale_with_load: bool = option(
+        "--scale-with-load", "Fit seconds per task: delays grow with the load.", panel=_WHAT, default=False
+    ),
+    per_worker: bool = option("--per-worker", "Also fit the best family to each worker.", panel=_WHAT, default=False),
+    out: str | None = option(
+        "--out, -o", "Folder for the picture; by default a new one in runs.", panel="Output", metavar="FOLDER"
+    ),
+    figures: bool = option(
+        "--figures/--no-figures", "Draw a picture (needs matplotlib).", panel="Output", shown=True, default=True
+    ),
+    output: OutputOptions,
+) -> None:
+    """Fit distributions to a trace."""
+    from erasurehead.cli import _delay_pages as pages
+    from erasurehead.delays import fit_trace, slow_workers
+    from erasurehead.delays._families import family as find_family
+    from erasurehead.delays._fitting import fit_workers
+    from erasurehead.runs._names import check_writable
+
+    screen = Screen(output)
+    if figures and out is not None:
+        check_writable(Path(out).expanduser(), "The folder")
+    for name in family or ():
+        find_family(name)
+    samples = reading.read(trace)
+    fits = fit_trace(samples, family, scale_with_load)
+    slow = slow_workers(samples)
+    workers = fit_workers(samples, fits[0].family, scale_with_load) if per_worker else {}
+    files = _drawn(screen, samples, fits, scale_with_load, out) if figures else []
+    data = {
+        "trace": pages.trace_facts(samples),
+        "fits": [pages.fit_facts(item, fits[0]) for item in fits],
+        "ruled_out": dict(fits.ruled_out),
+        "slow_workers": [pages.slow_facts(item) for item in slow],
+        "workers": {name: pages.fit_facts(item, item) for name, item in workers.items()},
+        "files": [str(path) for path in files],
+    }
+    shown = [pages.title(samples), pages.fits_table(fits), *pages.fit_notes(fits), *pages.slow_lines(slow)]
+    if workers:
+        shown += ["", pages.workers_table(fits[0], workers), pages.workers_note(fits[0], workers, samples)]
+    if files:
+        shown.append(f"picture: {', '.join(map(str, files))}")
+    screen.result(data, *shown)
+
+
+def show(
+    *,
+    what: str = argument("TRACE|MODEL", "A file, a run folder, or a model."),
+    reading: TraceOptions,
+    workers: int = option(
+        "--workers, -w",
+        "Number of workers to draw for (of a model).",
+        panel="Model",
+        metavar="N",
+        min=1,
+        shown=True,
+        default=30,
+    ),
+    steps: int = option(
+        "--steps, -n",
+        "Number of steps to draw (of a model).",
+        panel="Model",
+        metavar="N",
+        min=1,
+        shown=True,
+        default=1000,
+    ),
+    output: OutputOptions,
+) -> None:
+    """Describe a trace or a model."""
+    from erasurehead.cli import _delay_pages as pages
+    from erasurehead.delays._summaries import summarize, summarize_model
+    from erasurehead.delays._text import MODELS
+    from erasurehead.errors import counted
+    from erasurehead.runs._config.parts import build_delays
+
+    screen = Screen(output)
+    if ("(" in what or what in MODELS) and not Path(what).expanduser().exists():
+        model = build_delays(what)
+        said = summarize_model(model, workers, steps)
+        facts, name = {"model": str(model)}, f"{model}: {counted('step', steps)} of {counted('worker', workers)} drawn"
+    else:
+        trace = reading.read(what)
+        said = summarize(trace)
+        facts, name = {"trace": pages.trace_facts(trace)}, pages.title(trace)
+    screen.result({**facts, **pages.summary_facts(said)}, name, pages.summary_table(said), *pages.slow_lines(said.slow))
+
+
+def convert(
+    *,
+    trace: str = argument("TRACE", "A file, or a run folder."),
+    out: str = argument("OUT", "A .csv, .csv.gz, .csv.bz2 or .parquet file."),
+    reading: TraceOptions,
+    overwrite: bool = option("--overwrite", "Replace OUT if it exists.", panel="Output", default=False),
+    output: OutputOptions,
+) -> None:
+    """Write a trace with this library's column names."""
+    from erasurehead.cli import _delay_pages as pages
+    from erasurehead.delays._trace_files import write_trace
+    from erasurehead.errors import invalid
+
+    path = Path(out).expanduser()
+    if not path.name.endswith(_ENDINGS):
+        raise invalid("OUT", f"must end in {', '.join(_ENDINGS)}", out)
+    if path.exists() and not overwrite:
+        raise invalid("OUT", "must not exist yet", out, "add --overwrite to replace it")
+    if not path.absolute().parent.is_dir():
+        raise invalid("OUT", "must be in a folder that exists", out)
+    screen = Screen(output)
+    samples = reading.read(trace)
+    write_trace(samples, path)
+    screen.result(
+        {"trace": pages.trace_facts(samples), "file": str(path)}, f"{pages.title(samples)}\nwritten to {path}"
+    )
+
+
+def _drawn(screen: Screen, trace: Trace, fits: tuple[Fit, ...], scale_with_load: bool, out: str | None) -> list[Path]:
+    from erasurehead.errors import MissingExtra
+    from erasurehead.reports._delay_pictures import draw_fits
+    from erasurehead.runs._names import RUNS, next_free
+
+    try:
+        return draw_fits(trace, fits, next_free(RUNS, "fit") if out is None else out, scale_with_load)
+    except MissingExtra as missing:
+        screen.warn(f"No picture: {missing}")
+        return []
+
+
+COMMANDS = {"fit": (fit, _FIT), "show": (show, _SHOW), "convert": (convert, _CONVERT)}
+"""Its subcommands, each with its help."""

@@ -1,0 +1,135 @@
+"""Sentences on the model of a finished run: how good it is, and why it may not be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from erasurehead.errors import counted
+
+if TYPE_CHECKING:
+    from erasurehead.cli._screen import Screen
+    from erasurehead.runs import Experiment
+    from erasurehead.training import Run
+    from erasurehead.training._result import FinalModel
+
+_WHOLE = 1e-9
+"""Share by which, for rounding, a whole gradient may miss some of its tasks, and an equal objective may be larger."""
+
+CONVERGED = 0.01
+"""Gradient norm, as a fraction of the initial one, at which training has converged if columns have similar scales."""
+
+
+def loss_text(done: Run) -> str:
+    """Return the objective of the final model, or else the last loss estimate, as text; empty if neither is known."""
+    if done.final is not None:
+        part = "" if done.final.share >= 1.0 else f" of {done.final.share:.1%} of the data"
+        return f"training objective {done.final.objective:.5g} (exact{part})"
+    from erasurehead.cli._progress import estimated
+
+    known = [row for row in done.steps if row.loss is not None and not row.rejected]
+    if not known:
+        return ""
+    return f"training loss {known[-1].loss:.5g}{estimated(known[-1].coverage)}"
+
+
+def warn(screen: Screen, experiment: Experiment, done: Run) -> None:
+    """Print on stderr why the model may not be good: a rising loss, or no convergence."""
+    rise, final = done.rise, done.final
+    if rise is not None:
+        screen.warn(
+            f"the training loss has risen, from {rise.best:.5g} around step {rise.step + 1} to {rise.last:.5g}"
+            + _why_risen(experiment, done)
+        )
+    elif final is not None and final.objective > final.first_objective + _WHOLE * abs(final.first_objective):
+        screen.warn(
+            f"training has not made the model better: the objective is {final.objective:.5g} after "
+            f"{counted('step', done.steps_taken)}, and it was {final.first_objective:.5g} at the first model"
+            + _why_risen(experiment, done)
+        )
+    elif final is not None and final.without_minimum:
+        screen.warn(without_minimum(experiment))
+    elif final is not None and done.ended in (None, "steps", "max_seconds"):
+        ends_by_itself = experiment.config.optimizer.name == "quasi_newton"
+        if ends_by_itself or not converged(final):
+            limit = "--max-seconds" if done.ended == "max_seconds" else "--steps"
+            screen.warn(not_converged(final, done.steps_taken, limit))
+
+
+def _why_risen(experiment: Experiment, done: Run) -> str:
+    config = experiment.config
+    if config.optimizer.rate is not None:
+        return f": the step size (--rate) may be too large; it is {config.optimizer.rate}"
+    if any(row.coverage < 1.0 - _WHOLE for row in done.steps):
+        from erasurehead.schemes._text import is_adaptive
+
+        other = "" if is_adaptive(config.scheme or "") else "; adaptive waits for all in the end"
+        return f": its steps used only parts of the gradient ({config.scheme}){other}"
+    return f": messages lost digits on their way (--wire {config.run.wire})" if config.run.wire else ""
+
+
+def ended_text(experiment: Experiment, done: Run) -> str:
+    """Return why a run ended regularly before its last step; empty if it did not."""
+    section, steps = experiment.config.run, done.steps_taken
+    if done.ended == "until":
+        return f"ended because {section.until} was reached, after {steps} of {counted('step', section.steps)}"
+    if done.ended == "patience":
+        patience = counted("step", section.patience or 0)
+        return f"ended because nothing improved in {patience}, after {steps} of {section.steps:,}"
+    if done.ended == "max_seconds":
+        return f"ended after {section.max_seconds:g} s of training, and {steps} of {counted('step', section.steps)}"
+    if done.ended == "converged" and done.final is not None and done.final.without_minimum:
+        return f"ended because hardly anything is left to gain, after {steps} of {counted('step', section.steps)}"
+    if done.ended == "converged":
+        return f"ended because it has converged, after {steps} of {counted('step', section.steps)}"
+    return ""
+
+
+def measured_text(done: Run) -> str:
+    """Return the time spent on measuring the target, as text; empty if it was not measured, or on a virtual clock."""
+    from erasurehead.reports._units import seconds_text
+
+    parts = [
+        f"{len(found)} times {where} ({seconds_text(sum(one.seconds for one in found))})"
+        for beside, where in ((True, "beside training"), (False, "between steps"))
+        if (found := [one for one in done.measured if one.beside == beside])
+    ]
+    return f"the target was measured {' and '.join(parts)}" if parts and done.engine != "virtual" else ""
+
+
+def without_minimum(experiment: Experiment) -> str:
+    """Return a sentence on an objective that has no minimum, and what gives it one."""
+    return (
+        "the objective has no minimum: of some samples the columns tell the class without exception, so that it falls "
+        "for ever as their weights grow, and nothing holds these back (l2 is 0). This model is one on that way; "
+        f"--l2 {1.0 / experiment.problem.n_samples:.2g} gives the objective a minimum"
+    )
+
+
+def converged(final: FinalModel) -> bool:
+    """Whether the gradient is small enough, also along the columns with the smallest scale."""
+    low, high = final.column_scales or (1.0, 1.0)
+    return final.gradient_left <= CONVERGED and final.gradient_left * high / low <= 1.0
+
+
+def not_converged(final: FinalModel, steps: int, limit: str) -> str:
+    """Return a sentence on how far training has converged, and what may hinder it.
+
+    Arguments:
+        final: the model at the end, in figures.
+        steps: how many steps were taken.
+        limit: the option that ended them.
+    """
+    more = f"more {'time' if limit == '--max-seconds' else 'steps'} ({limit})"
+    said = (
+        f"training has not converged: after {counted('step', steps)} the gradient is "
+        f"{final.gradient_left:.2g} times as long as at the start"
+    )
+    scales = final.column_scales
+    if scales is not None and scales[1] > 10.0 * scales[0]:
+        said += (
+            f", and the scales of the columns range from {scales[0]:.2g} to {scales[1]:.2g} (root mean square); the "
+            f"smallest are learned last. Bring them to one scale, or take {more}"
+        )
+    else:
+        said += f"; {more} would bring it closer"
+    return said

@@ -1,0 +1,65 @@
+"""Ranks of an MPI job: all are started with the same command line, and only the coordinator's rank carries it out."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import typer
+
+from erasurehead._internal.plain_text import visible
+
+_PLACES = (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"))
+"""Environment variables for rank and number of ranks, of Open MPI, and of MPICH and its derivatives."""
+
+
+def stand_by(*tables: Mapping[str, Any]) -> None:
+    """Serve as a worker, without returning, if the engine is MPI and this is not the coordinator's rank.
+
+    Call it before printing or reading anything that only the coordinator needs.
+
+    Arguments:
+        *tables: tables of settings as in run files; earlier ones take precedence.
+    """
+    engine = _first("engine", tables)
+    if engine != "mpi":
+        _warn_of_many(engine or "processes")
+    else:
+        from erasurehead._internal.signals import end_at_once
+        from erasurehead.engines import serve_unless_coordinator
+        from erasurehead.engines._mpi import Start
+        from erasurehead.engines._mpi.rendezvous import check_place
+        from erasurehead.engines._mpi.start import launched
+        from erasurehead.engines._mpi.transport import world
+
+        given = {key: _first(f"start_{key}", tables) for key in ("patience", "limit")}
+        start = Start(**{key: value for key, value in given.items() if isinstance(value, float | int) and value > 0})
+        place = launched()
+        if place is not None and place.number:  # a worker has nothing to clean up
+            end_at_once()
+        before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # sent to all ranks, meant for the coordinator
+        serve_unless_coordinator(start=start)
+        signal.signal(signal.SIGUSR1, before)
+        check_place(world(None))
+
+
+def _first(key: str, tables: Sequence[Mapping[str, Any]]) -> Any:
+    """Return the value of a key of `[run]` in the first table that has it; None if none has."""
+    sections = (table.get("run") for table in tables)  # not validated yet
+    named = (cast("Mapping[str, Any]", section).get(key) for section in sections if isinstance(section, Mapping))
+    return next((value for value in named if value is not None), None)
+
+
+def _warn_of_many(engine: str) -> None:
+    """Warn that each rank makes a separate run, if started by `mpiexec` with an engine other than MPI."""
+    for rank, size in _PLACES:
+        ranks = os.environ.get(size, "1")
+        if os.environ.get(rank) == "0" and ranks != "1":
+            typer.echo(
+                f"Each of the {ranks} ranks of this job makes a run of its own, because the engine is "
+                f"{visible(engine)}. For one run on all of them, add --engine mpi.",
+                err=True,
+            )
+            return

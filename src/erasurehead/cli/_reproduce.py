@@ -1,0 +1,103 @@
+"""`erasurehead reproduce`: reproduce the figures and tables of a published paper."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from erasurehead.cli._options import OutputOptions, argument, option
+from erasurehead.cli._screen import Screen
+
+if TYPE_CHECKING:
+    from erasurehead.papers._reproduction import ReproductionSettings
+    from erasurehead.training import Callback
+
+HELP = """
+Reproduce a published paper: figures, tables, theory, with their numbers.
+
+[bold]erasurehead reproduce erasurehead[/bold]
+  All of the ErasureHead paper (Wang, Charles, Papailiopoulos, 2019) on a
+  virtual clock: Table 1, Figures 2, 3 and 4, and the curves of its theory.
+
+[bold]erasurehead reproduce erasurehead --figure 2a --figure 3[/bold]
+  Figure 2(a), and all panels of Figure 3.
+
+[bold]erasurehead reproduce erasurehead --figure 2 --engine processes[/bold]
+  Figure 2 in real time, on 30 processes of this machine.
+
+[bold]erasurehead reproduce dybw --figure mnist-lrm[/bold]
+  The setting of cb-DyBW (Xiong, Yan, Singh, Li, 2021), without a coordinator:
+  MNIST and CIFAR-10, lrm and 2nn, 6 and 10 workers, in figures of our own.
+
+Real data are used if available, and synthetic stand-ins otherwise; every
+picture says which. The folder has a picture (PNG, SVG) and the numbers (CSV,
+Parquet) of each, and a page, reproduction.md, that shows everything.
+"""
+
+_WHAT, _DATA, _RUN = "What", "Data", "Workers and steps"
+
+
+def run(
+    *,
+    paper: str = argument("PAPER", "The paper: erasurehead or dybw."),
+    figure: list[str] | None = option(
+        "--figure, -f",
+        "table1, 2a to 2f, 3a to 3c, 4a to 4f, theory-bound, theory-step, theory-time, theory-data; or 2, 3, "
+        "4, theory for all of their panels; of dybw, mnist-lrm-6 and the like. Repeat it for each; by default "
+        "everything.",
+        panel=_WHAT,
+        metavar="ID",
+    ),
+    path: str | None = option(
+        "--path", "Folder of the public data (else ERASUREHEAD_DATA, ...).", panel=_DATA, metavar="FOLDER"
+    ),
+    synthetic: str | None = option(
+        "--synthetic",
+        "fallback (the default), always or never: whether synthetic data stand in for public data.",
+        panel=_DATA,
+        metavar="WHEN",
+    ),
+    rows: int | None = option(
+        "--rows", "Rows of the synthetic stand-ins, with --synthetic always.", panel=_DATA, metavar="N"
+    ),
+    engine: str | None = option(
+        "--engine", "virtual (the default), or processes (in real time).", panel=_RUN, metavar="NAME"
+    ),
+    steps: int | None = option("--steps, -n", "Steps of each run (100).", panel=_RUN, metavar="N"),
+    out: str | None = option(
+        "--out, -o", "Folder for the results; by default a new one in runs.", panel="Output", metavar="FOLDER"
+    ),
+    output: OutputOptions,
+) -> None:
+    """Reproduce a published paper."""
+    from erasurehead.errors import check_count, invalid
+
+    if rows is not None:
+        check_count("--rows", rows)
+    from erasurehead.papers import PAPERS, reproduce
+
+    if paper not in PAPERS:
+        raise invalid("paper", f"must be one of {', '.join(PAPERS)}", paper)
+
+    screen = Screen(output)
+    given = {"path": path, "synthetic": synthetic, "rows": rows, "engine": engine, "steps": steps}
+    with _watching(screen, engine) as callbacks:
+        settings = _settings(callbacks, {key: value for key, value in given.items() if value is not None})
+        made = reproduce(PAPERS[paper], figure or (), settings, out, screen.say)
+    shown = [f"{exhibit.title}\n\n{exhibit.summary.to_markdown()}" for exhibit, _ in made.exhibits]
+    last = (
+        f"{len(made.exhibits)} exhibits in {made.seconds:.0f} s; reproduction.md, pictures and numbers in {made.folder}"
+    )
+    screen.result(made.as_dict(), *shown, last)
+
+
+def _settings(callbacks: Sequence[Callback], given: dict[str, Any]) -> ReproductionSettings:
+    from erasurehead.papers._reproduction import ReproductionSettings
+
+    return ReproductionSettings(callbacks=callbacks, **given)
+
+
+def _watching(screen: Screen, engine: str | None) -> contextlib.AbstractContextManager[Sequence[Callback]]:
+    """Return callbacks for runs; none for the virtual clock, where runs are too short for a progress bar."""
+    return screen.watching() if engine == "processes" else contextlib.nullcontext(())

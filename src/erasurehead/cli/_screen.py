@@ -1,0 +1,166 @@
+"""Output of commands: results on stdout, everything else on stderr; with --json, stdout contains only JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import warnings
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from erasurehead._internal.plain_text import visible
+from erasurehead._internal.user_files import as_named
+from erasurehead.cli._options import OutputOptions
+from erasurehead.cli._streams import results
+
+if TYPE_CHECKING:
+    from erasurehead.training import Callback
+
+_WIDE = 200  # columns of a table that goes into a file or a pipe
+_WARNING = "yellow"
+
+
+class Terminal(Console):
+    """A console that prints texts as they are: brackets and colons in them mean nothing, and nothing is invisible.
+
+    Names, labels and messages may come from anybody's data. What would steer a terminal (escape sequences), hide, or
+    turn the order of letters around is written as an escape such as `\\x1b`, wherever it stands.
+    """
+
+    def __init__(self, stderr: bool = False, width: int | None = None) -> None:
+        super().__init__(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render into segments, whose texts are all visible; those of rich itself that steer the terminal are none."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(as_named(segment.text)), segment.style)
+
+
+class _Results(Terminal):
+    """A console that raises an error, instead of exiting, if the reader of stdout has gone."""
+
+    def on_broken_pipe(self) -> None:
+        raise
+
+
+@contextlib.contextmanager
+def sentences() -> Generator[None]:
+    """Print what this block warns users of as sentences on stderr, each of them once, and not with a line of code."""
+    console, said, usual = Terminal(stderr=True), set[str](), warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if not issubclass(category, UserWarning):
+            usual(visible(str(message)), category, *place, **more)
+        elif str(message) not in said:
+            said.add(str(message))
+            console.print(str(message), style=_WARNING, soft_wrap=True)
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", category=UserWarning, module=r"erasurehead\.")
+        warnings.showwarning = show
+        yield
+
+
+class Screen:
+    """The terminal or files to which a command prints.
+
+    Arguments:
+        options: options of the command on output.
+    """
+
+    def __init__(self, options: OutputOptions) -> None:
+        self._options = options
+        self._aside = Terminal(stderr=True)
+        self._warned: list[str] = []
+
+    def say(self, text: str) -> None:
+        """Print an explanation on stderr, unless --quiet is given."""
+        if not self._options.quiet:
+            self._aside.print(visible(text, keep=""), soft_wrap=True)
+
+    def reading(self, source: str) -> None:
+        """Print which data are being read, as this may take a while, unless --quiet is given."""
+        self.say(f"reading {source} ...")
+
+    def warn(self, text: str) -> None:
+        """Print a warning on stderr, also with --quiet; with --json, the result lists it, too."""
+        self._warned.append(text)
+        self._aside.print(visible(text, keep=""), style=_WARNING, soft_wrap=True)
+
+    def result(self, data: Mapping[str, Any], *shown: RenderableType) -> None:
+        """Print the result on stdout.
+
+        Arguments:
+            data: the result as plain data, printed with --json, with all warnings so far.
+            *shown: the result as texts and tables, printed without --json.
+        """
+        if self._options.as_json:
+            from erasurehead.runs._jsonl import to_text
+
+            self._write([to_text({**data, "warnings": self._warned})])
+            return
+        with results():
+            console = _Results(width=None if sys.stdout.isatty() else _WIDE)
+            for item in shown:
+                console.print(item, soft_wrap=isinstance(item, str))
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """Print plain lines on stdout: data, which are verbatim in a file or a pipe, and visible on a terminal."""
+        shown = map(visible, lines) if sys.stdout.isatty() else lines
+        self._write(f"{line}\n" for line in shown)
+
+    @staticmethod
+    def _write(texts: Iterable[str]) -> None:
+        with results() as stream:
+            stream.writelines(texts)
+
+    @contextlib.contextmanager
+    def counting(self, what: str, after: float = 2.0) -> Generator[Callable[[int, int], None]]:
+        """Yield a function that shows progress as a bar, given the number of items done and their total.
+
+        Arguments:
+            what: name of the items, in the plural.
+            after: seconds after which the bar appears.
+        """
+        import time
+
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        begin = time.monotonic()
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        bar = Progress(*columns, console=self._aside, transient=True)
+        task = bar.add_task(what, total=None)
+        seen = not self._options.quiet and self._aside.is_terminal
+        started = False
+
+        def tell(done: int, of: int) -> None:
+            nonlocal started
+            if seen and not started and time.monotonic() - begin > after:
+                started = True
+                bar.start()
+            if started:
+                bar.update(task, completed=done, total=of)
+
+        try:
+            yield tell
+        finally:
+            if started:
+                bar.stop()
+
+    @contextlib.contextmanager
+    def watching(self) -> Generator[Sequence[Callback]]:
+        """Yield callbacks for runs: notices always; a progress bar on a terminal, or lines for a log otherwise."""
+        from erasurehead.cli._progress import Notices, ProgressBar, ProgressLines
+
+        notices = Notices(self._aside)
+        if self._options.quiet:
+            yield [notices]
+            return
+        if not self._aside.is_terminal:
+            yield [notices, ProgressLines(self._aside)]
+            return
+        with ProgressBar(self._aside) as bar:
+            yield [notices, bar]

@@ -1,0 +1,188 @@
+"""`erasurehead shard`: split a file of any size into a folder from which each worker reads its own tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from erasurehead.cli._options import (
+    FILE_KEYS,
+    FileOptions,
+    OutputOptions,
+    argument,
+    option,
+    options_of,
+    shared,
+    value_of,
+)
+from erasurehead.cli._screen import Screen
+from erasurehead.runs._config.sections import Config
+
+if TYPE_CHECKING:
+    from erasurehead._internal.storage.access import Access
+    from erasurehead.datasets._sharded import ShardFolder
+
+HELP = """
+Cut a file into shards, so that each worker reads its own part of the data.
+
+[bold]erasurehead shard clicks.csv --label clicked --one-hot site,ad \\
+    --tasks 60 --out /data/clicks[/bold]
+  60 files of rows, encoded, with checksums and a manifest. The file may be
+  larger than memory: CSV, Parquet, LIBSVM and .npy are read in blocks.
+
+[bold]erasurehead train --data /data/clicks --workers 30[/bold]
+  Train from it. The scheme's number of tasks must divide that of the shards:
+  60 serves 60, 30, 20, 15, 12, 10, 6, ... tasks. The model is the one that
+  training on the file itself gives, to the bit.
+
+[bold]erasurehead train --data /data/clicks --data-at '/scratch/{host}/clicks'[/bold]
+  The workers see the folder elsewhere, for example on a disk of their own.
+  A worker needs only the files of its tasks; this machine needs all others.
+
+[bold]erasurehead shard --check /scratch/clicks[/bold]
+  Is a copy complete? Every file is read, and its checksum compared.
+
+The columns, the labels and the split are chosen here, and not when training:
+they are fixed in the shards.
+"""
+
+_DATA, _SHARDS = "Data", "Shards"
+
+
+@options_of(Config, *FILE_KEYS)
+class _ReadingOptions(FileOptions):
+    """Options on how the file is read."""
+
+
+@dataclass(frozen=True)
+class EncodingOptions(_ReadingOptions):
+    """Options on how the rows of the file are encoded as numbers."""
+
+    interactions: list[str] | None = option(
+        "--interaction",
+        "Columns whose distinct combinations become columns; may be given several times.",
+        panel=_DATA,
+        metavar="A,B,...",
+    )
+    standardize: bool = option(
+        "--standardize/--no-standardize",
+        "Shift and scale columns of numbers to mean 0 and deviation 1 (the default).",
+        panel=_DATA,
+        default=True,
+    )
+    constant: bool = option(
+        "--constant/--no-constant", "Add a column of ones (the default).", panel=_DATA, default=True
+    )
+    loss: str | None = shared("problem.loss", panel=_DATA)
+    test_fraction: float = shared("data.test_fraction", default=0.2)
+    seed: int = option("--seed", "Seed of that random split (0).", panel=_DATA, metavar="N", default=0)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `shard`."""
+        return {
+            **self.tables().get("data", {}),
+            "interactions": [value_of("one_hot", [names]) for names in self.interactions or ()],
+            "standardize": self.standardize,
+            "constant": self.constant,
+            "task": self.loss,
+            "test_fraction": self.test_fraction,
+            "seed": self.seed,
+        }
+
+
+def run(
+    *,
+    file: str = argument("FILE", "CSV, Parquet, LIBSVM, .npy or .npz; with --check a folder."),
+    tasks: int | None = option("--tasks, -t", "Number of shards to make.", panel=_SHARDS, metavar="N"),
+    out: str | None = option("--out, -o", "Folder for the shards, new or empty.", panel=_SHARDS, metavar="FOLDER"),
+    check: bool = option(
+        "--check", "Compare the files of a folder with their checksums.", panel=_SHARDS, default=False
+    ),
+    access: str | None = option(
+        "--access",
+        "Who may read the folder: private (the default: only "
+        "you), group or all; workers that run under other user ids need one of these.",
+        panel=_SHARDS,
+        metavar="WHO",
+    ),
+    encoding: EncodingOptions,
+    output: OutputOptions,
+) -> None:
+    """Cut a file into shards."""
+    screen = Screen(output)
+    if check:
+        _check(file, tasks, out, screen)
+        return
+    from erasurehead._internal.signals import terminable
+    from erasurehead.datasets import shard
+    from erasurehead.errors import invalid
+
+    if tasks is None or out is None:
+        missing = "--tasks" if tasks is None else "--out"
+        raise invalid(missing, "must be given", None, "try --tasks 30 --out shards")
+    with terminable():
+        folder = shard(file, tasks, out, **encoding.arguments(), access=_readers(access), say=screen.say)
+    screen.result(_facts(folder), _described(folder))
+
+
+def _readers(given: str | None) -> Access:
+    from erasurehead._internal.storage.access import ACCESS
+    from erasurehead.errors import invalid
+
+    for access in ACCESS:
+        if access == (given or "private"):
+            return access
+    raise invalid("--access", f"must be one of {', '.join(ACCESS)}", given)
+
+
+def _check(path: str, tasks: int | None, out: str | None, screen: Screen) -> None:
+    from erasurehead.datasets._sharded import ShardFolder
+    from erasurehead.errors import invalid
+
+    for name, value in (("--tasks", tasks), ("--out", out)):
+        if value is not None:
+            raise invalid(name, "must be left out with --check", value)
+    folder = ShardFolder.open(path)
+    complaints = folder.check()
+    count = len(folder.manifest.files)
+    said = [*complaints, f"{folder.path}: {count - len(complaints)} of {count} files are intact"]
+    screen.result({**_facts(folder), "damaged": complaints}, "\n".join(said))
+    if complaints:
+        raise typer.Exit(1)
+
+
+def _facts(folder: ShardFolder) -> dict[str, Any]:
+    manifest = folder.manifest
+    return {
+        "folder": str(folder.path),
+        "name": manifest.name,
+        "task": manifest.task,
+        "tasks": manifest.n_tasks,
+        "train_rows": manifest.n_train,
+        "test_rows": manifest.n_test,
+        "columns": manifest.columns,
+        "form": manifest.form,
+        "bytes": sum(file.bytes for file in manifest.files),
+        "fingerprint": manifest.fingerprint,
+        "notes": list(manifest.notes),
+    }
+
+
+def _described(folder: ShardFolder) -> str:
+    from erasurehead.errors import counted
+
+    manifest = folder.manifest
+    sizes = [file.rows for file in manifest.tasks]
+    rows = f"{'' if min(sizes) == max(sizes) else f'{min(sizes):,} to '}{counted('row', max(sizes))}"
+    size = sum(file.bytes for file in manifest.files)
+    shown = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB"
+    return "\n".join(
+        [
+            f"{manifest.name}: {manifest.task}, {manifest.n_train:,} x {manifest.columns:,} for training, "
+            f"{counted('row', manifest.n_test)} for testing ({manifest.origin.file})",
+            *(f"  {note}" for note in manifest.notes),
+            f"{counted('shard', manifest.n_tasks)} of {rows}, {manifest.form}, {shown} in {folder.path}",
+        ]
+    )

@@ -1,0 +1,328 @@
+"""`erasurehead train`: train one model."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from typing import TYPE_CHECKING
+
+import typer
+
+from erasurehead.cli._findings import ended_text, loss_text, measured_text, warn
+from erasurehead.cli._options import OutputOptions, RunOptions, argument, option
+from erasurehead.cli._ranks import stand_by
+from erasurehead.cli._screen import Screen
+
+if TYPE_CHECKING:
+    from erasurehead.cli._stopwatch import Stopwatch
+    from erasurehead.runs import Experiment
+    from erasurehead.training import Run
+
+HELP = """
+Train one model, and record the run in a folder.
+
+[bold]erasurehead train[/bold]
+  Train on the paper's Amazon data, on 30 processes, with nothing to set.
+
+[bold]erasurehead train --preset paper[/bold]
+  The same data with the paper's scheme, optimizer and step size.
+
+[bold]erasurehead train --data houses.csv --label price --drop address \\
+    --scheme 'exact(load=3)'[/bold]
+  A file of your own, with exact gradients whichever two workers are late.
+
+[bold]erasurehead train run.toml --steps 50[/bold]
+  A run file. Each run leaves one in its folder: [italic]config.toml[/italic].
+
+[bold]erasurehead train runs/x/config.toml --engine virtual \\
+    --delays "recorded('runs/x/arrivals.jsonl', rounds=True)"[/bold]
+  The same run again, on the virtual clock, with the same arrivals and model.
+
+[bold]erasurehead train --resume runs/x[/bold]
+  Continue a run that was cut off, from its newest checkpoint. Ctrl-C,
+  SIGTERM, SIGHUP and SIGUSR1 write one before they end a run. A finished run
+  continues if --steps is raised: [italic]--resume runs/x --steps 202[/italic].
+
+[bold]erasurehead train --data new.csv --initial runs/x[/bold]
+  A new run that begins with the model of another, column by column.
+"""
+
+
+_WHERE = {
+    "processes": ("process", "processes", ""),
+    "in_process": ("worker", "workers", " in this process"),
+    "virtual": ("worker", "workers", " on a virtual clock"),
+    "mpi": ("rank", "ranks", " of an MPI job"),
+    "ray": ("actor", "actors", " of a Ray cluster"),
+}
+"""What workers are of each engine: one of them, several, and where."""
+
+
+def run(
+    *,
+    run_file: str | None = argument("RUN_FILE", "TOML; options take precedence.", default=None),
+    scheme: str | None = option(
+        "--scheme, -s",
+        "adaptive (the default: to the optimum, with nothing to set), uncoded, "
+        "'ignore_stragglers(wait_for=20)', asynchronous, piag, 'exact(load=3)', 'erasurehead(load=3, wait_for=11)' "
+        "(the default with --preset paper; for the paper's data also with --rate or another --optimizer), or "
+        "\"custom(code='cyclic_repetition(stragglers=2)', wait='first(20) | decodable()')\".",
+        panel="Scheme",
+        metavar="SCHEME",
+    ),
+    resume: str | None = option(
+        "--resume",
+        "Resume the run in this folder from its newest checkpoint, with more --steps if it is finished. "
+        "Its settings stay; where it runs may change.",
+        panel="Output",
+        metavar="FOLDER",
+    ),
+    target: str | None = option(
+        "--target",
+        "Report when this was reached, such as auc=0.84 or mse=0.05. Training continues to its last step.",
+        panel="Output",
+        metavar="METRIC=VALUE",
+    ),
+    options: RunOptions,
+    output: OutputOptions,
+) -> None:
+    """Train one model, and record the run in a folder."""
+    began = time.perf_counter()
+    from erasurehead.cli._stopwatch import Stopwatch
+    from erasurehead.errors import Diverged, ErasureHeadError, InvalidArgument, RecordsError
+    from erasurehead.runs._names import has_steps
+
+    screen, goal = Screen(output), _goal(target)
+    if resume is None:
+        experiment = _begun(screen, run_file, scheme, options, goal)
+    else:
+        experiment = _resumed(screen, resume, run_file, scheme, options)
+    if goal is not None:
+        from erasurehead.runs._comparison import check_metric
+
+        check_metric(goal, experiment)
+    introduce(screen, experiment)
+    screen.say(str(experiment.scheme))
+    tried = _checkpoints(experiment) if resume is not None else set[str]()
+    stopwatch = Stopwatch(began)
+    try:
+        with screen.watching() as callbacks:
+            done = experiment.run([*callbacks, stopwatch])
+    except KeyboardInterrupt:  # before training began, or after a second one
+        screen.say(f"The run's folder is {experiment.out}.{_way_on(experiment)}")
+        raise
+    except ErasureHeadError as error:
+        taken = isinstance(error, InvalidArgument)  # another run uses the folder, and its records are not ours
+        if not taken and experiment.out is not None and has_steps(experiment.out):
+            # It makes no sense to resume again from the checkpoints that just failed, or if training diverged.
+            hopeless = isinstance(error, Diverged) or (tried and _checkpoints(experiment) == tried)
+            way_on = "" if hopeless else _way_on(experiment)
+            screen.say(f"The records so far are in {experiment.out}.{way_on}")
+        raise
+    _conclude(screen, experiment, done, goal, stopwatch)
+    if done.summary["model"] is None and done.steps:
+        raise RecordsError(
+            "The trained model is lost: nothing could be written, neither in the run folder nor elsewhere."
+        )
+    if done.status == "interrupted":
+        raise typer.Exit(130)
+
+
+def _goal(target: str | None) -> tuple[str, float] | None:
+    if target is None:
+        return None
+    from erasurehead.runs._comparison import parse_target
+
+    return parse_target(target)
+
+
+def _begun(
+    screen: Screen, run_file: str | None, scheme: str | None, options: RunOptions, goal: tuple[str, float] | None
+) -> Experiment:
+    config = options.config(run_file, scheme=scheme)
+    from erasurehead.runs import Experiment
+    from erasurehead.runs._config.resolving import check_target
+
+    if goal is not None:
+        check_target(config, goal[0])
+    return Experiment.from_config(config, screen.reading)
+
+
+def _resumed(screen: Screen, folder: str, run_file: str | None, scheme: str | None, options: RunOptions) -> Experiment:
+    from erasurehead.errors import invalid
+    from erasurehead.runs import Experiment, RunFolder
+
+    if run_file is not None:
+        raise invalid("RUN_FILE", "must be left out with --resume, because the run has its own", run_file)
+    changes = options.tables() | ({} if scheme is None else {"scheme": scheme})
+    stand_by(changes, RunFolder.open(folder).tables)
+    screen.say(f"resuming the run in {folder} ...")
+    return Experiment.resume(folder, changes, options.spelled())
+
+
+def _way_on(experiment: Experiment) -> str:
+    """Return a sentence on how to resume a run that ended early; empty if it cannot be resumed."""
+    from erasurehead.runs._names import CONFIG, has_steps
+    from erasurehead.runs._resuming import can_be_resumed
+
+    out = experiment.out
+    if out is None or not (out / CONFIG).is_file():
+        return ""
+    if _checkpoints(experiment):
+        if not can_be_resumed(out):
+            return ""
+        return f" To resume it from its last checkpoint: erasurehead train --resume {shlex.quote(str(out))}"
+    begun = has_steps(out)
+    return "" if begun else f" It had not begun yet; to start it: erasurehead train --resume {shlex.quote(str(out))}"
+
+
+def _checkpoints(experiment: Experiment) -> set[str]:
+    """Return the names of the checkpoints of a run."""
+    from erasurehead.runs._names import CHECKPOINTS
+
+    return (
+        set() if experiment.out is None else {path.name for path in (experiment.out / CHECKPOINTS).glob("step-*.json")}
+    )
+
+
+def introduce(screen: Screen, experiment: Experiment) -> None:
+    """Print the data, the problem, the optimizer, the number of workers and the delays of an experiment.
+
+    Arguments:
+        screen: prints the text.
+        experiment: the experiment.
+    """
+    from erasurehead.errors import counted
+    from erasurehead.runs._summaries import describe
+
+    data, config = experiment.data, experiment.config
+    stands_in = config.data.synthetic == "fallback" and data.name != config.data.source
+    if stands_in:
+        screen.warn(
+            f"The data set {config.data.source} is not available here: synthetic data of the same shape are used."
+        )
+    source = "" if stands_in else f" ({data.source})"  # the warning has already said so
+    screen.say(
+        f"{data.name}: {data.n_train:,} x {data.n_columns:,} for training, "
+        f"{counted('row', data.n_test)} for testing{source}"
+    )
+    for note in data.notes:
+        screen.say(f"  {note}")
+    for warning in describe(data)["warnings"]:
+        screen.warn(warning)
+    if experiment.initial is not None:
+        screen.say(f"begins with the model of {config.run.initial}: {experiment.initial}")
+    l1 = f", l1 {config.problem.l1:.4g}" if config.problem.l1 else ""
+    balanced = ", classes balanced" if config.problem.class_weight else ""
+    screen.say(
+        f"{config.problem.loss} with l2 {config.problem.l2:.4g}{l1}{_intercept(experiment)}{balanced}, "
+        f"{_optimizer(experiment)}; {_where(experiment)}"
+    )
+    if crowded := _crowded(experiment):
+        screen.say(crowded)
+
+
+def _where(experiment: Experiment) -> str:
+    """Return where the workers are, how many, and how late, as text."""
+    from erasurehead.errors import counted
+    from erasurehead.reports._units import seconds_text
+
+    config, why = experiment.config, experiment.unshared
+    if why is not None:
+        if why.workers == 1:
+            return "in this process: there is nobody to share the work with"
+        return (
+            f"in this process: a pass over the data takes {seconds_text(why.pass_seconds)}, starting "
+            f"{counted('worker', why.workers)} about {seconds_text(why.start_seconds)}"
+        )
+    one, several, where = _WHERE[config.run.engine]
+    workers = f"{config.run.workers} {one if config.run.workers == 1 else several}{where}"
+    return f"{workers}, delays {config.delays.model}, {config.delays.late}"
+
+
+def _crowded(experiment: Experiment) -> str:
+    """Return a sentence on workers that wait for cores rather than for stragglers; empty if they do not."""
+    from erasurehead._internal.resources import usable_cores
+    from erasurehead.errors import InvalidArgument, counted
+    from erasurehead.schemes import parse_scheme
+
+    run, cores = experiment.config.run, usable_cores()
+    if run.engine != "processes" or run.workers <= cores or experiment.delays.expected != 0.0:
+        return ""
+    shared = f"{cores} cores" if cores > 1 else "one core"
+    try:
+        parse_scheme(experiment.config.scheme or "", cores)
+        remedy = f"--workers {cores} trains faster"
+    except InvalidArgument:
+        remedy = f"a scheme that {counted('worker', cores)} can run trains faster"
+    return (
+        f"{run.workers} processes share {shared}, and no delays are injected: workers wait for cores, not for "
+        f"stragglers; {remedy}"
+    )
+
+
+def _optimizer(experiment: Experiment) -> str:
+    section = experiment.config.optimizer
+    return f"{section.name}" if section.rate is None else f"{section.name} at rate {section.rate}"
+
+
+def _intercept(experiment: Experiment) -> str:
+    """Return whether the penalty applies to the intercept, as text; empty if there is no penalty or intercept."""
+    if not (experiment.data.encoding.constant and (experiment.problem.l2 or experiment.config.problem.l1)):
+        return ""
+    return " on all but the intercept" if len(experiment.problem.unpenalized) else " on the intercept, too"
+
+
+def _conclude(
+    screen: Screen, experiment: Experiment, done: Run, goal: tuple[str, float] | None, stopwatch: Stopwatch
+) -> None:
+    from erasurehead.errors import counted
+    from erasurehead.reports._units import seconds_text
+
+    summary = done.summary
+    lines = [f"{done.scheme}: {counted('step', done.steps_taken)} in {seconds_text(done.seconds)}"]
+    if done.steps:
+        lines[0] += (
+            f", {seconds_text(done.seconds_per_step)} a step; waited for {summary['workers_waited_for']:.1f} of "
+            f"{workers_text(done)}, {1 - summary['coverage']:.1%} of the gradient left out"
+        )
+    if summary["resumed"]:
+        lines[0] += f"; resumed after step {', '.join(map(str, summary['resumed']))}"
+    if done.stopped:
+        lines.append(f"{done.stopped} after {done.steps_taken} of {counted('step', summary['steps_planned'])}")
+    if said := ended_text(experiment, done):
+        over = bool(summary["resumed"]) and summary["resumed"][-1] == len(done.steps)
+        lines.append(f"{said}: nothing was left to do, and no worker was started" if over else said)
+    if said := measured_text(done):
+        lines.append(said)
+    loss = [said] if (said := loss_text(done)) else []
+    measured = [f"{name} {value:.5g}" for name, value in summary["metrics"].items() if value is not None]
+    if loss or measured:
+        tested = [f"test rows: {', '.join(measured)}"] if measured else []
+        lines.append("; ".join([*loss, *tested]))
+    reached: dict[str, object] = {}
+    if goal is not None:
+        seconds = done.time_to(*goal)
+        said = "not reached" if seconds is None else f"reached after {seconds_text(seconds)}"
+        lines.append(f"{goal[0]} {goal[1]:g}: {said}")
+        reached["target"] = {"metric": goal[0], "value": goal[1], "seconds": seconds}
+    lines.append(str(stopwatch))
+    out = str(experiment.out)
+    where = f"records in {out}, model in {summary['model'] or 'no folder: it is lost'}"
+    lines.append(f"records and model in {out}" if summary["model"] == out else where)
+    for said in summary.get("changed_by_others", ()):
+        screen.warn(said)
+    warn(screen, experiment, done)
+    if done.stopped and (way_on := _way_on(experiment)):
+        screen.say(way_on.strip())
+    facts = {"folder": str(experiment.out), **summary, **reached, "wall": stopwatch.as_dict()}
+    screen.result(facts, "\n".join(lines))
+
+
+def workers_text(done: Run) -> str:
+    """Return the number of workers as text; if it changed, the fewest and the most."""
+    from erasurehead.errors import counted
+
+    numbers = sorted({row.workers for row in done.steps})
+    fewest = f"{numbers[0]:,} to " if numbers[0] != numbers[-1] else ""
+    return f"{fewest}{counted('worker', numbers[-1])}"

@@ -1,0 +1,231 @@
+"""Errors in terms of the command line: arguments named by the library are replaced by the options that users type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from typer import BadParameter
+from typer.core import TyperCommand
+
+from erasurehead.cli._options import value_of
+from erasurehead.runs._config.keys import keys
+
+if TYPE_CHECKING:
+    from erasurehead.errors import InvalidArgument
+
+_WORDS: Mapping[str, str] = {
+    "columns": "--column",
+    "folder": "--out",
+    "goal": "--target",
+    "interactions": "--interaction",
+    "max_steps": "--steps",
+    "n_rows": "--rows",
+    "n_tasks": "--tasks",
+    "n_workers": "--workers",
+    "settings": "--scheme",
+    "task": "--loss",
+}
+"""For subjects of errors, the option that they are about, if its name is different."""
+
+_PLACES: Mapping[str, str] = {"delays.model": "what", "model": "what", "name": "code", "data.source": "sources"}
+"""For subjects of errors, the argument of the command that they are about, if its name is different."""
+
+_SECTIONS = frozenset(key.section for key in keys() if key.options)
+"""Sections of run files; some of them have the same name as an option."""
+
+_OTHER_SECTIONS = frozenset({"consensus", "run"})
+"""Sections with keys that occur only in run files of other commands, where options have the names of the keys."""
+
+_MAY_BE_EMPTY = frozenset({"address", "missing"})
+"""Options whose own check has a better message for an empty text, or in which it means the empty field."""
+
+_SPELLED: Mapping[str, str] = {key.path: key.option for key in keys() if key.options}
+
+
+class Command(TyperCommand):
+    """A command whose errors name options and values as the user typed them."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        from erasurehead.errors import InvalidArgument
+
+        typed = [*args]
+        try:
+            return super().parse_args(ctx, args)
+        except BadParameter as error:
+            parameter: Any = error.param
+            if parameter is None or "issing" in type(error).__name__:
+                raise
+            name, value = _as_given(parameter, typed, ctx)
+            raise InvalidArgument(name, _rule(error.message), value) from None
+        except Exception as error:  # raised by typer, which may include a copy of click, or by click
+            unknown = getattr(error, "option_name", None) == "--target"
+            if unknown and any("--label" in parameter.opts for parameter in self.params):
+                said = "There is no option --target here: it is the METRIC=VALUE of train, compare and plan."
+                raise InvalidArgument(
+                    "--target", "must be left out", sentence=f"{said} The column to predict is --label."
+                ) from None
+            raise
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help, with a line for each form of a switch: two in a line would not fit on 80 columns."""
+        shown = copy(self)
+        shown.params = [form for parameter in self.params for form in _forms(parameter)]
+        super(Command, shown).format_help(ctx, formatter)
+
+    def invoke(self, ctx: Any) -> Any:
+        from erasurehead.errors import InvalidArgument
+
+        try:
+            _refuse_empty(ctx)
+            return super().invoke(ctx)
+        except InvalidArgument as error:
+            raise in_users_words(error, ctx) from None
+
+
+def _forms(parameter: Any) -> list[Any]:
+    """Return a parameter as the help shows it: a switch that can be turned off as two."""
+    if not parameter.secondary_opts:
+        return [parameter]
+    on, off = copy(parameter), copy(parameter)
+    on.secondary_opts = off.secondary_opts = []
+    off.opts, off.help, off.show_default = parameter.secondary_opts, "The opposite.", False
+    return [on, off]
+
+
+def _rule(message: str) -> str:
+    """Convert typer's message about a value of the wrong type or out of range to a rule, such as "must be a number"."""
+    if "range" not in message and "integer" in message:
+        return "must be a whole number"
+    if message.startswith("Input should "):  # a message of pydantic, which newer versions of typer use
+        rule = f"must {message.removeprefix('Input should ').partition(', unable')[0].removesuffix('.')}"
+        return rule.replace("a valid number", "a number").replace("greater than or equal to", "at least")
+    return "must be a number" if "float" in message else f"must be valid: {message.removesuffix('.')}"
+
+
+def _as_given(parameter: Any, typed: list[str], ctx: Any) -> tuple[str, str | None]:
+    """Return the name of an option or argument, and the text that was given for it; None if it is not found."""
+    if parameter.param_type_name == "argument":
+        name = str(parameter.metavar or parameter.name).strip("[].")
+        place = [item for item in ctx.command.params if item.param_type_name == "argument"].index(parameter)
+        return name, next(iter([text for text in typed if text[:1] != "-"][place:]), None)
+    for place, text in enumerate(typed):
+        name, equals, value = text.partition("=")
+        if name in parameter.opts and equals:
+            return parameter.opts[0], value
+        if text in parameter.opts and place + 1 < len(typed):
+            return parameter.opts[0], typed[place + 1]
+        short = next((name for name in parameter.opts if len(name) == 2 and text.startswith(name)), None)
+        if short is not None:
+            return parameter.opts[0], text[2:]
+    return parameter.opts[0], None
+
+
+def _refuse_empty(ctx: Any) -> None:
+    """Raise if an empty text was given, which would otherwise silently be replaced by the default."""
+    from erasurehead.errors import InvalidArgument
+
+    for parameter in ctx.command.params:
+        given: Any = ctx.params.get(parameter.name)
+        texts = cast("list[Any]", [*given] if isinstance(given, list | tuple) else [given])
+        if parameter.name not in _MAY_BE_EMPTY and any(isinstance(text, str) and not text.strip() for text in texts):
+            name = parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar or parameter.name
+            hint = "" if parameter.required else "leave it out for the default"
+            raise InvalidArgument(str(name).strip("[]."), "must not be empty", "", hint)
+
+
+def in_users_words(error: InvalidArgument, ctx: Any) -> InvalidArgument:
+    """Return an error that names the option instead of the library's argument, and shows the value as it was typed.
+
+    If the value is from a run file, the error names the key and its line in the run file. If it is neither from an
+    option nor from a run file, the subject is unchanged.
+
+    Arguments:
+        error: error raised by the library.
+        ctx: click context of the command, with the user's arguments.
+    """
+    subject = error.subject
+    if error.option:
+        return error
+    parameter = _parameter(subject, ctx)
+    if parameter is None or (parameter.param_type_name == "option" and not _typed(parameter, ctx) and _file(ctx)):
+        if parameter is None or "." in subject or subject in _SECTIONS:
+            return _in_file(error, subject, ctx)
+        key = _key(parameter.opts, subject)
+        return _in_file(error.about(key) if key != subject else error, key, ctx)
+    if parameter.param_type_name == "argument":
+        return _as_typed(error.about(str(parameter.metavar or subject).strip("[].")), parameter, ctx)
+    option = _option(subject)
+    return _as_typed(error.about(option), parameter, ctx)
+
+
+def _option(subject: str) -> str:
+    if subject.startswith("--"):
+        return subject
+    section, _, key = subject.rpartition(".")
+    name = key if section in _OTHER_SECTIONS else subject
+    return _SPELLED.get(subject) or _WORDS.get(subject) or f"--{name.replace('_', '-')}"
+
+
+def _parameter(subject: str, ctx: Any) -> Any:
+    """Return the option or the argument of a command that an error is about; None if it is about neither."""
+    for parameter in ctx.command.params if subject else ():
+        if _option(subject) in parameter.opts:
+            return parameter
+        if parameter.param_type_name == "argument" and parameter.name in (
+            subject,
+            f"{subject}s",
+            subject.lower(),
+            _PLACES.get(subject),
+        ):
+            return parameter
+    return None
+
+
+def _typed(parameter: Any, ctx: Any) -> bool:
+    source = ctx.get_parameter_source(parameter.name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _as_typed(error: InvalidArgument, parameter: Any, ctx: Any) -> InvalidArgument:
+    """Return an error that shows the typed text if its value was converted from that text, or is a part of it."""
+    from erasurehead.errors import UNSAID
+
+    held = ctx.params.get(parameter.name)
+    given = ",".join(cast("list[str]", held)) if isinstance(held, list | tuple) else held
+    if error.within or error.value is UNSAID or not isinstance(given, str) or not _typed(parameter, ctx):
+        return error
+    if str(error.value) == given:
+        return error
+    meant = value_of(parameter.name, held)
+    if _plain(error.value) == _plain(meant):
+        return error.but(value=given)
+    return error.but(typed=repr(given)) if isinstance(error.value, str) and error.value in given else error
+
+
+def _in_file(error: InvalidArgument, key: str, ctx: Any) -> InvalidArgument:
+    """Return an error with the line of its key in the run file, if the key is from one."""
+    from erasurehead.runs._config.toml import located
+
+    file = _file(ctx)
+    return error if file is None else located(error, key, file)
+
+
+def _file(ctx: Any) -> Path | None:
+    """Return the run file of a command, which is that of the run if it is resumed; None if there is none."""
+    if ctx.params.get("run_file") is not None:
+        return Path(ctx.params["run_file"]).expanduser()
+    if ctx.params.get("resume") is not None:
+        return Path(ctx.params["resume"]).expanduser() / "config.toml"
+    return None
+
+
+def _key(options: list[str], subject: str) -> str:
+    """Return the key of a run file for the spellings of an option, or the subject if there is none."""
+    return next((key for key, spelled in _SPELLED.items() if spelled in options), subject)
+
+
+def _plain(value: Any) -> Any:
+    return [*cast("tuple[Any, ...]", value)] if isinstance(value, tuple | list) else value

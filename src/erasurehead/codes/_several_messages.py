@@ -1,0 +1,167 @@
+"""Codes with several messages per worker and step, in order: partial stragglers, nested codes, uncoded work."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import sparse
+
+from erasurehead.codes._assemble import from_rows, workers_and_tasks
+from erasurehead.codes._base import GradientCode
+from erasurehead.codes._cyclic import one_message_cyclic
+from erasurehead.codes._product import described
+from erasurehead.codes._structure import Structure
+from erasurehead.errors import check_count, check_size, invalid, real
+
+
+def partial_stragglers(code: GradientCode, slowness: float) -> GradientCode:
+    """For stragglers that are slow but not dead: first an uncoded message, then a coded one.
+
+    Each worker first sends the sum of its own exclusive tasks, then its message of the inner code. The exclusive part
+    is so large that a straggler, `slowness` times slower than the others, has sent it when they have sent both.
+
+    Arguments:
+        code: an exact inner code with one message per worker and equal loads d: `fractional_repetition` or a cyclic
+            one.
+        slowness: how many times slower a straggler is (the paper's alpha), more than 1; d / (slowness - 1), the number
+            of exclusive tasks, must be an integer.
+
+    Structure:
+        decoder: `"parts"`; parts, inner (the inner code), weights none.
+
+    Guarantees: exact when all first messages have arrived and all but `code.tolerance` of the second ones: full
+        stragglers are not tolerated (tolerance 0). Load per worker, as a fraction of all tasks, below the inner code's
+        alone.
+    Choose it: when the slowest worker still does a known fraction of the others' work.
+    Raises:
+        InvalidArgument: if the inner code does not fit, or the number of exclusive tasks is not an integer.
+
+    >>> from erasurehead.codes._repetition import fractional_repetition
+    >>> code = partial_stragglers(fractional_repetition(12, load=3), slowness=2)
+    >>> code.n_tasks, code.load, code.messages_of(1).tolist()
+    (48, 6, [2, 3])
+    """
+    if not isinstance(code, GradientCode):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise invalid("code", "must be a code", code, "such as codes.fractional_repetition(12, load=3)")
+    if code.n_pieces != 1 or not code.one_message_each or code.loads.min() != code.load:
+        raise invalid("code", "must have one message a worker, one piece and equal loads", code)
+    if not code.tolerance:
+        raise invalid("code", "must bear at least one straggler", code, "use fractional_repetition(n, load=2)")
+    if not 1.0 < real(slowness) < math.inf:
+        raise invalid("slowness", "must be more than 1", slowness)
+    load, exclusive = code.load, round(code.load / (slowness - 1))
+    if exclusive < 1 or abs(exclusive * (slowness - 1) - load) > 1e-9 * load:
+        near = max(1, exclusive)
+        raise invalid(
+            "slowness",
+            f"must make load / (slowness - 1) = {load} / (slowness - 1) a whole number",
+            slowness,
+            f"use slowness={1 + load / near:.10g} ({near} exclusive tasks)",
+        )
+    n_workers = code.n_workers
+    first = from_rows(np.arange(n_workers * exclusive), np.full(n_workers, exclusive), n_workers * exclusive)
+    stacked = sparse.block_diag([first, code.encoding[np.argsort(code.owner)]], format="csr")
+    order = np.arange(2 * n_workers).reshape(2, n_workers).T.ravel()  # each worker's two messages side by side
+    return GradientCode(
+        name="partial_stragglers",
+        parameters={"code": described(code), "slowness": slowness},
+        encoding=sparse.csr_array(stacked[order]),
+        owner=np.repeat(np.arange(n_workers), 2),
+        n_workers=n_workers,
+        n_tasks=n_workers * exclusive + code.n_tasks,
+        tolerance=0,
+        source="Tandon et al. (ICML 2017), partial stragglers",
+        inner=(code,),
+        structure=Structure(decoder="parts", parts=np.tile([0, 1], n_workers)),
+    )
+
+
+def nested(n_workers: int, stragglers: int, *, seed: int = 0) -> GradientCode:
+    """Stacked cyclic codes for 0, 1, ..., s stragglers: the more workers compute, the more stragglers are tolerated.
+
+    Worker i computes tasks i, i+1, ..., i+s in turn; after t + 1 of them it can send its message of the code that
+    tolerates t stragglers. In the source the workers only signal their progress, and the coordinator asks for the one
+    level that can be decoded; the message rows, in order, serve both ways.
+
+    Arguments:
+        n_workers: number of workers and of tasks.
+        stragglers: the largest number of stragglers to be tolerated (s).
+        seed: seed of the levels that need random coefficients (those with n - t even).
+
+    Structure:
+        decoder: `"levels"`; levels (t of each message), inner (the codes, by level).
+
+    Guarantees: exact as soon as n - t workers have finished t + 1 tasks, for any t; so for any set of at most
+        `stragglers` stragglers, and never later than the best fixed cyclic code of at most that load.
+    Choose it: when the number of stragglers, in particular of dead workers, changes from step to step.
+    Raises:
+        InvalidArgument: if there are more stragglers than workers, or more than float64 allows.
+
+    >>> code = nested(8, stragglers=2)
+    >>> code.n_messages, code.structure.levels[code.messages_of(0)].tolist()
+    (24, [0, 1, 2])
+    """
+    n_workers = check_size("n_workers", n_workers)
+    stragglers = check_count("stragglers", stragglers, at_least=0, at_most=n_workers - 1)
+    inner = tuple(one_message_cyclic(n_workers, level, seed=seed) for level in range(stragglers + 1))
+    n_levels = len(inner)
+    order = np.arange(n_levels * n_workers).reshape(n_levels, n_workers).T.ravel()
+    return GradientCode(
+        name="nested",
+        parameters={"n_workers": n_workers, "stragglers": stragglers, "seed": seed},
+        encoding=sparse.csr_array(sparse.vstack([code.encoding for code in inner], format="csr")[order]),
+        owner=np.repeat(np.arange(n_workers), n_levels),
+        n_workers=n_workers,
+        n_tasks=n_workers,
+        tolerance=stragglers,
+        source="Massny, Hofmeister, Egger, Bitar, Wachter-Zeh (arXiv:2212.08580), nested gradient codes, reconstructed",
+        inner=inner,
+        structure=Structure(decoder="levels", levels=np.tile(np.arange(n_levels), n_workers)),
+    )
+
+
+def multi_message(n_workers: int, load: int, n_tasks: int | None = None) -> GradientCode:
+    """Uncoded work: each task is sent as soon as it is finished; tasks are repeated around the circle.
+
+    Worker i starts where it alone starts and goes around the circle of tasks, so that a task's copies are finished at
+    different times, and partial work of a straggler counts.
+
+    Arguments:
+        n_workers: number of workers.
+        load: tasks per worker.
+        n_tasks: number of tasks; `n_workers` if not given.
+
+    Structure:
+        decoder: `"groups"`: all messages of one task are equal.
+
+    Guarantees: exact as soon as every task has arrived once; so for any set of at most (rarest task's copies - 1)
+        stragglers, `load - 1` when there are as many tasks as workers.
+    Choose it: when bytes are cheap and partial work is worth having: no coded scheme of the
+        same assignment decodes earlier, but this one sends `load` times the messages.
+    Raises:
+        InvalidArgument: if the load exceeds n_tasks, or is too small to cover them.
+
+    >>> code = multi_message(5, load=2)
+    >>> code.n_messages, code.tasks_of_message(9).tolist(), code.tolerance
+    (10, [0], 1)
+    """
+    n_workers, n_tasks = workers_and_tasks(n_workers, n_tasks)
+    load = check_count("load", load, at_most=n_tasks)
+    if n_workers * load < n_tasks:
+        least = -(-n_tasks // n_workers)
+        raise invalid("load", f"times {n_workers} workers must cover {n_tasks} tasks", load, f"use load={least}")
+    starts = np.arange(n_workers) * n_tasks // n_workers
+    tasks = ((starts[:, None] + np.arange(load)) % n_tasks).ravel()
+    return GradientCode(
+        name="multi_message",
+        parameters={"n_workers": n_workers, "load": load, "n_tasks": n_tasks},
+        encoding=from_rows(tasks, np.ones(len(tasks), dtype=np.int64), n_tasks),
+        owner=np.repeat(np.arange(n_workers), load),
+        n_workers=n_workers,
+        n_tasks=n_tasks,
+        groups=tasks,
+        tolerance=int(np.bincount(tasks, minlength=n_tasks).min()) - 1,
+        source="Amiri and Gündüz (arXiv:1810.09992), Ozfatura, Ulukus, Gündüz (arXiv:2004.04948): cyclic schedule",
+        structure=Structure(decoder="groups"),
+    )

@@ -1,0 +1,130 @@
+"""The options of a run that are not part of its plan: when it ends, what is evaluated and recorded, callbacks."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from erasurehead._internal.arrays import Array
+from erasurehead.consensus._plans import ConsensusPlan
+from erasurehead.consensus._rows import MeanRow, PeerRow, ViewChangeRow
+from erasurehead.errors import check_count, invalid, real
+from erasurehead.training import Notice
+
+
+class ConsensusCallback:
+    """Hooks that are called during a run without a coordinator; all are empty by default."""
+
+    def on_begin(self, plan: ConsensusPlan, steps: int) -> None:
+        """Called before training begins.
+
+        Arguments:
+            plan: the plan of the run.
+            steps: number of steps of each peer, on average.
+        """
+
+    def on_step(self, row: PeerRow) -> None:
+        """Called after each step of a peer."""
+
+    def on_mean(self, row: MeanRow) -> None:
+        """Called after each evaluation of the mean model."""
+
+    def on_view_change(self, row: ViewChangeRow) -> None:
+        """Called when peers have left or rejoined, or a network partition has begun or healed."""
+
+    def on_notice(self, notice: Notice) -> None:
+        """Called when something happened that the user should know."""
+
+    def on_state(self, step: int, state: Callable[[], dict[str, Any]], models: Array) -> None:
+        """Called after each evaluation on the virtual clock, when the state of the run can be saved.
+
+        Arguments:
+            step: number of steps per peer so far.
+            state: returns the state of the run, as `train(resume=...)` takes it.
+            models: models of all peers, shape (n_peers, n_parameters).
+        """
+
+
+@final
+class SlowestPeer(ConsensusCallback):
+    """Counts the rounds of a run, and those in which its slowest peer took part: the others wait for it in these only.
+
+    With `dynamic()`, a slow peer that is a leaf of the spanning tree is waited for once per epoch, and an epoch has at
+    most as many rounds as the tree has links. This measures the resulting fraction of rounds.
+    """
+
+    def __init__(self) -> None:
+        self._rounds = set[int]()
+        self._steps = Counter[int]()
+        self._seconds = defaultdict[int, float](float)
+
+    def on_step(self, row: PeerRow) -> None:
+        self._rounds.add(row.round)
+        self._steps[row.peer] += 1
+        self._seconds[row.peer] += row.ready - row.begin
+
+    @property
+    def peer(self) -> int | None:
+        """The peer with the largest mean time per gradient; None before the first step."""
+        return max(self._steps, key=lambda peer: self._seconds[peer] / self._steps[peer], default=None)
+
+    @property
+    def rounds(self) -> tuple[int, int]:
+        """Number of rounds in which the slowest peer took part, and of all rounds."""
+        peer = self.peer
+        return (0 if peer is None else self._steps[peer]), len(self._rounds)
+
+    @property
+    def slowdown(self) -> float:
+        """Mean seconds per gradient of the slowest peer, relative to the others; NaN for a single peer."""
+        peer = self.peer
+        others = [self._seconds[other] / self._steps[other] for other in self._steps if other != peer]
+        if peer is None or not sum(others):
+            return float("nan")
+        return self._seconds[peer] / self._steps[peer] / (sum(others) / len(others))
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TrainingOptions:
+    """The options of a run that are not part of its plan.
+
+    Arguments:
+        steps: number of steps of each peer, on average.
+        evaluate_every: steps per peer between two evaluations of the mean model.
+        metrics: whether to compute metrics on the test samples, too.
+        records: whether to keep a row for each step of each peer.
+        until: seconds of the clock after which the run ends; None for no limit.
+        target: the run ends when the objective of the mean model is at most this; None for no target.
+        callbacks: called during the run.
+        resume: the state of an earlier run with the same arguments, which continues bit for bit; virtual clock only.
+        keep_state: whether the result has the final state of the run; virtual clock only.
+        stop: called after each evaluation of the mean model, and with real peers several times a second; if it returns
+            a reason, and not "", the run ends.
+    """
+
+    steps: int
+    evaluate_every: float = 1.0
+    metrics: bool = True
+    records: bool = True
+    until: float | None = None
+    target: float | None = None
+    callbacks: Sequence[ConsensusCallback] = ()
+    resume: Mapping[str, Any] | None = None
+    keep_state: bool = False
+    stop: Callable[[], str] = lambda: ""
+
+    def __post_init__(self) -> None:
+        check_count("steps", self.steps)
+        if not (math.isfinite(real(self.evaluate_every)) and self.evaluate_every > 0):
+            raise invalid("evaluate_every", "must be a positive number of steps", self.evaluate_every)
+        if self.until is not None and not real(self.until) > 0:
+            raise invalid("until", "must be a positive number of seconds, or None", self.until)
+
+    @property
+    def end(self) -> float:
+        """Seconds of the clock after which the run ends; inf for no limit."""
+        return math.inf if self.until is None else self.until

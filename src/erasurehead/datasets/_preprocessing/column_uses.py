@@ -1,0 +1,161 @@
+"""How each column of a table is used, for people who want to know before they train."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from erasurehead._internal.arrays import IntArray
+from erasurehead.datasets._preprocessing.design import Numeric, OneHot
+from erasurehead.datasets._preprocessing.label_copies import LabelCopy
+from erasurehead.datasets._readers.table import EXACT, Column, NumberColumn, Table
+
+if TYPE_CHECKING:
+    from erasurehead.datasets._preprocessing.table_encoding import TableEncoding
+
+_FEWEST = 20  # rows from which one can tell that values do not repeat
+
+
+@dataclass(frozen=True)
+class ColumnUse:
+    """How one column of a table, or one combination of columns, is used.
+
+    Attributes:
+        name: name of the column, or of a combination such as `"town x year"`.
+        becomes: the label, a number, one column for each distinct value, or nothing.
+        width: number of columns of the design matrix: for `one-hot` the number of distinct values of the training
+            rows.
+        missing: number of training and test rows that have no value; None if they were not counted.
+        nearly_unique: whether most values occur only once among the training rows, so that they say nothing about other
+            rows: names, addresses, row numbers.
+        warning: a possible problem, and what would help, as a sentence without a full stop; empty if there is none.
+    """
+
+    name: str
+    becomes: Literal["label", "number", "one-hot", "left out"]
+    width: int
+    missing: int | None = None
+    nearly_unique: bool = False
+    warning: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the use as plain data."""
+        return {
+            "name": self.name,
+            "becomes": self.becomes,
+            "columns": self.width,
+            "missing": self.missing,
+            "nearly_unique": self.nearly_unique,
+        }
+
+
+def column_uses(
+    encoding: TableEncoding, table: Table | None = None, rows: IntArray | None = None
+) -> tuple[ColumnUse, ...]:
+    """Return how each column of a table, and each combination of columns, is used.
+
+    Arguments:
+        encoding: encoding of the table.
+        table: the raw columns, to count missing and nearly unique values; None not to count them.
+        rows: the training rows; None for all.
+    """
+    features = {
+        feature.column if isinstance(feature, Numeric) else feature.label: feature for feature in encoding.features
+    }
+    labels = {encoding.target.name, *encoding.target.aliases}
+    uses: list[ColumnUse] = []
+    for name in dict.fromkeys((*encoding.columns, *features)):
+        if name in labels:
+            uses.append(ColumnUse(name, "label", 0, _missing(table, (name,))))
+        elif name not in features:
+            uses.append(ColumnUse(name, "left out", 0))
+        else:
+            uses.append(_used(encoding, features[name], table, rows))
+    return tuple(uses)
+
+
+def _used(encoding: TableEncoding, feature: Numeric | OneHot, table: Table | None, rows: IntArray | None) -> ColumnUse:
+    copied = _copies_label(encoding, feature, table, rows)
+    if isinstance(feature, Numeric):
+        name = feature.column
+        numbered = table is not None and _numbers_rows(table, name, rows)
+        warning = copied
+        if numbered and not copied:
+            warning = (
+                f"{name}: every training row has a whole number of its own, as if rows were numbered; {_remedy(name)}"
+            )
+        elif table is not None and not copied:
+            warning = rounded_warning(name, table.column(name))
+        return ColumnUse(name, "number", 1, _missing(table, (name,)), numbered, warning)
+    width, (alone, there) = encoding.width(feature), _alone(encoding, feature, table, rows)
+    unique = there >= _FEWEST and 2 * alone > there
+    warning = copied
+    if unique and not copied:
+        warning = (
+            f"{feature.label}: {alone:,} of {there:,} training rows have a value that no other row has, from which "
+            f"nothing can be learned about other rows; {_remedy(*feature.columns)}"
+        )
+    return ColumnUse(feature.label, "one-hot", width, _missing(table, feature.columns), unique, warning)
+
+
+def rounded_warning(name: str, column: Column) -> str:
+    """Return what is to be said of a column of whole numbers that were rounded; empty if they were not."""
+    if not (isinstance(column, NumberColumn) and column.rounded):
+        return ""
+    return (
+        f"{name}: whole numbers beyond {EXACT:,} are rounded; if they are names, as identifiers are, name the column "
+        f"in one_hot (--one-hot {shlex.quote(name)}), or {_remedy(name)}"
+    )
+
+
+def copy_warning(copy: LabelCopy, name: str, label: str) -> str:
+    """Return what is to be said of a column that says what the label says; empty if it does not."""
+    said = copy.warning(name, label)
+    return f"{said}; unless it is known before the label is, {_remedy(name)}" if said else ""
+
+
+def _copies_label(
+    encoding: TableEncoding, feature: Numeric | OneHot, table: Table | None, rows: IntArray | None
+) -> str:
+    name = feature.column if isinstance(feature, Numeric) else feature.label
+    label = encoding.target.name
+    if table is None or name not in table.columns or label not in table.columns:
+        return ""
+    copy, held = LabelCopy(), (table.column(name), table.column(label))
+    copy.add(*(held if rows is None else (column.take(rows) for column in held)))
+    return copy_warning(copy, name, label)
+
+
+def _remedy(name: str, *others: str) -> str:
+    if others:
+        return f"do not combine {' and '.join((name, *others))}"
+    return f"leave the column out (--drop {shlex.quote(name)})"
+
+
+def _missing(table: Table | None, names: tuple[str, ...]) -> int | None:
+    if table is None or any(name not in table.columns for name in names):
+        return None
+    return int(np.count_nonzero(np.logical_or.reduce([table.column(name).missing() for name in names])))
+
+
+def _numbers_rows(table: Table, name: str, rows: IntArray | None) -> bool:
+    column = table.column(name)
+    if not isinstance(column, NumberColumn):
+        return False
+    values = column.values if rows is None else column.values[rows]
+    if len(values) < _FEWEST or bool((values != np.trunc(values)).any()):  # NaN is unequal to all
+        return False
+    return len(np.unique(values)) == len(values) and float(np.ptp(values)) < 2.0 * table.n_rows
+
+
+def _alone(encoding: TableEncoding, feature: OneHot, table: Table | None, rows: IntArray | None) -> tuple[int, int]:
+    """Return how many training rows have a value that no other row has, and how many have a value at all."""
+    if table is None:
+        return 0, 0
+    codes = encoding.feature_codes(feature, table)
+    codes = codes if rows is None else codes[rows]
+    counts = np.bincount(codes[codes >= 0], minlength=1)
+    return int(np.count_nonzero(counts == 1)), int(counts.sum())

@@ -1,0 +1,183 @@
+"""Design matrices of numbers and one-hot codes: their features, and their construction in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead._internal.arrays import Array, IntArray
+from erasurehead.datasets._matrices import MAX_INDEX, csr
+from erasurehead.datasets._preprocessing.facts import NUMBER, POSITIVE, TEXT, TEXTS, WHOLE_NUMBERS, Facts
+from erasurehead.datasets._preprocessing.vocabulary import differences, from_differences
+from erasurehead.errors import DataError
+
+if TYPE_CHECKING:
+    from erasurehead._internal.arrays import SparseMatrix
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """One column of numbers: `(value - mean) / scale`; a missing value is replaced by `fill`."""
+
+    column: str
+    mean: float
+    scale: float
+    fill: float
+
+
+@dataclass(frozen=True, eq=False)
+class OneHot:
+    """Columns of zeros and ones, one for each distinct value, or combination of values, that was seen.
+
+    Arguments:
+        columns: the table's columns: one, or several that are combined.
+        keys: the combinations seen, ascending, as `joint_keys` numbers them; None for a single column, all of whose
+            values were seen.
+    """
+
+    columns: tuple[str, ...]
+    keys: IntArray | None = None
+
+    @property
+    def label(self) -> str:
+        """Its name in reports."""
+        return " x ".join(self.columns)
+
+
+Feature: TypeAlias = Numeric | OneHot
+
+
+def feature_to_json(feature: Feature) -> dict[str, Any]:
+    """Return a feature as plain JSON data, for `feature_from_json`."""
+    if isinstance(feature, Numeric):
+        return {"number": feature.column, "mean": feature.mean, "scale": feature.scale, "fill": feature.fill}
+    keys = None if feature.keys is None else differences(feature.keys)
+    return {"one_hot": list(feature.columns), "keys": keys}
+
+
+def feature_from_json(facts: Facts) -> Feature:
+    """Return the feature that `feature_to_json` returned as plain data.
+
+    Raises:
+        DataError: if it has another form.
+    """
+    if "number" in facts.data:
+        name, mean, scale = facts.get("number", TEXT), facts.get("mean", NUMBER), facts.get("scale", POSITIVE)
+        return Numeric(name, float(mean), float(scale), float(facts.get("fill", NUMBER)))
+    keys = facts.find("keys", WHOLE_NUMBERS)
+    return OneHot(tuple(facts.get("one_hot", TEXTS)), None if keys is None else from_differences(keys))
+
+
+_MAX_KEY = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class CodeBlock:
+    """Columns with at most one 1 per row.
+
+    Arguments:
+        codes: int32, shape (n_rows,): the column of each row's 1; -1 for none.
+        width: number of columns.
+    """
+
+    codes: NDArray[np.int32]
+    width: int
+
+
+@dataclass(frozen=True, eq=False)
+class NumberBlock:
+    """One column of numbers, shape (n_rows,), all finite."""
+
+    values: Array
+    width: int = 1
+
+
+def joint_keys(codes: Sequence[NDArray[np.int32]], sizes: Sequence[int]) -> IntArray:
+    """Return one integer for each row's combination of codes; -1 if one of the codes is -1.
+
+    Arguments:
+        codes: for each column the codes of the rows, shape (n_rows,), in -1..size-1.
+        sizes: number of values of each column.
+
+    Raises:
+        DataError: if there are more possible combinations than 64 bits can number.
+    """
+    total = 1
+    for size in sizes:
+        total *= size
+    if total > _MAX_KEY:
+        raise DataError(f"{total:.3g} combinations of {len(sizes)} columns are too many; combine fewer columns.")
+    keys = np.zeros(len(codes[0]), dtype=np.int64)
+    absent = np.zeros(len(keys), dtype=bool)
+    for column, size in zip(codes, sizes, strict=True):
+        keys *= size
+        keys += column
+        absent |= column < 0
+    keys[absent] = -1
+    return keys
+
+
+def split_keys(keys: IntArray, sizes: Sequence[int]) -> list[IntArray]:
+    """Return the codes of each column, given keys from `joint_keys`, none of which may be -1."""
+    codes: list[IntArray] = []
+    for size in reversed(sizes):
+        codes.append(keys % size)
+        keys = keys // size
+    return codes[::-1]
+
+
+def design(
+    blocks: Sequence[CodeBlock | NumberBlock], rows: IntArray | None, constant: bool, n_rows: int
+) -> SparseMatrix | Array:
+    """Put blocks side by side, with a last column of ones if there is a constant.
+
+    Arguments:
+        blocks: from left to right, each of n_rows rows.
+        rows: the rows of the matrix, in its order; None for all.
+        constant: whether to add the column of ones.
+        n_rows: number of rows of the blocks.
+
+    Returns:
+        A dense array if all blocks are numbers, otherwise CSR with float64 values and ascending int32 indices.
+    """
+    chosen = np.arange(n_rows) if rows is None else rows
+    numbers = [block.values[chosen] for block in blocks if isinstance(block, NumberBlock)]
+    if len(numbers) == len(blocks):
+        ones = [np.ones(len(chosen))] if constant else []
+        return np.column_stack([*numbers, *ones])
+    return _sparse(blocks, chosen, constant)
+
+
+def _sparse(blocks: Sequence[CodeBlock | NumberBlock], rows: IntArray, constant: bool) -> SparseMatrix:
+    n_columns = sum(block.width for block in blocks) + constant
+    per_row = len(blocks) + constant
+    if n_columns > MAX_INDEX or len(rows) * per_row > MAX_INDEX:
+        raise DataError(f"{len(rows)} x {n_columns} with {per_row} entries a row is more than 32-bit indices can hold.")
+    indices = np.empty((len(rows), per_row), dtype=np.int32)
+    data = np.ones(indices.shape)
+    absent: NDArray[np.bool_] | None = None
+    start = 0
+    for place, block in enumerate(blocks):
+        if isinstance(block, CodeBlock):
+            codes = block.codes[rows]
+            indices[:, place] = codes + start
+            if len(codes) and codes.min() < 0:
+                absent = np.zeros(indices.shape, dtype=bool) if absent is None else absent
+                absent[:, place] = codes < 0
+        else:
+            indices[:, place] = start
+            data[:, place] = block.values[rows]
+        start += block.width
+    if constant:
+        indices[:, -1] = start
+    shape = (len(rows), n_columns)
+    if absent is None:
+        ends = np.arange(0, indices.size + 1, per_row, dtype=np.int32)
+        return csr(data.ravel(), indices.ravel(), ends, shape)
+    present = ~absent
+    ends = np.concatenate(([0], np.cumsum(present.sum(axis=1)))).astype(np.int32)
+    return csr(data[present], indices[present], ends, shape)

@@ -1,0 +1,396 @@
+"""The encoding of tables: numbers remain numbers, and each distinct value of a one-hot column becomes a column."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, BoolArray, IntArray
+from erasurehead._internal.user_files import readable
+from erasurehead.datasets._encoded import Encoded, EncodingReport
+from erasurehead.datasets._preprocessing.design import (
+    CodeBlock,
+    Feature,
+    NumberBlock,
+    Numeric,
+    OneHot,
+    design,
+    feature_from_json,
+    feature_to_json,
+    joint_keys,
+    split_keys,
+)
+from erasurehead.datasets._preprocessing.encoding import CONSTANT, VERSION, Encoding, Source
+from erasurehead.datasets._preprocessing.facts import FLAG, LIST, TEXT, TEXTS, Facts
+from erasurehead.datasets._preprocessing.feature_fit import FeatureFit
+from erasurehead.datasets._preprocessing.target import Target, target_from_json
+from erasurehead.datasets._preprocessing.vocabulary import (
+    Codes,
+    NumberVocabulary,
+    Vocabulary,
+    vocabulary_from_json,
+)
+from erasurehead.datasets._readers.csv import Kind, csv_blocks, read_csv
+from erasurehead.datasets._readers.dialects import Dialect, check_dialect
+from erasurehead.datasets._readers.forms import form
+from erasurehead.datasets._readers.frames import is_frame, read_frame
+from erasurehead.datasets._readers.layouts import TableLayout, look, n_fields
+from erasurehead.datasets._readers.table import EXACT, Column, Table, absent, as_texts, table_of_rows
+from erasurehead.errors import DataError, counted
+
+_AUTO = Dialect()
+
+
+@dataclass(frozen=True, eq=False)
+class TableEncoding(Encoding, kind="table"):
+    """How the rows of a table become rows of a design matrix: features from left to right, then the constant.
+
+    Arguments:
+        columns: the file's columns, in order.
+        header: whether the file's first line holds their names.
+        vocabularies: one for each column that one-hot features use.
+        features: the features, from left to right.
+        target: how labels become numbers.
+        constant: whether the last column is ones.
+        dialect: how the training file was written, as `as_read` returns it; what was detected is detected in other
+            files, too.
+    """
+
+    columns: tuple[str, ...]
+    header: bool
+    vocabularies: Mapping[str, Vocabulary]
+    features: tuple[Feature, ...]
+    target: Target
+    constant: bool = True
+    dialect: Dialect = _AUTO
+
+    def __repr__(self) -> str:
+        return (
+            f"TableEncoding({counted('column', len(self.columns))} of a table -> {self.n_columns:,} of a matrix, label"
+            f" {self.target.name!r})"
+        )
+
+    @property
+    def n_columns(self) -> int:
+        return sum(self.width(feature) for feature in self.features) + self.constant
+
+    def width(self, feature: Feature) -> int:
+        """Return how many columns of the design matrix a feature takes."""
+        if isinstance(feature, Numeric):
+            return 1
+        return self.vocabularies[feature.columns[0]].size if feature.keys is None else len(feature.keys)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        names = [name for feature in self.features for name in self._names(feature)]
+        return (*names, CONSTANT) if self.constant else tuple(names)
+
+    def _names(self, feature: Feature) -> list[str]:
+        if isinstance(feature, Numeric):
+            return [feature.column]
+        labels = [self.vocabularies[name].labels() for name in feature.columns]
+        if feature.keys is None:
+            return [f"{feature.columns[0]}={value}" for value in labels[0]]
+        places = split_keys(feature.keys, [len(values) for values in labels])
+        parts = [
+            [f"{name}={values[place]}" for place in column.tolist()]
+            for name, values, column in zip(feature.columns, labels, places, strict=True)
+        ]
+        return [" x ".join(each) for each in zip(*parts, strict=True)]
+
+    @property
+    def standardization(self) -> Mapping[str, tuple[float, float]]:
+        numeric = [feature for feature in self.features if isinstance(feature, Numeric)]
+        return {feature.column: (feature.mean, feature.scale) for feature in numeric}
+
+    def named_coefficients(self, weights: Array, standardized: bool = False) -> dict[str, float]:
+        found = super().named_coefficients(weights, standardized)
+        if standardized:
+            return found
+        shift = 0.0
+        for feature in self.features:
+            if isinstance(feature, Numeric):
+                found[feature.column] /= feature.scale
+                shift -= found[feature.column] * feature.mean
+        if self.constant or shift:
+            found[CONSTANT] = found.get(CONSTANT, 0.0) + shift
+        return found
+
+    def apply(self, source: Source, labels: bool | str | os.PathLike[str] = True) -> Encoded:
+        if not isinstance(labels, bool):
+            raise DataError(f"Labels of a table are a column of it, not a file of their own ({os.fspath(labels)!r}).")
+        table = self.table(source, labels)
+        found = self._labels(table) if labels else None
+        if found is None:
+            return self.encode(table)[0]
+        y, kept = self.target.apply(found, table.place)
+        encoded = self.encode(table, [kept])[0]
+        dropped = table.n_rows - len(kept)
+        return Encoded(encoded.X, y, EncodingReport(len(kept), encoded.report.unseen, encoded.report.missing, dropped))
+
+    def _labels(self, table: Table) -> Column | None:
+        """Return the column of raw labels, or None if there is none or it has no values."""
+        name = next((name for name in (self.target.name, *self.target.aliases) if name in table.columns), None)
+        if name is None:
+            return None
+        column = table.column(name)
+        return None if bool(column.missing().all()) else column
+
+    def table(self, source: Source, labels: bool = True) -> Table:
+        """Return a file or rows as a table of the columns that the encoding uses.
+
+        Raises:
+            DataError: if the data are not a table, or a column is missing; the message names it.
+        """
+        if isinstance(source, Table):
+            return source
+        if isinstance(source, str | os.PathLike):
+            return self._read(readable(source), labels)
+        if is_frame(source):
+            return read_frame(source, self._wanted(labels), self._exact, absent(self.dialect.missing))
+        if isinstance(source, Sequence):
+            return table_of_rows(
+                source, wanted=self._wanted(labels), exact=self._exact, missing=absent(self.dialect.missing)
+            )
+        raise DataError("This encoding reads tables: give a file, a frame or rows with named columns, not a matrix.")
+
+    @property
+    def _exact(self) -> tuple[str, ...]:
+        """The columns whose values are looked up, and so must not be rounded."""
+        classes = () if self.target.classes is None else (self.target.name, *self.target.aliases)
+        return (*self.vocabularies, *classes)
+
+    def _wanted(self, labels: bool) -> dict[str, Kind]:
+        """Return the columns to read, and how."""
+        wanted: dict[str, Kind] = dict.fromkeys(self.vocabularies, "text")
+        wanted |= {feature.column: "number" for feature in self.features if isinstance(feature, Numeric)}
+        if labels:
+            label: Kind = "number" if self.target.classes is None else "text"
+            wanted |= dict.fromkeys((self.target.name, *self.target.aliases), label)
+        return wanted
+
+    def _read(self, path: Path, labels: bool) -> Table:
+        wanted = self._wanted(labels)
+        found = form(path, delimited=self.dialect.delimiter is not None)
+        if found not in ("csv", "parquet"):
+            raise DataError(f"{path} holds a matrix, but the model was trained on a table; name a CSV or Parquet file.")
+        if found == "parquet":
+            from erasurehead.datasets._readers.parquet import read_parquet
+
+            return read_parquet(path, wanted, self._exact, absent(self.dialect.missing))
+        return read_csv(path, self._layout(path), wanted.get)
+
+    def _layout(self, path: Path) -> TableLayout:
+        """Return how a file is laid out, of which the header is known, and the decimal mark if nothing contradicts."""
+        dialect = replace(self.dialect, header=self.header, names=())
+        alike = dialect.decimal or "."
+        if self.header and not self.dialect.names:
+            layout = look(path, dialect, alike)
+            known = {*self.columns, self.target.name, *self.target.aliases}
+            if not known & set(layout.names):
+                raise DataError(
+                    f"{path}, line {layout.skip}: there must be a header with the columns' names, such as "
+                    f"{self.columns[0]!r}; it has {', '.join(map(repr, layout.names[:3]))}."
+                )
+            return layout
+        width, names = n_fields(path, dialect), self.columns
+        if width == len(names) - 1:
+            names = tuple(name for name in names if name != self.target.name)
+        if width != len(names):
+            raise DataError(
+                f"{path}, line 1: {counted('field', width)} instead of {len(self.columns)}; the model was trained on "
+                f"the columns {', '.join(self.columns[:30])}."
+            )
+        layout = look(path, replace(dialect, names=names), alike)
+        if not self.header and look(path, replace(dialect, header=None, names=names), alike).header:
+            self._refuse_header(path, layout)
+        return layout
+
+    def _refuse_header(self, path: Path, layout: TableLayout) -> None:
+        """Raise if the first line of a file of data has nothing in it that the model knows.
+
+        Raises:
+            DataError: that names the line.
+        """
+        wanted = self._wanted(False)
+        block = next(csv_blocks(path, layout, lambda name: "text" if name in wanted else None), None)
+        if block is None:
+            return
+        first = {name: as_texts(column.take(np.arange(1))) for name, column in block.columns.items()}
+        known = any(codes.codes(first[name])[0] >= 0 for name, codes in self.vocabularies.items())
+        words = any(np.isnan(first[name].numbers()[0]) for name in first.keys() - self.vocabularies.keys())
+        line = [text for column in first.values() for text in column.used()]
+        if len(line) == len(first) and not known and (words or block.n_rows > 1):
+            raise DataError(
+                f"{block.place(0)}: {', '.join(line)[:200]!r} looks like a header, but the model was trained on a file "
+                "without one; leave that line out, or put another row before it if it is one."
+            )
+
+    def encode(self, table: Table, parts: Sequence[IntArray | None] = (None,)) -> list[Encoded]:
+        """Return the design matrices of parts of a table, without labels.
+
+        Arguments:
+            table: holds at least the columns that the features use.
+            parts: the rows of each matrix, in its order; None for all.
+
+        Raises:
+            DataError: if a column is missing, or a column of numbers holds texts.
+        """
+        codes = {name: vocabulary.codes(table.column(name)) for name, vocabulary in self.vocabularies.items()}
+        absent = {name: table.column(name).missing() for name in self.vocabularies}
+        blocks: list[CodeBlock | NumberBlock] = []
+        missing: dict[str, BoolArray] = {}
+        unseen: dict[str, BoolArray] = {}
+        for feature in self.features:
+            if isinstance(feature, Numeric):
+                values = table.numbers(feature.column)
+                missing[feature.column] = none = np.isnan(values)
+                filled = np.where(none, feature.fill, values)
+                blocks.append(NumberBlock((filled - feature.mean) / feature.scale))
+            else:
+                found = self._codes(feature, codes)
+                none = np.logical_or.reduce([absent[name] for name in feature.columns])
+                missing[feature.label], unseen[feature.label] = none, (found < 0) & ~none
+                blocks.append(CodeBlock(found, self.width(feature)))
+        encoded: list[Encoded] = []
+        for rows in parts:
+            X = design(blocks, rows, self.constant, table.n_rows)
+            encoded.append(
+                Encoded(X, None, EncodingReport(int(X.shape[0]), _counts(unseen, rows), _counts(missing, rows)))
+            )
+        return encoded
+
+    def feature_codes(self, feature: OneHot, table: Table) -> Codes:
+        """Return which of a feature's columns has the 1 of each row of a table; -1 for none."""
+        return self._codes(
+            feature, {name: self.vocabularies[name].codes(table.column(name)) for name in feature.columns}
+        )
+
+    def _codes(self, feature: OneHot, codes: Mapping[str, Codes]) -> Codes:
+        if feature.keys is None:
+            return codes[feature.columns[0]]
+        keys = _joint(feature.columns, codes, self.vocabularies)
+        places = np.searchsorted(feature.keys, keys)
+        places[places == len(feature.keys)] = 0
+        return np.where(feature.keys[places] == keys, places, -1).astype(np.int32)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": "table",
+            "columns": list(self.columns),
+            "header": self.header,
+            "vocabularies": {name: vocabulary.to_json() for name, vocabulary in self.vocabularies.items()},
+            "features": [feature_to_json(feature) for feature in self.features],
+            "target": self.target.to_json(),
+            "constant": self.constant,
+        } | _dialect_to_json(self.dialect)
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> TableEncoding:
+        """Return the encoding that `to_dict` returned as plain data."""
+        facts = Facts(data, "")
+        stored = facts.inner("vocabularies")
+        vocabularies = {name: vocabulary_from_json(stored.inner(name)) for name in stored.data}
+        features = tuple(
+            feature_from_json(Facts(entry, f"features[{place}]"))
+            for place, entry in enumerate(facts.get("features", LIST))
+        )
+        for feature in features:
+            for name in feature.columns if isinstance(feature, OneHot) else ():
+                if name not in vocabularies:
+                    raise DataError(f"The encoding is damaged: there is no vocabulary of column {name!r}.")
+        target = target_from_json(facts.inner("target"))
+        if data.get("version", VERSION) < VERSION:
+            _check_exact({**vocabularies, target.name: target.classes})
+        return TableEncoding(
+            columns=tuple(facts.get("columns", TEXTS)),
+            header=facts.get("header", FLAG),
+            vocabularies=vocabularies,
+            features=features,
+            target=target,
+            constant=facts.get("constant", FLAG),
+            dialect=_dialect_from_json(facts),
+        )
+
+
+def _check_exact(vocabularies: Mapping[str, Vocabulary | None]) -> None:
+    """Raise if values of version 1 may have been rounded to one."""
+    for name, known in vocabularies.items():
+        if isinstance(known, NumberVocabulary) and bool((np.abs(known.values) >= EXACT).any()):
+            raise DataError(
+                f"The encoding is of an earlier version, which could take different whole numbers beyond {EXACT:,} in "
+                f"column {name!r} for one; train again."
+            )
+
+
+def fit_table(
+    table: Table,
+    target: Target,
+    layout: TableLayout,
+    *,
+    numeric: Iterable[str] = (),
+    one_hot: Iterable[Sequence[str]] = (),
+    rows: IntArray | None = None,
+    standardize: bool = True,
+    constant: bool = True,
+    dialect: Dialect = _AUTO,
+) -> TableEncoding:
+    """Fit an encoding to some rows of a table.
+
+    Arguments:
+        table: the raw columns.
+        target: how labels become numbers.
+        layout: how the file is laid out.
+        numeric: columns of numbers; they come first in the matrix.
+        one_hot: columns, or combinations of columns, whose distinct values become columns.
+        rows: the rows to fit to; None for all.
+        standardize: whether columns of numbers are shifted and scaled to mean 0 and standard deviation 1.
+        constant: whether to add a column of ones.
+        dialect: how the file is written, as `as_read` returns it.
+
+    Raises:
+        DataError: if a column is missing or has no value in any of the rows.
+    """
+    numeric, groups = list(numeric), [tuple(group) for group in one_hot]
+    names = dict.fromkeys(name for group in groups for name in group)
+    chosen = np.arange(table.n_rows) if rows is None else rows
+    fit = FeatureFit(groups, table.source)
+    fit.add(
+        {name: table.numbers(name)[chosen] for name in numeric},
+        {name: table.column(name).take(chosen) for name in names},
+    )
+    vocabularies, features = fit.features(numeric, groups, standardize)
+    return TableEncoding(layout.names, layout.header, vocabularies, features, target, constant, dialect)
+
+
+def as_read(dialect: Dialect, layout: TableLayout) -> Dialect:
+    """Return what is known of how a file is written: what the user said, and decimal commas that were seen."""
+    return replace(dialect, header=None, decimal="," if layout.decimal == "," else dialect.decimal)
+
+
+def _dialect_from_json(facts: Facts) -> Dialect:
+    """Return the dialect of an encoding: what it does not mention is detected."""
+    texts = {key: facts.find(key, TEXT) for key in ("delimiter", "decimal", "quotes")}
+    names = facts.get("columns", TEXTS) if facts.find("renamed", FLAG) else ()
+    return check_dialect(**texts, names=names, missing=facts.find("missing", TEXTS) or ())
+
+
+def _dialect_to_json(dialect: Dialect) -> dict[str, Any]:
+    known = {"delimiter": dialect.delimiter, "decimal": dialect.decimal, "quotes": dialect.quotes}
+    known |= {"missing": list(dialect.missing) or None, "renamed": bool(dialect.names) or None}
+    return {key: value for key, value in known.items() if value is not None}
+
+
+def _joint(columns: Sequence[str], codes: Mapping[str, Codes], vocabularies: Mapping[str, Vocabulary]) -> IntArray:
+    return joint_keys([codes[name] for name in columns], [vocabularies[name].size for name in columns])
+
+
+def _counts(which: Mapping[str, BoolArray], rows: IntArray | None) -> dict[str, int]:
+    chosen = slice(None) if rows is None else rows
+    counts = {label: int(np.count_nonzero(mask[chosen])) for label, mask in which.items()}
+    return {label: count for label, count in counts.items() if count}

@@ -1,0 +1,220 @@
+"""Vocabularies: the distinct values of a column, each with its code 0, 1, ... in ascending order."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead._internal.arrays import Array, IntArray
+from erasurehead.datasets._preprocessing.facts import NUMBERS, TEXTS, WHOLE_NUMBERS, Facts
+from erasurehead.datasets._readers.table import EXACT, TRUTHS, Column, NumberColumn, TextColumn, identified, plain
+from erasurehead.errors import DataError
+
+Codes = NDArray[np.int32]
+
+_TABLE_SPAN = 1 << 20  # integers with at most this range are distinguished by a table instead of sorting
+
+
+ROUNDED = f"whole numbers beyond {EXACT:,} cannot be told apart as numbers"
+"""What is wrong with a column whose values were rounded, where their identity matters."""
+
+
+class Vocabulary(ABC):
+    """The distinct values of a column in ascending order; the index of a value is its code."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of values."""
+
+    @abstractmethod
+    def codes(self, column: Column) -> Codes:
+        """Return the code of each row's value, int32, shape (n_rows,); -1 where it is missing or unknown."""
+
+    @abstractmethod
+    def labels(self) -> list[str]:
+        """Return the values as texts, in the order of their codes."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return the vocabulary as plain JSON data, for `vocabulary_from_json`."""
+
+
+@dataclass(frozen=True, eq=False)
+class NumberVocabulary(Vocabulary):
+    """Distinct numbers: float64, ascending, shape (size,). A text that parses as one of them is that value."""
+
+    values: Array
+
+    @property
+    def size(self) -> int:
+        return len(self.values)
+
+    def codes(self, column: Column) -> Codes:
+        if isinstance(column, NumberColumn):
+            return self._find(column.values)
+        known = self._find(np.array([identified(text) for text in column.values], dtype=np.float64))
+        return np.append(known, np.int32(-1))[column.codes]
+
+    def _find(self, values: Array) -> Codes:
+        places = np.searchsorted(self.values, values)
+        places[places == self.size] = 0
+        return np.where(self.values[places] == values, places, -1).astype(np.int32)
+
+    def labels(self) -> list[str]:
+        return [plain(value) for value in self.values.tolist()]
+
+    def to_json(self) -> dict[str, Any]:
+        if bool((self.values == np.trunc(self.values)).all()) and float(np.abs(self.values).max()) < EXACT:
+            return {"whole": differences(self.values.astype(np.int64))}
+        return {"numbers": self.values.tolist()}
+
+
+@dataclass(frozen=True, eq=False)
+class TextVocabulary(Vocabulary):
+    """Distinct texts, in ascending order. A number is looked up as it is printed, without `.0` if it is an integer.
+
+    Where all are truth values, `TRUE`, `True`, `true` and 1 are the same one.
+    """
+
+    values: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.values)
+
+    def codes(self, column: Column) -> Codes:
+        places = {text: code for code, text in enumerate(self.values)}
+        if TRUTHS.keys() >= set(places):
+            known = {TRUTHS[text]: code for text, code in places.items()}
+            places = {text: known[value] for text, value in [*TRUTHS.items(), ("0", 0.0), ("1", 1.0)] if value in known}
+        if isinstance(column, TextColumn):
+            texts, codes = column.values, column.codes
+        else:
+            numbers, codes = distinct(column.values)
+            texts = [plain(number) for number in numbers.tolist()]
+        known = np.array([places.get(text, -1) for text in texts], dtype=np.int32)
+        return np.append(known, np.int32(-1))[codes]
+
+    def labels(self) -> list[str]:
+        return list(self.values)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"texts": list(self.values)}
+
+
+def vocabulary_of(column: Column) -> Vocabulary:
+    """Return the vocabulary of a column's values.
+
+    Texts are compared as they are written, unless every text in the column is a number and no two of them are the
+    same number: then they are compared as numbers, so that `3` and `3.0` in a later file are the same value. Where all
+    are truth values, different spellings of one, such as `TRUE` and `True`, are one value, called `true` or `false`.
+
+    Raises:
+        DataError: if no row has a value, or values were rounded, so that different ones cannot be told apart.
+    """
+    if isinstance(column, NumberColumn):
+        values: Array = distinct(column.values)[0]
+        if not len(values):
+            raise DataError("no row has a value")
+        if column.rounded:
+            raise DataError(ROUNDED)
+        return NumberVocabulary(values)
+    texts = column.used()
+    if not texts:
+        raise DataError("no row has a value")
+    if TRUTHS.keys() >= set(texts):
+        spellings = [[text for text in texts if TRUTHS[text] == truth] for truth in (0.0, 1.0)]
+        if any(len(alike) > 1 for alike in spellings):
+            return TextVocabulary(tuple(alike[0].lower() for alike in spellings if alike))
+        return TextVocabulary(tuple(sorted(texts, key=str.lower)))
+    numbers = np.unique(np.array([math.nan if text in TRUTHS else identified(text) for text in texts]))
+    if len(numbers) == len(texts) and bool(np.isfinite(numbers).all()):
+        return NumberVocabulary(numbers)
+    return TextVocabulary(tuple(sorted(texts)))
+
+
+def vocabulary_of_column(column: Column | None, name: str, source: str) -> Vocabulary:
+    """Return the vocabulary of a named column.
+
+    Arguments:
+        column: its values; None if it has none.
+        name: its name, for messages.
+        source: what it comes from, for messages.
+
+    Raises:
+        DataError: as for `vocabulary_of`; the message names the column.
+    """
+    if column is None or bool(column.missing().all()):
+        raise nothing_in(name, source)
+    try:
+        return vocabulary_of(column)
+    except DataError as error:
+        raise DataError(f"{source}, column {name!r}: {error}; name it in one_hot, too (--one-hot).") from None
+
+
+def nothing_in(name: str, source: str) -> DataError:
+    """Return the error for a column that has no value in any training row."""
+    return DataError(f"{source}: no row has a value in column {name!r}; leave the column out (drop, --drop).")
+
+
+def distinct(values: Array) -> tuple[Array, Codes]:
+    """Return the distinct values, ascending, and each row's code among them; NaN has the code -1.
+
+    It does what `np.unique(values, return_inverse=True)` does, much faster for integers with a small range.
+    """
+    there = ~np.isnan(values)
+    whole = bool(there.all())
+    present = values if whole else values[there]
+    found, inverse = _distinct(present)
+    if whole:
+        return found, inverse
+    codes = np.full(len(values), -1, dtype=np.int32)
+    codes[there] = inverse
+    return found, codes
+
+
+def _distinct(values: Array) -> tuple[Array, Codes]:
+    if len(values):
+        low, high = float(values.min()), float(values.max())
+        if high - low < _TABLE_SPAN and max(-low, high) < EXACT and bool((values == np.trunc(values)).all()):
+            shifted = (values - low).astype(np.int64)
+            seen = np.zeros(int(high - low) + 1, dtype=bool)
+            seen[shifted] = True
+            places = (np.cumsum(seen) - 1).astype(np.int32)
+            return np.flatnonzero(seen).astype(np.float64) + low, places[shifted]
+    found, inverse = np.unique(values, return_inverse=True)
+    return found, inverse.astype(np.int32)
+
+
+def differences(ascending: IntArray) -> list[int]:
+    """Return ascending integers as the first one and the differences between them, which is short in JSON.
+
+    >>> differences(np.array([100000, 100001, 100005]))
+    [100000, 1, 4]
+    """
+    return np.diff(ascending, prepend=0).tolist()
+
+
+def from_differences(steps: Sequence[int]) -> IntArray:
+    """Invert `differences`."""
+    return np.cumsum(np.array(steps, dtype=np.int64))
+
+
+def vocabulary_from_json(facts: Facts) -> Vocabulary:
+    """Return the vocabulary that `Vocabulary.to_json` returned as plain data.
+
+    Raises:
+        DataError: if it has another form.
+    """
+    if "whole" in facts.data:
+        return NumberVocabulary(from_differences(facts.get("whole", WHOLE_NUMBERS)).astype(np.float64))
+    if "numbers" in facts.data:
+        return NumberVocabulary(np.array(facts.get("numbers", NUMBERS), dtype=np.float64))
+    return TextVocabulary(tuple(facts.get("texts", TEXTS)))

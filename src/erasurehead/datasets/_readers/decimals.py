@@ -1,0 +1,77 @@
+"""Decimal commas: whether the numbers of a text have them, and what may be mistaken for one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from erasurehead.datasets._readers.table import MISSING, TRUTHS, parse
+
+COMMA = re.compile(r"[-+]?(?:\d+,\d*|,\d+)(?:[eE][-+]?\d+)?")
+"""A number with a decimal comma; or one with a comma between thousands, see `_THOUSANDS`."""
+
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}([.,]\d{3})+")
+"""What may be thousands apart as well as a decimal fraction of three digits, such as `1,234` and `1.234`."""
+
+_GROUPED = re.compile(r"[-+]?\d{1,3}(\.\d{3})+,\d+")
+"""A number with points between thousands and a decimal comma."""
+
+MOST_STRAYS = 0.1
+"""A column holds numbers if at most this share of its values are something else."""
+
+
+def number(text: str) -> float:
+    """Return the number in a text, with a decimal point or a decimal comma, 1 for true; NaN if it is none."""
+    found = TRUTHS.get(text, parse(text))
+    return parse(text.replace(",", ".")) if found != found and COMMA.fullmatch(text) else found
+
+
+def columns_of(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return the values of each column that are not missing, from rows of equal length."""
+    return [[text for text in column if text not in MISSING] for column in zip(*rows, strict=True)]
+
+
+def decimal_mark(columns: Sequence[Sequence[str]]) -> tuple[str, str]:
+    """Return what the evidence says the decimal mark is, and a number that has it; two empty texts if there is none.
+
+    Only columns of numbers count. `1,234` is no evidence, as its comma may stand between thousands; nor are numbers
+    with both marks, or where columns differ.
+    """
+    found: dict[str, str] = {}
+    for column in columns:
+        if not any("," in text or "." in text for text in column):
+            continue
+        known = [text for text in column if number(text) == number(text) or _GROUPED.fullmatch(text)]
+        if len(known) < (1.0 - MOST_STRAYS) * len(column):
+            continue
+        for text in known:
+            if "," in text and not _THOUSANDS.fullmatch(text):
+                found.setdefault(",", text)
+            elif "." in text and not _THOUSANDS.fullmatch(text):
+                found.setdefault(".", text)
+    return next(iter(found.items())) if len(found) == 1 else ("", "")
+
+
+def grouped_points(column: Sequence[str]) -> str:
+    """Return a number of a column whose points may stand between thousands; empty if they can only be decimal points.
+
+    They may if all numbers with points have three digits behind each, and numbers without go beyond 99, but not 999.
+    """
+    pointed = [text for text in column if "." in text]
+    whole = [abs(number(text)) for text in column if "." not in text]
+    alike = bool(pointed and whole) and all(map(_THOUSANDS.fullmatch, pointed))
+    return pointed[0] if alike and 100 <= max(whole) < 1000 else ""
+
+
+def with_points(fields: Sequence[str]) -> Sequence[str] | None:
+    """Return fields with points for decimal commas, all at once; None if one has a point, so that each must be seen."""
+    joined = "\n".join(fields)
+    made = joined.replace(",", ".").split("\n")
+    return None if "." in joined or len(made) != len(fields) else made
+
+
+def if_decimal(text: str) -> str:
+    """Return what to do if the comma in a text stands before decimals, as the end of a sentence; empty if it cannot."""
+    if not COMMA.fullmatch(text):
+        return ""
+    return f"; if {text} is {parse(text.replace(',', '.')):g}, say that commas stand before decimals (--decimal ,)"

@@ -1,0 +1,117 @@
+"""Parquet files as tables, read batch by batch; needs pyarrow."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+from erasurehead.datasets._readers.arrow import arrow_column, is_category
+from erasurehead.datasets._readers.table import MISSING, Table, check_finite, checked_names, joined, read_columns
+from erasurehead.errors import DataError, MissingExtra
+
+
+def parquet_columns(path: Path) -> tuple[str, ...]:
+    """Return the names of a Parquet file's columns, in order, but for the index of pandas, which comes first.
+
+    Raises:
+        MissingExtra: if pyarrow is not installed.
+        DataError: if the file is not a Parquet file, has no columns, or two of the same name.
+    """
+    return checked_names(_names(_open(path)), str(path))
+
+
+def read_parquet(
+    path: Path, wanted: Collection[str], exact: Collection[str] = (), missing: Collection[str] = MISSING
+) -> Table:
+    """Read some columns of a Parquet file; columns that it does not have are left out.
+
+    Numbers become columns of numbers, truth values and everything else columns of texts; null and NaN are missing.
+    Columns of Arrow's dictionary type, which pandas and polars write for categories, are categories.
+
+    Arguments:
+        path: the file.
+        wanted: names of the columns to read.
+        exact: those whose values must be told apart however large they are: see `column_of`.
+        missing: texts that stand for a missing value.
+
+    Raises:
+        MissingExtra: if pyarrow is not installed.
+        DataError: if the file is not a Parquet file or has no rows, a column is neither of numbers nor of texts, or a
+            number is infinite.
+    """
+    blocks = list(parquet_blocks(path, wanted, exact=exact, missing=missing))
+    n_rows = sum(block.n_rows for block in blocks)
+    if not n_rows:
+        raise DataError(f"{path} has no rows of data.")
+    columns = {name: joined([block.columns[name] for block in blocks]) for name in blocks[0].columns}
+    return Table(
+        str(path), columns, n_rows, blocks[0].place, there=parquet_columns(path), categories=blocks[0].categories
+    )
+
+
+def parquet_blocks(
+    path: Path,
+    wanted: Collection[str],
+    rows: int = 1 << 16,
+    exact: Collection[str] = (),
+    missing: Collection[str] = MISSING,
+) -> Iterator[Table]:
+    """Yield some columns of a Parquet file as tables of at most `rows` rows each, read row group by row group.
+
+    Raises:
+        MissingExtra, DataError: as for `read_parquet`, when the block is reached.
+    """
+    file = _open(path)
+    names = [name for name in _names(file) if name in wanted]
+    categories = frozenset(name for name in names if is_category(file.schema_arrow.field(name).type))
+    before = 0
+    try:
+        for batch in file.iter_batches(rows, columns=names):
+            columns = read_columns(
+                names,
+                str(path),
+                lambda name, batch=batch: arrow_column(batch.column(name), name, str(path), name in exact, missing),
+            )
+            for name in names:
+                check_finite(
+                    columns[name],
+                    lambda row, said=f"{path}, column {name!r}", start=before: f"{said}, row {start + row}",
+                )
+            yield Table(
+                str(path),
+                columns,
+                batch.num_rows,
+                lambda row, before=before: f"{path}, row {before + row}",
+                categories=categories,
+            )
+            before += batch.num_rows
+    except (OSError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path} is damaged after row {before} ({error}).") from None
+
+
+def parquet_rows(path: Path) -> int:
+    """Return the number of rows, from the file's footer."""
+    return int(_open(path).metadata.num_rows)
+
+
+def _names(file: Any) -> list[str]:
+    # pandas writes its index behind the columns, where labels are expected.
+    about: dict[str, Any] = file.schema_arrow.pandas_metadata or {"index_columns": []}
+    stored = about["index_columns"]
+    names: list[str] = file.schema_arrow.names
+    return [*(name for name in names if name in stored), *(name for name in names if name not in stored)]
+
+
+def _open(path: Path) -> Any:
+    try:
+        parquet: Any = importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise MissingExtra("Reading Parquet needs pyarrow: pip install 'erasurehead[report]'.") from error
+    try:
+        return parquet.ParquetFile(path)
+    except (OSError, ValueError) as error:  # pyarrow's own errors are subclasses of ValueError
+        raise DataError(f"{path} is not a Parquet file ({error}).") from None

@@ -1,0 +1,221 @@
+"""Reading a folder of shards: files are read whole, and length and checksum are verified before they are used."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead._internal.arrays import IntArray
+from erasurehead._internal.storage.folders import Folder
+from erasurehead.datasets._encoded import Labels
+from erasurehead.datasets._matrices import Matrix, csr
+from erasurehead.datasets._preprocessing.encoding import Encoding
+from erasurehead.datasets._sharded.manifest import MANIFEST, Form, ShardManifest, StoredFile, read_manifest
+from erasurehead.datasets._sharded.tensor_stream import decode_tensors
+from erasurehead.errors import DataError
+
+_REMEDY = "copy it again, or shard the data again"
+
+_verdicts: dict[tuple[str, int, int, str], str] = {}
+"""Results of checksums in this process: by path, length, time of change and expected checksum, the complaint."""
+
+
+class LabelledRows(NamedTuple):
+    """Rows of a design matrix with their labels, as stored in a file."""
+
+    X: Matrix
+    y: Labels
+
+
+def is_sharded(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is a folder that has a manifest.
+
+    Arguments:
+        path: any path, which need not exist.
+    """
+    return (Path(path).expanduser() / MANIFEST).is_file()
+
+
+def read_checked(folder: Path, file: StoredFile) -> bytearray:
+    """Return the bytes of a file, after verifying that they are those that were written.
+
+    The checksum is computed once per file and process, as long as neither the length nor the time of change of the file
+    changes.
+
+    Raises:
+        DataError: if the file is missing, not a regular file in the folder, cannot be read, or has another length or
+            checksum; the message names it.
+    """
+    path = folder / file.name
+    try:
+        with Folder.open(folder) as opened:
+            number = opened.opened(file.name)
+        with os.fdopen(number, "rb") as stream:
+            state = os.fstat(stream.fileno())
+            if state.st_size != file.bytes:
+                raise DataError(f"{path} holds {state.st_size} bytes instead of {file.bytes}; {_REMEDY}.")
+            key = (str(path), state.st_size, state.st_mtime_ns, file.sha256)
+            if complaint := _verdicts.get(key):
+                raise DataError(complaint)
+            data = bytearray(file.bytes)
+            if (count := stream.readinto(data)) != file.bytes:
+                raise DataError(f"{path} ends after {count} of {file.bytes} bytes; {_REMEDY}.")
+    except FileNotFoundError:
+        raise DataError(f"{path} is missing; {_REMEDY}.") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
+    if key not in _verdicts:
+        found = hashlib.sha256(data).hexdigest()
+        _verdicts[key] = (
+            ""
+            if found == file.sha256
+            else f"{path} is damaged: its SHA-256 is {found[:12]}... instead of {file.sha256[:12]}...; {_REMEDY}."
+        )
+    if complaint := _verdicts[key]:
+        raise DataError(complaint)
+    return data
+
+
+def read_rows(folder: Path, file: StoredFile, form: Form, n_columns: int) -> LabelledRows:
+    """Read the rows of a task, or the test rows.
+
+    Arguments:
+        folder: where the file is.
+        file: the file's entry in the manifest.
+        form: how the rows are stored.
+        n_columns: number of columns of the design matrix.
+
+    Raises:
+        DataError: as for `read_checked`, or if the file does not hold such rows.
+    """
+    said = str(folder / file.name)
+    tensors, _ = decode_tensors(read_checked(folder, file), said)
+    try:
+        y = tensors["labels"]
+        X = tensors["rows"] if form == "dense" else _sparse(tensors, n_columns)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{said} does not hold {form} rows ({error}).") from None
+    if X.shape != (file.rows, n_columns) or y.shape != (file.rows,):
+        shape = " x ".join(map(str, X.shape))
+        raise DataError(f"{said} holds {shape} instead of {file.rows} x {n_columns}.")
+    values: Any = cast("Any", X) if form == "dense" else cast("Any", X).data
+    if values.dtype != np.float64 or not np.isfinite(values).all():
+        raise DataError(f"{said} holds values that are no finite numbers of float64.")
+    return LabelledRows(X, y)
+
+
+def _sparse(tensors: dict[str, NDArray[Any]], n_columns: int) -> Matrix:
+    edges, columns = tensors["edges"], tensors["columns"]
+    values = tensors.get("values")
+    made = csr(np.ones(len(columns)) if values is None else values, columns, edges, (len(edges) - 1, n_columns))
+    made.check_format(full_check=True)  # a column out of bounds would make the loops write out of bounds
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class ShardFolder:
+    """A folder that `shard` wrote.
+
+    Arguments:
+        path: of the folder.
+        manifest: its manifest.
+    """
+
+    path: Path
+    manifest: ShardManifest
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> ShardFolder:
+        """Read the manifest of a folder, and nothing else.
+
+        Raises:
+            DataError: if it has none.
+        """
+        place = Path(path).expanduser().absolute()
+        return cls(place, read_manifest(place))
+
+    @cached_property
+    def encoding(self) -> Encoding:
+        """How raw rows become rows of the matrix."""
+        data = read_checked(self.path, self.manifest.encoding)
+        made = Encoding.from_json(data)
+        told = self.manifest.task, self.manifest.classes
+        if told != (made.target.task, made.target.n_classes):
+            raise DataError(
+                f"The manifest in {self.path} says that labels are for {told[0]} with {told[1]} classes, and the "
+                f"encoding, {made.target.task} with {made.target.n_classes}; {_REMEDY}."
+            )
+        return made
+
+    def task(self, number: int) -> LabelledRows:
+        """Return the rows of a task."""
+        return self._rows(self.manifest.tasks[number])
+
+    def test(self) -> LabelledRows | None:
+        """Return the test rows; None if there are none."""
+        return None if self.manifest.test is None else self._rows(self.manifest.test)
+
+    def _rows(self, file: StoredFile) -> LabelledRows:
+        return read_rows(self.path, file, self.manifest.form, self.manifest.columns)
+
+    def support(self, tasks: Sequence[int]) -> IntArray | None:
+        """Return the columns that some tasks touch, ascending; None if they touch all."""
+        if self._supports is None:
+            return None
+        edges, columns = self._supports
+        touched = np.zeros(self.manifest.columns, dtype=bool)
+        for task in tasks:
+            touched[columns[edges[task] : edges[task + 1]]] = True
+        found = np.flatnonzero(touched)
+        return None if len(found) == self.manifest.columns else found
+
+    @cached_property
+    def _supports(self) -> tuple[IntArray, NDArray[np.int32]] | None:
+        file = self.manifest.supports
+        if file is None:
+            return None
+        path = self.path / file.name
+        tensors, _ = decode_tensors(read_checked(self.path, file), str(path))
+        edges, columns = (tensors.get(name, np.zeros(0)) for name in ("edges", "columns"))
+        whole = all(part.ndim == 1 and part.dtype.kind == "i" for part in (edges, columns))
+        cut = whole and len(edges) == self.manifest.n_tasks + 1 and edges[0] == 0 and edges[-1] == len(columns)
+        inside = cut and columns.min(initial=0) >= 0 and columns.max(initial=0) < self.manifest.columns
+        if not (inside and (np.diff(edges) >= 0).all()):
+            raise DataError(f"{path} does not hold the columns of {self.manifest.n_tasks} tasks; {_REMEDY}.")
+        return edges, columns
+
+    def check_there(self) -> None:
+        """Raise unless every file is there with its length; none is read.
+
+        Raises:
+            DataError: if one is not; the message names it.
+        """
+        try:
+            with Folder.open(self.path) as folder:
+                for file in self.manifest.files:
+                    if folder.kind(file.name) != "file":
+                        raise DataError(f"{self.path / file.name} is missing; {_REMEDY}.")
+                    if (size := folder.size(file.name)) != file.bytes:
+                        raise DataError(
+                            f"{self.path / file.name} holds {size} bytes instead of {file.bytes}; {_REMEDY}."
+                        )
+        except OSError as error:
+            raise DataError(f"{self.path} cannot be read: {error.strerror or error}.") from None
+
+    def check(self) -> list[str]:
+        """Read every file, and return the problems, one sentence per file; empty if there are none."""
+        complaints: list[str] = []
+        for file in self.manifest.files:
+            try:
+                read_checked(self.path, file)
+            except DataError as error:
+                complaints.append(str(error))
+        return complaints

@@ -1,0 +1,281 @@
+"""Sharding: a file of any size becomes a folder with one file of rows per task."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Generator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead._internal.partition import split_samples
+from erasurehead._internal.storage.access import FILE_MODES, FOLDER_MODES, Access
+from erasurehead._internal.storage.folders import Folder
+from erasurehead._internal.user_files import readable
+from erasurehead.datasets._base import RowSplit
+from erasurehead.datasets._encoded import EncodingReport, Task
+from erasurehead.datasets._preprocessing.columns import Columns
+from erasurehead.datasets._preprocessing.encoding import Encoding
+from erasurehead.datasets._preprocessing.target import check_task
+from erasurehead.datasets._readers.dialects import Decimal, Quotes, check_dialect
+from erasurehead.datasets._reading import is_table
+from erasurehead.datasets._sharded.array_sources import array_source
+from erasurehead.datasets._sharded.folder import ShardFolder
+from erasurehead.datasets._sharded.manifest import MANIFEST, Form, Origin, ShardManifest, StoredFile
+from erasurehead.datasets._sharded.shard_files import RowFiles, write_supports, write_text
+from erasurehead.datasets._sharded.sources import CHANGED, Fitted, Places, RowSource
+from erasurehead.datasets._sharded.spool import Spool, bucket_edges
+from erasurehead.datasets._sharded.table_sources import TableSource
+from erasurehead.errors import DataError, check_count, counted, invalid
+
+BLOCK = 1 << 24
+"""Bytes of encoded rows that are collected before they are written, and that a bucket holds; about three times as much
+memory is used, plus the text of a block (40 MB)."""
+
+
+def shard(
+    path: str | os.PathLike[str],
+    n_tasks: int,
+    out: str | os.PathLike[str],
+    target: str | os.PathLike[str] | None = None,
+    *,
+    drop: Sequence[str] = (),
+    one_hot: Sequence[str] | Literal["all"] = (),
+    categorical: bool = False,
+    interactions: Sequence[Sequence[str]] = (),
+    standardize: bool = True,
+    task: Task | None = None,
+    constant: bool = True,
+    test_fraction: float | None = 0.2,
+    seed: int = 0,
+    delimiter: str | None = None,
+    header: bool | Literal["yes", "no"] | None = None,
+    names: Sequence[str] = (),
+    decimal: Decimal | None = None,
+    quotes: Quotes | None = None,
+    missing: Sequence[str] = (),
+    block: int = BLOCK,
+    access: Access = "private",
+    say: Callable[[str], None] | None = None,
+) -> ShardFolder:
+    """Cut a file into shards, one per task, without ever holding all of it in memory.
+
+    The folder has the rows, encoding and split that `erasurehead.datasets.read` makes of the file with the same
+    arguments, bit for bit, and each task has the rows that `split_samples` gives it. The file is read twice, or three
+    times for a CSV file with a random test part, as rows must be counted first; the folder is created under another
+    name and renamed when it is complete.
+
+    Memory is bounded by `block`, the vocabularies, and per row 24 bytes for the random split (8 once it is drawn) and 4
+    for labels that are classes. A `.npz` file has to be read as a whole.
+
+    Arguments:
+        path: the file: CSV, Parquet, svmlight/LIBSVM, `.npy` or `.npz`, as for `read`.
+        n_tasks: number of tasks; codes over a divisor of it can be used, too.
+        out: the folder to create.
+        target: see `read`.
+        drop: see `read`.
+        one_hot: see `read`.
+        categorical: see `read`.
+        interactions: see `read`.
+        standardize: see `read`.
+        task: see `read`.
+        constant: see `read`.
+        test_fraction: see `read`.
+        seed: see `read`.
+        delimiter: see `read`.
+        header: see `read`.
+        names: see `read`.
+        decimal: see `read`.
+        quotes: see `read`.
+        missing: see `read`.
+        block: bytes of encoded rows that are held at a time.
+        access: who may read the folder and its files: only you (`"private"`), your `"group"`, or `"all"`, for workers
+            that read them under another user id. An existing folder keeps its mode.
+        say: called with what is being done.
+
+    Returns:
+        The folder.
+
+    Raises:
+        DataError: if the file cannot be used, or changes while it is read; the message says where.
+        InvalidArgument: if an argument does not fit the file, there are more tasks than training rows, or the
+            folder is not empty.
+        OSError: for example if the disk is full. Nothing is left of the folder then.
+    """
+    check_count("n_tasks", n_tasks)
+    check_count("block", block)
+    tell: Callable[[str], None] = say or (lambda text: None)
+    folder = _free(out)
+    columns = Columns(one_hot, categorical, interactions, standardize, drop)
+    dialect = check_dialect(delimiter, header, names, decimal, quotes, missing)
+    split = RowSplit(test_fraction, seed)
+    check_task(task)
+    place = readable(path).absolute()
+    name = None if target is None else os.fspath(target)
+    table = is_table(place, columns, dialect)
+    source = TableSource(place, name, columns, dialect) if table else array_source(place, name)
+    with _folder_to_be(folder, access) as scratch:
+        with _unchanged(place):
+            tell(f"reading {place} for the encoding ...")
+            fitted = source.fit(split, task, constant)
+            tasks = split_samples(fitted.places.n_train, n_tasks)
+            tell(f"encoding {counted('row', fitted.places.n_rows)} ...")
+            writing = _Writing(scratch, source, fitted, tasks, block)
+            writing.spool_rows()
+        tell(f"writing {counted('task', n_tasks)} ...")
+        origin = Origin(str(place), place.stat().st_size, fitted.places.n_rows, test_fraction or 0.0, seed)
+        writing.finish(place.name.split(".")[0], origin)
+    return ShardFolder.open(folder)
+
+
+class _Writing:
+    """The second pass: rows through the spool into files.
+
+    Arguments:
+        folder: folder for the files.
+        source: source of the rows.
+        fitted: result of the first pass.
+        tasks: the ranges of the training rows.
+        block: bytes of rows that are held at a time.
+    """
+
+    def __init__(self, folder: Path, source: RowSource, fitted: Fitted, tasks: Sequence[slice], block: int) -> None:
+        self._folder = folder
+        self._source = source
+        self._encoding: Encoding = fitted.encoding
+        self._dense = fitted.dense
+        self._places: Places = fitted.places
+        self._notes = [*fitted.notes]
+        self._tasks = tasks
+        n_rows, n_train = self._places.n_rows, self._places.n_train
+        row = 16 + fitted.entries_per_row * (8 if fitted.dense else 12)
+        starts = [rows.start for rows in tasks] + [n_train] * (n_train < n_rows)
+        edges, self._buckets = bucket_edges(starts, n_rows, max(1, int(block / row)))
+        self._spool = Spool(folder, edges, block, source.path)
+        self._reports = {training: EncodingReport(0, {}, {}) for training in (True, False)}
+
+    def spool_rows(self) -> None:
+        """Encode all rows, and spool each for its task."""
+        before = 0
+        for piece in self._source.pieces(self._encoding, self._places):
+            places = self._places.of(piece.rows, self._source.path)
+            training = places < self._places.n_train
+            if piece.report is not None and len(places):
+                self._reports[bool(training[0])] += piece.report
+            self._spool.add(places, piece.X, piece.y)
+            before += len(places)
+        self._spool.flush()
+        if before != self._places.n_rows:
+            raise DataError(CHANGED.format(path=self._source.path))
+
+    def finish(self, name: str, origin: Origin) -> None:
+        """Write all files, the manifest last."""
+        target, n_columns = self._encoding.target, self._encoding.n_columns
+        writer = RowFiles(self._folder, self._spool, n_columns, self._dense, target.task == "softmax")
+        about = {"data": name, "columns": str(n_columns), "labels": target.task, "tasks": str(len(self._tasks))}
+        form: Form = "dense" if self._dense else "sparse"
+        if not self._dense and self._spool.ones[: self._buckets[len(self._tasks) - 1].stop].all():
+            form = "pattern"  # all numbers of all training rows are ones
+        tasks, supports = self._write_tasks(writer, about)
+        n_test = self._places.n_rows - self._places.n_train
+        test = writer.write("test.safetensors", self._buckets[-1], n_test, about)[0] if n_test else None
+        for training, whose in ((True, "training"), (False, "test")):
+            self._notes += [f"{whose} rows: {sentence}" for sentence in self._reports[training].sentences()]
+        manifest = ShardManifest(
+            name=name,
+            task=target.task,
+            classes=target.n_classes,
+            form=form,
+            columns=n_columns,
+            origin=origin,
+            notes=tuple(self._notes),
+            encoding=write_text(self._folder / "encoding.json", [self._encoding.to_json()]),
+            supports=None if self._dense else write_supports(self._folder / "supports.safetensors", supports),
+            test=test,
+            tasks=tasks,
+        )
+        write_text(self._folder / MANIFEST, [manifest.text])
+
+    def _write_tasks(
+        self, writer: RowFiles, about: Mapping[str, str]
+    ) -> tuple[tuple[StoredFile, ...], list[NDArray[np.int32]]]:
+        """Write the file of each task; return them, and the columns that each task touches."""
+        files: list[StoredFile] = []
+        supports: list[NDArray[np.int32]] = []
+        for number, rows in enumerate(self._tasks):
+            said = {"task": str(number), "first_row": str(rows.start), **about}
+            file, touched = writer.write(
+                f"task-{number:05}.safetensors", self._buckets[number], rows.stop - rows.start, said
+            )
+            files.append(file)
+            supports.append(np.flatnonzero(touched).astype(np.int32))
+        return tuple(files), supports
+
+
+@contextlib.contextmanager
+def _unchanged(path: Path) -> Generator[None]:
+    """Raise `DataError` if a file has changed during the block."""
+
+    def state() -> tuple[int, int, int]:
+        status = path.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns
+
+    before = state()
+    yield
+    if state() != before:
+        raise DataError(CHANGED.format(path=path))
+
+
+def _free(out: str | os.PathLike[str]) -> Path:
+    place = Path(out).expanduser().absolute()
+    try:
+        if place.is_symlink():
+            place = place.resolve()  # a link is the user's way to say where the folder should be
+        above = next(folder for folder in (place, *place.parents) if folder.exists())
+        why = "" if above.is_dir() or above == place else f"{str(above)!r} is a file"
+    except RuntimeError:
+        why = "it is a link to itself"
+    if why or "\0" in str(place):
+        raise invalid(
+            "out", "must be a folder that can be made", os.fspath(out), why or "a NUL character is in its name"
+        )
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        said = "is already in use: it is not empty" if place.is_dir() else "is a file"
+        raise invalid("out", "must be a folder that is empty or not there", os.fspath(out), f"this one {said}")
+    return place
+
+
+@contextlib.contextmanager
+def _folder_to_be(folder: Path, access: Access) -> Generator[Path]:
+    """Create a folder under a temporary name, and rename it if all goes well; otherwise remove it.
+
+    While it is written, nobody else has access to it; then it has the mode of the folder that it replaces.
+    """
+    scratch = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
+    above = [parent for parent in scratch.parents if not parent.exists()]  # the innermost first
+    try:
+        Folder.made(scratch).close()
+        yield scratch
+        for file in scratch.iterdir():
+            file.chmod(FILE_MODES[access])
+        scratch.chmod(stat.S_IMODE(folder.stat().st_mode) if folder.is_dir() else FOLDER_MODES[access])
+        # The names in the folders must survive a power cut, like the files' contents.
+        with Folder.open(scratch) as written, Folder.open(folder.parent) as above_it:
+            written.sync()
+            scratch.replace(folder)
+            above_it.sync()
+    except OSError as error:
+        said = f"{error.strerror or error}; the shards that were begun were removed"
+        culprit = str(error.filename or scratch)
+        raise OSError(error.errno, said, str(folder) if culprit.startswith(str(scratch)) else culprit) from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+        with contextlib.suppress(OSError):  # a folder that holds the shards stays
+            for parent in above:
+                parent.rmdir()

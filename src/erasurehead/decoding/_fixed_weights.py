@@ -1,0 +1,221 @@
+"""Decoders whose weights are prescribed rather than optimal: one step, fixed per message, or a few iterations.
+
+Their sessions still give wait rules the *optimal* residual, which never rises, while that of prescribed weights may.
+The decoding that they return has the residual of its own weights.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Literal, NamedTuple, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, BoolArray, IntArray
+from erasurehead.codes import GradientCode
+from erasurehead.decoding._base import Decoder, Decoding, Session, as_messages, residual_of
+from erasurehead.decoding._choice import make_decoder
+from erasurehead.decoding._products import backward, forward, row_sums
+from erasurehead.errors import check_count, counted, invalid, shown
+
+
+class _Prescribed(Decoder):
+    """A decoder whose weights are given by the arrivals, beside an optimal one for the session's residual."""
+
+    def __init__(self, code: GradientCode, optimal: Decoder | None) -> None:
+        if code.n_pieces != 1:
+            hint = "use make_decoder(code): a sum of pieces is no gradient"
+            raise invalid("code", "must have one piece", f"{code.n_pieces} pieces", hint)
+        self.code = code
+        self.optimal = optimal if optimal is not None else make_decoder(code)
+        self.slack = self.optimal.slack
+
+    def begin(self) -> Session:
+        return _PrescribedSession(self.code, self.optimal.begin(), self.weigh)
+
+    @abstractmethod
+    def weigh(self, messages: IntArray) -> Array:
+        """Return the weights of the messages that have arrived, ascending."""
+
+
+@final
+class OneStep(_Prescribed):
+    """One weight for all arrived messages, which depends only on their number: nothing has to be solved.
+
+    Arguments:
+        code: a code with one piece.
+        aim: `"unbiased"`: every task is counted once on average over random sets of arrivals. The weight rho is then
+            k / (r s) for k tasks, r arrivals and a mean load of s (Charles et al.); where there are as many tasks as
+            workers, that is n / ((n - t) d) for t stragglers of n workers and d replicas (Raviv et al.);
+            `"mmse"`: the rho with the least mean residual, which shrinks the estimate.
+        optimal: decoder for the session's residual; `make_decoder(code)` if None.
+
+    Raises:
+        InvalidArgument: if the code cuts gradients into pieces, its coefficients add up to zero, or the aim is unknown.
+
+    The least mean residual is that of this particular code over random sets; the formula m / (m^2 + v) for Bernoulli
+    codes averages over codes as well and is a little worse for each of them.
+
+    Source: Charles, Papailiopoulos, Ellenberg, arXiv 1711.06771, section 2; Raviv et al., arXiv 1707.03858, section 5.
+    """
+
+    def __init__(
+        self, code: GradientCode, aim: Literal["unbiased", "mmse"] = "unbiased", optimal: Decoder | None = None
+    ) -> None:
+        if aim not in ("unbiased", "mmse"):
+            raise invalid("aim", "must be 'unbiased' or 'mmse'", aim)
+        super().__init__(code, optimal)
+        self.aim = aim
+        self._moments = SumMoments.of(code)
+        if abs(self._moments.total) <= 1e-12 * self._moments.own:
+            raise invalid("code", "must have coefficients whose sum is not zero", code, "use make_decoder(code)")
+
+    def rho(self, n_arrived: int) -> float:
+        """Return the weight when `n_arrived` messages have arrived; 0 when none has."""
+        if not n_arrived:
+            return 0.0
+        if self.aim == "mmse":
+            return self._moments.along(n_arrived) / self._moments.square(n_arrived)
+        return self.code.n_tasks / self._moments.along(n_arrived)
+
+    def expected_residual(self, n_arrived: int) -> float:
+        """Return the mean residual over all sets of `n_arrived` messages, in closed form."""
+        rho = self.rho(n_arrived)
+        along, square = self._moments.along(n_arrived), self._moments.square(n_arrived)
+        return self.code.n_tasks - 2 * rho * along + rho**2 * square
+
+    def __repr__(self) -> str:
+        return f"OneStep({self.code!r}, aim={self.aim!r})"
+
+    def weigh(self, messages: IntArray) -> Array:
+        return np.full(len(messages), self.rho(len(messages)))
+
+
+class SumMoments(NamedTuple):
+    """Moments of the plain sum of r of n messages, drawn without replacement, relative to the target."""
+
+    n_messages: int
+    total: float
+    """Sum of all coefficients."""
+    own: float
+    """Sum of the squared coefficients."""
+    together: float
+    """Squared norm of the sum of all messages."""
+
+    @classmethod
+    def of(cls, code: GradientCode) -> SumMoments:
+        """Return the moments of a code with one piece."""
+        summed = backward(code, np.ones(code.n_messages))
+        own = float(row_sums(code, power=2).sum())
+        return cls(code.n_messages, float(summed.sum()), own, float(summed @ summed))
+
+    def along(self, n_arrived: int) -> float:
+        """Return the mean of `<sum of the messages, target>`."""
+        return n_arrived / self.n_messages * self.total
+
+    def square(self, n_arrived: int) -> float:
+        """Return the mean squared norm of the sum of the messages."""
+        n, r = self.n_messages, n_arrived
+        pairs = r * (r - 1) / (n * (n - 1)) if n > 1 else 0.0
+        return r / n * self.own + pairs * (self.together - self.own)
+
+
+@final
+class FixedWeights(_Prescribed):
+    """A fixed weight for each message, independent of the other arrivals: unbiased for the right weights.
+
+    Arguments:
+        code: a code with one piece.
+        weights: finite, shape (n_messages,); those of the code (`Structure.weights`) if None.
+        optimal: decoder for the session's residual; `make_decoder(code)` if None.
+
+    Raises:
+        InvalidArgument: if no weights are given and the code has none, or they have a wrong shape.
+
+    Source: Song and Choi, arXiv 2510.22539 (unequal workers); Bitar et al., arXiv 1905.05383 (equal ones).
+    """
+
+    def __init__(self, code: GradientCode, weights: Array | None = None, optimal: Decoder | None = None) -> None:
+        super().__init__(code, optimal)
+        carried = code.structure.weights if weights is None else weights
+        if carried is None:
+            hint = "give weights, or use a heterogeneous or stochastic code"
+            raise invalid("weights", "must be given for a code that carries none", code, hint)
+        table = np.array(carried, dtype=np.float64)
+        if table.shape != (code.n_messages,) or not np.isfinite(table).all():
+            rule = f"must be one finite number for each of the {counted('message', code.n_messages)}"
+            raise invalid("weights", rule, f"an array of shape {table.shape}")
+        self.weights = table
+
+    def __repr__(self) -> str:
+        own = self.code.structure.weights
+        given = "" if own is not None and np.array_equal(own, self.weights) else f", {shown(self.weights.tolist())}"
+        return f"FixedWeights({self.code!r}{given})"
+
+    def weigh(self, messages: IntArray) -> Array:
+        return self.weights[messages]
+
+
+@final
+class Algorithmic(_Prescribed):
+    """A few steps of u <- (I - A A' / nu) u from u = 1, whose squared norm falls to the optimal residual.
+
+    Between one-step and optimal decoding: each step costs two products of the encoding with a vector.
+
+    Arguments:
+        code: a code with one piece.
+        steps: number of steps, at least 1.
+        optimal: decoder for the session's residual; `make_decoder(code)` if None.
+
+    nu is the square of the largest singular value of the whole encoding, which is at least that of any of its parts.
+
+    Source: Charles, Papailiopoulos, Ellenberg, arXiv 1711.06771, section 5 (algorithmic decoding).
+    """
+
+    def __init__(self, code: GradientCode, steps: int, optimal: Decoder | None = None) -> None:
+        super().__init__(code, optimal)
+        self.steps = check_count("steps", steps)
+        self._nu = code.spectrum.largest**2 * (1 + 1e-6)  # the Lanczos iteration may be too low by its tolerance
+
+    def __repr__(self) -> str:
+        return f"Algorithmic({self.code!r}, steps={self.steps})"
+
+    def weigh(self, messages: IntArray) -> Array:
+        arrived = np.zeros(self.code.n_messages, dtype=bool)
+        arrived[messages] = True
+        weights, left = np.zeros(self.code.n_messages), np.ones(self.code.n_tasks)
+        for _ in range(self.steps):
+            step = np.where(arrived, forward(self.code, left), 0.0) / self._nu
+            weights += step
+            left -= backward(self.code, step)
+        return weights[messages]
+
+
+@final
+class _PrescribedSession(Session):
+    def __init__(self, code: GradientCode, optimal: Session, weigh: Callable[[IntArray], Array]) -> None:
+        self.code = code
+        self._optimal = optimal
+        self._weigh = weigh
+        self._arrived: BoolArray = np.zeros(code.n_messages, dtype=bool)
+
+    def add(self, message: int) -> None:
+        self._arrived[message] = True
+        self._optimal.add(message)
+
+    def extend(self, messages: Iterable[int]) -> None:
+        added = as_messages(messages)
+        self._arrived[added] = True
+        self._optimal.extend(added)
+
+    def residual(self) -> float:
+        return self._optimal.residual()
+
+    def exact(self) -> bool:
+        return self._optimal.exact()
+
+    def decoding(self) -> Decoding:
+        messages = np.flatnonzero(self._arrived)
+        weights = self._weigh(messages)[None, :]
+        return Decoding(self.code, messages, weights, residual_of(self.code, messages, weights))

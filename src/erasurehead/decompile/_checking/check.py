@@ -1,0 +1,294 @@
+"""The check itself."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from erasurehead.decompile._checking.compare import array_of, is_float, leaves, structure, ulps
+from erasurehead.decompile._checking.report import CheckReport, Difference
+from erasurehead.decompile._checking.rounding import FACTOR, Watched, distance, unit
+from erasurehead.decompile._checking.sampling import Sampler, around, extreme
+from erasurehead.decompile._errors import Unsupported
+from erasurehead.decompile._installed import jax_module
+from erasurehead.decompile._primitives import primitives_of
+from erasurehead.decompile._trace import trace
+
+MOST_ULPS = 4
+"""By how many units in the last place XLA may round a source for jax differently, whatever its condition is."""
+
+
+def check(
+    source: Any,
+    original: Callable[..., Any],
+    examples: Sequence[Any],
+    *,
+    draws: int = 4,
+    seconds: float = 20.0,
+    seed: int = 0,
+    sampler: Sampler = around,
+    compiler_options: dict[str, Any] | None = None,
+    other_mode: bool = True,
+    extremes: bool = True,
+) -> CheckReport:
+    """Compare a source with the function that it was made from.
+
+    Arguments:
+        source: the source to check.
+        original: the original function.
+        examples: example arguments of the function.
+        draws: number of fresh inputs to try.
+        seconds: time after which no new draw is started.
+        seed: seed of the fresh inputs.
+        sampler: returns a fresh array for an example array.
+        compiler_options: compiler options for XLA, used for both functions.
+        other_mode: whether to read a source for jax also with the other setting of `jax_enable_x64`.
+        extremes: whether as many draws with infinities and the like follow, unless there is a loop that they might keep
+            from ending, or a sampler is given.
+
+    Returns:
+        A report of the differences found. None of them raises an error: see `CheckReport.raise_if_wrong`.
+    """
+    jax = jax_module()
+    report = CheckReport(source.name, source.backend)
+    compiled = compiler_options is None and hasattr(original, "lower")
+    first = original if compiled else jax.jit(original, compiler_options=compiler_options)
+    second: Callable[..., Any] = source.function
+    if source.backend == "jax":
+        second = jax.jit(source.function, compiler_options=compiler_options)
+
+    @cache
+    def watched() -> Watched | None:
+        try:
+            return Watched(trace(original, examples, "numpy", True, "comment"))
+        except Unsupported:
+            if source.backend == "numpy":
+                raise
+            return None
+
+    # A loop may not end for extreme inputs.
+    usual_only = not extremes or sampler is not around
+    usual_only = usual_only or "while" in primitives_of(jax.make_jaxpr(original)(*examples).jaxpr)
+    random = np.random.default_rng(seed)
+    begin = time.monotonic()
+    reference: list[Any] | None = None
+    worst: dict[str, Difference] = {}
+    for draw in range((draws if usual_only else 2 * draws) + 1):
+        if draw and time.monotonic() - begin > seconds:
+            break
+        usual = draw <= draws
+        inputs = tuple(examples)
+        if draw and usual:
+            inputs = jax.tree.map(partial(_sampled, sampler, random, draw), inputs)
+        elif draw:
+            inputs = tuple(extreme(examples, random, draw))
+        wanted = first(*jax.tree.map(_copy, inputs))
+        expected = [array_of(v) for _, v in leaves(wanted)]
+        if draw == 0:
+            reference = expected
+        elif usual:
+            report.drawn += 1
+            if not expected or not _says_something(expected, reference or []):
+                continue
+        plain = jax.tree.map(_plain, inputs)
+        given = inputs if source.backend == "jax" else plain
+        try:
+            got = second(*given)
+        except Exception as error:
+            worst.setdefault("", Difference("", draw, "structure", f"it raises {type(error).__name__}: {error}"))
+            break
+        found = _structure(wanted, got, draw, source.backend)
+        if found is None:
+            found, amount, flipped = [], 0.0, False
+            if source.backend == "jax":
+                found, amount = _apart(wanted, got, draw, _ulps, MOST_ULPS, "{:.0f} units in the last place")
+                amount = max([amount, *(d.amount for d in found if d.amount < np.inf)])
+            if (found or source.backend == "numpy") and (run := watched()) is not None:
+                found, most, flipped = _tolerance(run, plain, inputs, wanted, got, draw, not usual)
+                amount = amount if source.backend == "jax" else most
+            if flipped and draw:
+                report.flipped += usual
+                continue
+            report.worst = max(report.worst, amount)
+        report.counted += 1 if draw and usual else 0
+        for difference in found:
+            before = worst.get(difference.output)
+            if before is None or difference.amount > before.amount:
+                worst[difference.output] = difference
+        if any(d.kind != "value" for d in found):
+            break
+    report.differences = list(worst.values())
+    if report.drawn and not report.counted and report.passed:
+        report.notes.append("No draw can tell them apart: the outputs are constant, all NaN, or flip.")
+    if source.backend == "jax" and other_mode and report.passed:
+        _other_mode(source, examples, report)
+    return report
+
+
+def _copy(leaf: Any) -> Any:
+    """Return a copy of an argument for the original, which may donate its buffers (`donate_argnums`)."""
+    jax = jax_module()
+    return leaf.copy() if isinstance(leaf, jax.Array) and not str(leaf.dtype).startswith("key<") else leaf
+
+
+def _sampled(sampler: Sampler, random: np.random.Generator, draw: int, leaf: Any) -> Any:
+    return sampler(leaf, random, draw)
+
+
+def _plain(leaf: Any) -> Any:
+    """Return an argument as a numpy array or number."""
+    return leaf if isinstance(leaf, bool | int | float | complex) else array_of(leaf)
+
+
+def _says_something(expected: list[Any], reference: list[Any]) -> bool:
+    floats = [e for e in expected if is_float(e) and e.size]
+    if floats and all(np.all(np.isnan(e.astype(np.complex128))) for e in floats):
+        return False
+    return not all(
+        e.shape == r.shape and np.array_equal(e, r, equal_nan=e.dtype.kind in "fc")
+        for e, r in zip(expected, reference, strict=True)
+    )
+
+
+def _structure(wanted: Any, got: Any, draw: int, backend: str) -> list[Difference] | None:
+    """Return differences in structure, shape or dtype; None if there are none."""
+    a, b = leaves(wanted), leaves(got)
+    if [p for p, _ in a] != [p for p, _ in b]:
+        names = [", ".join(p or "the array" for p, _ in side) or "nothing" for side in (a, b)]
+        return [Difference("", draw, "structure", f"the result should contain {names[0]}, but contains {names[1]}")]
+    trees = [str(structure(result)).removeprefix("PyTreeDef(").removesuffix(")") for result in (wanted, got)]
+    if trees[0] != trees[1]:
+        return [Difference("", draw, "structure", f"the result should be {trees[0]}, but is {trees[1]}")]
+    found: list[Difference] = []
+    for (path, x), (_, y) in zip(a, b, strict=True):
+        p, q = array_of(x), array_of(y)
+        if p.shape != q.shape:
+            found.append(Difference(path, draw, "shape", f"its shape should be {p.shape}, but is {q.shape}"))
+        elif p.dtype != q.dtype:
+            found.append(Difference(path, draw, "dtype", f"its dtype should be {p.dtype}, but is {q.dtype}"))
+        elif backend == "jax" and bool(getattr(x, "weak_type", False)) != bool(getattr(y, "weak_type", False)):
+            found.append(Difference(path, draw, "dtype", "its dtype is weak on one side only"))
+    return found or None
+
+
+def _ulps(_: int, p: Any, q: Any) -> Any:
+    return ulps(p, q)
+
+
+def _apart(
+    wanted: Any, got: Any, draw: int, distance: Callable[[int, Any, Any], Any], most: float, unit: str
+) -> tuple[list[Difference], float]:
+    """Return the differences of values, and the largest distance that is allowed.
+
+    Arguments:
+        wanted: the result that it should be.
+        got: the result, of the same structure.
+        draw: number of the draw.
+        distance: returns how far apart the elements of real or complex arrays are, given the number of the array.
+        most: the largest distance that is allowed.
+        unit: formats a distance.
+    """
+    differences: list[Difference] = []
+    largest = 0.0
+    for i, ((path, x), (_, y)) in enumerate(zip(leaves(wanted), leaves(got), strict=True)):
+        p, q = array_of(x), array_of(y)
+        if not p.size:
+            continue
+        if not is_float(p):
+            if not np.array_equal(p, q):
+                count = int(np.sum(p != q))
+                differences.append(
+                    Difference(path, draw, "value", f"{count} of {p.size} elements differ", float("inf"))
+                )
+            continue
+        far = distance(i, p, q)
+        index = int(np.argmax(far))
+        amount = float(far.flat[index])
+        if amount > most:
+            place = f" at {tuple(map(int, np.unravel_index(index, p.shape)))}" if p.shape else ""
+            text = f"{unit.format(amount)} apart{place}: {p.flat[index]} and {q.flat[index]}"
+            differences.append(Difference(path, draw, "value", text, amount))
+        else:
+            largest = max(largest, amount)
+    return differences, largest
+
+
+def _tolerance(
+    watched: Watched, given: tuple[Any, ...], inputs: tuple[Any, ...], wanted: Any, got: Any, draw: int, extreme: bool
+) -> tuple[list[Difference], float, bool]:
+    """Compare within the tolerance that rounding needs at these inputs."""
+    found, most = _beyond(watched, given, wanted, got, draw)
+    if not found:
+        return found, most, False
+    from erasurehead.decompile._checking.diagnosis import diagnose
+
+    diagnosis = diagnose(watched, given, inputs)
+    ours, _ = watched.values(given, {})
+    if not _beyond(watched, given, ours, got, draw)[0]:  # else it is another program
+        for flush in (False, True):
+            run = diagnose(watched, given, inputs, flush) if flush else diagnosis
+            # Singular vectors and the like are compared by what defines them, the rest with the same ones.
+            replaced, _ = watched.values(given, run.given, flush)
+            if (extreme and run.sound) or not _beyond(watched, given, wanted, replaced, draw)[0]:
+                return [], most, False
+    if diagnosis.text:
+        found = [Difference(d.output, d.draw, d.kind, d.text, d.amount, diagnosis.text) for d in found]
+    return found, most, diagnosis.flip
+
+
+def _beyond(
+    watched: Watched, given: tuple[Any, ...], wanted: Any, got: Any, draw: int
+) -> tuple[list[Difference], float]:
+    spread, _ = watched.spread(given, seed=draw)
+    factor = FACTOR * max(1.0, watched.most_summed**0.5 / 8)
+
+    def tolerances(i: int, p: Any, q: Any) -> Any:
+        with np.errstate(all="ignore"):
+            size, moved = np.abs(p.astype(np.complex128)), spread[i]
+            # In fresh inputs, rounding may decide between a number and an infinity.
+            most_counted = np.where(np.isfinite(moved) | (draw == 0), np.inf, 0.0)
+            moved = np.where(np.isfinite(moved), moved, 0.0)
+            finite = np.where(np.isfinite(size), size, 0.0)
+            allowed = factor * (moved + 0.25 * np.max(moved, initial=0.0)) + 8 * unit(p.dtype) * finite + _tiny(p.dtype)
+            return np.minimum(distance(p, q) / allowed, most_counted)
+
+    return _apart(wanted, got, draw, tolerances, 1.0, "{:.3g} times the tolerance")
+
+
+def _tiny(dtype: Any) -> float:
+    """Return the smallest number that XLA does not flush to zero: it flushes subnormal ones."""
+    ml_dtypes: Any = importlib.import_module("ml_dtypes")
+    return 4 * float(ml_dtypes.finfo(dtype).tiny)
+
+
+def _other_mode(source: Any, examples: Sequence[Any], report: CheckReport) -> None:
+    """Read the source with 64-bit types turned on (or off): its text must mean the same program."""
+    jax = jax_module()
+    on = bool(jax.config.jax_enable_x64)
+    if on and "64" in source.text:
+        return
+    from erasurehead.decompile._writing import text_of
+
+    def typed(leaf: Any) -> Any:
+        if str(getattr(leaf, "dtype", "")).startswith("key<"):
+            return leaf
+        array = np.asarray(leaf)
+        return np.asarray(array, jax.dtypes.canonicalize_dtype(array.dtype))
+
+    arguments: Any = jax.tree.map(typed, tuple(examples))
+    with jax.enable_x64(not on):
+        there = text_of(source.function, arguments, "jax")
+    if there == source.text:
+        return
+    here = text_of(source.function, arguments, "jax")
+    if here != there:
+        report.differences.append(
+            Difference(
+                "", 0, "structure", "it is a different program when jax_enable_x64 is turned " + ("off" if on else "on")
+            )
+        )

@@ -1,0 +1,603 @@
+"""Lowers a jaxpr to a program: calls are inlined, identities removed, names taken from the user's source."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from erasurehead.decompile import _expand as expand, _folding as folding, _origins as origins, _user_names as user_names
+from erasurehead.decompile._batched_loops import with_one_condition
+from erasurehead.decompile._errors import Unsupported
+from erasurehead.decompile._installed import jax_module
+from erasurehead.decompile._program import Body, Literal, Operand, SourceLocation, Statement, Type, Variable
+from erasurehead.decompile._refusals import reason
+
+CALLS = {
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "core_call": "call_jaxpr",
+    "call": "call_jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "custom_vjp_call_jaxpr": "fun_jaxpr",
+    "custom_vmap_call": "call",
+    "remat2": "jaxpr",
+    "remat": "jaxpr",
+    "checkpoint": "jaxpr",
+    "composite": "jaxpr",
+    "custom_lin": "",
+    "shard_map": "jaxpr",
+    "eval_jaxpr": "jaxpr",
+}
+"""Primitives that call a function, and the name of the parameter that has its jaxpr."""
+
+KEPT = {"jit", "pjit", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"}
+"""Calls that can become functions of the source, and are otherwise inlined."""
+
+IDENTITIES = {
+    "copy",
+    "copy_p",
+    "name",
+    "pvary",
+    "device_put",
+    "sharding_constraint",
+    "stop_gradient",
+    "layout_constraint",
+    "reshard",
+    "psum",
+    "psum_invariant",
+    "pmax",
+    "pmin",
+    "preduced",
+    "reduced_vary_cast_p",
+    "vary_unreduced_cast_p",
+    "unreduced_psum",
+    "pbroadcast",
+    "with_memory_space_constraint",
+    "random_clone",
+    "inspect_sharding",
+    "pin",
+    "unpin",
+    "dce_sink",
+    "tie",
+    "custom_lin_identity",
+}
+"""Primitives that return their input unchanged, at least on one device and without differentiation."""
+
+COLLECTIVES = {
+    "psum",
+    "psum_invariant",
+    "pmax",
+    "pmin",
+    "all_gather",
+    "all_gather_invariant",
+    "all_to_all",
+    "ppermute",
+    "axis_index",
+    "reduce_scatter",
+    "pbroadcast",
+}
+"""Collective operations; on a single device they return their input."""
+
+MASKED = {"debug_callback", "debug_print"}
+"""Effects without results, which can become comments."""
+
+EFFECTS = MASKED | {"io_callback", "pure_callback", "outside_call", "ffi_call"}
+
+_UNIT_REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or")
+
+
+def type_of(aval: Any, backend: str = "jax") -> Type:
+    """Return the type of an abstract value of JAX.
+
+    Raises:
+        Unsupported: if it is not an array of fixed shape.
+    """
+    if not hasattr(aval, "shape") or not hasattr(aval, "dtype"):
+        raise Unsupported(type(aval).__name__, backend, "it is not an array; effects and references are refused")
+    if "Ref" in type(aval).__name__:
+        raise Unsupported("a mutable reference", backend, "references are effects")
+    for length in aval.shape:
+        if not isinstance(length, int | np.integer):
+            raise Unsupported("a symbolic shape", backend, f"the length {length} is only known at run time")
+    return Type(tuple(int(n) for n in aval.shape), aval.dtype, bool(getattr(aval, "weak_type", False)))
+
+
+def literal(value: Any, dtype: Any = None, weak: bool = False) -> Literal:
+    """Return a number as a literal of a dtype, by default that of numpy."""
+    array = np.asarray(value, dtype)
+    return Literal(array[()], Type((), array.dtype, weak))
+
+
+class Lowering:
+    """Lowers equations of jaxprs to statements.
+
+    Arguments:
+        backend: `"jax"` or `"numpy"`: some identities and expansions apply to one of them only.
+        inline: whether to inline the user's own jitted functions and custom rules.
+        effects: `"error"`, or `"comment"` to keep them as comments.
+    """
+
+    def __init__(self, backend: str, inline: bool = True, effects: str = "error") -> None:
+        self.backend, self.inline, self.effects = backend, inline, effects
+        self._constants: dict[int, Variable] = {}
+        self._kept: dict[tuple[Any, ...], Body] = {}
+        self._alive: list[Any] = []
+        self._named: list[tuple[Statement, bool]] = []
+        self._definitions: dict[Variable, Statement] = {}
+        self._axes: dict[Any, int] = {}
+
+    def constant(self, array: Any) -> Operand:
+        """Return the operand of an array that the function closes over; scalars become literals."""
+        if id(array) not in self._constants:
+            self._alive.append(array)
+            aval = type_of(_aval(array))
+            if aval.shape == () and not aval.is_key:
+                return Literal(np.asarray(array)[()], Type((), aval.dtype, aval.weak))
+            value = _key_data(array) if aval.is_key else np.asarray(array)
+            self._constants[id(array)] = Variable(aval, None, value)
+        return self._constants[id(array)]
+
+    def block(
+        self, jaxpr: Any, consts: Sequence[Any], bound: Sequence[Operand], where: SourceLocation | None, name: str = ""
+    ) -> Body:
+        """Return a jaxpr as a block.
+
+        Arguments:
+            jaxpr: the jaxpr.
+            consts: its constants.
+            bound: operands in place of its first parameters; the others become parameters of the block.
+            where: the location of the statement that runs it.
+            name: name of the block; by default that of the user's function.
+        """
+        free = jaxpr.invars[len(bound) :]
+        names = user_names.argument_names(jaxpr, len(jaxpr.invars), len(bound))
+        parameters = [Variable(type_of(v.aval, self.backend), n) for v, n in zip(free, names, strict=True)]
+        statements: list[Statement] = []
+        results = self.run(jaxpr, consts, [*bound, *parameters], statements, where)
+        return Body(name or user_names.function_name(jaxpr), parameters, statements, results)
+
+    def closed(self, closed: Any, bound: Sequence[Operand], where: SourceLocation | None, name: str = "") -> Body:
+        """Return a closed jaxpr as a block; see `block`."""
+        return self.block(closed.jaxpr, closed.consts, bound, where, name)
+
+    def run(
+        self,
+        jaxpr: Any,
+        consts: Sequence[Any],
+        operands: Sequence[Operand],
+        into: list[Statement],
+        outer: SourceLocation | None = None,
+        inside_library: bool = False,
+    ) -> list[Operand]:
+        """Inline a jaxpr.
+
+        Arguments:
+            jaxpr: the jaxpr.
+            consts: its constants.
+            operands: its inputs.
+            into: the list to which its statements are appended.
+            outer: the location of the call, for equations without one in the user's source.
+            inside_library: whether it belongs to a library, so that its own locations are ignored.
+
+        Returns:
+            Its results.
+        """
+        known: dict[Any, Operand] = dict(zip(jaxpr.invars, operands, strict=True))
+        known.update(zip(jaxpr.constvars, map(self.constant, consts), strict=True))
+
+        def read(atom: Any) -> Operand:
+            if hasattr(atom, "val"):
+                return Literal(np.asarray(atom.val, atom.aval.dtype)[()], type_of(atom.aval))
+            return known[atom]
+
+        for equation in jaxpr.eqns:
+            own = None if inside_library else origins.location_of(equation.source_info)
+            where = own or outer
+            try:
+                results = self.equation(equation, [read(atom) for atom in equation.invars], into, where, inside_library)
+            except Unsupported as error:
+                raise error if error.where is not None else error.at(where) from None
+            known.update(zip(equation.outvars, results, strict=True))
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def equation(
+        self,
+        equation: Any,
+        inputs: list[Operand],
+        into: list[Statement],
+        where: SourceLocation | None,
+        inside_library: bool,
+    ) -> Sequence[Operand]:
+        """Append the statements of an equation, and return its results; see `run` for the arguments."""
+        op, params = equation.primitive.name, dict(equation.params)
+        if op in EFFECTS:
+            if op in MASKED and self.effects == "comment" and not equation.outvars:
+                text = str(params.get("fmt") or op)
+                into.append(Statement("comment", [], [], {"text": f"{op}: {text!r}"}, where=where))
+                return []
+            raise Unsupported(op, self.backend, reason(op, self.backend))
+        if op in CALLS:
+            return self._call(op, equation, inputs, into, where, inside_library)
+        if op in COLLECTIVES:
+            return self._collective(op, params, inputs, equation, into, where)
+        if op == "platform_index":
+            return [_platform(params, self.backend)]
+        if op == "empty2":  # in place of what a branch does not compute, or of rows to come: JAX has zeros there
+            return [self.constant(equation.primitive.bind(**params))]
+        if op == "cond":
+            index = self._index(inputs[0])
+            if isinstance(index, Literal):
+                branch = params["branches"][max(0, min(int(index.value), len(params["branches"]) - 1))]
+                return self.run(branch.jaxpr, branch.consts, inputs[1:], into, where, inside_library)
+        if op == "custom_linear_solve":
+            return self._linear_solve(params, inputs, into, where)
+        if self._is_identity(op, params, equation, inputs):
+            return inputs[: len(equation.outvars)]
+        if equation.effects:
+            raise Unsupported(op, self.backend, "it is an effect")
+        expanded = expand.expansion(
+            op, self.backend, params, [atom.aval for atom in equation.invars], equation.primitive
+        )
+        if expanded is not None:
+            return self.run(expanded.jaxpr, expanded.consts, inputs, into, where, inside_library=True)
+        outputs = self._outputs(equation)
+        statement = Statement(op, inputs, outputs, params, where=where, primitive=equation.primitive)
+        statement.bound, statement.bound_outputs = (list(inputs), dict(equation.params)), list(outputs)
+        if op == "random_bits" or "random" in op:
+            partitionable = getattr(equation.ctx, "threefry_partitionable", True)
+            statement.params["partitionable"] = bool(partitionable)
+        self._blocks(statement, where)
+        folded = folding.folded(statement)
+        if folded is not None:
+            return [folded]
+        before = statement.op, statement.inputs
+        simplified = self._simplified(statement)
+        if simplified is not None:
+            return [simplified]
+        if before != (statement.op, statement.inputs):
+            statement.primitive = _primitive(statement)
+            more = {} if statement.op in ("not", "eye") else {"sharding": None}
+            statement.bound = list(statement.inputs), {**statement.params, **more}
+        for output in outputs:
+            self._definitions[output] = statement
+        into.append(statement)
+        self._named.append((statement, "transpose" in str(equation.source_info.name_stack)))
+        return _forwarded(statement) if op == "cond" else outputs
+
+    def _outputs(self, equation: Any) -> list[Variable]:
+        return [Variable(type_of(v.aval, self.backend)) for v in equation.outvars]
+
+    def _index(self, index: Operand) -> Operand:
+        """Return the index of a branch without the clamp that JAX adds, as branches clamp their index anyway."""
+        clamped = self._made_by(index, "clamp")
+        return clamped[1] if clamped is not None and clamped[1].type.name == "int32" else index
+
+    def _made_by(self, operand: Operand, op: str) -> list[Operand] | None:
+        """Return the inputs of the operation `op` that computed an operand; None if another one did, or none."""
+        maker = self._definitions.get(operand) if isinstance(operand, Variable) else None
+        return maker.inputs if maker is not None and maker.op == op else None
+
+    def _simplified(self, statement: Statement) -> Operand | None:
+        """Change a statement into a simpler one.
+
+        Consecutive broadcasts and reshapes become one, arrays of one number broadcasts of it, comparisons of places
+        identity matrices, reductions over axes of length 1 reshapes; for choices see `_selected`.
+
+        Returns:
+            The operand that the statement is equal to; None if the statement is needed.
+        """
+        op, params, inputs = statement.op, statement.params, statement.inputs
+        if op == "select_n" and len(inputs) == 3 and inputs[0].type.kind == "b":
+            return self._selected(statement)
+        makers = [self._definitions.get(v) if isinstance(v, Variable) else None for v in inputs] or [None]
+        maker = makers[0]
+        number = self._number(statement)
+        if op == "broadcast_in_dim":
+            if maker is not None and maker.op == op and len(inputs) == len(maker.inputs) == 1:
+                dims = [params["broadcast_dimensions"][d] for d in maker.params["broadcast_dimensions"]]
+                statement.inputs, statement.params = maker.inputs[:], {**params, "broadcast_dimensions": tuple(dims)}
+            return None
+        if number is not None:
+            statement.op, statement.inputs = "broadcast_in_dim", [number]
+            statement.params = {"shape": statement.output.type.shape, "broadcast_dimensions": ()}
+            return None
+        axes = [m.params["dimension"] if m is not None and m.op == "iota" else None for m in makers]
+        if (op == "eq" and statement.output.type.rank == 2 and axes in ([0, 1], [1, 0])) or (
+            op == "convert_element_type" and maker is not None and maker.op == "eye"
+        ):
+            statement.op, statement.inputs, statement.params = "eye", [], {}
+            return None
+        reshaped = {"new_sizes": statement.outputs[0].type.shape, "dimensions": None} if statement.outputs else {}
+        if op in _UNIT_REDUCTIONS and params["axes"] and isinstance(inputs[0], Variable):
+            before = inputs[0].type
+            if before.dtype == statement.output.type.dtype and all(before.shape[int(a)] == 1 for a in params["axes"]):
+                statement.op, statement.params = "reshape", reshaped
+        if (
+            _is_plain_reshape(statement)
+            and maker is not None
+            and _is_plain_reshape(maker)
+            and len(maker.inputs) == 1
+            and not inputs[0].type.is_key
+        ):
+            statement.op, statement.inputs, statement.params = "reshape", maker.inputs[:], reshaped
+            if maker.inputs[0].type.shape == statement.output.type.shape:
+                return maker.inputs[0]
+        return None
+
+    def _number(self, statement: Statement) -> Literal | None:
+        """Return the number that all elements of a result are, where that is known; None where it is not."""
+        if len(statement.outputs) != 1 or statement.blocks:
+            return None
+        kind = statement.output.type
+        if statement.op == "iota" and kind.shape[int(statement.params["dimension"])] == 1:
+            return literal(0, kind.dtype) if kind.kind in "iu" else None
+        numbers = [self._filled(v) for v in statement.inputs]
+        if not numbers or None in numbers or kind.shape == () or kind.is_key:
+            return None
+        if statement.op in ("reshape", "squeeze", "transpose", "slice"):
+            return numbers[0]
+        scalar = Variable(Type((), kind.dtype, kind.weak))
+        return folding.folded(
+            Statement(statement.op, [n for n in numbers if n is not None], [scalar], statement.params)
+        )
+
+    def _selected(self, statement: Statement) -> Operand | None:
+        """Simplify a choice between two values; see `_simplified`."""
+        mask, no, yes = statement.inputs
+        kind = statement.output.type
+        if isinstance(mask, Literal):
+            chosen = yes if mask.value else no
+            return (
+                Literal(chosen.value, kind) if isinstance(chosen, Literal) else chosen if chosen.type == kind else None
+            )
+        if mask.type.shape != kind.shape or kind.is_key or kind.weak:
+            return None
+        if self._is_number(no, 0.0) and self._is_number(yes, 1.0):
+            if kind.kind == "b":
+                return mask
+            if self.backend == "jax":  # XLA takes products with casts of masks for choices, in which NaN * 0 is 0
+                return None
+            statement.op, statement.inputs = "convert_element_type", [mask]
+            statement.params = {"new_dtype": kind.dtype, "weak_type": False, "sharding": None}
+        elif kind.kind == "b" and self._is_number(no, 1.0) and self._is_number(yes, 0.0):
+            statement.op, statement.inputs, statement.params = "not", [mask], {}
+        return None
+
+    def _call(
+        self,
+        op: str,
+        equation: Any,
+        inputs: list[Operand],
+        into: list[Statement],
+        where: SourceLocation | None,
+        library: bool,
+    ) -> Sequence[Operand]:
+        params = equation.params
+        if not CALLS[op]:
+            raise Unsupported(op, self.backend, reason(op, self.backend))
+        if op == "shard_map":
+            mesh = params["mesh"]
+            if mesh.size != 1:
+                raise Unsupported(op, self.backend, f"it runs on {mesh.size} devices, but sources run on one")
+            self._axes.update(dict(mesh.shape))
+        inner = params[CALLS[op]]
+        jaxpr, consts = _opened(inner)
+        jaxpr_library = library or user_names.in_library(jaxpr)
+        if not self.inline and op in KEPT and not jaxpr_library:
+            return self._keep(op, equation, jaxpr, consts, inputs, into, where)
+        return self.run(jaxpr, consts, inputs, into, where, inside_library=jaxpr_library)
+
+    def _keep(
+        self,
+        op: str,
+        equation: Any,
+        jaxpr: Any,
+        consts: Sequence[Any],
+        inputs: list[Operand],
+        into: list[Statement],
+        where: SourceLocation | None,
+    ) -> Sequence[Operand]:
+        name = str(equation.params.get("name") or user_names.function_name(jaxpr))
+        key = (
+            op,
+            name,
+            str(jaxpr),
+            *map(id, consts),
+        )  # not the jaxpr itself, as tracing a rule makes another one of the same function
+        first = key not in self._kept
+        if first:
+            self._alive.append(consts)
+            self._kept[key] = self.block(jaxpr, consts, [], where, name)
+        block = self._kept[key]
+        outputs = self._outputs(equation)
+        params: dict[str, Any] = {"kind": op}
+        blocks = {"call": [block]}
+        if first and self.backend == "jax" and op in ("custom_jvp_call", "custom_vjp_call"):
+            for part, closed in expand.rule_of(op, equation).items():
+                blocks[part] = [self.closed(closed, [], where, f"{block.name}_{part}")]
+        statement = Statement("call", inputs, outputs, params, blocks, where, equation.primitive)
+        into.append(statement)
+        self._named.append((statement, False))
+        return outputs
+
+    def _collective(
+        self,
+        op: str,
+        params: dict[str, Any],
+        inputs: list[Operand],
+        equation: Any,
+        into: list[Statement],
+        where: SourceLocation | None,
+    ) -> Sequence[Operand]:
+        named: Any = params.get("axes", params.get("axis_name", ()))
+        axes: Sequence[Any] = named if type(named) in (tuple, list) else (named,)
+        for axis in axes:
+            if self._axes.get(axis) != 1:
+                raise Unsupported(op, self.backend, "it works across several devices, but sources run on one")
+        if op == "axis_index":
+            return [literal(0, np.int32)]
+        outputs = self._outputs(equation)
+        if op == "ppermute" and not params["perm"]:  # devices that receive nothing get zeros
+            zero = Literal(np.zeros((), inputs[0].type.dtype)[()], Type((), inputs[0].type.dtype))
+            shape = {"shape": outputs[0].type.shape, "broadcast_dimensions": ()}
+            into.append(Statement("broadcast_in_dim", [zero], outputs, shape, where=where))
+            return outputs
+        if op == "all_to_all" and not params.get("tiled") and params["split_axis"] != params["concat_axis"]:
+            order = [d for d in range(inputs[0].type.rank) if d != params["split_axis"]]
+            order.insert(params["concat_axis"], params["split_axis"])
+            into.append(Statement("transpose", inputs, outputs, {"permutation": tuple(order)}, where=where))
+            return outputs
+        same = all(v.type.shape == o.type.shape for v, o in zip(inputs, outputs, strict=True))
+        if same:
+            return inputs
+        into.append(
+            Statement("reshape", inputs, outputs, {"new_sizes": outputs[0].type.shape, "dimensions": None}, where=where)
+        )
+        return outputs
+
+    def _linear_solve(
+        self, params: dict[str, Any], inputs: list[Operand], into: list[Statement], where: SourceLocation | None
+    ) -> Sequence[Operand]:
+        lengths, closed = params["const_lengths"], params["jaxprs"].solve
+        start = lengths.matvec + lengths.vecmat
+        consts = inputs[start : start + lengths.solve]
+        right = inputs[sum(lengths) :]
+        return self.run(closed.jaxpr, closed.consts, [*consts, *right], into, where)
+
+    def _is_identity(self, op: str, params: dict[str, Any], equation: Any, inputs: list[Operand]) -> bool:
+        if op in IDENTITIES or (op == "optimization_barrier" and self.backend == "numpy"):
+            groups = params.get("axis_index_groups")
+            if groups is not None and any(len(group) != 1 for group in groups):
+                raise Unsupported(op, self.backend, "it works across several devices")
+            return True
+        if not inputs or len(equation.outvars) != 1:
+            return False
+        before, after = inputs[0].type, type_of(equation.outvars[0].aval, self.backend)
+        if op == "convert_element_type":
+            return before.dtype == after.dtype
+        if op in ("broadcast_in_dim", "reshape", "squeeze", "slice", "expand_dims", "broadcast_to", "tile"):
+            return len(inputs) == 1 and before.shape == after.shape and params.get("dimensions") in (None, ())
+        if op == "transpose":
+            return tuple(params["permutation"]) == tuple(range(before.rank))
+        if op in _UNIT_REDUCTIONS:
+            return params.get("axes") == () and before == after
+        if op in ("add", "add_any", "sub", "mul", "div") and before.kind in "fiu" and len(inputs) == 2:
+            if "add" in op and before.kind == "f":  # -0.0 + 0.0 is 0.0
+                return False
+            neutral = 1.0 if op in ("mul", "div") else 0.0
+            if op not in ("sub", "div") and self._is_number(inputs[0], neutral) and inputs[1].type == after:
+                inputs[0] = inputs[1]  # 1.0 * x is x, to the bit
+                return True
+            # So are x * 1.0, x / 1.0 and x - 0.0.
+            return before == after and self._is_number(inputs[1], neutral)
+        if op == "rev":
+            return not params["dimensions"]
+        if op in ("concatenate", "split"):
+            return len(inputs) == len(equation.outvars)
+        return False
+
+    def _filled(self, operand: Operand) -> Literal | None:
+        """Return the number that an operand is, or is filled with; None if there is none."""
+        spread = self._made_by(operand, "broadcast_in_dim")
+        source = operand if spread is None else spread[0]
+        return source if isinstance(source, Literal) else None
+
+    def _is_number(self, operand: Operand, number: float) -> bool:
+        """Return whether an operand is a given number, or an array filled with it."""
+        found = self._filled(operand)
+        if found is None or found.type.kind == "c":
+            return False
+        value = float(found.value)
+        return value == number and not np.signbit(value)
+
+    def _blocks(self, statement: Statement, where: SourceLocation | None) -> None:
+        """Turn the jaxprs among the parameters of a statement into blocks."""
+        op, params, inputs = statement.op, statement.params, statement.inputs
+        if op == "cond":
+            branches = params.pop("branches")
+            statement.blocks["branches"] = [
+                self.closed(branch, inputs[1:], where, user_names.function_name(branch.jaxpr) or "branch")
+                for branch in branches
+            ]
+            statement.inputs = [self._index(inputs[0])]
+            number = self._made_by(inputs[0], "convert_element_type")
+            if number is not None and number[0].type.kind == "b":
+                statement.inputs = number[:1]
+        elif op == "scan":
+            n = params.pop("num_consts")
+            statement.blocks["body"] = [self.closed(params.pop("jaxpr"), inputs[:n], where)]
+            statement.inputs = inputs[n:]
+        elif op == "while":
+            n, m = params.pop("cond_nconsts"), params.pop("body_nconsts")
+            statement.blocks["cond"] = [self.closed(params.pop("cond_jaxpr"), inputs[:n], where, "condition")]
+            statement.blocks["body"] = [self.closed(params.pop("body_jaxpr"), inputs[n : n + m], where)]
+            statement.inputs = inputs[n + m :]
+            with_one_condition(statement)
+        elif op in ("reduce", "reduce_window"):
+            jaxpr = params.pop("jaxpr")
+            jaxpr, consts = getattr(jaxpr, "jaxpr", jaxpr), params.pop("consts", ())
+            statement.blocks["computation"] = [self.block(jaxpr, consts, [], where, "combine")]
+        for name in ("update_jaxpr", "update_consts", "linear", "_split_transpose", "out_sharding", "sharding"):
+            params.pop(name, None)
+
+    def name_results(self) -> None:
+        """Give the results of statements the names that the user's source assigns them to."""
+        user_names.name_results(self._named)
+
+
+def _is_plain_reshape(statement: Statement) -> bool:
+    return statement.op == "squeeze" or (statement.op == "reshape" and statement.params.get("dimensions") is None)
+
+
+def _primitive(statement: Statement) -> Any:
+    """Return JAX's primitive of a statement's operation."""
+    if statement.op != "eye":
+        return getattr(importlib.import_module("jax.extend.core.primitives"), f"{statement.op}_p")
+    kind = statement.output.type
+    return SimpleNamespace(multiple_results=False, bind=lambda: jax_module().numpy.eye(*kind.shape, dtype=kind.dtype))
+
+
+def _opened(jaxpr: Any) -> tuple[Any, Sequence[Any]]:
+    """Return a jaxpr, closed or not, with its constants."""
+    return (jaxpr.jaxpr, jaxpr.consts) if hasattr(jaxpr, "consts") else (jaxpr, ())
+
+
+def _forwarded(statement: Statement) -> list[Operand]:
+    """Return the results of a `cond`: if all branches return the same outer variable, that variable."""
+    branches = statement.blocks["branches"]
+    found: list[Operand] = []
+    for output, results in zip(statement.outputs, zip(*(b.results for b in branches), strict=True), strict=True):
+        first = results[0]
+        inside = {v for b in branches for s in b.statements for v in s.outputs}
+        same = all(r is first for r in results) and isinstance(first, Variable) and first not in inside
+        found.append(first if same else output)
+    return found
+
+
+def _platform(params: dict[str, Any], backend: str) -> Literal:
+    """Return the index of the variant of a function for this platform; for numpy, that for CPUs."""
+    jax = jax_module()
+
+    platform = "cpu" if backend == "numpy" else jax.default_backend()
+    for index, names in enumerate(params["platforms"]):
+        if names is None or platform in names:
+            return literal(index, np.int32)
+    raise Unsupported("platform_index", backend, f"it has no variant for {platform}")
+
+
+def _aval(array: Any) -> Any:
+    jax = jax_module()
+
+    return jax.typeof(array)
+
+
+def _key_data(array: Any) -> Any:
+    jax = jax_module()
+
+    return np.asarray(jax.random.key_data(array))

@@ -1,0 +1,224 @@
+"""The journal of a run of a drill: what was done to it, and what its records tell. The report is made from it.
+
+What counts is what a user could read: that a fault was noticed is taken from the records of the run.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from erasurehead._internal.storage.folders import Folder
+from erasurehead.errors import ErasureHeadError
+from erasurehead.runs import RunFolder
+from erasurehead.runs._jsonl import read_lines, to_line
+from erasurehead.training import Callback, Notice
+from erasurehead.training._notices import NoticeKind
+
+
+@final
+class Journal:
+    """A file of JSON lines to which several processes append, one after the other.
+
+    Each line is in the file when `add` returns, so that nothing is lost if the process is killed; but while the disk is
+    full, lines are kept in memory.
+
+    Arguments:
+        path: path of the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._unwritten = b""
+
+    def add(self, entry: dict[str, Any]) -> None:
+        """Append an entry."""
+        self._unwritten += to_line(entry).encode()
+        self.flush()
+
+    def flush(self) -> None:
+        """Append the lines that could not be written before."""
+        try:
+            with Folder.open(self.path.parent) as folder:
+                descriptor = folder.writable(self.path.name)
+            try:
+                os.lseek(descriptor, 0, os.SEEK_END)
+                self._unwritten = self._unwritten[os.write(descriptor, self._unwritten) :]
+            finally:
+                os.close(descriptor)
+        except OSError:
+            return  # tried again at the next flush
+
+    def read(self) -> list[dict[str, Any]]:
+        """Return all entries."""
+        return read_lines(self.path)
+
+
+@final
+class NoticeRecorder(Callback):
+    """Records all notices of a run, with the time of the fault schedule.
+
+    Arguments:
+        record: called with each entry.
+        time: returns the seconds since the first order.
+    """
+
+    def __init__(self, record: Callable[[dict[str, Any]], None], time: Callable[[], float]) -> None:
+        self._record, self._time = record, time
+
+    def on_notice(self, notice: Notice) -> None:
+        time = round(self._time(), 6)
+        self._record({"what": "notice", "time": time, "kind": notice.kind, "text": notice.text})
+
+
+_ENTRIES: Mapping[NoticeKind, str] = {
+    "died": "died",
+    "joined": "joined",
+    "suspected": "suspected",
+    "lied": "named",
+    "refused": "refused",
+}
+"""The name of the journal entry for each kind of notice. In journals, `lied` means that a lie was delivered."""
+
+
+def recorded(folder: Path) -> list[dict[str, Any]]:
+    """Return the notices about workers in the records of a run, and whether it went on without records, as entries."""
+    try:
+        run = RunFolder.open(folder)
+        rows, summary = run.step_rows(), run.summary
+    except ErasureHeadError:
+        return []
+    entries: list[dict[str, Any]] = [
+        {"what": _ENTRIES[notice.kind], "time": notice.time, "worker": worker, "text": notice.reason}
+        for row in rows
+        for notice in row.notices
+        if notice.kind in _ENTRIES
+        for worker in notice.workers
+    ]
+    entries += [{"what": "resumed", "time": 0.0, "step": int(step)} for step in summary.get("resumed", ())]
+    if summary.get("unrecorded"):
+        last = rows[-1].end if rows else 0.0
+        entries.append({"what": "unrecorded", "time": last, "text": str(summary["unrecorded"])})
+    return entries
+
+
+def merged(journal: Iterable[dict[str, Any]], records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a journal with what the records tell in its place: in the last life that was there at its time.
+
+    Arguments:
+        journal: of what was done to the run, by its lives, one after the other.
+        records: as `recorded` returns them; they are those of the run as it ended.
+    """
+    lives: list[list[dict[str, Any]]] = []
+    for entry in journal:
+        if entry["what"] == "life" or not lives:
+            lives.append([])
+        lives[-1].append(entry)
+    begins = [float(life[0]["time"]) for life in lives]
+    for entry in records:
+        index = max((number for number, begin in enumerate(begins) if begin <= entry["time"]), default=0)
+        if lives:
+            lives[index].append(entry)
+    return [entry for life in lives for entry in (life[0], *sorted(life[1:], key=lambda one: float(one["time"])))]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a journal.
+
+    Attributes:
+        place: its number.
+        life: which of the processes that coordinated the run wrote it, counted from 0.
+        what: of what was done: life, restored (its engine, with the workers as they were), injected, silent, over,
+            missed, lied, ended; of what the run's records tell: died, joined, suspected, named (as a liar), refused,
+            resumed, unrecorded; and notice, for people.
+        time: seconds since the first order of the run.
+        fault: number of the fault schedule's fault, if it is about one; else -1.
+        worker: number of the worker, if it is about one; else -1.
+        text: what was said.
+        step: where a life began, or the run was continued.
+        resumed: whether a life went on from a checkpoint.
+        kind: of a notice, or of the error that ended a life; else empty.
+    """
+
+    place: int
+    life: int
+    what: str
+    time: float
+    fault: int = -1
+    worker: int = -1
+    text: str = ""
+    step: int = 0
+    kind: str = ""
+    resumed: bool = False
+
+
+@final
+class EventLog:
+    """A journal with queries.
+
+    Arguments:
+        journal: as `Journal.read` returns it.
+    """
+
+    def __init__(self, journal: Iterable[dict[str, Any]]) -> None:
+        self.entries: list[Entry] = []
+        life = -1
+        for place, row in enumerate(journal):
+            life += row["what"] == "life"
+            known = {name: row[name] for name in ("fault", "worker", "text", "step", "kind", "resumed") if name in row}
+            self.entries.append(Entry(place, life, str(row["what"]), float(row["time"]), **known))
+        self._restored = {entry.life for entry in self.entries if entry.what == "restored"}
+
+    def injected(self, fault: int) -> Entry | None:
+        """Return the entry of a fault's injection; the last one, if it was injected again after a resumption."""
+        found = [entry for entry in self.entries if entry.what == "injected" and entry.fault == fault]
+        return found[-1] if found else None
+
+    def missed(self, fault: int) -> str:
+        """Return why a fault was not injected."""
+        found = [entry.text for entry in self.entries if entry.what == "missed" and entry.fault == fault]
+        return found[-1] if found else "the run was over before"
+
+    def after(self, entry: Entry) -> Iterator[Entry]:
+        """Yield what was written after an entry while the same workers were there.
+
+        A killed coordinator takes its workers along, and the next one starts others; but where an engine can be
+        restored (the virtual clock), its workers go on as they were, with whatever they suffer from: then what the next
+        process wrote follows, too.
+        """
+        for later in self.entries[entry.place + 1 :]:
+            if later.what == "life" and later.life not in self._restored:
+                return
+            yield later
+
+    def first(self, entry: Entry, what: str, **fields: object) -> Entry | None:
+        """Return the first entry of a kind after another, while the same workers were there, with these fields."""
+        for later in self.after(entry):
+            if later.what == what and fields.items() <= vars(later).items():
+                return later
+        return None
+
+    def replaced(self, entry: Entry) -> bool:
+        """Whether another process took up the run after an entry, and started workers of its own."""
+        later = (one for one in self.entries[entry.place + 1 :] if one.what == "life")
+        return any(one.life not in self._restored for one in later)
+
+    def next_life(self, entry: Entry) -> Entry | None:
+        """Return where the next process took up the run."""
+        later = (one for one in self.entries[entry.place + 1 :] if one.what == "life")
+        return next(later, None)
+
+    def all(self, *what: str) -> Sequence[Entry]:
+        """Return the entries of some kinds."""
+        return [entry for entry in self.entries if entry.what in what]
+
+    def kept(self, *what: str) -> Sequence[Entry]:
+        """Return the entries of some kinds that belong to the run as it ended: what was done again counts once."""
+        starts = [entry.time for entry in self.entries if entry.what == "life"]
+        undone = {life: min(starts[life + 1 :], default=math.inf) for life in range(len(starts))}
+        return [entry for entry in self.all(*what) if entry.time <= undone.get(entry.life, math.inf)]

@@ -1,0 +1,228 @@
+"""Many lives: the same run again and again, each time with other kills, and one verdict over all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead._internal.resources import usable_cores
+from erasurehead.drills._drill import DrillSettings, Rehearsal
+from erasurehead.drills._fork_server import fork_server
+from erasurehead.drills._life import Strike
+from erasurehead.drills._supervisor import CommandResult, command_line, kill_all, run_command
+from erasurehead.drills._verdicts import CLOSE, DrillVerdict, Judged
+from erasurehead.errors import EngineError, ErasureHeadError, check_count
+from erasurehead.runs import RunFolder
+
+DELAYS = "exponential(mean=0.05, seed=0)"
+"""The default injected delays."""
+
+FORKED = ("virtual", "processes")
+"""Engines whose coordinators are forked. The others use threads, or start their coordinator by a launcher."""
+
+_CHECKPOINTS = 8  # number of checkpoints in a run
+_SECONDS = 3.0  # of the run, by the engine's clock
+_LIMIT = 180.0  # seconds that one process may take
+_MAX_PROCESSES = 3  # processes of one life: it is struck once
+
+
+@dataclass(frozen=True)
+class Life:
+    """The result of one life.
+
+    Attributes:
+        number: number of the life.
+        strike: what was killed when.
+        processes: number of processes that have coordinated it, one after the other.
+        broken: the broken promises, as sentences; empty if all were kept.
+    """
+
+    number: int
+    strike: Strike
+    processes: int
+    broken: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LivesOutcome(Judged):
+    """The results of all lives.
+
+    Attributes:
+        engine: name of the engine.
+        seed: seed of the strikes.
+        steps: number of steps of each life.
+        lives: the result of each life.
+        seconds: duration in real time.
+    """
+
+    engine: str
+    seed: int
+    steps: int
+    lives: tuple[Life, ...]
+    seconds: float
+
+    def judge(self) -> list[DrillVerdict]:
+        return [DrillVerdict(self.verdict, not self.broken)]
+
+    @property
+    def broken(self) -> list[Life]:
+        """The lives in which a promise was broken."""
+        return [life for life in self.lives if life.broken]
+
+    @property
+    def verdict(self) -> str:
+        """The verdict, as a sentence."""
+        kept = len(self.lives) - len(self.broken)
+        return (
+            f"{kept} of {len(self.lives)} lives on the {self.engine} engine kept every promise, in {self.seconds:.0f} s"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        lives = [{**vars(life), "strike": vars(life.strike)} for life in self.lives]
+        figures = {name: value for name, value in vars(self).items() if name != "verdicts"}
+        return {**figures, "lives": lives, "passed": self.passed, "verdict": self.verdict}
+
+
+@final
+class Lives(Rehearsal):
+    """A rehearsal of many short runs, each of which is struck once, and continued.
+
+    Arguments:
+        settings: settings of the run; its seconds are ignored.
+        count: number of lives, at least 1.
+        out: folder for lives that have broken a promise, which must be unused; by default a new one in `drills`.
+
+    Raises:
+        InvalidArgument, DataError: as for `Rehearsal`.
+    """
+
+    def __init__(self, settings: DrillSettings, count: int, out: str | os.PathLike[str] | None = None) -> None:
+        self.count = check_count("lives", count)
+        delays = DELAYS if settings.delays == DrillSettings.delays else settings.delays
+        super().__init__(replace(settings, seconds=_SECONDS, delays=delays), out, _CHECKPOINTS)
+        self._aborted = False
+        self._servers = SimpleQueue[Callable[[str, int], CommandResult]]()
+
+    def strike(self, life: int) -> Strike:
+        """Return what is killed in a life, and when."""
+        return Strike.drawn(self.settings.seed, life, self.settings.workers, self.steps)
+
+    def run(self, say: Callable[[str], None] = lambda text: None) -> LivesOutcome:
+        """Run all lives: on the virtual clock as many at once as there are processors, otherwise one after the other.
+
+        Arguments:
+            say: called with lines about the progress.
+
+        Raises:
+            EngineError: if the baseline run does not finish.
+            MissingExtra: if what the engine needs is not installed.
+        """
+        begin, settings = time.monotonic(), self.settings
+        self.prepare()
+        at_once = usable_cores() if settings.engine == "virtual" else 1
+        lives: list[Life] = []
+        with contextlib.ExitStack() as stack:
+            if settings.engine in FORKED:
+                for _ in range(min(at_once, self.count)):
+                    self._servers.put(stack.enter_context(fork_server(self.out, settings.seed, _LIMIT)))
+            baseline = self._play("baseline", -1)
+            if baseline.code != 0:
+                said = baseline.output or "it printed nothing"
+                raise EngineError(f"the baseline run of a drill ended with code {baseline.code}: {said}")
+            expected = RunFolder.open(self.out / "baseline").x
+            threads = stack.enter_context(ThreadPoolExecutor(at_once))
+            try:
+                for life in threads.map(partial(self._live, expected), range(self.count)):
+                    lives.append(life)
+                    for text in life.broken:
+                        say(f"life {life.number}, {life.strike}: {text}")
+            except BaseException:
+                self._aborted = True
+                threads.shutdown(wait=False, cancel_futures=True)
+                kill_all()
+                raise
+        seconds = time.monotonic() - begin
+        outcome = LivesOutcome(str(self.out), settings.engine, settings.seed, self.steps, tuple(lives), seconds)
+        return outcome.write()
+
+    def _play(self, name: str, life: int) -> CommandResult:
+        settings = self.settings
+        if settings.engine in FORKED:
+            live = self._servers.get()
+            try:
+                return live(name, life)
+            finally:
+                self._servers.put(live)
+        ranks = 1 + settings.workers + (0 if life < 0 else len(self.strike(life).workers))
+        words = [str(self.out), name, str(settings.seed), str(life)]
+        return run_command(command_line(settings.engine, ranks, "life", *words), _LIMIT)
+
+    def _live(self, expected: Array, number: int) -> Life:
+        name, strike = f"life-{number}", self.strike(number)
+        out = self.out / name
+        broken_promises: list[str] = []
+        played: list[CommandResult] = []
+        while not played or (len(played) < _MAX_PROCESSES and _status(out) != "finished"):
+            played.append(self._play(name, number))
+            if self._aborted:
+                break
+            if played[-1].code is None:
+                broken_promises.append(f"a process had not ended within {_LIMIT:.0f} s")
+                break
+        broken_promises += [f"left running: {', '.join(one.leftovers)}" for one in played if one.leftovers]
+        if self.settings.engine in FORKED:  # the others have files of their own there
+            broken_promises += [f"left in the temporary folder: {', '.join(one.files)}" for one in played if one.files]
+        try:
+            broken_promises += _broken_promises(RunFolder.open(out), strike, self.settings, self.steps, expected)
+        except ErasureHeadError as error:
+            broken_promises.append(f"{error} {played[-1].output}".strip())
+        if not broken_promises:
+            shutil.rmtree(out, ignore_errors=True)
+        return Life(number, strike, len(played), tuple(broken_promises))
+
+
+def _status(out: Path) -> str:
+    try:
+        return str(RunFolder.open(out).summary.get("status", ""))
+    except ErasureHeadError:
+        return ""
+
+
+def _broken_promises(
+    folder: RunFolder, strike: Strike, settings: DrillSettings, steps: int, expected: Array
+) -> Iterator[str]:
+    """Yield the promises that a run has broken, as far as a user could see from its folder."""
+    summary, rows, x = folder.summary, folder.step_rows(), folder.x
+    if summary.get("status") != "finished":
+        yield f"the run did not finish: {summary.get('reason') or summary.get('status')}"
+        return
+    if [row.step for row in rows] != list(range(steps)) or not all(row.stepped for row in rows):
+        yield f"{len(rows)} of {steps} steps are recorded, but not each of them once and in order"
+    apart = float(np.abs(x - expected).max(initial=0.0)) / max(float(np.abs(expected).max(initial=0.0)), 1e-300)
+    if strike.who == "coordinator" and settings.engine == "virtual":
+        if not np.array_equal(x, expected):
+            yield f"the model differs from that of the baseline run: relative difference {apart:.2g}"
+    elif not apart <= CLOSE:
+        yield f"the model differs from that of the baseline run by {apart:.2g} (at most {CLOSE:g} is allowed)"
+    died = {worker for row in rows for worker in row.workers_noticed("died")}
+    if strike.who == "workers":
+        if died != set(strike.workers):
+            yield f"the records report the deaths of workers {sorted(died)}, but {list(strike.workers)} were killed"
+        if summary.get("deaths") != sum(len(row.workers_noticed("died")) for row in rows):
+            yield f"the summary reports {summary.get('deaths')} deaths, but the steps of others"
+    elif died - set(strike.workers):
+        yield f"workers {sorted(died - set(strike.workers))} died without having been killed"
+    if summary.get("workers_at_end") != settings.workers:
+        yield f"{summary.get('workers_at_end')} of {settings.workers} workers were present at the end"

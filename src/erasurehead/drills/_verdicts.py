@@ -1,0 +1,246 @@
+"""Verdicts of a drill: what the guarantees promise, and whether it was kept, one sentence each."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from erasurehead._internal.atomic_files import write_whole
+from erasurehead.drills._findings import NAMED, FaultFinding
+from erasurehead.drills._journal import EventLog
+from erasurehead.drills._schedule import SILENCING
+from erasurehead.drills._supervisor import DrillRun
+from erasurehead.errors import numbered
+from erasurehead.runs._jsonl import to_text
+
+REPORT_FILE = "drill.json"
+
+SOON = 1.0
+"""Seconds within which a death must be noticed, on one machine."""
+
+CLOSE = 1e-6
+"""Relative difference up to which two losses count as equal."""
+
+_EXACT = 1e-9  # residual of a gradient that is complete
+
+
+@dataclass(frozen=True)
+class DrillVerdict:
+    """A promise, with a sentence that says what was found.
+
+    Attributes:
+        text: the sentence.
+        kept: whether it was kept; None if nothing was promised.
+    """
+
+    text: str
+    kept: bool | None
+
+
+@dataclass(frozen=True, eq=False)
+class Judged(ABC):
+    """What a drill of any kind has come to.
+
+    Attributes:
+        folder: the folder of its files.
+        verdicts: the guarantees, and whether each was kept.
+    """
+
+    folder: str
+    verdicts: Sequence[DrillVerdict] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "verdicts", tuple(self.judge()))
+
+    @abstractmethod
+    def judge(self) -> Iterable[DrillVerdict]:
+        """Return what was promised, and whether it was kept."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether every guarantee was kept."""
+        return all(verdict.kept is not False for verdict in self.verdicts)
+
+    @abstractmethod
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data, ready for JSON."""
+
+    def write(self) -> Self:
+        """Write the report into the folder, and return this."""
+        write_whole(Path(self.folder) / REPORT_FILE, [to_text(self.as_dict()).encode()])
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Findings(Judged):
+    """The findings of a drill under a fault schedule.
+
+    Attributes:
+        engine: name of the engine.
+        scheme: name and wait rule of the scheme.
+        steps: number of steps that each run had to take.
+        baseline, faulty: how the runs went.
+        faults: the finding on each fault.
+        same_bits: whether the faulty run ended as the same schedule without the faults of the coordinator; None if
+            that was not tested.
+        patience: seconds of silence that must raise suspicion, unless answers have come after about as long before.
+        telling: whether lies can be detected: at least three workers send equal messages, and messages are compared.
+    """
+
+    engine: str
+    scheme: str
+    steps: int
+    baseline: DrillRun
+    faulty: DrillRun
+    faults: Sequence[FaultFinding]
+    same_bits: bool | None
+    patience: float
+    telling: bool
+
+    def judge(self) -> Iterator[DrillVerdict]:
+        return _verdicts(self)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "engine": self.engine,
+            "scheme": self.scheme,
+            "steps": self.steps,
+            "passed": self.passed,
+            "verdicts": [vars(verdict) for verdict in self.verdicts],
+            "faults": [finding.as_dict() for finding in self.faults],
+            "runs": {name: _run(run) for name, run in (("baseline", self.baseline), ("faulty", self.faulty))},
+            "same_bits": self.same_bits,
+            "folder": self.folder,
+        }
+
+
+def _run(run: DrillRun) -> dict[str, Any]:
+    outcome = {key: value for key, value in (run.outcome or {}).items() if key not in ("ends", "late")}
+    what = EventLog(run.journal)
+    return {
+        **outcome,
+        "coordinators": run.lives,
+        "steps_taken_again": run.redone,
+        "real_seconds": run.seconds,
+        "deaths": len(what.kept("died")),
+        "joined": len(what.kept("joined")),
+        "failure": run.failure,
+        "left_running": run.leftovers,
+    }
+
+
+def _verdicts(found: Findings) -> Iterator[DrillVerdict]:
+    baseline, faulty = found.baseline.outcome, found.faulty.outcome
+    if baseline is None:
+        yield DrillVerdict(f"the baseline run did not finish: {found.baseline.failure}", False)
+        return
+    if faulty is None:
+        yield DrillVerdict(f"the faulty run did not finish: {found.faulty.failure}", False)
+    else:
+        whole = faulty["steps"] == found.steps and faulty["in_order"] and faulty["all_stepped"]
+        yield DrillVerdict(f"{faulty['steps']} of {found.steps} steps were taken, each once and in order", whole)
+        yield _accuracy(baseline, faulty)
+    yield from _deaths(found)
+    yield from _lies(found)
+    yield from _silence(found)
+    yield from _coordinators(found)
+    yield from _untested(found)
+    left = [*found.baseline.leftovers, *found.faulty.leftovers]
+    yield DrillVerdict(f"left running: {', '.join(left)}" if left else "nothing was left running", not left)
+
+
+def _accuracy(baseline: dict[str, Any], faulty: dict[str, Any]) -> DrillVerdict:
+    apart = abs(faulty["loss"] - baseline["loss"]) / max(abs(baseline["loss"]), 1e-300)
+    said = f"the last model's loss is {faulty['loss']:.9g}, and {baseline['loss']:.9g} in the baseline run"
+    if baseline["residual"] > _EXACT:
+        return DrillVerdict(f"{said}; the scheme is not exact, and guarantees nothing", None)
+    exact = faulty["residual"] <= _EXACT and apart <= CLOSE
+    return DrillVerdict(f"{said}: a relative difference of {apart:.2g} (at most {CLOSE:g} is allowed)", exact)
+
+
+def _deaths(found: Findings) -> Iterator[DrillVerdict]:
+    kills = [one for one in found.faults if one.fault.kind == "kill" and not one.excused]
+    if kills:
+        worst = max((one.after for one in kills if one.after is not None), default=0.0)
+        unseen = [one for one in kills if one.after is None]
+        text = f"{len(kills) - len(unseen)} of {len(kills)} kills were noticed, at most {worst:.3g} s after"
+        yield DrillVerdict(text, not unseen and worst <= SOON)
+    killed = {one.fault.worker for one in found.faults if one.fault.kind == "kill"}
+    deaths = EventLog(found.faulty.journal).all("died")
+    others = sorted({entry.worker for entry in deaths} - killed)
+    if others:
+        yield DrillVerdict(f"workers {', '.join(map(str, others))} died without having been killed", False)
+
+
+def _lies(found: Findings) -> Iterator[DrillVerdict]:
+    corrupt = [one for one in found.faults if one.fault.kind == "corrupt"]
+    seen = [one for one in corrupt if not one.excused]
+    if seen:
+        caught = [one for one in seen if one.effect == NAMED]
+        text = f"{len(caught)} of {len(seen)} workers whose lies arrived were named and put aside"
+        yield DrillVerdict(text, len(caught) == len(seen) if found.telling else None)
+    named = {entry.worker for entry in EventLog(found.faulty.journal).all("named")}
+    innocent = sorted(named - {one.fault.worker for one in corrupt})
+    if innocent:
+        one = len(innocent) == 1
+        said = "was put aside as a liar, and is honest" if one else "were put aside as liars, and are honest"
+        yield DrillVerdict(f"{numbered('worker', innocent)} {said}", False)
+
+
+def _silence(found: Findings) -> Iterator[DrillVerdict]:
+    silent = [one for one in found.faults if one.fault.kind in SILENCING and _silent_for_long(one, found)]
+    if silent:
+        named = [one for one in silent if one.after is not None]
+        text = f"{len(named)} of {len(silent)} workers that were silent for long were suspected"
+        yield DrillVerdict(text, len(named) == len(silent))
+
+
+def _silent_for_long(one: FaultFinding, found: Findings) -> bool:
+    """Whether suspicion of a worker is promised: workers that are often late are given more time."""
+    slowed = {other.fault.worker for other in found.faults if other.fault.kind == "slow"}
+    return one.injected is not None and one.fault.worker not in slowed and _length(one, found) > found.patience
+
+
+def _untested(found: Findings) -> Iterator[DrillVerdict]:
+    """Say which faults tested only the run as a whole."""
+    why: list[str] = []
+    for one in found.faults:
+        if one.excused or one.injected is None:
+            why.append(f"{one.fault} ({one.noticed})")
+        elif one.fault.kind in SILENCING and one.after is None and not _silent_for_long(one, found):
+            why.append(f"{one.fault} (silence that may be slowness)")
+    if why:
+        of = f"{len(why)} of {len(found.faults)} faults"
+        yield DrillVerdict(f"{of} tested only that training went on: {'; '.join(why)}", None)
+
+
+def _length(one: FaultFinding, found: Findings) -> float:
+    """Return for how long a fault kept its worker from answering an order that it had."""
+    event_log = EventLog(found.faulty.journal)
+    begin = event_log.injected(one.number)
+    silent = None if begin is None else event_log.first(begin, "silent", fault=one.number)
+    if silent is None:
+        return 0.0
+    over = event_log.first(silent, "over", fault=one.number)
+    ends = [entry.time for entry in event_log.after(silent)]
+    return (over.time if over is not None else max(ends, default=silent.time)) - silent.time
+
+
+def _coordinators(found: Findings) -> Iterator[DrillVerdict]:
+    for one in found.faults:
+        if one.injected is None or one.excused:
+            continue
+        if one.fault.kind == "disk_full":
+            yield DrillVerdict(
+                f"the full disk was reported in a sentence, and training {one.effect or 'ended'}", bool(one.effect)
+            )
+        elif one.fault.kind == "coordinator":
+            yield DrillVerdict(f"the coordinator was killed, and training {one.effect or 'ended'}", bool(one.effect))
+    if found.same_bits is not None:
+        text = "the same bits" if found.same_bits else "other bits"
+        yield DrillVerdict(
+            f"with and without the faults of the coordinator, the run ended with {text}", found.same_bits
+        )

@@ -1,0 +1,342 @@
+"""Workers as ranks of an MPI job: rank 0 coordinates, the others serve."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, ClassVar
+
+from erasurehead._internal.late_work import LateWork, rounds_kept
+from erasurehead.delays import Delays
+from erasurehead.engines._base import Arrived, Died, Event, Failed, Joined, MessageSpec, NoRoom, Order, Program
+from erasurehead.engines._buffers import MessageSlots, OrderBuffer, OrderBuffers
+from erasurehead.engines._encoded_order import EncodedOrder, encode_order
+from erasurehead.engines._leases import BufferLease
+from erasurehead.engines._mpi.backoff import ALERT, BUSY, Backoff
+from erasurehead.engines._mpi.buffers import Shared, settled, share
+from erasurehead.engines._mpi.peer_channels import RankChannels
+from erasurehead.engines._mpi.rank_directory import Rank, RankDirectory, RankReport, directory_of
+from erasurehead.engines._mpi.rendezvous import check_place
+from erasurehead.engines._mpi.start import Start
+from erasurehead.engines._mpi.transport import LINE, Frame, Tag, frame_of, new_frame, vector_in, whole, world
+from erasurehead.engines._outside import OutsideEngine
+from erasurehead.engines._packed_program import pack
+from erasurehead.engines._peer_channels import PeerChannels, PeerMessaging
+from erasurehead.engines._shared_memory import offer
+from erasurehead.errors import EngineError
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+_SHUTDOWN = 0.5  # seconds that ranks are given to become idle when the engine is closed
+
+
+class _Submitted:
+    """An order on its way to several ranks; the frames for them are made once, and only if needed."""
+
+    def __init__(self, order: Order) -> None:
+        self.encoded: EncodedOrder = encode_order(order)
+
+    @cached_property
+    def pointer(self) -> Frame:
+        """For ranks that see the order buffer while the order is in it: its round."""
+        return frame_of((self.encoded.round,))
+
+    @cached_property
+    def copy(self) -> Frame:
+        """For all other ranks, and later: the order itself."""
+        frame = new_frame(whole(self.encoded.nbytes))
+        self.encoded.write(frame)
+        return frame
+
+
+@dataclass(eq=False)
+class _Worker:
+    """One worker, and the rank that it runs on.
+
+    At most one order is on its way to a rank: the next one, the newest of those submitted meanwhile, waits here until
+    the rank reports that it is listening.
+    """
+
+    rank: Rank
+    announced: dict[int, MessageSpec]
+    listening: bool = False
+    sent: int = -1  # round of the newest order that it was sent
+    noticed: bool = False  # it has been told that something newer waits
+    newest: int = -1  # round of the newest order submitted to it
+    waiting: _Submitted | None = None
+    shared: Shared | None = None  # the memory that its rank is offered, or has accepted
+    pushed: dict[int, float] = field(default_factory=dict[int, float])  # when the last order went out, by its round
+    last_words: str = ""
+
+
+class MPIEngine(OutsideEngine, PeerMessaging):
+    """Workers as ranks of an MPI job; rank 0 is the coordinator.
+
+    It is made on rank 0, while every other rank runs `serve`. A worker takes any idle rank; ranks beyond the number of
+    workers are spares, which replace ranks that died. Several engines may use the same ranks, one after the other. If a
+    death is to cost no more than the rank, the job must be started with `mpiexec --with-ft ulfm` (Open MPI 5);
+    otherwise MPI ends the whole job.
+
+    Models and messages of ranks on the coordinator's machine cross in shared memory, with only short notices sent
+    through MPI; those of ranks on other machines are sent through MPI.
+
+    Arguments:
+        delays: injected after computing, on the worker; None for none.
+        late: what a worker does when a newer order is out while its injected delay still runs: `"preempt"` drops
+            the old work, `"carry"` finishes the delay first, `"drop(3)"` does so unless the work is more than
+            three rounds old.
+        comm: ranks to use; all ranks of the job by default.
+        share: False sends models and messages through MPI on this machine too, as between machines; for tests.
+        start: how long MPI may take to start, if this engine starts it.
+
+    Raises:
+        EngineError: if this is not rank 0, or the job has no other rank.
+        MissingExtra: if mpi4py is not installed.
+    """
+
+    name: ClassVar[str] = "mpi"
+
+    def __init__(
+        self,
+        delays: Delays | str | None = None,
+        late: LateWork = "preempt",
+        comm: MPI.Intracomm | None = None,
+        share: bool = True,
+        start: Start | None = None,
+    ) -> None:
+        super().__init__(delays, late)
+        self.share = share
+        self._comm = world(comm, start)
+        check_place(self._comm)
+        self._opened: RankDirectory | None = None
+        self._workers: dict[int, _Worker] = {}
+        self._by_rank: dict[int, int] = {}
+        self._order_buffers = OrderBuffers()
+        self._backoff = Backoff(ALERT)
+        self._order: tuple[Order, _Submitted] | None = None
+
+    @property
+    def _directory(self) -> RankDirectory:
+        """The job's ranks; they are found when they are first needed."""
+        self._check_open()
+        if self._opened is None:
+            directory = directory_of(self._comm)
+            if directory.taken:
+                raise EngineError("another MPIEngine uses these ranks; close it before the next one is used.")
+            self._opened, directory.taken = directory, True
+        return self._opened
+
+    def hosts(self) -> Mapping[str, int | None]:
+        return Counter(rank.place.host for rank in self._directory.ranks.values() if not rank.gone)
+
+    def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
+        directory = self._directory
+        old = self._remove(worker)
+        rank = None if program is None else self._choose(worker, old, host)
+        if old is not None and old is not rank:
+            directory.dismiss(old)
+        if program is None or rank is None:
+            return
+        packed = pack(program, self.delays)
+        near = self.share and rank.place.machine == directory.own.machine
+        shared = share(self._order_buffers, program) if near else None
+        self._workers[worker] = _Worker(rank, {spec.message: spec for spec in program.message_specs}, shared=shared)
+        self._by_rank[rank.number] = worker
+        ends = [len(array) // LINE * LINE for array in packed.arrays]
+        bodies = tuple(array[:end] for array, end in zip(packed.arrays, ends, strict=True))
+        tails = [array[end:].tobytes() for array, end in zip(packed.arrays, ends, strict=True)]
+        directory.assign(rank, (worker, self.late, packed.head, tails, ends, offer(shared)), bodies)
+
+    def _remove(self, worker: int) -> Rank | None:
+        """Forget a worker and what it has sent; return its rank."""
+        if worker not in self._workers:
+            return None
+        state = self._forget(worker)
+        for event in self._void(worker):
+            if isinstance(event, Arrived) and event.lease is not None:
+                event.lease.end()
+        return state.rank
+
+    def _choose(self, worker: int, old: Rank | None, host: str | None) -> Rank:
+        """Return the rank for a worker: an idle one, on the host if there is one, or the one that it had."""
+        free = [rank for rank in self._directory.ranks.values() if rank.free]
+        wanted = [rank for rank in free if rank.place.host == host]
+        had = [] if old is None or old.gone or old.paused else [old]
+        if had and had[0].place.host == host:
+            wanted += had
+        taken = Counter(state.rank.place.host for state in self._workers.values())
+        free.sort(key=lambda rank: (taken[rank.place.host], rank.state, rank.number))
+        chosen = [*wanted, *free, *had]
+        if chosen:
+            return chosen[0]
+        living = sum(not rank.gone for rank in self._directory.ranks.values())
+        ranks = len(self._directory.ranks)
+        raise NoRoom(
+            f"worker {worker} cannot be started: of the {ranks} ranks beside the coordinator {living} live, and "
+            "none is idle; start the job with one rank more than there are workers, or use fewer workers."
+        )
+
+    def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
+        self._check_open()
+        self._enter_round(order)
+        if self._order is None or self._order[0] is not order:
+            self._order = order, _Submitted(order)
+        submitted = self._order[1]
+        asked = list(self._workers if workers is None else workers)
+        chosen = {worker: self._workers[worker] for worker in asked if worker in self._workers}
+        others = [state for worker, state in self._workers.items() if worker not in chosen]
+        for state in chosen.values():
+            if order.round > state.newest:
+                if state.shared is not None and not (buffer := state.shared.order_buffer).holds(order.round):
+                    buffer.write(submitted.encoded, _reading(buffer, others))
+                state.newest, state.waiting = order.round, submitted
+                self._push(state)
+
+    def _push(self, state: _Worker) -> None:
+        """Send the waiting order, if the rank is listening; otherwise notify it, if it drops late work."""
+        if state.waiting is None:
+            return
+        if state.listening:
+            # It may have waited so long that two orders to other workers have overwritten it in the buffer.
+            if state.shared is not None and state.shared.order_buffer.holds(state.newest):
+                state.shared.slots.newest = state.newest + 1
+                self._directory.send(state.rank, state.waiting.pointer, Tag.POSTED)
+            else:
+                self._directory.send(state.rank, state.waiting.copy, Tag.ORDER)
+            state.pushed, state.sent = {state.newest: time.monotonic()}, state.newest
+            state.listening, state.waiting = False, None
+        elif state.newest - state.sent > rounds_kept(self.late) and not state.noticed:
+            self._directory.send(state.rank, frame_of(()), Tag.NEWER)
+            state.noticed = True
+
+    def next_event(self, until: float | None = None) -> Event | None:
+        directory = self._directory
+        while True:
+            for report in directory.reports():
+                self._backoff.reset()
+                self._take(report)
+            if self._events:
+                return self._take_event(brief=True)
+            if until is None and not self._workers:
+                raise EngineError("no worker can still answer: none is alive.")
+            left = None if until is None else until - time.monotonic()
+            if left is not None and left <= 0:
+                return None
+            self._leases.before_waiting()
+            longest = BUSY if directory.receiving else None
+            self._backoff.sleep(left if longest is None else longest if left is None else min(left, longest))
+
+    def _take(self, report: RankReport) -> None:
+        worker = self._by_rank.get(report.rank.number)
+        frame, state = report.frame, None if worker is None else self._workers[worker]
+        now = time.monotonic()
+        if worker is None or state is None:
+            pass
+        elif report.kind == "arrived" and frame is not None:
+            self._arrive(worker, state, report, frame, now)
+            return
+        elif report.kind == "ready":
+            self._listens(state)
+        elif report.kind == "joined":
+            (shares,) = report.rest
+            state.shared = settled(state.shared, shares)
+            self._events.append(Joined(worker, state.rank.place.host, now))
+            self._listens(state)
+        elif report.kind == "failed":
+            number, reason = report.rest
+            self._events.append(Failed(worker, number, reason, now))
+        else:
+            self._end(worker, state, report, now)
+        if frame is not None:
+            self._directory.pool.give(frame)
+
+    def _listens(self, state: _Worker) -> None:
+        state.listening, state.noticed = True, False
+        self._push(state)
+
+    def _arrive(self, worker: int, state: _Worker, report: RankReport, frame: Frame, now: float) -> None:
+        number, step, which, started, listens, room = report.rest
+        spec = which if isinstance(which, MessageSpec) else state.announced[which]
+        pool, shared = self._directory.pool, state.shared
+        if room is None or shared is None:
+            lease = BufferLease(vector_in(frame, spec), partial(pool.give, frame))
+        else:
+            pool.give(frame)
+            lease = BufferLease(shared.slots.vector(spec, room), partial(shared.slots.free, spec.message, room))
+        begun = max(started + (report.rank.clock or 0.0), state.pushed.get(number, 0.0))
+        self._events.append(Arrived(worker, spec, number, step, min(begun, now), now, lease.read, lease))
+        if listens:
+            self._listens(state)
+
+    def _end(self, worker: int, state: _Worker, report: RankReport, now: float) -> None:
+        """Record that a worker has died: its rank is gone, or its program cannot be opened."""
+        reason = str(report.rest[0]) if report.kind == "broken" else state.last_words or report.rank.gone
+        self._events.append(Died(worker, reason, now, broken=report.kind == "broken"))
+        self._forget(worker)
+
+    def _forget(self, worker: int) -> _Worker:
+        state = self._workers.pop(worker)
+        del self._by_rank[state.rank.number]
+        if state.shared is not None:
+            state.shared.slots.close()
+        return state
+
+    def peer_channels(self, workers: int, length: int) -> PeerChannels:
+        def ranks() -> Mapping[int, int]:
+            return {worker: state.rank.number for worker, state in self._workers.items()}
+
+        return RankChannels(ranks, self._directory.write)
+
+    def kill(self, worker: int) -> None:
+        state = self._workers[worker]
+        state.last_words = f"rank {state.rank.number} on {state.rank.place.host} was killed"
+        self._directory.crash(state.rank)
+
+    def pause(self, worker: int) -> None:
+        self._signal(worker, signal.SIGSTOP)
+
+    def proceed(self, worker: int) -> None:
+        self._signal(worker, signal.SIGCONT)
+
+    def _signal(self, worker: int, number: signal.Signals) -> None:
+        rank = self._workers[worker].rank
+        if not self._directory.signal(rank, number):
+            raise EngineError(
+                f"worker {worker} cannot be sent {number.name}: its rank {rank.number} is on {rank.place.host}, and "
+                "MPI can stop no process there; only workers beside the coordinator, on "
+                f"{self._directory.own.host}, can be paused."
+            )
+
+    def pid(self, worker: int) -> int:
+        """Return the process id of a worker on its host."""
+        return self._workers[worker].rank.place.pid
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        directory = self._opened
+        if directory is None:
+            return
+        directory.wake()
+        for state in self._workers.values():
+            directory.dismiss(state.rank)
+        directory.wait_for("idle", _SHUTDOWN)
+        for worker in list(self._workers):
+            self._forget(worker)
+        self._leases.end_all()
+        self._order_buffers.close()
+        self._order = None
+        directory.pool.clear()
+        directory.taken = False
+        self._events.clear()
+
+
+def _reading(buffer: OrderBuffer, workers: Iterable[_Worker]) -> Iterable[MessageSlots]:
+    """Return the slots of those workers that get their orders through a buffer."""
+    return [one.shared.slots for one in workers if one.shared is not None and one.shared.order_buffer is buffer]

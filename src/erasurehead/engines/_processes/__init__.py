@@ -1,0 +1,3 @@
+"""Workers as processes of this machine."""
+
+from erasurehead.engines._processes.engine import ProcessEngine as ProcessEngine

@@ -1,0 +1,372 @@
+"""Workers as processes of this machine: forked from one server, with shared memory for models and messages."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import multiprocessing
+import os
+import pickle
+import resource
+import selectors
+import signal
+import sys
+import time
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
+from types import ModuleType
+from typing import Any, ClassVar
+
+from erasurehead._internal.late_work import LateWork
+from erasurehead.delays import Delays
+from erasurehead.engines._base import Arrived, Died, Event, Failed, Joined, NoRoom, Order, Program
+from erasurehead.engines._buffers import MessageSlots, OrderBuffer, OrderBuffers
+from erasurehead.engines._encoded_order import EncodedOrder, encode_order
+from erasurehead.engines._leases import BufferLease
+from erasurehead.engines._outside import OutsideEngine
+from erasurehead.engines._packed_program import ArrayCache, pack
+from erasurehead.engines._peer_channels import PeerChannels, PeerMessaging
+from erasurehead.engines._processes import hidden_socket as hidden, server_watch, worker as worker_process
+from erasurehead.engines._processes.forking import WorkerProcess, check_may_start
+from erasurehead.engines._processes.limits import STARTING, reached, why_no_process
+from erasurehead.engines._processes.peer_channels import SharedChannels
+from erasurehead.engines._processes.safe_path import safe_path
+from erasurehead.engines._processes.worker import FRAME, ProgramInSharedMemory
+from erasurehead.engines._shared_memory import SharedBlock, align
+from erasurehead.errors import EngineError
+
+_PRELOAD = "erasurehead.engines._processes.preload"
+_SHUTDOWN = 0.5  # seconds that workers are given to end by themselves when the engine is closed
+_KILLED = 5.0  # seconds after which it does not matter any more that a worker that was killed is not said to have ended
+_START_FILES = 8  # files that are open at once while a process is started
+_BLINK = 1.0  # seconds after which an unlimited wait checks whether any worker is left
+
+
+@dataclass(eq=False)
+class _Process:
+    """One worker process, seen from the coordinator."""
+
+    process: WorkerProcess
+    order_buffer: OrderBuffer
+    slots: MessageSlots
+    wake: Connection
+    inlet: Connection
+    last_words: str = ""
+    unread: bytes = b""  # the beginning of an item that is not complete yet
+
+
+class ProcessEngine(OutsideEngine, PeerMessaging):
+    """Workers as processes of this machine.
+
+    They are forked from a server that has imported what they need, so that thirty are ready in about a second. Models
+    and messages cross in shared memory; pipes carry only a wake-up signal and a few bytes per arrival. A worker ends
+    with its parent, however that ends.
+
+    Arguments:
+        delays: injected after computing, on the worker; None for none.
+        late: what a worker does when a newer order is out while its injected delay still runs: `"preempt"` drops
+            the old work, `"carry"` finishes the delay first, `"drop(3)"` does so unless the work is more than
+            three rounds old.
+
+    Attributes:
+        fewer: the advice in errors where there is no room for all workers.
+    """
+
+    name: ClassVar[str] = "processes"
+    fewer: str = "use fewer workers (--workers)"
+
+    def __init__(self, delays: Delays | str | None = None, late: LateWork = "preempt") -> None:
+        if os.name != "posix":
+            raise EngineError("the process engine needs Linux or macOS; on Windows use the virtual engine, or WSL.")
+        super().__init__(delays, late)
+        self._context = multiprocessing.get_context("forkserver")
+        self._selector = selectors.DefaultSelector()
+        self._workers: dict[int, _Process] = {}
+        self._store = ArrayCache[SharedBlock]()
+        self._order_buffers = OrderBuffers()
+        self._assigned = False
+        self._order: tuple[Order, EncodedOrder] | None = None
+        _raise_file_limit()
+
+    def assign(self, worker: int, program: Program | None, host: str | None = None) -> None:
+        self._check_open()
+        if worker in self._workers:
+            self._remove(worker, time.monotonic())
+            self._void(worker)
+        if program is None:
+            return
+        try:
+            self._start(worker, program)
+        except (OSError, NoRoom) as error:
+            raise NoRoom(f"worker {worker} cannot be started: {self._why_not(error)}") from None
+
+    def _why_not(self, error: OSError | NoRoom) -> str:
+        cause = error.__cause__ if isinstance(error, NoRoom) else error
+        if isinstance(error, OSError) and error.errno in STARTING:
+            return f"{why_no_process(error.errno, self.fewer)}."
+        if isinstance(error, ConnectionError):
+            return f"{reached(self.fewer) or error.strerror}."
+        if not isinstance(cause, OSError) or cause.errno != errno.EMFILE:
+            return str(error)
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return (
+            f"{len(self._workers)} workers use up the {limit} files that a process may have open; raise the limit "
+            f"(ulimit -n), or {self.fewer}."
+        )
+
+    def _start(self, worker: int, program: Program) -> None:
+        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:  # whatever fails, no file stays open
+            check_may_start()
+            order_buffer = self._order_buffers.of(program)
+            self._context.set_forkserver_preload([_PRELOAD, *program.preload])
+            slots = MessageSlots(program)
+            theirs.callback(slots.close)  # the worker has it now; our own view of it remains
+            wake_out, wake_in = self._context.Pipe(duplex=False)
+            theirs.enter_context(wake_out)
+            ours.enter_context(wake_in)
+            inlet, outlet = self._context.Pipe(duplex=False)
+            theirs.enter_context(outlet)
+            ours.enter_context(inlet)
+            args = (worker, self._share(program), order_buffer, slots, wake_out, outlet, self.late)
+            process = WorkerProcess(target=worker_process.main, args=args, daemon=True, name=f"worker-{worker}")
+            _check_file_limit(inlet.fileno())
+            with safe_path(), _without_main_module(), _sigint_blocked():
+                _start_process(process)
+            os.set_blocking(wake_in.fileno(), False)
+            self._selector.register(inlet, selectors.EVENT_READ, worker)
+            self._workers[worker] = _Process(process, order_buffer, slots, wake_in, inlet)
+            self._assigned = True
+            ours.pop_all()
+
+    def _share(self, program: Program) -> ProgramInSharedMemory:
+        """Put a program into shared memory; arrays that are already there are not written again."""
+        packed = pack(program, self.delays)
+        spans: list[tuple[int, int]] = []
+        end = 0
+        for array in packed.arrays:
+            begin = align(end)
+            end = begin + array.nbytes
+            spans.append((begin, end))
+
+        def write() -> SharedBlock:
+            block = SharedBlock(end)
+            for (low, high), array in zip(spans, packed.arrays, strict=True):
+                block.buffer[low:high] = array.data
+            return block
+
+        return ProgramInSharedMemory(packed.head, tuple(spans), self._store.get(packed.arrays, write))
+
+    def submit(self, order: Order, workers: Iterable[int] | None = None) -> None:
+        self._check_open()
+        if not self._assigned:
+            raise EngineError("no worker has been assigned a program yet.")
+        self._enter_round(order)
+        if self._order is None or self._order[0] is not order:
+            self._order = order, encode_order(order)
+        encoded = self._order[1]
+        chosen = dict(self._workers) if workers is None else self._those(workers)
+        self._put_up(encoded, chosen)
+        for state in chosen.values():
+            if not state.order_buffer.holds(order.round):
+                state.slots.keep(encoded)  # a newer order, to others, has overwritten it
+            state.slots.newest = order.round + 1
+            with contextlib.suppress(BlockingIOError, BrokenPipeError):  # full: it will wake anyway; broken: it died
+                os.write(state.wake.fileno(), b"!")
+
+    def _those(self, workers: Iterable[int]) -> dict[int, _Process]:
+        return {worker: self._workers[worker] for worker in workers if worker in self._workers}
+
+    def _put_up(self, order: EncodedOrder, chosen: Mapping[int, _Process]) -> None:
+        """Write an order where these workers find it."""
+        for buffer in {id(state.order_buffer): state.order_buffer for state in chosen.values()}.values():
+            buffer.write(
+                order,
+                (
+                    state.slots
+                    for worker, state in self._workers.items()
+                    if worker not in chosen and state.order_buffer is buffer
+                ),
+            )
+
+    def poll(self) -> Event | None:
+        """Return the next event if there is one; never waits."""
+        self._check_open()
+        if not self._events:
+            for key, _ in self._selector.select(0):
+                self._receive(key.data)
+        return self._take_event(brief=True) if self._events else None
+
+    def next_event(self, until: float | None = None) -> Event | None:
+        self._check_open()
+        while not self._events:
+            if until is None and not self._workers:
+                raise EngineError("no worker can still answer: none is alive.")
+            remaining = _BLINK if until is None else until - time.monotonic()
+            if remaining <= 0:
+                return None
+            self._leases.before_waiting()
+            for key, _ in self._selector.select(min(remaining, _BLINK)):
+                self._receive(key.data)
+        return self._take_event(brief=True)
+
+    def peer_channels(self, workers: int, length: int) -> PeerChannels:
+        def pids() -> Mapping[int, int]:
+            return {worker: self.pid(worker) for worker in self._workers}
+
+        return SharedChannels(workers, length, pids)
+
+    def kill(self, worker: int) -> None:
+        os.kill(self.pid(worker), signal.SIGKILL)
+
+    def pause(self, worker: int) -> None:
+        os.kill(self.pid(worker), signal.SIGSTOP)
+
+    def proceed(self, worker: int) -> None:
+        os.kill(self.pid(worker), signal.SIGCONT)
+
+    def pid(self, worker: int) -> int:
+        """Return the process id of a worker."""
+        pid = self._workers[worker].process.pid
+        assert pid is not None
+        return pid
+
+    def close(self) -> None:
+        self._closed = True
+        for state in self._workers.values():
+            state.wake.close()  # the end of the file tells each of them to go
+        deadline = time.monotonic() + _SHUTDOWN
+        for worker in list(self._workers):
+            self._remove(worker, deadline)
+        for block in self._store.clear():
+            block.close()
+        self._leases.end_all()
+        self._events.clear()
+        self._order_buffers.close()
+        self._order = None
+        self._selector.close()
+
+    def _receive(self, worker: int) -> None:
+        """Read everything from a worker's pipe; end of file means that the worker is dead."""
+        state = self._workers[worker]
+        try:
+            data = os.read(state.inlet.fileno(), 65_536)
+        except OSError:
+            data = b""
+        if not data:
+            self._bury(worker, state)
+            return
+        data = state.unread + data
+        begin = 0
+        while len(data) >= (start := begin + FRAME) and len(data) >= (
+            end := start + int.from_bytes(data[begin:start], "little")
+        ):
+            self._take(worker, state, pickle.loads(data[start:end]))
+            begin = end
+        state.unread = data[begin:]
+
+    def _take(self, worker: int, state: _Process, item: tuple[Any, ...]) -> None:
+        now = time.monotonic()
+        if item[0] == "arrived":
+            _, order_round, step, message, told, side, started = item
+            spec = state.slots.spec(message) if told is None else told
+            lease = BufferLease(state.slots.vector(spec, side), partial(state.slots.free, message, side))
+            self._events.append(Arrived(worker, spec, order_round, step, started, now, lease.read, lease))
+        elif item[0] == "joined":
+            self._events.append(Joined(worker, item[1], now))
+        elif item[0] == "failed":
+            self._events.append(Failed(worker, item[1], item[2], now))
+        else:
+            state.last_words = item[1]
+
+    def _bury(self, worker: int, state: _Process) -> None:
+        told = server_watch.join(state.process, _SHUTDOWN)
+        code = state.process.exitcode
+        reason = state.last_words
+        if not reason and told:
+            reason = f"killed by {signal.Signals(-code).name}" if code and code < 0 else f"exited with status {code}"
+        reason = reason or "it ended, and the server that it was forked from does not say how"
+        self._events.append(Died(worker, reason, time.monotonic(), broken=bool(state.last_words)))
+        self._remove(worker, time.monotonic())
+
+    def _remove(self, worker: int, until: float) -> None:
+        """Give up a worker, which is killed if it has not ended until then."""
+        state = self._workers.pop(worker)
+        self._selector.unregister(state.inlet)
+        state.wake.close()
+        process = state.process
+        process.join(max(0.0, until - time.monotonic()))
+        if process.is_alive():
+            process.kill()
+        if server_watch.join(
+            process, max(0.0, until + _KILLED - time.monotonic())
+        ):  # it has ended in any case, but its number is given back by its server
+            process.close()
+        state.inlet.close()
+        state.slots.close()
+
+
+def _start_process(process: WorkerProcess) -> None:
+    """Start a process; try once more if the fork server ended meanwhile, as another is then started.
+
+    Raises:
+        OSError: if that fails, too.
+    """
+    try:
+        with server_watch.watched():
+            try:
+                hidden.ensure_running()
+                process.start()
+            except (EOFError, ConnectionError):
+                hidden.await_end()
+                hidden.ensure_running()
+                try:
+                    process.start()
+                except EOFError as error:
+                    said = "the server that workers are forked from has ended"
+                    raise ConnectionResetError(errno.ECONNRESET, said) from error
+    except RuntimeError as error:  # no thread can be started
+        raise OSError(errno.EAGAIN, str(error)) from error
+
+
+def _check_file_limit(some: int) -> None:
+    """Raise `OSError` if there are too few files to start a process: its server would print a traceback."""
+    spare: list[int] = []
+    try:
+        for _ in range(_START_FILES):
+            spare.append(os.dup(some))
+    finally:
+        for number in spare:
+            os.close(number)
+
+
+def _raise_file_limit() -> None:
+    """Raise this process's limit of open files as far as allowed: every worker takes about five."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+@contextlib.contextmanager
+def _sigint_blocked() -> Generator[None]:
+    """Keep Ctrl-C from the server and the workers, which inherit this mask; ours is handled after the block."""
+    resource_tracker.ensure_running()  # it would unblock the signal again, were it started with the server
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _without_main_module() -> Generator[None]:
+    """Keep workers from importing the user's script: they do not need it, and it may lack the `__main__` guard."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main

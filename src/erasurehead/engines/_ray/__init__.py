@@ -1,0 +1,3 @@
+"""Workers as actors of a Ray cluster."""
+
+from erasurehead.engines._ray.engine import RayEngine as RayEngine

@@ -1,0 +1,221 @@
+"""What a worker does on any engine: take orders, compute, sit out injected delays, and answer."""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from erasurehead._internal.arrays import Array
+from erasurehead._internal.late_work import LateWork, rounds_kept
+from erasurehead.delays import Delays
+from erasurehead.engines._base import MessageSpec, Order, Program, told
+
+_LONGEST = 1e9  # seconds; longer delays are as good as endless
+_PAUSE = 0.001  # seconds between two looks for room that the coordinator still reads
+
+
+@dataclass(frozen=True, eq=False)
+class Room:
+    """Room for one message.
+
+    Attributes:
+        spec: spec of the message.
+        vector: output for the vector, shape (spec.length,).
+        where: how the transport identifies it.
+    """
+
+    spec: MessageSpec
+    vector: Array
+    where: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class OutgoingMessage:
+    """A message to be sent.
+
+    Attributes:
+        order: the order that it answers.
+        room: room that holds the vector.
+        started: when work on the order began, in seconds of `time.monotonic`.
+        last: whether it is the last one for the order.
+    """
+
+    order: Order
+    room: Room
+    started: float
+    last: bool
+
+
+@dataclass(frozen=True)
+class Failure:
+    """To be sent: an order that is not answered, or not any further.
+
+    Attributes:
+        order_round: of the order.
+        reason: why.
+    """
+
+    order_round: int
+    reason: str
+
+
+Answer: TypeAlias = OutgoingMessage | Failure
+
+
+class Transport(ABC):
+    """The way between a worker and its coordinator, as the loop needs it.
+
+    What ends the loop (the coordinator is gone, the worker is recalled) is an exception of the transport's own, which
+    `ends` names: the loop lets it through.
+    """
+
+    ends: tuple[type[Exception], ...] = ()
+
+    @abstractmethod
+    def newer(self) -> bool:
+        """Return whether there is an order newer than the last one taken; never waits."""
+
+    def behind(self) -> float:
+        """Return by how many rounds the newest order is newer than the one taken last, given that one is.
+
+        By default inf, for transports whose coordinator announces only orders for which work is to be dropped.
+        """
+        return math.inf
+
+    @abstractmethod
+    def wait(self, until: float | None, welcome: bool) -> None:
+        """Wait until there may be something new.
+
+        Arguments:
+            until: time limit, in seconds of `time.monotonic`; None for none.
+            welcome: whether a newer order would be taken at once.
+        """
+
+    @abstractmethod
+    def take(self) -> Order | None:
+        """Take the newest order; None if it is already gone, and a newer one is on its way.
+
+        Its points may be views of memory that is written again at any time.
+        """
+
+    @abstractmethod
+    def copied(self) -> bool:
+        """Record that what is needed from the last order taken has been copied.
+
+        Returns:
+            Whether the order was intact until now. If not, it, or a newer one, can be taken again.
+        """
+
+    @abstractmethod
+    def claim(self, spec: MessageSpec) -> Room | None:
+        """Return room for a message, or None if there is none yet."""
+
+    @abstractmethod
+    def free(self, room: Room) -> None:
+        """Give back room whose message is not sent."""
+
+
+class WorkerLoop:
+    """Answers orders.
+
+    It is a generator of answers, so that each engine can send them in its own way: with calls, or as a stream.
+
+    Arguments:
+        number: number of the worker.
+        program: what it runs.
+        delays: injected after computing; None for none.
+        late: what to do when a newer order is out while an injected delay still runs.
+        transport: the way to the coordinator.
+    """
+
+    def __init__(
+        self, number: int, program: Program, delays: Delays | None, late: LateWork, transport: Transport
+    ) -> None:
+        self.number = number
+        self.program = program
+        self.delays = delays
+        self.preempt, self._kept = late == "preempt", rounds_kept(late)
+        self.transport = transport
+
+    def answers(self) -> Iterator[Answer]:
+        """Yield the answers, in order and without end; a message's room may be written again afterwards."""
+        while True:
+            while not self.transport.newer():
+                self.transport.wait(None, welcome=True)
+            started = time.monotonic()
+            order = self.transport.take()
+            if order is not None:
+                yield from self._answer(order, started)
+
+    def _answer(self, order: Order, started: float) -> Iterator[Answer]:
+        whole = True
+        try:
+            try:
+                taken = self.program.take(order)
+            finally:
+                whole = self.transport.copied()
+            if not whole:
+                return
+            done: list[MessageSpec] = []
+            remaining = self.program.remaining(order, done)
+            while remaining:
+                room = self._computed(order, remaining[0], len(done), taken)
+                if room is None:
+                    return
+                done.append(room.spec)
+                error = None
+                try:  # the remaining messages may depend on what was computed
+                    remaining = self.program.remaining(order, done)
+                except Exception as raised:
+                    error = raised
+                yield OutgoingMessage(order, room, started, last=error is None and not remaining)
+                if error is not None:
+                    raise error
+        except self.transport.ends:
+            raise
+        except Exception as error:
+            if not whole:
+                return  # the order was overwritten while it was copied: not the program's fault
+            yield Failure(order.round, told(error))
+
+    def _computed(self, order: Order, spec: MessageSpec, unit: int, taken: Any) -> Room | None:
+        """Compute a message and sit out its delay; return its room, or None if it is dropped for a newer order."""
+        room = self._claim(spec)
+        if room is None:
+            return None
+        keep = False
+        try:
+            self.program.compute(spec, taken, room.vector)
+            seconds = 0.0
+            if self.delays is not None:
+                seconds = self.delays.seconds(self.number, order.step, unit, spec.work, order.posted)
+            keep = self._sit_out(min(seconds, _LONGEST))
+        finally:
+            if not keep:
+                self.transport.free(room)
+        return room if keep else None
+
+    def _claim(self, spec: MessageSpec) -> Room | None:
+        """Return room for a message, or None if there is a newer order before there is room."""
+        while (room := self.transport.claim(spec)) is None:
+            if self._outdated():
+                return None
+            self.transport.wait(time.monotonic() + _PAUSE, welcome=False)
+        return room
+
+    def _sit_out(self, seconds: float) -> bool:
+        """Wait for `seconds`; return False as soon as the work is to be dropped."""
+        until = time.monotonic() + seconds
+        while not self._outdated():
+            if time.monotonic() >= until:
+                return True
+            self.transport.wait(until, welcome=self.preempt)
+        return False
+
+    def _outdated(self) -> bool:
+        """Return whether the current work is to be dropped, given how much newer the newest order is."""
+        return self.transport.newer() and self.transport.behind() > self._kept

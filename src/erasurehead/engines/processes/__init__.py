@@ -1,3 +1,0 @@
-"""Workers as processes of this machine."""
-
-from erasurehead.engines.processes.engine import ProcessEngine as ProcessEngine

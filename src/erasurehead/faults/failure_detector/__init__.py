@@ -1,7 +1,0 @@
-"""Failure detection: suspects workers whose silence is longer than the answers so far make likely."""
-
-from erasurehead.faults.failure_detector.detector import FailureDetector
-from erasurehead.faults.failure_detector.silence_law import Law
-from erasurehead.faults.failure_detector.trials import SimulatedRounds, simulate_rounds
-
-__all__ = ["FailureDetector", "Law", "SimulatedRounds", "simulate_rounds"]

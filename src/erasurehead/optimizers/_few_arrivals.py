@@ -1,0 +1,342 @@
+"""Steps from few arrivals each: a quasi-Newton method on the newest gradient of every part of the data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, product, squared_norm
+from erasurehead._internal.resumable import Resumable
+from erasurehead.optimizers._base import PartialGradient
+from erasurehead.optimizers._lbfgs_memory import LBFGSMemory
+from erasurehead.optimizers._order_kinds import CURVATURE, LATE_PARTS
+from erasurehead.optimizers._part_memory import TINY, KnownPart, PartMemory
+from erasurehead.optimizers._scaling import penalty_curvature, spreads
+from erasurehead.problems import Penalty
+
+_MOST_NUMBERS = 2**24  # of all gradients that are kept, and of all models that may still be answered: 128 MiB each
+_PATIENCE = 6  # times as many arrivals as there are parts, in which the level must fall
+_LEAST_FALL = 1e-6  # of what it has fallen so far
+_LITTLE_FALL, _LITTLE_CARRIED, _LITTLE_MANY = 1e-3, 1e-2, 3e-4  # likewise, where Newton steps can follow: see `_slow`
+_MANY_PARTS = 12  # Newton systems of less of the data say less, and a whole gradient of more parts takes longer
+_NEAR = 1e-2  # likewise: a level so little above its least tells of a model that is no worse than the one there
+_FAST = 0.25  # of what the level fell in the time before: where it falls by less, it is nearly at its end
+_MOST = 15  # times as many arrivals as there are parts, after which whole gradients are asked for if some are missing
+_DROPPED, _CARRIED = 0.1, 1 / 3  # of the parts, that a step waits for, if late work is dropped or carried on
+_LONGER = 1.5  # times as long as the longest of the last steps, one for each part, that a step may be
+
+
+@final
+class FewArrivals(Resumable):
+    """Quasi-Newton steps on the newest gradient of every part, each taken as soon as a few parts have answered.
+
+    A part is the tasks of one group of workers. Its newest gradient is kept, with the model z_i that it is of. With g
+    the sum of these gradients, z the mean of these models and B an approximation of the Hessian, the next model is
+    z - B^-1 (g + the penalty's gradient at z): the minimum of the sum of the parts' quadratic models, if all share B.
+    This is the incremental quasi-Newton method IQN (Mokhtari, Eisen and Ribeiro, "IQN: an incremental quasi-Newton
+    method with local superlinear convergence rate", SIAM J. Optim. 2018), and where late work is carried on and old
+    gradients come in its asynchronous form DAve-QN (Soori et al., AISTATS 2020). Unlike a step from the newest model,
+    one from the mean of those that the gradients are of is not misled by their ages: on a quadratic it ends at the
+    minimum, whatever they are. There, B is the sum of one BFGS matrix per part; here all share one, of limited memory,
+    so that a step takes no more time than one of L-BFGS. What these papers prove, local superlinear convergence, is
+    therefore not proved here; no more is guaranteed than that these steps end when they no longer pay (see below).
+
+    The mean is weighted by the curvatures that the parts have along each parameter, so that a column that is in one
+    part alone is where that part left it. While some parts have not been heard, it is the same with the known parts,
+    scaled up; orders ask for curvatures until those of all parts are known, or (`carried`) in the first order alone,
+    which all workers answer in the end. B is a diagonal then: a power of the curvatures, times a factor, both chosen
+    from the pairs that each part's two newest gradients make. Once all parts are known, B is that of L-BFGS. Its pairs
+    are how far z, and how far g with the penalty, have moved since half of the parts spoke: both are means over all
+    data. A step is at most one and a half times as long as the longest of the last ones, one for each part. If a part's
+    loss then rises by more than the level (see below) has fallen so far, all pairs are dropped, and so is its answer.
+
+    The level is the sum of the parts' newest losses, with the penalty. It is over when the level has not fallen by a
+    millionth of what it has fallen before for six times as many arrivals as there are parts, nor from the first half of
+    them to the second (`"level"`; where tasks differ, a level may fall below the optimum for a while, as its losses are
+    of different models, and what comes after is above that), or when it is above what it was at first (`"rise"`): the
+    next order asks for a whole gradient at the newest mean model, or, if the level has risen much, at the one where it
+    was least. Whole gradients also follow where some part has not been heard after fifteen times as many arrivals as
+    there are parts (`"missing"`), where the gradients of all parts are too many numbers to keep (`"size"`), and where
+    the rule waits for one as it comes nearly as soon. The first whole gradient and the sum of the newest ones make
+    another pair. Where Newton steps of the workers' own data can follow (`LocalNewton`), whole gradients come sooner:
+    when the level has fallen in the last six times as many arrivals as there are parts by less than a thousandth (if
+    late work is carried on: a hundredth, or 3e-4 with more than twelve parts) of what it has fallen in all, and not
+    much less in their second half, in which it was least, than in their first (`"slow"`): where it has nearly come to
+    its end, these steps are the fastest.
+
+    A step waits for a tenth of the parts. Under `carried`, workers are busy and an order is answered slowly, but some
+    order is answered all the time: a step waits for a third of the parts, of whichever order it is.
+
+    Arguments:
+        penalty: the problem's penalty, without a sharp part.
+        memory: pairs and diagonals, to which those of these steps are added.
+        n_parameters: length of the model.
+        carried: whether late workers finish their old work, and late answers to all orders are wanted.
+
+    Attributes:
+        why: why it is over: `"level"`, `"slow"`, `"rise"`, `"missing"` or `"size"`; empty while it is not.
+    """
+
+    checkpointed = (
+        "why",
+        "_known",
+        "_start",
+        "_points",
+        "_heard",
+        "_rounds",
+        "_scaled",
+        "_lengths",
+        "_pairs",
+        "_last",
+        "_first_level",
+        "_level",
+        "_least_level",
+        "_levels",
+        "_lows",
+        "_least",
+    )
+
+    def __init__(self, penalty: Penalty, memory: LBFGSMemory, n_parameters: int, carried: bool = False) -> None:
+        self.why: str = ""
+        self._penalty, self._memory, self._carried = penalty, memory, carried
+        self._penalty_curvature = penalty_curvature(penalty, n_parameters)
+        self._known = PartMemory(n_parameters)
+        self._start = np.zeros(0)  # the first model
+        self._points: dict[int, Array] = {}  # the models that may still be answered, by step
+        self._heard = 0  # parts that have spoken
+        self._rounds = 0
+        self._scaled = 0  # how many parts were known when the diagonals were computed
+        self._lengths: list[float] = []  # of the last steps, in the safest metric
+        self._pairs: list[tuple[float, list[float], list[float]]] = []  # of single parts
+        self._last: tuple[int, Array, Array] | None = None  # `_heard`, the mean and the gradient at the last pair
+        self._first_level: float | None = None
+        self._level = math.inf  # when the model was last moved
+        self._least_level = math.inf
+        self._levels: list[tuple[int, float]] = []  # `_heard` and the least level, once for as many arrivals as parts
+        self._lows: list[float] = []  # the least level from each of these to the next
+        self._least: tuple[int, Array] | None = None  # `_heard` when the level last fell, and the mean then
+
+    @property
+    def note(self) -> dict[str, Any]:
+        """What the next order is to say beside its point: see `wait_rules.early`."""
+        first = self._rounds == 0
+        share = _CARRIED if self._carried else _DROPPED
+        return {
+            "arrivals": max(1, round(share * self.n_parts)),
+            "probing": first,
+            "while_it_pays": not self._carried,
+            CURVATURE: not self._known.whole and (first or not self._carried),
+            LATE_PARTS: self._carried,
+        }
+
+    @property
+    def n_parts(self) -> float:
+        """How many parts there are, known ones or not, as far as one can tell."""
+        return len(self._known.parts) / self._known.share if self._known.parts else 1.0
+
+    @property
+    def decision(self) -> dict[str, Any]:
+        """What was decided when the last parts came."""
+        act = {"act": "few", "parts": len(self._known.parts)} if not self.why else {"act": "whole", "why": self.why}
+        return {**act, "scaling": self._memory.power, "pairs": len(self._memory)}
+
+    @property
+    def bound(self) -> tuple[Array, float] | None:
+        """The curvature along each parameter and a sample's entries, of all data; None while parts are missing."""
+        return (self._known.curvature, self._known.entries) if self._known.whole else None
+
+    def ask(self, x: Array, step: int) -> None:
+        """Take note of the model of the next order, so that late answers to it are understood."""
+        if not self._points:
+            self._start = x
+        self._points[step] = x
+        most = max(3, _MOST_NUMBERS // max(1, len(x)))
+        while len(self._points) > (most if self._carried else 1):
+            del self._points[next(iter(self._points))]
+
+    def hear(self, parts: Sequence[PartialGradient]) -> bool:
+        """Take in what parts say, in time or late; return whether they fit those that were heard before."""
+        for part in parts:
+            if not self._known.fits(part):  # the code was resized, and cuts the data in other places
+                return False
+            if len(part.gradient) / part.share > _MOST_NUMBERS:
+                self.why = "size"
+                continue
+            point = self._points.get(part.step)
+            if point is None:
+                continue
+            before = self._known.parts.get(part.tasks)
+            if before is not None and self._misled(part, before):
+                self._forget_pairs()
+                continue
+            if self._known.take(part, point):
+                self._heard += 1
+                if before is not None and not len(self._memory):
+                    self._learn(before, part, point)
+        return True
+
+    def _misled(self, part: PartialGradient, before: KnownPart) -> bool:
+        """Return whether L-BFGS has led to a model that, as this part tells it, is worse than the first one."""
+        if not len(self._memory) or self._first_level is None or part.step <= before.step:
+            return False
+        return (part.loss - before.loss) / part.share > self._first_level - self._level
+
+    def _forget_pairs(self) -> None:
+        self._memory.forget()
+        self._last = None
+        self._lengths.clear()
+
+    def end(self, x: Array, gradient: Array) -> None:
+        """Remember the pair that the first whole gradient makes with the newest sum.
+
+        Arguments:
+            x: the model that it is of, shape (n_parameters,).
+            gradient: with the penalty, shape (n_parameters,).
+        """
+        if self._known.whole:
+            centre = self._known.centre(x)
+            self._memory.remember(x - centre, gradient - self._gradient(centre))
+
+    def _gradient(self, centre: Array) -> Array:
+        """Return what the known parts say of all data, with the penalty's gradient at the mean model."""
+        found = self._known.gradient / self._known.share
+        if self._penalty.smooth:
+            found += self._penalty.gradient(centre)
+        return found
+
+    def overflow(self) -> None:
+        """Take note that the numbers at the newest model are not finite."""
+        self.why = "rise"
+
+    def move(self, x: Array, newton_follows: bool = False) -> Array:
+        """Return the model that the known parts lead to.
+
+        Arguments:
+            x: the newest model, shape (n_parameters,).
+            newton_follows: whether Newton steps of the workers' own data can follow.
+        """
+        self._rounds += 1
+        known, memory = self._known, self._memory
+        if self.why or not known.parts:
+            return x if self.why != "rise" else self._start if self._least is None else self._least[1]
+        centre = known.centre(x)
+        gradient = self._gradient(centre)
+        if self._scaled < len(known.parts):
+            self._scaled = len(known.parts)
+            memory.scale((known.curvature / known.share, known.entries / known.share), self._penalty_curvature)
+        level = known.loss / known.share + self._penalty.value(centre)
+        self._level = level
+        if self._first_level is None:
+            self._first_level = level
+        if known.whole:
+            self._remember(centre, gradient)
+            least = self._watch(level, centre, newton_follows)
+            if self.why:
+                return least
+        elif self._heard >= _MOST * self.n_parts:
+            self.why = "missing"
+        if not len(memory):
+            self._choose()
+        return centre + self._bounded(memory.downhill(gradient))
+
+    def _bounded(self, step: Array) -> Array:
+        """Shorten a step that is much longer than the last ones: pairs of old gradients may mislead for a while."""
+        length = math.sqrt(product(step, self._memory.diagonals[0] * step))
+        longest = _LONGER * max(self._lengths, default=math.inf) if len(self._memory) else math.inf
+        if length > longest:
+            step *= longest / length
+            length = longest
+        self._lengths.append(length)
+        del self._lengths[: -len(self._known.parts)]
+        return step
+
+    def _learn(self, before: KnownPart, part: PartialGradient, point: Array) -> None:
+        """Take the pair that a part makes with what it said before."""
+        if not self._memory.diagonals:
+            return
+        step = point - before.point
+        share = self._known.share
+        most = share / part.share
+        curvature = before.curvature
+        whole = self._known.curvature
+        factor = whole / np.maximum(np.maximum(curvature, whole / most), TINY)  # at most `most`
+        change = (part.gradient - before.gradient) * factor / share + self._penalty_curvature * step
+        bent = product(step, change)
+        if bent > 1e-12 * squared_norm(step) ** 0.5 * squared_norm(change) ** 0.5:
+            self._pairs.append((bent, *spreads(step, change, self._memory.diagonals)))
+            del self._pairs[: -max(3, len(self._known.parts))]
+
+    def _choose(self) -> None:
+        """Choose the power and the length that the pairs of single parts speak for."""
+        if not self._pairs:
+            return
+        powers = range(len(self._memory.diagonals))
+        apart = [
+            sum(
+                math.log(steps[power]) + math.log(changes[power]) - 2.0 * math.log(bent)
+                for bent, steps, changes in self._pairs
+            )
+            for power in powers
+        ]
+        chosen = int(np.argmin(apart))
+        changes = sum(changes[chosen] for _, _, changes in self._pairs)
+        self._memory.choose(chosen, sum(bent for bent, _, _ in self._pairs) / changes)
+
+    def _remember(self, centre: Array, gradient: Array) -> None:
+        """Keep a pair if half of the parts have spoken since the last one."""
+        if self._last is not None:
+            heard, *last = self._last
+            if 2 * (self._heard - heard) < len(self._known.parts):
+                return
+            self._memory.remember(centre - last[0], gradient - last[1])
+        self._last = self._heard, centre, gradient
+
+    def _watch(self, level: float, centre: Array, newton_follows: bool) -> Array:
+        """Decide whether it is over; return the mean model at which the level was least."""
+        assert self._first_level is not None
+        n_parts = len(self._known.parts)
+        if self._least is None or level < self._least_level - _LEAST_FALL * (self._first_level - self._least_level):
+            self._least_level, self._least = level, (self._heard, centre)
+        if not self._levels or self._heard - self._levels[-1][0] >= n_parts:
+            self._levels.append((self._heard, self._least_level))
+            self._lows.append(level)
+            del self._levels[: -_PATIENCE - 1], self._lows[: -_PATIENCE - 1]
+        self._lows[-1] = min(self._lows[-1], level)
+        if not level <= self._first_level:
+            self.why = "rise"
+        elif self._heard - self._least[0] >= _PATIENCE * n_parts and not self._falls():
+            self.why = "level"
+        elif newton_follows and self._slow(self._least[0]):
+            self.why = "slow"
+        near = level - self._least_level <= _NEAR * (self._first_level - self._least_level)
+        return centre if near else self._least[1]
+
+    def _falls(self) -> bool:
+        """Return whether the level falls, though it is above its least.
+
+        While models move fast, the losses of parts at different ones of them may add up to less than the objective has
+        anywhere: what the level must fall below can be out of reach.
+        """
+        assert self._first_level is not None
+        half = _PATIENCE // 2  # of as many arrivals as there are parts; a single step may bring more
+        before, now = min(self._lows[-_PATIENCE:-half], default=-math.inf), min(self._lows[-half:])
+        return now < before - _LEAST_FALL * (self._first_level - self._least_level)
+
+    def _slow(self, least: int) -> bool:
+        """Return whether the level falls, but by so little that other steps would be faster.
+
+        Arguments:
+            least: `_heard` when it last fell: after a level that was out of reach (`_falls`) nothing can be said.
+        """
+        assert self._first_level is not None
+        if len(self._levels) <= _PATIENCE or self._heard - least >= _PATIENCE // 2 * len(self._known.parts):
+            return False
+        before, between, now = (self._levels[place][1] for place in (0, _PATIENCE // 2, -1))
+        carried = _LITTLE_CARRIED if len(self._known.parts) <= _MANY_PARTS else _LITTLE_MANY
+        little = before - now < (carried if self._carried else _LITTLE_FALL) * (self._first_level - now)
+        return little and between - now >= _FAST * (before - between)
+
+    # --- its state --------------------------------------------------------------------------------------------------

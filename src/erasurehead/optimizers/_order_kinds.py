@@ -1,0 +1,67 @@
+"""The kinds of orders, and what all who handle an order need to know of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from erasurehead.engines import Order
+
+CURVATURE = "curvature"
+"""The kind of order that asks for curvatures along the parameters beside gradients: see `Shard.curvature`. It is also
+the key of the note of an order of kind `"early"` that asks for them, too."""
+
+EARLY = "early"
+"""The kind of order for which a few arrivals are enough. Its note says for how many arrivals to wait (see
+`wait_rules.early`), and whether curvatures are asked for, too."""
+
+NEWTON = "newton"
+"""The kind of order that asks each worker for a Newton step of its own tasks, of which a few are enough: its points are
+the model and a vector. Its note says for how many arrivals to wait and how long at most (see `wait_rules.early`), and
+what `Shard.newton_step` is to be told."""
+
+LATE_PARTS = "late_parts"
+"""Key of the note of an order of kind `"early"` whose late answers are wanted, too: see `Answer.late_parts`."""
+
+
+@dataclass(frozen=True)
+class OrderKind:
+    """What is to be known of a kind of order.
+
+    Attributes:
+        few: whether a few arrivals are enough, so that what each message says of its own tasks is wanted
+            (`Answer.parts`), no task is neglected where it is not counted, and a scheme's own aggregation, which is
+            made for more, is not asked.
+        sums: whether messages are sums over tasks, of which an estimate of the gradient can be made.
+        curvatures: whether a curvature follows the gradient in each message; orders of other kinds may ask for that in
+            their note.
+    """
+
+    few: bool = False
+    sums: bool = True
+    curvatures: bool = False
+
+
+_KINDS: Mapping[str, OrderKind] = {
+    CURVATURE: OrderKind(curvatures=True),
+    EARLY: OrderKind(few=True),
+    NEWTON: OrderKind(few=True, sums=False),
+}
+_ORDINARY = OrderKind()
+
+
+def kind_of(kind: str) -> OrderKind:
+    """Return what is to be known of a kind of order; kinds of a user's own are as `"gradient"` is."""
+    return _KINDS.get(kind, _ORDINARY)
+
+
+def asks_curvature(order: Order) -> bool:
+    """Return whether the messages that answer an order hold two vectors: a gradient, followed by a curvature."""
+    return kind_of(order.kind).curvatures or bool(order.note.get(CURVATURE, False))
+
+
+def work_of(order: Order) -> float:
+    """Return how many times as much work a message is that answers an order as one with a gradient alone."""
+    if order.kind == NEWTON:  # curvatures, margins, and products with second derivatives; each is as much as a gradient
+        return 2.0 + float(order.note["iterations"])
+    return 2.0 if asks_curvature(order) else 1.0

@@ -1,0 +1,205 @@
+"""Reproducing a paper: what a user may choose, which exhibits there are, making them, and the page that shows them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from erasurehead._internal.atomic_files import write_whole
+from erasurehead.errors import check_count, invalid
+from erasurehead.papers._exhibit import Exhibit, Plate
+from erasurehead.papers._numbers import load_arrow
+from erasurehead.reports import _canvas as canvas
+from erasurehead.runs._jsonl import to_text
+from erasurehead.runs._names import RUNS, check_free, make_folder, next_free
+from erasurehead.training import Callback
+
+
+@dataclass(frozen=True)
+class ReproductionSettings:
+    """Settings of a reproduction; everything else is as in the paper.
+
+    Arguments:
+        engine: `"virtual"`, which simulates waiting on a virtual clock, or `"processes"` on this machine.
+        steps: number of steps of each training run; the published runs have 100.
+        path: the file of the public data, or the folder that holds it; None for the usual places (see `datasets.load`).
+        synthetic: `"fallback"` for synthetic stand-ins where public data are not available, `"always"`, or `"never"`.
+        rows: number of rows of the synthetic stand-ins, only with `"always"`; None for as many as the originals have.
+        callbacks: hooks that watch every training run.
+    """
+
+    engine: Literal["virtual", "processes"] = "virtual"
+    steps: int = 100
+    path: str | None = None
+    synthetic: Literal["never", "fallback", "always"] = "fallback"
+    rows: int | None = None
+    callbacks: Sequence[Callback] = ()
+
+    def __post_init__(self) -> None:
+        check_count("steps", self.steps)
+        for argument, value, known in (
+            ("engine", self.engine, ("virtual", "processes")),
+            ("synthetic", self.synthetic, ("never", "fallback", "always")),
+        ):
+            if value not in known:
+                raise invalid(argument, f"must be one of {', '.join(known)}", value)
+        if self.rows is not None and self.synthetic != "always":
+            raise invalid(
+                "rows",
+                "is for synthetic data only",
+                self.rows,
+                "take the synthetic stand-in (--synthetic always), or all rows",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Paper:
+    """A paper that can be reproduced.
+
+    Arguments:
+        name: as the command line has it.
+        heading: the beginning of its page; `{seconds}` stands for how long everything took.
+        figures: the names of what can be asked for, in the paper's order.
+        several: name of a group -> the figures in it.
+        begin: given the settings, returns what makes the exhibits of a figure.
+        plates: figures of several panels: the beginning of their panels' names -> title, and panels in a row.
+    """
+
+    name: str
+    heading: str
+    figures: Sequence[str]
+    several: Mapping[str, Sequence[str]]
+    begin: Callable[[ReproductionSettings], Callable[[str], Sequence[Exhibit]]]
+    plates: Mapping[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+
+    def select(self, wanted: Sequence[str]) -> tuple[str, ...]:
+        """Return the figures asked for, in the paper's order; all of them if none is named.
+
+        Arguments:
+            wanted: names of figures, or of groups of figures, in upper or lower case.
+
+        Raises:
+            InvalidArgument: for an unknown name; the message lists the known ones.
+        """
+        chosen: set[str] = set()
+        for name in wanted:
+            key = name.strip().lower()
+            if key not in self.figures and key not in self.several:
+                raise invalid("figure", f"must be one of {', '.join((*self.figures, *self.several))}", name)
+            chosen.update(self.several.get(key, (key,)))
+        return tuple(figure for figure in self.figures if figure in chosen or not wanted)
+
+
+@dataclass(frozen=True, eq=False)
+class Reproduction:
+    """The exhibits and plates that `reproduce` made.
+
+    Attributes:
+        paper: the paper.
+        settings: the settings it was made with.
+        folder: the folder with all files.
+        exhibits: the exhibits made, each with its files.
+        plates: the pictures of whole figures.
+        seconds: the wall-clock time it took.
+    """
+
+    paper: Paper
+    settings: ReproductionSettings
+    folder: Path
+    exhibits: Sequence[tuple[Exhibit, Sequence[Path]]]
+    plates: Sequence[tuple[Plate, Sequence[Path]]]
+    seconds: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the reproduction as plain data."""
+        return {
+            "paper": self.paper.name,
+            "engine": self.settings.engine,
+            "steps": self.settings.steps,
+            "late": "preempt",
+            "seconds": self.seconds,
+            "exhibits": [exhibit.as_dict(files) for exhibit, files in self.exhibits],
+            "figures": [str(path) for _, files in self.plates for path in files],
+            "folder": str(self.folder),
+        }
+
+    def command(self, exhibit: Exhibit) -> str:
+        """Return the command that makes an exhibit again, which may be one of several of its figure."""
+        figure = next(figure for figure in self.paper.figures if exhibit.id.startswith(figure))
+        words = [f"erasurehead reproduce {self.paper.name}", f"--figure {figure}"]
+        for name in ("engine", "steps", "path", "synthetic", "rows"):
+            value = getattr(self.settings, name)
+            if value != getattr(ReproductionSettings, name):
+                words.append(f"--{name} {shlex.quote(str(value))}")
+        return " ".join(words)
+
+    def to_markdown(self) -> str:
+        """Return the page that shows everything."""
+        parts = [self.paper.heading.format(seconds=f"{self.seconds:.0f}")]
+        parts += [f"![{plate.title}]({files[0].name})\n" for plate, files in self.plates]
+        for exhibit, files in self.exhibits:
+            parts.append(f"## {exhibit.title}\n")
+            parts += [f"![{exhibit.title}]({path.name})\n" for path in files if path.suffix == ".png"]
+            parts.append(exhibit.summary.to_markdown())
+            parts.append(f"Made by `{self.command(exhibit)}`\n")
+            parts.append("".join(f"- {note}\n" for note in exhibit.notes))
+            parts.append("Files: " + ", ".join(f"[{path.name}]({path.name})" for path in files) + "\n")
+        return "\n".join(parts)
+
+
+def reproduce(
+    paper: Paper,
+    figures: Sequence[str] = (),
+    settings: ReproductionSettings | None = None,
+    out: str | os.PathLike[str] | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Reproduction:
+    """Reproduce a paper's tables and figures, and its theory's curves.
+
+    Each exhibit is written as soon as it is made: picture (PNG, SVG), numbers (CSV, Parquet); at the end
+    `reproduction.md` shows all of them, and `reproduction.json` has the summaries.
+
+    Arguments:
+        paper: one of `PAPERS`.
+        figures: see `Paper.select`.
+        settings: engine, number of steps, folder of the data; None for the defaults.
+        out: the folder to write to, which must be empty or missing; None for a new one in `runs`.
+        tell: called with a line of text on each thing that is being made.
+
+    Raises:
+        InvalidArgument: for an unknown figure, a folder that is not empty, or a setting that does not fit.
+        DataError: if the data cannot be used.
+        MissingExtra: if matplotlib or pyarrow is not installed.
+        KeyboardInterrupt: on Ctrl-C; the exhibits finished by then are in the folder.
+    """
+    began, settings = time.perf_counter(), settings or ReproductionSettings()
+    chosen, make = paper.select(figures), paper.begin(settings)
+    load_arrow()
+    with canvas.drawing():  # so that a missing matplotlib is found out before anything is trained
+        folder = check_free(out or next_free(RUNS, f"reproduce-{paper.name}"))
+    made: list[tuple[Exhibit, Sequence[Path]]] = []
+    for figure in chosen:
+        tell(f"making {figure} ...")
+        exhibits = make(figure)
+        if not made:  # leave no empty folder behind if the data cannot be used
+            make_folder(folder)
+        made += [(exhibit, exhibit.write(folder)) for exhibit in exhibits]
+    plates = [(plate, plate.write(folder)) for plate in _plates(paper, [exhibit for exhibit, _ in made])]
+    reproduction = Reproduction(paper, settings, folder, made, plates, time.perf_counter() - began)
+    write_whole(folder / "reproduction.md", [reproduction.to_markdown().encode()])
+    write_whole(folder / "reproduction.json", [to_text(reproduction.as_dict()).encode()])
+    return reproduction
+
+
+def _plates(paper: Paper, exhibits: Sequence[Exhibit]) -> Iterator[Plate]:
+    """Yield the figures of which more than one panel was made."""
+    for figure, (title, columns) in paper.plates.items():
+        panels = [exhibit for exhibit in exhibits if exhibit.id.startswith(figure) and exhibit.draw is not None]
+        if len(panels) > 1:
+            name = figure if figure == "theory" else f"figure-{figure}"
+            yield Plate(name, title, min(columns, len(panels)), panels)

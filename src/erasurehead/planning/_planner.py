@@ -1,0 +1,312 @@
+"""Simulation and ranking of settings: which code, how much redundancy and how long to wait, and what that gains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead._internal.late_work import LateWork, check_late
+from erasurehead._internal.resources import check_seconds
+from erasurehead.delays import Delays
+from erasurehead.errors import InvalidArgument, check_count, check_size, counted, invalid
+from erasurehead.planning._accuracy import Accuracy
+from erasurehead.planning._common_draws import corrected
+from erasurehead.planning._forecasts import ErrorTarget, Forecast, forecast, least_arrivals, mean_error, ratio
+from erasurehead.planning._settings import default_settings
+from erasurehead.planning._trace_errors import TraceErrors
+
+_LOOKED_AT = 256  # steps that are checked for any delay greater than 0
+_ARRIVAL, _ARRIVAL_BEYOND, _IN_CACHE = 1e-8, 1e-7, 1 << 16
+"""Least seconds of a simulated arrival, where those of a step fit into the cache and where there are more workers."""
+_DRAWN = 1 << 24  # delays drawn for that, at most
+_UNCODED = ("uncoded()", "uncoded")
+"""What each setting is compared with, as it may be written."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A plan: settings with their forecasts, best first.
+
+    Attributes:
+        n_workers: number of workers.
+        delays: how slow they are.
+        seconds_per_task: computing time of a task.
+        late: what a worker does with old work when the next order is given.
+        target: error to reach, with constants of the objective; None if times are relative.
+        ranked: forecasts of all settings, by time to the target, then by time per step.
+        uncoded: forecast of `uncoded()`.
+        current: forecast of the setting in use now; None if none was named.
+        accuracy: target and assumptions on the data if `target` is None.
+    """
+
+    n_workers: int
+    delays: Delays
+    seconds_per_task: float
+    late: LateWork
+    target: ErrorTarget | None
+    ranked: tuple[Forecast, ...]
+    uncoded: Forecast
+    current: Forecast | None
+    accuracy: Accuracy = field(default_factory=Accuracy)
+
+    @property
+    def best(self) -> Forecast:
+        """Forecast of the first setting of the ranking."""
+        return self.ranked[0]
+
+    @property
+    def front(self) -> tuple[Forecast, ...]:
+        """The Pareto front: settings that no other beats in both time and lost gradient, fastest first."""
+        front: list[Forecast] = []
+        for item in sorted(self.ranked, key=lambda item: (item.seconds_per_step, item.missing)):
+            if math.isfinite(item.seconds_per_step) and (not front or item.missing < front[-1].missing - 1e-12):
+                front.append(item)
+        return tuple(front)
+
+    @property
+    def distinct(self) -> tuple[Forecast, ...]:
+        """The ranking without settings that behave in every simulated step like an earlier one of the same load."""
+        seen: dict[tuple[int, float, float, bytes], Forecast] = {}
+        for item in self.ranked:
+            seen.setdefault((item.load, item.missing, item.steps, item.scores.tobytes()), item)
+        return tuple(seen.values())
+
+    @property
+    def reached(self) -> bool:
+        """Whether any setting reaches the target."""
+        return math.isfinite(self.best.seconds_to_target)
+
+    def for_accuracy(self, accuracy: Accuracy) -> Plan:
+        """Return the plan for another target or other data, with the same simulated steps.
+
+        Arguments:
+            accuracy: the new target, and assumptions on the data.
+        """
+        known = {item.setting: item.asked(accuracy) for item in self.ranked}
+        return replace(self, accuracy=accuracy, target=None).of(known)
+
+    def of(self, known: Mapping[str, Forecast]) -> Plan:
+        """Return the plan with other forecasts of its settings, ranked again.
+
+        Arguments:
+            known: forecasts of all settings, by setting.
+        """
+        return replace(
+            self,
+            ranked=rank(known.values()),
+            uncoded=known[self.uncoded.setting],
+            current=None if self.current is None else known[self.current.setting],
+        )
+
+    def with_order(self, ranked: Sequence[Forecast]) -> Plan:
+        """Return the plan with its settings in another order.
+
+        Arguments:
+            ranked: forecasts in the new order.
+        """
+        return replace(self, ranked=tuple(ranked))
+
+    def speed_up(self, item: Forecast, over: Forecast | None = None) -> float:
+        """Return the speed-up of a setting: the time to the target of another one over its own.
+
+        Arguments:
+            item: forecast of the setting.
+            over: forecast to compare with; by default uncoded.
+
+        Returns:
+            The ratio of times; 0 if the setting does not reach the target; inf if only the other does not, or if only
+            the other takes any time.
+        """
+        other = (self.uncoded if over is None else over).seconds_to_target
+        return ratio(other, item.seconds_to_target) if math.isfinite(item.seconds_to_target) else 0.0
+
+    def steps_of(self, item: Forecast) -> float:
+        """Return the number of steps that a setting needs to reach the target, also where `Forecast.steps` is relative.
+
+        Without constants and trials on data, exact descent is assumed to have the pace of `accuracy`.
+
+        Arguments:
+            item: forecast of the setting.
+        """
+        relative = self.target is None and item.exact_steps == 1.0
+        return item.steps * self.accuracy.exact_steps if relative else item.steps
+
+    def distinguishable(self, one: Forecast, other: Forecast) -> bool:
+        """Whether the times of two settings, simulated with the same delays, differ significantly at the 5% level.
+
+        Arguments:
+            one: forecast of a setting.
+            other: forecast of another.
+        """
+        if math.isinf(one.seconds_to_target) or math.isinf(other.seconds_to_target):
+            return one.seconds_to_target != other.seconds_to_target
+        n = min(len(one.scores), len(other.scores))
+        difference = one.scores[:n] * one.steps - other.scores[:n] * other.steps
+        return abs(float(difference.mean())) > 1.96 * mean_error(difference, self.delays, self.late)
+
+    def as_good(self) -> tuple[Forecast, ...]:
+        """Return the distinct settings whose times do not differ significantly from the best, including the best."""
+        return tuple(item for item in self.distinct if item is self.best or not self.distinguishable(self.best, item))
+
+    def run_file(self, item: Forecast | None = None, **sections: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a run file for `erasurehead train` as plain data; `erasurehead.runs._config.toml.to_toml` formats it.
+
+        Arguments:
+            item: forecast of the setting; by default the best.
+            sections: further sections, or keys that override planned ones, such as `run={"steps": 200}`.
+        """
+        planned: dict[str, dict[str, Any]] = {
+            "delays": {"model": str(self.delays), "late": self.late},
+            "run": {"workers": self.n_workers, "seconds_per_task": self.seconds_per_task},
+        }
+        for name, section in sections.items():
+            planned[name] = {**planned.get(name, {}), **section}
+        return {"scheme": (item or self.best).setting, **planned}
+
+
+def plan(
+    delays: Delays,
+    n_workers: int,
+    seconds_per_task: float = 0.0,
+    settings: Sequence[str] | None = None,
+    target: ErrorTarget | None = None,
+    current: str | None = None,
+    max_load: int = 10,
+    steps: int | None = None,
+    late: LateWork = "preempt",
+    accuracy: Accuracy | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Plan:
+    """Simulate settings, all with the same delays, and rank them.
+
+    Arguments:
+        delays: how slow the workers are: a delay model, or `delays.Bootstrap` of a trace.
+        n_workers: number of workers, at least 2.
+        seconds_per_task: computing time of a task, with one task per worker in uncoded training; if the delays are a
+            trace of whole step times, the time that a further task adds.
+        settings: schemes, written as in run files; by default `default_settings`.
+        target: error to reach, with the constants of the objective.
+        current: the setting in use now, to compare with.
+        max_load: largest load of the default settings, at least 1.
+        steps: number of steps simulated for each setting; by default as in `forecast`.
+        late: what a worker does with old work when the next order is given: `"preempt"` drops it, which is the fastest
+            to simulate; `"carry"` finishes it first, `"drop(3)"` unless it is more than three rounds old.
+        accuracy: target and assumptions on the data if there is no `target`; times are then relative to one step of
+            exact descent. By default `Accuracy()`.
+        progress: called after each setting with the number of settings done and their total.
+
+    Raises:
+        InvalidArgument: if there are fewer than two workers, a setting is not valid, or the trace has fewer workers.
+        TooLarge: if there is not enough memory, or by estimate it would take longer than `ERASUREHEAD_SECONDS` allows.
+
+    >>> from erasurehead import delays
+    >>> found = plan(delays.Exponential(0.5, seed=0), n_workers=30, seconds_per_task=0.01)
+    >>> found.speed_up(found.best) > 3
+    True
+    """
+    check_size("n_workers", n_workers)
+    check_count("max_load", max_load)
+    check_late(late)
+    try:
+        delays.check_workers(n_workers)
+    except InvalidArgument as error:
+        raise error.inside("delays", str(delays)) from None
+    if n_workers < 2:
+        raise invalid("n_workers", "must be at least 2", n_workers, "with one worker there is nobody else to wait for")
+    texts = list(dict.fromkeys(settings if settings is not None else default_settings(n_workers, max_load)))
+    if not texts:
+        raise invalid("settings", "must name at least one scheme", texts)
+    uncoded = next((text for text in texts if text.strip() in _UNCODED), _UNCODED[0])
+    for text in (uncoded, current):
+        if text is not None and text not in texts:
+            texts.append(text)
+    check_effort(n_workers, len(texts), steps)
+    looked_at = max(1, min(_LOOKED_AT, _DRAWN // n_workers))
+    if not seconds_per_task and _is_timeless(delays.rows(0, looked_at, n_workers)):
+        raise _timeless(delays)  # checked first, as otherwise all messages would tie
+    accuracy = accuracy or Accuracy()
+    known: dict[str, Forecast] = {}
+    errors = TraceErrors(delays)
+    for text in texts:
+        known[text] = forecast(text, n_workers, delays, seconds_per_task, target, steps, late, accuracy, errors)
+        if progress is not None:
+            progress(len(known), len(texts))
+    known = dict(zip(known, corrected(list(known.values()), delays, late), strict=True))
+    if not any(item.seconds_per_step > 0.0 for item in known.values()):
+        raise _timeless(delays)
+    return Plan(
+        n_workers,
+        delays,
+        seconds_per_task,
+        late,
+        target,
+        rank(known.values()),
+        known[uncoded],
+        known[current] if current else None,
+        accuracy,
+    )
+
+
+def check_effort(n_workers: int, n_settings: int = 1, steps: int | None = None) -> None:
+    """Raise if a plan would by estimate take longer than allowed, before anything is built for it.
+
+    Arguments:
+        n_workers: number of workers.
+        n_settings: number of settings to try.
+        steps: number of steps simulated for each; None for the default.
+
+    Raises:
+        TooLarge: if so; the error says how long.
+    """
+    check_size("n_workers", n_workers)
+    seconds = _ARRIVAL if n_workers <= _IN_CACHE else _ARRIVAL_BEYOND
+    check_seconds(
+        f"A plan of {counted('setting', n_settings)} for {counted('worker', n_workers)}",
+        seconds * n_settings * least_arrivals(n_workers, steps),
+        "simulate fewer workers, settings or steps",
+    )
+
+
+def _is_timeless(rows: Array) -> bool:
+    """Return whether whoever answers does so at once."""
+    answered = rows[np.isfinite(rows)]
+    return len(answered) > 0 and not answered.any()
+
+
+def _timeless(delays: Delays) -> InvalidArgument:
+    return invalid(
+        "delays",
+        "must take some time if computing takes none",
+        str(delays),
+        "give the computing time of a task (seconds_per_task, --seconds-per-task)",
+    )
+
+
+def rank(items: Iterable[Forecast]) -> tuple[Forecast, ...]:
+    """Sort forecasts by time to the target, then by time per step, steps and load.
+
+    Where delays are often zero and computing takes no time, many settings take none at all: then the one that loses
+    least of the gradient comes first. Settings that wait for workers without an answer in the trace come after those
+    that never do, as their true times are not known.
+
+    Arguments:
+        items: the forecasts, in any order.
+    """
+    return tuple(
+        sorted(
+            items,
+            key=lambda item: (
+                math.isinf(item.seconds_to_target),
+                item.unanswered > 0.0,
+                item.seconds_to_target,
+                item.seconds_per_step,
+                item.steps,
+                item.load,
+            ),
+        )
+    )

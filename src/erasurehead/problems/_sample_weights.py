@@ -1,0 +1,69 @@
+"""How much each sample counts: weights of samples and of classes, checked and scaled to a mean of 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.errors import invalid, real
+from erasurehead.problems._checks import check_target
+from erasurehead.problems._losses import Labels, SampleLoss, SquaredLoss
+
+
+def check_weights(
+    sample_weight: Any,
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None,
+    labels: Labels,
+    sample_loss: SampleLoss,
+) -> Array | None:
+    """Return the weights of samples, with a mean of 1, shape (n_samples,); None if all weights are equal.
+
+    Arguments:
+        sample_weight: one number per sample, at least 0; None if all count alike.
+        class_weight: factor by label, for every label that occurs, or `"balanced"`; None for none.
+        labels: labels of the samples, checked.
+        sample_loss: the loss of a sample.
+
+    Raises:
+        InvalidArgument: if a weight is missing, negative or not finite, or all are 0.
+    """
+    if sample_weight is None and class_weight is None:
+        return None
+    weights = np.ones(len(labels))
+    if sample_weight is not None:
+        weights = check_target(sample_weight, "sample_weight", len(labels), "X").copy()
+        negative = np.flatnonzero(weights < 0)
+        if len(negative):
+            raise invalid(f"sample_weight[{negative[0]}]", "must be at least 0", float(weights[negative[0]]))
+    if class_weight is not None:
+        weights *= _by_class(class_weight, labels, sample_loss)
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if not (np.isfinite(total) and total > 0):
+        raise invalid("the sum of all weights", "must be positive and finite", total)
+    return weights * (len(weights) / total)
+
+
+def _by_class(class_weight: Any, labels: Labels, sample_loss: SampleLoss) -> Array:
+    if isinstance(sample_loss, SquaredLoss):
+        raise invalid(
+            "class_weight", "must be left out where targets are no classes", class_weight, "use sample_weight"
+        )
+    found, places, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise invalid("class_weight", "must be 'balanced', or factors by label", class_weight)
+        return (len(labels) / (len(found) * counts))[places]
+    if not isinstance(class_weight, Mapping):
+        raise invalid("class_weight", "must be 'balanced', or factors by label", class_weight)
+    given = cast("Mapping[Any, Any]", class_weight)
+    for label, factor in given.items():
+        if not (np.isfinite(real(factor)) and factor >= 0):
+            raise invalid(f"class_weight[{label!r}]", "must be a finite number of at least 0", factor)
+    missing = [float(label) for label in found if label not in given]
+    if missing:
+        raise invalid("class_weight", f"must have a factor for the label {missing[0]:g}", dict(given))
+    return np.array([float(given[label]) for label in found.tolist()])[places]

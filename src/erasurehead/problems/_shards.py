@@ -1,0 +1,256 @@
+"""The part of a linear problem that one worker holds: blocks of rows with their labels, over their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead._internal.arrays import MOST_PLACES, Array, IntArray, Places
+from erasurehead.errors import invalid
+from erasurehead.problems import _kernels as kernels
+from erasurehead.problems._base import Shard
+from erasurehead.problems._blocks import MOST_ROWS, Block
+from erasurehead.problems._design_matrices import Design
+from erasurehead.problems._losses import Labels, SampleLoss
+from erasurehead.problems._newton_systems import solve
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Some rows of a shard: one task, a part of one, or several.
+
+    Arguments:
+        block: the rows.
+        labels: labels of the rows, shape (n_rows,).
+        parts: pairs of a task's number within the shard and its range of the block's rows, in order and without gaps.
+        weights: weights of the rows, shape (n_rows,); None if all count alike.
+    """
+
+    block: Block
+    labels: Labels
+    parts: tuple[tuple[int, slice], ...]
+    weights: Array | None = None
+
+
+@final
+class LinearShard(Shard):
+    """The tasks of a linear model that one worker holds.
+
+    Arguments:
+        sample_loss: the loss of one sample.
+        pieces: the rows of the tasks, in the order in which they are added up.
+        n_tasks: number of tasks.
+        n_samples: number of samples of the whole problem; losses are divided by it.
+        n_columns: number of columns of the pieces' blocks.
+        support: the parameters that these columns stand for, shape (n_outputs * n_columns,), or None.
+    """
+
+    def __init__(
+        self,
+        sample_loss: SampleLoss,
+        pieces: Sequence[Piece],
+        n_tasks: int,
+        n_samples: int,
+        n_columns: int,
+        support: Places | None,
+    ) -> None:
+        self.sample_loss = sample_loss
+        self.pieces = tuple(pieces)
+        self.n_tasks = n_tasks
+        self.n_samples = n_samples
+        self.n_columns = n_columns
+        self.support = support
+
+    def take(self, point: Array) -> Array:
+        return on_support(point, self.support)
+
+    def combine(self, local: Array, coefficients: Array, step: int, out: Array) -> float:
+        weights = self._weights(local)
+        total = out.reshape(self.sample_loss.n_outputs, self.n_columns)
+        scales = self._scales(coefficients)
+        needed = self._needed(scales)
+        if not needed:
+            total[:] = 0.0
+        loss = 0.0
+        # A model that has diverged overflows here: the coordinator refuses the result, and reports it.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for piece in needed:
+                margins, losses = self._differentiate(piece, weights, scales)
+                loss += losses
+                room = total if piece is needed[0] else np.empty_like(total)
+                piece.block.multiply_transposed(margins, room)
+                if room is not total:
+                    total += room
+        return loss
+
+    def loss(self, local: Array, coefficients: Array) -> float:
+        """Return what `combine` returns, without the gradient."""
+        weights, scales = self._weights(local), self._scales(coefficients)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return sum(self._differentiate(piece, weights, scales)[1] for piece in self._needed(scales))
+
+    def curvature(self, coefficients: Array, out: Array) -> float:
+        total = np.zeros(self.n_columns)
+        scales, entries = self._scales(coefficients), 0.0
+        for piece in self._needed(scales):
+            shares = self._of_rows(piece, scales)
+            piece.block.add_squares(self.sample_loss.curvature * shares, total)
+            entries += float(shares @ piece.block.entries())
+        out.reshape(self.sample_loss.n_outputs, self.n_columns)[:] = total
+        return entries
+
+    def newton_step(
+        self, local: Array, vector: Array, coefficients: Array, damping: float, iterations: int, out: Array
+    ) -> None:
+        scales = self._scales(coefficients)
+        rows = [(piece, self._of_rows(piece, scales)) for piece in self._needed(scales)]
+        share = sum(float(own.sum()) for _, own in rows)
+        out[:] = 0.0
+        if not share > 0.0:
+            return
+        bound = np.empty(len(out))
+        self.curvature(coefficients, bound)
+        weights = self._weights(local)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            held = [(piece, own / share, self._margins(piece, weights)) for piece, own in rows]
+
+            def bend(direction: Array) -> Array:
+                turned = np.zeros_like(weights)
+                for piece, own, margins in held:
+                    change = self._margins(piece, direction.reshape(weights.shape))
+                    room = np.empty_like(turned)
+                    piece.block.multiply_transposed(own * self.sample_loss.bend(margins, change), room)
+                    turned += room
+                return turned.ravel()
+
+            found = solve(bend, bound / share, damping, vector, iterations)
+            if np.isfinite(found).all():
+                out[:] = found
+
+    def _margins(self, piece: Piece, weights: Array) -> Array:
+        margins = np.empty((len(weights), len(piece.labels)))
+        piece.block.multiply(weights, margins)
+        return margins
+
+    def _of_rows(self, piece: Piece, scales: list[float]) -> Array:
+        """Return what each of a piece's rows counts for, as a fraction of all samples."""
+        found = np.zeros(len(piece.labels))
+        for task, rows in piece.parts:
+            found[rows] = scales[task] if piece.weights is None else scales[task] * piece.weights[rows]
+        return found
+
+    def _weights(self, local: Array) -> Array:
+        return np.ascontiguousarray(local, dtype=np.float64).reshape(self.sample_loss.n_outputs, self.n_columns)
+
+    def _scales(self, coefficients: Array) -> list[float]:
+        return [float(coefficient) / self.n_samples for coefficient in coefficients]
+
+    def _needed(self, scales: list[float]) -> list[Piece]:
+        return [piece for piece in self.pieces if any(scales[task] != 0.0 for task, _ in piece.parts)]
+
+    def _differentiate(self, piece: Piece, weights: Array, scales: list[float]) -> tuple[Array, float]:
+        margins = self._margins(piece, weights)
+        loss = 0.0
+        for task, rows in piece.parts:
+            if scales[task] == 0.0:
+                margins[:, rows] = 0.0
+            else:
+                scale = scales[task] if piece.weights is None else scales[task] * piece.weights[rows]
+                loss += self.sample_loss.differentiate(margins[:, rows], piece.labels[rows], scale)
+        return margins, loss
+
+
+def build_shard(
+    design: Design,
+    labels: Labels,
+    sample_loss: SampleLoss,
+    tasks: Sequence[slice],
+    n_samples: int | None = None,
+    weights: Array | None = None,
+) -> LinearShard:
+    """Return a shard of the given ranges of rows, one per task, over the columns that they touch.
+
+    Arguments:
+        design: all rows, or at least those of the tasks.
+        labels: labels of these rows, shape (n_rows,).
+        sample_loss: the loss of one sample.
+        tasks: ranges of rows, none of them empty.
+        n_samples: number of samples of the whole problem; None if the design has all of them.
+        weights: weights of the rows, with a mean of 1 over the whole problem, shape (n_rows,); None if all count alike.
+    """
+    n_samples = design.n_rows if n_samples is None else n_samples
+    features = design.support(tasks)
+    pieces = _cut(design, labels, tasks, features, weights)
+    if features is None:
+        return LinearShard(sample_loss, pieces, len(tasks), n_samples, design.n_columns, None)
+    support = parameters_of(features, sample_loss.n_outputs, design.n_columns)
+    return LinearShard(sample_loss, pieces, len(tasks), n_samples, len(features), support)
+
+
+def parameters_of(features: NDArray[np.integer], n_outputs: int, n_columns: int) -> Places:
+    """Return the parameters of some columns, ascending, shape (n_outputs * len(features),).
+
+    Arguments:
+        features: columns, ascending.
+        n_outputs: number of outputs of the loss; each has one parameter per column.
+        n_columns: number of columns of the whole design.
+
+    Raises:
+        InvalidArgument: if there are more parameters than 32 bits can number.
+    """
+    if n_outputs * n_columns >= MOST_PLACES:
+        raise invalid(
+            "the number of parameters",
+            f"must be less than {MOST_PLACES} for sparse data",
+            n_outputs * n_columns,
+            "encode fewer features, or fewer classes",
+        )
+    outputs = np.arange(n_outputs)[:, None]
+    return (outputs * n_columns + features).ravel().astype(np.int32)
+
+
+def on_support(point: Array, support: Places | None) -> Array:
+    """Return a copy of a model restricted to a support."""
+    if support is None:
+        return point.copy()
+    local = np.empty(len(support))
+    kernels.take(np.ascontiguousarray(point, dtype=np.float64), support, local)  # models may be float32
+    return local
+
+
+def hold_rows(design: Design, labels: Labels, sample_loss: SampleLoss, weights: Array | None = None) -> LinearShard:
+    """Return all rows as a shard of one task, over all columns."""
+    pieces = _cut(design, labels, [slice(0, design.n_rows)], None, weights)
+    return LinearShard(sample_loss, pieces, 1, design.n_rows, design.n_columns, None)
+
+
+def _cut(
+    design: Design, labels: Labels, tasks: Sequence[slice], features: IntArray | None, weights: Array | None
+) -> list[Piece]:
+    groups: list[list[tuple[int, slice]]] = []
+    room = 0
+    for task, whole in enumerate(tasks):
+        for start in range(whole.start, whole.stop, MOST_ROWS):
+            rows = slice(start, min(start + MOST_ROWS, whole.stop))
+            if room < rows.stop - rows.start or not design.joins:
+                groups.append([])
+                room = MOST_ROWS
+            groups[-1].append((task, rows))
+            room -= rows.stop - rows.start
+    return [_piece(design, labels, group, features, weights) for group in groups]
+
+
+def _piece(
+    design: Design, labels: Labels, group: list[tuple[int, slice]], features: IntArray | None, weights: Array | None
+) -> Piece:
+    ranges = [rows for _, rows in group]
+    edges = [0, *accumulate(rows.stop - rows.start for rows in ranges)]
+    parts = tuple((task, slice(*edge)) for (task, _), edge in zip(group, pairwise(edges), strict=True))
+    held = None if weights is None else np.concatenate([weights[rows] for rows in ranges])
+    return Piece(design.block(ranges, features), np.concatenate([labels[rows] for rows in ranges]), parts, held)

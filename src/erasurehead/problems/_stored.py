@@ -1,0 +1,164 @@
+"""Shards that know where their data are: only the names of files are sent to a worker, which reads them."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from erasurehead._internal.arrays import Array, IntArray, Places
+from erasurehead.datasets._sharded.folder import LabelledRows, read_rows
+from erasurehead.datasets._sharded.manifest import Form, StoredFile
+from erasurehead.errors import DataError, InvalidArgument
+from erasurehead.problems._base import Shard
+from erasurehead.problems._checks import check_target
+from erasurehead.problems._design_matrices import DenseDesign, Design, PatternDesign, SparseDesign
+from erasurehead.problems._losses import SampleLoss
+from erasurehead.problems._shards import LinearShard, Piece, build_shard, on_support, parameters_of
+
+if TYPE_CHECKING:
+    from erasurehead._internal.arrays import SparseMatrix
+
+HOST = "{host}"
+"""Placeholder for the name of the worker's host in the path of its folder."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where shards are stored, and what they have in common.
+
+    Arguments:
+        folder: its path where the data are read; `{host}` in it stands for the name of the machine.
+        form: how rows are stored.
+        n_columns: number of columns of the design matrix.
+        n_samples: number of training samples in all tasks; losses are divided by it.
+        sample_loss: the loss of one sample.
+    """
+
+    folder: str
+    form: Form
+    n_columns: int
+    n_samples: int
+    sample_loss: SampleLoss
+
+    def read(self, files: Sequence[StoredFile]) -> LabelledRows:
+        """Return the rows of some files, one after the other.
+
+        Raises:
+            DataError: if a file is missing or damaged, or holds labels of another loss; the message names it.
+        """
+        folder = Path(self.folder.replace(HOST, socket.gethostname()))
+        parts = [self._rows_of(folder, file) for file in files]
+        if len(parts) == 1:
+            return parts[0]
+        y: NDArray[Any] = np.concatenate([cast("NDArray[Any]", part.y) for part in parts])
+        if self.form == "dense":
+            return LabelledRows(np.concatenate([cast("Array", part.X) for part in parts]), y)
+        stack: Any = sparse.vstack
+        return LabelledRows(stack([part.X for part in parts], format="csr"), y)
+
+    def _rows_of(self, folder: Path, file: StoredFile) -> LabelledRows:
+        rows = read_rows(folder, file, self.form, self.n_columns)
+        try:
+            target = check_target(rows.y, "the labels", len(rows.y), "the rows")
+            return LabelledRows(rows.X, self.sample_loss.labels(target, "the labels"))
+        except InvalidArgument as error:
+            raise DataError(f"{folder / file.name} does not hold what its manifest says: {error}") from None
+
+    def design(self, rows: LabelledRows) -> Design:
+        """Return rows in the form of the whole data: a task with only ones is not a pattern if other tasks differ."""
+        if self.form == "dense":
+            return DenseDesign(cast("Array", rows.X))
+        made = PatternDesign if self.form == "pattern" else SparseDesign
+        return made(cast("SparseMatrix", rows.X))
+
+
+@final
+class StoredShard(Shard):
+    """Tasks whose data are read where they are used.
+
+    It holds only a few numbers, file names and checksums until it is used, or unpickled on a worker: a worker that is
+    ready has read its data. Problems with a file are raised whenever the shard is used, which costs the worker's
+    messages but not the worker; once the file is repaired, the shard works again.
+
+    Arguments:
+        store: where the files are.
+        tasks: the files of each task.
+        features: the columns that the tasks touch, ascending; None if all of them.
+    """
+
+    def __init__(self, store: Store, tasks: Sequence[Sequence[StoredFile]], features: IntArray | None) -> None:
+        self._store = store
+        self._tasks = tuple(map(tuple, tasks))
+        self._features = None if features is None else features.astype(np.int32)
+        self._held: LinearShard | None = None
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self.n_tasks = len(self._tasks)
+        self.support = None
+        if self._features is not None:
+            n_outputs = self._store.sample_loss.n_outputs
+            self.support = parameters_of(self._features, n_outputs, self._store.n_columns)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"store": self._store, "tasks": self._tasks, "features": self._features}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._store, self._tasks, self._features = state["store"], state["tasks"], state["features"]
+        self._held = None
+        self._prepare()
+        with contextlib.suppress(DataError):  # raised when the shard is used, which costs messages and not the worker
+            self.held()
+
+    def take(self, point: Array) -> Array:
+        return on_support(point, self.support)
+
+    def combine(self, local: Array, coefficients: Array, step: int, out: Array) -> float:
+        return self.held().combine(local, coefficients, step, out)
+
+    def curvature(self, coefficients: Array, out: Array) -> float:
+        return self.held().curvature(coefficients, out)
+
+    def held(self) -> LinearShard:
+        """Return the shard with its data, reading them if they have not been read.
+
+        Raises:
+            DataError: if a file is missing or damaged; the message names it.
+        """
+        if self._held is None:
+            self._held = self._read_dense() if self._store.form == "dense" else self._read_joined()
+        return self._held
+
+    def _read_joined(self) -> LinearShard:
+        store = self._store
+        rows = store.read([file for files in self._tasks for file in files])
+        edges = [0, *accumulate(sum(file.rows for file in files) for files in self._tasks)]
+        ranges = [slice(low, high) for low, high in pairwise(edges)]
+        held = build_shard(store.design(rows), rows.y, store.sample_loss, ranges, store.n_samples)
+        if not np.array_equal(_whole(held.support), _whole(self.support)):
+            raise DataError(f"the supports in {store.folder} are not those of its tasks; shard the data anew.")
+        return held
+
+    def _read_dense(self) -> LinearShard:
+        """Read each task into an array of its own: joining them would hold the data twice for a moment."""
+        store = self._store
+        pieces: list[Piece] = []
+        for task, files in enumerate(self._tasks):
+            rows = store.read(files)
+            whole = [slice(0, len(rows.y))]
+            for piece in build_shard(store.design(rows), rows.y, store.sample_loss, whole).pieces:
+                pieces.append(Piece(piece.block, piece.labels, tuple((task, part) for _, part in piece.parts)))
+        return LinearShard(store.sample_loss, pieces, self.n_tasks, store.n_samples, store.n_columns, None)
+
+
+def _whole(support: Places | None) -> Places:
+    return np.zeros(0, dtype=np.int32) if support is None else support

@@ -1,0 +1,137 @@
+"""The figures of a comparison of runs, as files: one with all panels, and one for each panel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from erasurehead._internal.storage.access import Access
+from erasurehead.errors import counted
+from erasurehead.reports import _canvas as canvas, _measures as measures
+from erasurehead.reports._canvas import Axes, Figure
+from erasurehead.reports._decisions import draw_decisions, has_decisions
+from erasurehead.reports._descents import Descent, draw_descents
+from erasurehead.reports._panels import ComparedRuns, draw_progress, draw_speed_ups, draw_step_times, legend_columns
+from erasurehead.reports._timeline import add_timeline_legend, draw_timeline, visible_seconds
+from erasurehead.training import Run
+
+_WIDTH = 10.0  # inches; at a README's 850 pixels letters are then 13 pixels high
+_BAR, _LINE, _TIMELINE, _DECISIONS = 0.42, 0.23, 1.35, 6.0  # inches per run
+
+
+def draw_comparison(
+    runs: Sequence[Run],
+    folder: Path | str,
+    formats: Sequence[str] = ("png", "svg"),
+    target: tuple[str, float] | None = None,
+    title: str = "",
+    access: Access = "private",
+    descents: Sequence[Descent] = (),
+) -> list[Path]:
+    """Draw a comparison of runs, after Figures 2 to 4 of the ErasureHead paper.
+
+    The files are `comparison` (all panels), `progress` (quality over time), `step_times`, `speed_up` and `timeline`
+    (late workers in the first steps); with descents, `gap` (the gap of the objective over time, on a logarithmic axis
+    down to the floor of each run); and `decisions`, if an optimizer has recorded some. Equal runs give equal files. The
+    colour of a scheme does not depend on the others. Axes are logarithmic if a linear one would hide the fastest run.
+    `virtual time` is the time of the virtual engine's clock.
+
+    Arguments:
+        runs: at least one, trained under the same delays from the same model.
+        folder: folder for the files; created if it does not exist.
+        formats: among `"png"`, `"svg"` and `"pdf"`.
+        target: metric and value of the target, such as `("auc", 0.84)`; None for none.
+        title: what is compared: data, delays, and whether late work is dropped (`preempt`) or finished (`carry`).
+            The number of workers and the engine are added.
+        access: who may read the files.
+        descents: the gaps of the runs, if their objectives are known.
+
+    Returns:
+        The files written.
+
+    Raises:
+        InvalidArgument: if there is no run, the target's metric was not measured, a format is unknown, or the
+            folder cannot be created.
+        MissingExtra: if matplotlib is not installed.
+    """
+    formats = canvas.check_formats(formats)
+    comparison = ComparedRuns.of(runs, target)
+    heading = _heading(runs, title)
+    paths: list[Path] = []
+    with canvas.drawing():
+        path = canvas.prepare_folder(folder, access)
+        for name, figure in _figures(comparison, heading, descents):
+            paths += canvas.save(figure, path, name, formats, access)
+    return paths
+
+
+def _figures(comparison: ComparedRuns, heading: str, descents: Sequence[Descent]) -> list[tuple[str, Figure]]:
+    bars = 1.4 + _BAR * len(comparison.runs)
+    curves = 4.2 + _LINE * len(comparison.runs) / legend_columns(comparison.names)
+    single: list[tuple[str, Callable[[Axes, ComparedRuns], None], float]] = [
+        ("progress", draw_progress, curves),
+        ("step_times", draw_step_times, bars),
+        ("speed_up", draw_speed_ups, bars),
+    ]
+    figures = [("comparison", _all_panels(comparison, heading))]
+    for name, draw, height in single:
+        figure = canvas.new_figure(0.75 * _WIDTH, height, heading)
+        draw(figure.subplots(), comparison)
+        figures.append((name, figure))
+    figure = canvas.new_figure(_WIDTH, 1.5 + _TIMELINE * len(comparison.runs), heading)
+    _draw_timelines(figure.subfigures(), comparison)  # else the legend would cover the title of the figure
+    figures.append(("timeline", figure))
+    if descents:
+        figure = canvas.new_figure(0.75 * _WIDTH, curves + 0.6, heading)
+        axes = figure.subplots()
+        draw_descents(axes, descents)
+        canvas.legend_above(axes, legend_columns([descent.scheme for descent in descents]))
+        figures.append(("gap", figure))
+    deciding = [(run, row) for run, row in zip(comparison.runs, comparison.rows, strict=True) if has_decisions(run)]
+    if deciding:
+        figure = canvas.new_figure(_WIDTH, _DECISIONS * len(deciding), heading)
+        panels = figure.subfigures(len(deciding), 1, squeeze=False)[:, 0]
+        for panel, (run, row) in zip(panels, deciding, strict=True):
+            draw_decisions(panel, run, f"{measures.shorten(row.scheme, 60)}: decisions of the optimizer over time")
+        figures.append(("decisions", figure))
+    return figures
+
+
+def _all_panels(comparison: ComparedRuns, heading: str) -> Figure:
+    above = max(4.2, 2 * (1.1 + _BAR * len(comparison.runs)))
+    below = 1.1 + _TIMELINE * len(comparison.runs)
+    figure = canvas.new_figure(_WIDTH, above + below + 0.4, heading)
+    top, bottom = figure.subfigures(2, 1, height_ratios=(above, below), hspace=0.03)
+    left, right = top.subfigures(1, 2, width_ratios=(1.25, 1.0))
+    draw_progress(left.subplots(), comparison)
+    times, speed_ups = right.subplots(2, 1)
+    draw_step_times(times, comparison)
+    draw_speed_ups(speed_ups, comparison)
+    _draw_timelines(bottom, comparison)
+    return figure
+
+
+def _draw_timelines(figure: Figure, comparison: ComparedRuns) -> None:
+    panels: list[Axes] = list(figure.subplots(len(comparison.runs), 1, sharex=True, squeeze=False)[:, 0])
+    until = visible_seconds(comparison.runs)
+    for axes, run, row in zip(panels, comparison.runs, comparison.rows, strict=True):
+        draw_timeline(axes, run, until, f"{measures.shorten(row.scheme, 60)}: {_progress(run, until)}")
+    panels[-1].set_xlabel(f"{measures.clock(comparison.runs)} since training began (s)")
+    add_timeline_legend(figure)
+
+
+def _progress(run: Run, until: float) -> str:
+    steps = sum(item.end <= until for item in run.steps)
+    return (
+        f"all {counted('step', steps)} in {run.seconds:.3g} s"
+        if steps == len(run.steps)
+        else f"{counted('step', steps)} in {until:.3g} s"
+    )
+
+
+def _heading(runs: Sequence[Run], title: str) -> str:
+    numbers = sorted({measures.n_workers(run) for run in measures.check_runs(runs)})
+    workers = " or ".join([*map(str, numbers[:-1]), counted("worker", numbers[-1])])
+    engines = " or ".join(sorted({run.engine for run in runs}))
+    setting = f"{workers}, engine: {engines}"
+    return f"{title}\n{setting}" if title else setting

@@ -1,0 +1,211 @@
+"""The panels of a comparison: quality over time, time per step, speed-up; as in Figures 2 to 4 of the paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.reports import _canvas as canvas, _measures as measures
+from erasurehead.reports._canvas import FAINT, INK, Axes, RunStyle, scheme_styles
+from erasurehead.reports._table import ComparisonRow, comparison_table
+from erasurehead.reports._units import Unit, time_unit
+from erasurehead.training import Run
+
+
+@dataclass(frozen=True)
+class ComparedRuns:
+    """Runs and their comparison table.
+
+    Arguments:
+        runs: at least one run.
+        rows: the row of each run.
+    """
+
+    runs: Sequence[Run]
+    rows: Sequence[ComparisonRow]
+
+    @classmethod
+    def of(cls, runs: Sequence[Run], target: tuple[str, float] | None) -> ComparedRuns:
+        """Return the comparison of runs, with their table."""
+        return cls(runs, comparison_table(runs, target))
+
+    @property
+    def names(self) -> list[str]:
+        """The label of each run."""
+        return [row.scheme for row in self.rows]
+
+    @property
+    def styles(self) -> list[RunStyle]:
+        """The style of each run."""
+        return scheme_styles(self.names)
+
+    @property
+    def target(self) -> tuple[str, float] | None:
+        """Metric and value to reach; None for none."""
+        return self.rows[0].basis.target
+
+    @property
+    def metric(self) -> str | None:
+        """The metric on the test samples; None if there is none, and the training loss is shown instead."""
+        return self.rows[0].basis.metric
+
+
+def draw_progress(axes: Axes, comparison: ComparedRuns) -> None:
+    """Draw the quality of the model over time, as in Figure 2 (a)-(c) of the ErasureHead paper.
+
+    Without evaluations, it is the training loss, as estimated from the messages.
+    """
+    metric = comparison.metric
+    curves = [_curve(run, metric) for run in comparison.runs]
+    unit = time_unit([float(times[-1]) for times, _ in curves if len(times)])
+    left = measures.log_edge(curves)
+    measures.draw_over_time(
+        axes, comparison.names, curves, comparison.styles, measures.clock(comparison.runs), unit, left
+    )
+    axes.set_ylabel("training loss (estimate)" if metric is None else f"test {measures.metric_name(metric)}")
+    if left is None:
+        axes.set_xlim(0, _time_limit(comparison, [times for times, _ in curves]) / unit.size)
+    _set_value_limits(axes, comparison, [values for _, values in curves])
+    _mark_target(axes, comparison, unit)
+    columns = legend_columns(
+        [*comparison.names, *([] if comparison.target is None else [_target_label(comparison.target)])]
+    )
+    canvas.legend_above(axes, columns)
+
+
+def legend_columns(names: Sequence[str]) -> int:
+    """Return the number of columns of a legend with these names above the narrowest panel."""
+    # The panel is five inches wide; a character takes 1/12 inch, and a line with its margins 2/3 inch.
+    longest = max(len(measures.shorten(name, measures.LEGEND_WIDTH)) for name in names)
+    return max(1, min(len(names), int(5.0 / (longest / 12 + 0.67))))
+
+
+def _curve(run: Run, metric: str | None) -> tuple[Array, Array]:
+    if metric is None:
+        rows = [row for row in run.steps if not row.rejected and (row.loss is not None or not row.stepped)]
+        losses = np.array([np.nan if row.loss is None else row.loss for row in rows])
+        return np.array([row.begin for row in rows]), np.where(np.abs(losses) < measures.MAX_DRAWN, losses, np.nan)
+    points = [(item.time, item.metrics[metric]) for item in run.evaluations]
+    times, values = np.array(points).reshape(-1, 2).T
+    return times, values
+
+
+def _set_value_limits(axes: Axes, comparison: ComparedRuns, curves: Sequence[Array]) -> None:
+    # Without the first model, next to which all differences would be invisible.
+    target_value: Sequence[float] = [] if comparison.target is None else comparison.target[1:]
+    heights = np.concatenate([*(values[1:] for values in curves), target_value])
+    heights = heights[np.abs(heights) < measures.MAX_DRAWN]
+    low, high = (float(heights.min()), float(heights.max())) if len(heights) else (0.0, 1.0)
+    falls = comparison.metric is None or measures.lower_is_better(comparison.metric)
+    if falls and measures.needs_log_axis([low, high]):  # on a linear axis the last values would be near zero
+        axes.set_ylim(
+            low / 1.2, high * 1.2
+        )  # before the scale is set: automatic margins overflow for runs that have diverged
+        axes.set_yscale("log")
+        canvas.plain_ticks(axes.yaxis)
+        return
+    margin = 0.08 * (high - low) or 0.01
+    axes.set_ylim(low - margin, high + margin)
+
+
+def _time_limit(comparison: ComparedRuns, curves: Sequence[Array]) -> float:
+    whole = max((float(times[-1]) for times in curves if len(times)), default=0.0) or 1.0
+    reached = [row.seconds_to_target for row in comparison.rows if row.seconds_to_target is not None]
+    return min(whole, 1.6 * max(reached)) if len(reached) == len(comparison.rows) and max(reached) > 0 else whole
+
+
+def _mark_target(axes: Axes, comparison: ComparedRuns, unit: Unit) -> None:
+    if comparison.target is None:
+        return
+    height = comparison.target[1]
+    # It is named in the legend, as a text beside the line would cover curves.
+    axes.axhline(
+        height, color=INK, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1, label=_target_label(comparison.target)
+    )
+    bottom = axes.get_ylim()[0]
+    for style, row in zip(comparison.styles, comparison.rows, strict=True):
+        if row.seconds_to_target is not None:
+            axes.vlines(row.seconds_to_target / unit.size, bottom, height, color=style.colour, linewidth=1.2)
+
+
+def _target_label(target: tuple[str, float]) -> str:
+    return f"target: {measures.target_name(target)}"
+
+
+def draw_step_times(axes: Axes, comparison: ComparedRuns) -> None:
+    """Draw a box plot of the times of steps: quartiles and median, whiskers from 5 to 95 %.
+
+    Figure 2 (d)-(f) of the ErasureHead paper has their means only.
+    """
+    seconds = [np.array(measures.step_seconds(run)) for run in comparison.runs]
+    unit = time_unit([row.seconds_per_step for row in comparison.rows])
+    styles = comparison.styles
+    log_axis = measures.needs_log_axis(
+        [float(np.median(values)) for values in seconds if len(values) and np.median(values) > 0]
+    )
+    lows: list[float] = []
+    if log_axis:
+        axes.set_xscale("log")
+    for index, values in enumerate(seconds):
+        if not len(values):
+            continue
+        low, first, median, third, high = np.percentile(values / unit.size, (5, 25, 50, 75, 95))
+        style = styles[index]
+        lows += [float(low)] if low > 0.0 else []
+        axes.hlines(index, low, high, color=style.colour, linewidth=1.5)
+        axes.barh(index, third - first, left=first, height=0.5, color=style.colour, alpha=0.35)
+        axes.barh(index, third - first, left=first, height=0.5, color="none", edgecolor=style.colour, linewidth=1.5)
+        axes.vlines(median, index - 0.25, index + 0.25, color=style.colour, linewidth=3.0)
+        own = time_unit([median * unit.size]) if log_axis else unit
+        _annotate_bar(axes, high, index, f"{own.write(median * unit.size)} {own.name}")
+    _name_rows(axes, comparison)
+    if log_axis:
+        axes.set_xlim(0.6 * min(lows, default=axes.get_xlim()[0]), axes.get_xlim()[1])
+        _extend_for_texts(axes)
+    else:
+        axes.set_xlim(0, 1.25 * axes.get_xlim()[1])
+    axes.set_xlabel(f"time ({unit.name}): median, quartiles, 5–95 %")
+    axes.set_title("Time per step")
+
+
+def draw_speed_ups(axes: Axes, comparison: ComparedRuns) -> None:
+    """Draw the speed-up of each run over the baseline, as in Figure 3 of the ErasureHead paper."""
+    values = [row.speed_up if math.isfinite(row.speed_up) else 0.0 for row in comparison.rows]
+    log_axis = measures.needs_log_axis([value for value in values if value > 0.0])
+    if log_axis:
+        axes.set_xscale("log")
+    for index, (value, style) in enumerate(zip(values, comparison.styles, strict=True)):
+        axes.barh(index, value, height=0.6, color=style.colour)
+        known = math.isfinite(comparison.rows[index].speed_up)
+        _annotate_bar(axes, value if known or not log_axis else 1.0, index, f"{value:.1f}×" if known else "not known")
+    _name_rows(axes, comparison)
+    if log_axis:
+        _extend_for_texts(axes)
+    else:
+        axes.set_xlim(0, 1.2 * max(values) or 1.0)
+    axes.set_xlabel(f"times as fast as {measures.shorten(comparison.rows[0].basis.baseline, 24)}")
+    axes.set_title(f"Speed-up, by {comparison.rows[0].basis.compared}")
+
+
+def _extend_for_texts(axes: Axes) -> None:
+    """Extend a logarithmic axis, so that there is room for the texts beside the bars."""
+    low, high = axes.get_xlim()
+    axes.set_xlim(low, high * (high / low) ** 0.3)
+    canvas.plain_ticks(axes.xaxis)
+
+
+def _annotate_bar(axes: Axes, x: float, y: float, text: str) -> None:
+    axes.annotate(text, (x, y), (5, 0), textcoords="offset points", va="center")
+
+
+def _name_rows(axes: Axes, comparison: ComparedRuns) -> None:
+    names = [measures.shorten(name, width=20, lines=2) for name in comparison.names]
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", color=FAINT, linewidth=0.5)
+    axes.set_axisbelow(True)

@@ -1,0 +1,385 @@
+"""Several schemes on the same data, delays and first model: what `erasurehead compare` runs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from erasurehead._internal.atomic_files import write_whole, writing
+from erasurehead._internal.storage.folders import Folder
+from erasurehead.datasets._published.public import NAMES
+from erasurehead.errors import Diverged, Unreachable, counted, invalid
+from erasurehead.reports import comparison_table, draw_comparison
+from erasurehead.reports._descents import GAPS, Descent, descent_markdown
+from erasurehead.reports._measures import numbered_names, reached_by_all
+from erasurehead.reports._rendering import to_markdown
+from erasurehead.reports._table import ComparisonRow
+from erasurehead.runs._alone import Alone, alone
+from erasurehead.runs._config.resolving import check_target, resolve, settled
+from erasurehead.runs._config.sections import Config
+from erasurehead.runs._descents import Models, Objectives, descents
+from erasurehead.runs._experiment import PUBLISHED_DELAYS, Experiment
+from erasurehead.runs._jsonl import to_text
+from erasurehead.runs._names import COMPARISON, FIGURES, RUNS, TABLE, check_free, make_folder, next_free
+from erasurehead.runs._summaries import describe
+from erasurehead.schemes import parse_scheme
+from erasurehead.schemes._text import paper_schemes
+from erasurehead.training import Callback, Run
+from erasurehead.training._result import Status
+
+ALONE = "One core of this machine alone, with all data, no workers and no delays:"
+
+_RANGES: Mapping[str, tuple[float, float]] = {
+    "auc": (0.0, 1.0),
+    "accuracy": (0.0, 1.0),
+    "r2": (-math.inf, 1.0),
+    "mse": (0.0, math.inf),
+    "log_loss": (0.0, math.inf),
+    "error": (0.0, math.inf),
+}
+"""The range of each metric."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Prepared runs of several schemes on the same data, delays and first model.
+
+    Arguments:
+        experiments: one per scheme; each records into its own folder in `folder`.
+        folder: folder of the comparison.
+        target: metric and value to reach; None to choose one when the runs are done.
+    """
+
+    experiments: tuple[Experiment, ...]
+    folder: Path
+    target: tuple[str, float] | None = None
+
+    @classmethod
+    def from_config(
+        cls,
+        config: Config,
+        schemes: Sequence[str] = (),
+        target: str | None = None,
+        reading: Callable[[str], None] | None = None,
+    ) -> Comparison:
+        """Check everything, and load the data once.
+
+        Arguments:
+            config: settings of all runs. By default delays are those of the published experiments, and synthetic data
+                stand in for the paper's data sets where these are not available.
+            schemes: texts; by default the scheme of the configuration and `uncoded`, or those of the paper.
+            target: such as `"auc=0.84"`.
+            reading: called with the source of the data when everything else has been checked.
+
+        Raises:
+            InvalidArgument: if something does not fit; the error names the key.
+            DataError: if the data cannot be used, or this machine has no memory for the workers.
+        """
+        delays = config.delays.model_copy(update={"model": config.delays.model or PUBLISHED_DELAYS})
+        run = config.run.model_copy(update={"engine": config.run.engine or "processes"})  # schemes are about workers
+        data = config.data
+        if data.synthetic is None and data.source in NAMES:
+            data = data.model_copy(update={"synthetic": "fallback"})
+        config = config.model_copy(update={"delays": delays, "run": run, "data": data})
+        run = settled(config, schemes)
+        workers = run.workers
+        texts = tuple(schemes) or (("uncoded()", config.scheme) if config.scheme else paper_schemes(workers))
+        goal = None if target is None else parse_target(target)
+        resolved = [resolve(config.model_copy(update={"scheme": text}), run) for text in texts]
+        if goal is not None:
+            check_target(config, goal[0])
+        first = Experiment.of(resolved[0], reading)
+        folder = Path(config.run.out) if config.run.out else next_free(RUNS, f"compare-{first.data.name}")
+        check_free(folder, config.run.overwrite)
+        if not (schemes or config.scheme) and first.config.run.workers != workers:  # fewer, as there are few samples
+            workers = first.config.run.workers
+            texts = paper_schemes(workers)
+        names = _names(texts, workers)
+        experiments = [
+            first.with_scheme(text, folder / place, name)
+            for text, name, place in zip(texts, names, _places(names), strict=True)
+        ]
+        if goal is not None:
+            check_metric(goal, first)
+        return cls(tuple(experiments), folder, goal)
+
+    def run(self, callbacks: Sequence[Callback] = ()) -> Trained:
+        """Run one scheme after another; after Ctrl-C the rest is left out.
+
+        A scheme that cannot be trained to the end does not prevent the others from running: its run is returned, up to
+        where it ended, and `stopped` says why.
+
+        Arguments:
+            callbacks: hooks that watch every run.
+
+        Raises:
+            EngineError: if workers do not start; the records so far are in the folder.
+        """
+        section = self.experiments[0].config.run
+        make_folder(self.folder, section.overwrite, section.access)
+        runs: list[Run] = []
+        objectives: list[Objectives | None] = []
+        for experiment in self.experiments:
+            last, models, failed = _Last(), Models(experiment), False
+            try:
+                runs.append(experiment.run([*callbacks, last, models]))
+            except (Unreachable, Diverged):
+                if last.run is None:  # it was not training that failed
+                    raise
+                runs.append(last.run)
+                failed = True
+            objectives.append(models.objectives(experiment.problem))
+            if runs[-1].stopped and not failed:
+                break
+        return Trained(self, tuple(runs), tuple(objectives))
+
+    @property
+    def title(self) -> str:
+        """What is compared, in one line."""
+        first = self.experiments[0]
+        return f"{first.data.name}, {first.config.delays.model}, {first.config.delays.late}"
+
+    @property
+    def where(self) -> str:
+        """Where the runs ran, and the cost of computing there, in one line without a full stop."""
+        section = self.experiments[0].config.run
+        if section.engine != "virtual":
+            return f"Engine: {section.engine}, {counted('worker', section.workers)}; computation times are real"
+        price = f"{section.seconds_per_task:g} s a task" if section.seconds_per_task else "no time"
+        return f"Engine: virtual, {counted('worker', section.workers)}; on its clock computing takes {price}"
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """The runs of a comparison, before they are compared.
+
+    Attributes:
+        comparison: the comparison that was run.
+        runs: one per scheme, at least one; schemes that were left out after an interruption are missing.
+        objectives: objectives of the models along each run; None if samples are out of reach here.
+    """
+
+    comparison: Comparison
+    runs: tuple[Run, ...]
+    objectives: tuple[Objectives | None, ...]
+
+    def goal(self) -> tuple[str, float] | None:
+        """Return the target: the given one, or one that all complete runs have reached.
+
+        None where a run was stopped before anything was measured.
+        """
+        ended = [run for run in self.runs if not run.stopped]
+        given = self.comparison.target
+        if given is not None and all(run.evaluations or not run.stopped for run in self.runs):
+            return given
+        return common_target(ended or self.runs, self._metric()) if given is None else None
+
+    def alone(self, seconds: float) -> list[Alone]:
+        """Return how long the same problem takes on this machine alone, without workers and delays.
+
+        Arguments:
+            seconds: limit of processor seconds, such as the comparison itself took.
+        """
+        return alone(self.comparison.experiments[0], self.goal(), max(1.0, seconds))
+
+    def report(self, formats: Sequence[str] = ("png", "svg"), alone: Sequence[Alone] = ()) -> Outcome:
+        """Compare the runs, and write table and figures into the folder.
+
+        Arguments:
+            formats: formats of the figures; empty for no figures.
+            alone: the result of `alone`, to be stored with the comparison.
+
+        Raises:
+            MissingExtra: if figures are wanted and matplotlib is not installed.
+        """
+        runs, target = self.runs, self.goal()
+        folder, experiments, title = self.comparison.folder, self.comparison.experiments, self.comparison.title
+        rows = comparison_table(runs, target)
+        section = experiments[0].config.run
+        access = section.access
+        names, virtual = [row.scheme for row in rows], section.engine == "virtual"
+        fell = descents(names, self.objectives, self._least(alone), virtual)
+        text = f"{title}\n\n{self.comparison.where}.\n\n{to_markdown(rows)}"
+        if fell:
+            text += f"\n{descent_markdown(fell)}"
+        if alone:
+            text += f"\n{ALONE}\n\n" + "".join(f"- {one}\n" for one in alone)
+        write_whole(folder / TABLE, [text.encode()], access)
+        figures: list[Path] = []
+        if formats:
+            with writing(folder / FIGURES), Folder.open(folder, access) as opened:
+                opened.inside(FIGURES, make=True).close()  # and no link to elsewhere
+            figures = draw_comparison(runs, folder / FIGURES, formats, target, title, access, fell)
+        folders = tuple(experiment.out for experiment in experiments[: len(runs)] if experiment.out is not None)
+        ends: list[Status] = [run.summary.get("status", run.status) for run in runs]
+        failures = tuple(
+            f"{row.scheme}: {row.stopped}"
+            for row, end in zip(rows, ends, strict=True)
+            if end not in ("finished", "interrupted")
+        )
+        outcome = Outcome(
+            title,
+            target,
+            tuple(rows),
+            tuple(figures),
+            folder,
+            folders,
+            failures,
+            "interrupted" in ends,
+            tuple(alone),
+            tuple(fell),
+        )
+        price = section.seconds_per_task if section.engine == "virtual" else None
+        facts = {
+            "data": describe(experiments[0].data),
+            "engine": section.engine,
+            "workers": section.workers,
+            "seconds_per_task": price,
+            **outcome.as_dict(),
+        }
+        write_whole(folder / COMPARISON, [to_text(facts).encode()], access)
+        return outcome
+
+    def _least(self, alone: Sequence[Alone]) -> float | None:
+        """Return the least objective there is; None if nothing has come down to it."""
+        found = [one.objective for one in alone if one.converged]
+        found += [run.final.objective for run in self.runs if run.ended == "converged" and run.final is not None]
+        return min((value for value in found if value is not None), default=None)
+
+    def _metric(self) -> str | None:
+        published = self.comparison.experiments[0].data.published
+        return None if published is None else published.metric
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a comparison.
+
+    Attributes:
+        title: what was compared.
+        target: metric and value of the target; None if there is none that all runs reach.
+        rows: one per run.
+        figures: the files written.
+        folder: folder of the comparison.
+        runs: the run folders.
+        failures: for each scheme that could not be trained to the end, its name and the reason, in a sentence.
+        interrupted: whether the user stopped the last run, so that the following ones were left out.
+        alone: how long the same problem takes on one machine; empty if that was not tried.
+        descents: how near each run came to the least objective, and when; empty if objectives are out of reach.
+    """
+
+    title: str
+    target: tuple[str, float] | None
+    rows: tuple[ComparisonRow, ...]
+    figures: tuple[Path, ...]
+    folder: Path
+    runs: tuple[Path, ...]
+    failures: tuple[str, ...] = ()
+    interrupted: bool = False
+    alone: tuple[Alone, ...] = ()
+    descents: tuple[Descent, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the outcome as plain data."""
+        basis = self.rows[0].basis
+        return {
+            "title": self.title,
+            "target": None if self.target is None else {"metric": self.target[0], "value": self.target[1]},
+            "speed_up": {"compared": basis.compared, "baseline": basis.baseline},
+            "final_metric": basis.metric,
+            "schemes": [
+                {**{key: value for key, value in asdict(row).items() if key != "basis"}, "folder": str(folder)}
+                for row, folder in zip(self.rows, self.runs, strict=True)
+            ],
+            "alone": [one.as_dict() for one in self.alone],
+            "seconds_to_gap": {one.scheme: {f"{gap:g}": one.seconds_to(gap) for gap in GAPS} for one in self.descents},
+            "figures": [str(path) for path in self.figures],
+            "folder": str(self.folder),
+        }
+
+
+class _Last(Callback):
+    """Keeps the run as it ended, also if it ended with an exception."""
+
+    def __init__(self) -> None:
+        self.run: Run | None = None
+
+    def on_end(self, run: Run) -> None:
+        self.run = run
+
+
+def parse_target(text: str) -> tuple[str, float]:
+    """Return the metric and the value of a target.
+
+    >>> parse_target("auc=0.84")
+    ('auc', 0.84)
+    """
+    metric, equals, value = (part.strip() for part in text.partition("="))
+    try:
+        number = float(value)
+    except ValueError:
+        number = float("nan")
+    if not equals or not metric or number != number:
+        raise invalid(
+            "target", "must be a metric and a value", text, "write auc=0.84; the column of the labels is --label"
+        )
+    low, high = _RANGES.get(metric, (-math.inf, math.inf))
+    if not low <= number <= high or math.isinf(number):
+        bounds = f"from {low:g} to {high:g}" if math.isfinite(low + high) else _one_sided(low, high)
+        raise invalid("target", f"must be a value that {metric} can have, {bounds}", text)
+    return metric, number
+
+
+def _one_sided(low: float, high: float) -> str:
+    if math.isinf(low) and math.isinf(high):
+        return "which is finite"
+    return f"of at most {high:g}" if math.isinf(low) else f"of at least {low:g}"
+
+
+def common_target(runs: Sequence[Run], metric: str | None = None) -> tuple[str, float] | None:
+    """Return a target that every run reached: 95% of the way from the first model to the worst run's best one.
+
+    Arguments:
+        runs: from the same first model.
+        metric: by default the first one that was measured.
+
+    Returns:
+        Metric and value, to four digits; None if there are no evaluations, or some run never got better.
+    """
+    if not all(run.evaluations for run in runs):
+        return None
+    start = runs[0].evaluations[0].metrics
+    chosen = metric if metric is not None and metric in start else next(iter(start))
+    values = [[evaluation.metrics.get(chosen, float("nan")) for evaluation in run.evaluations] for run in runs]
+    found = reached_by_all(values, chosen)
+    return None if found is None else (chosen, found)
+
+
+def _names(texts: Sequence[str], workers: int) -> list[str]:
+    """Return labels for the schemes: their names, or their texts where several have the same name."""
+    names = [parse_scheme(text, workers).name for text in texts]
+    total = Counter(names)
+    return [name if total[name] == 1 else text for name, text in zip(names, texts, strict=True)]
+
+
+def _places(names: Sequence[str]) -> list[str]:
+    """Return a folder name for each: letters, digits and a few signs, and no two equal."""
+    plain = [re.sub(r"[^A-Za-z0-9._=-]+", "-", name).strip("-.") for name in names]
+    return numbered_names(plain, "{}-{}")
+
+
+def check_metric(target: tuple[str, float], experiment: Experiment) -> None:
+    """Raise if the target's metric is never measured.
+
+    Raises:
+        InvalidArgument: if so; the error names the metrics that are.
+    """
+    known = experiment.problem.metrics(experiment.first_model()) if experiment.config.run.evaluate_every else {}
+    if target[0] not in known:
+        hint = f"the metrics are {', '.join(known)}" if known else "there are no test rows, or no evaluations"
+        raise invalid("target", "must name a metric that is measured", target[0], hint)

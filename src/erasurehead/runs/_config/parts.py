@@ -1,0 +1,376 @@
+"""Parts of a run, built as the sections of a configuration say: data, problem, optimizer, delays, engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead import datasets, delays, optimizers, problems
+from erasurehead._internal.arrays import Array
+from erasurehead._internal.foreign_arrays import freeze
+from erasurehead._internal.late_work import rounds_kept
+from erasurehead.datasets import Dataset
+from erasurehead.datasets._encoded import Task
+from erasurehead.datasets._published import public as _public
+from erasurehead.datasets._sharded import ShardedDataset, is_sharded
+from erasurehead.delays import Delays
+from erasurehead.delays._base import check_rows
+from erasurehead.delays._fixed import Recorded
+from erasurehead.engines import Engine, Wire
+from erasurehead.engines._wired_engine import WiredEngine
+from erasurehead.engines._wires import parse_wire
+from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
+from erasurehead.optimizers import Optimizer
+from erasurehead.problems import ShardedProblem
+from erasurehead.problems._linear import LinearProblem
+from erasurehead.problems._losses import LogisticLoss, SoftmaxLoss, SquaredLoss
+from erasurehead.runs._config.sections import DataSection, DelaysSection, OptimizerSection, ProblemSection, RunSection
+from erasurehead.schemes import Scheme
+from erasurehead.schemes._text import parse_rate
+
+_FOR_FILES = (
+    "target",
+    "drop",
+    "delimiter",
+    "header",
+    "names",
+    "decimal",
+    "quotes",
+    "missing",
+    "one_hot",
+    "categorical",
+    "interactions",
+    "standardize",
+    "constant",
+    "test_fraction",
+)
+_FOR_NAMES = ("path", "synthetic", "rows")
+_FOR_FOLDERS = ("worker_path",)
+_INITIAL = ("zeros", "randn")
+_PROBLEMS = {
+    "logistic": problems.LogisticRegression,
+    "softmax": problems.SoftmaxRegression,
+    "least_squares": problems.LeastSquares,
+}
+_CURVATURE = {loss.name: loss.curvature for loss in (LogisticLoss, SquaredLoss, SoftmaxLoss)}
+"""The largest second derivative of each loss with respect to a margin."""
+_ROUNDS = 30  # of power iteration
+_BLOCK = 4096  # number of steps whose delays are examined at once, fewer if there are many workers
+_HELD = 1 << 22  # number of delays examined at once, unless a single step has more
+_AHEAD = 100_000  # most steps whose delays are examined before a run begins; later ones are seen when they come
+_DRAWN = 1 << 24  # most delays that are drawn for that, unless a single step has more
+
+
+def check_data_keys(section: DataSection) -> None:
+    """Raise if keys are given that do not fit the source.
+
+    Raises:
+        InvalidArgument: if so; the error names the key.
+    """
+    named = section.source in _public.NAMES
+    sharded = not named and is_sharded(section.source)
+    unfit = dict.fromkeys(() if named else _FOR_NAMES, f"the data sets {', '.join(_public.NAMES)}")
+    unfit |= dict.fromkeys((*_FOR_FILES, "seed") if sharded else _FOR_FILES if named else (), "files of your own")
+    unfit |= dict.fromkeys(() if sharded else _FOR_FOLDERS, "folders of shards")
+    for key, who in unfit.items():
+        if getattr(section, key) != DataSection.model_fields[key].default:
+            hint = "it was settled when the data were sharded" if sharded else "leave it out"
+            raise invalid(f"data.{key}", f"is for {who}, not for {section.source!r}", getattr(section, key), hint)
+    if section.rows is not None and section.synthetic != "always":
+        raise invalid(
+            "data.rows",
+            "is for synthetic data only",
+            section.rows,
+            "take the synthetic stand-in (--synthetic always), or all rows",
+        )
+
+
+def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDataset:
+    """Load what `[data]` names.
+
+    Arguments:
+        section: checked by `check_data_keys`.
+        loss: the loss in `[problem]`; it determines how labels of user's files are read.
+
+    Raises:
+        DataError: if the data are missing or cannot be used; the message says where in the file.
+        InvalidArgument: if a key does not fit the file.
+    """
+    if section.source in _public.NAMES:
+        if section.synthetic == "always":
+            return datasets.synthetic(section.source, section.seed, section.rows)
+        fallback = "synthetic" if section.synthetic == "fallback" else None
+        return datasets.load(section.source, section.path, fallback=fallback, seed=section.seed)
+    if is_sharded(section.source):
+        sharded = ShardedDataset.open(section.source)
+        if loss not in (None, sharded.task):
+            raise invalid(
+                "problem.loss",
+                f"must be {sharded.task}, which {section.source} is sharded for",
+                loss,
+                "shard the file again with another --loss",
+            )
+        return sharded
+    try:
+        settings = {key: getattr(section, key) for key in (*_FOR_FILES, "seed")}
+        return datasets.read(section.source, task=cast("Task | None", loss), **settings)
+    except InvalidArgument as error:
+        key = "problem.loss" if error.argument == "task" else f"data.{error.argument}"
+        known = error.argument == "task" or error.argument in DataSection.model_fields
+        raise error.about(key) if known else error from None
+    except NoFile as error:
+        raise NoFile(error.path, f"name a file, a folder of shards, or one of {', '.join(_public.NAMES)}") from None
+
+
+def build_problem(
+    data: Dataset | ShardedDataset, section: ProblemSection, worker_path: str | None = None
+) -> LinearProblem | ShardedProblem:
+    """Return the problem of a data set.
+
+    Arguments:
+        data: the data set.
+        section: what is minimised; loss and l2 must be given.
+        worker_path: path of a folder of shards on the workers.
+
+    Raises:
+        InvalidArgument: if the labels are not those of the loss, a number is not finite, or a key does not fit.
+    """
+    assert section.loss is not None
+    assert section.l2 is not None
+    loss = section.loss
+    penalized = penalizes_intercept(data, section.penalize_intercept)
+    penalty: dict[str, Any] = {"l2": section.l2}
+    if section.l1:
+        penalty = {"penalty": problems.ElasticNet(section.l1, section.l2)}
+    check_class_weight(section, isinstance(data, ShardedDataset), loss)
+    if isinstance(data, ShardedDataset):
+        return ShardedProblem(data.folder, at=worker_path, penalize_intercept=penalized, **penalty)
+    for array in (data.X_train, data.X_test, data.y_train, data.y_test):
+        parts: list[Any] = [] if array is None else [array]
+        if array is not None and not isinstance(array, np.ndarray):
+            parts = [array.data, array.indices, array.indptr]
+        for part in parts:  # data that were read for one run need no copy
+            freeze(part)
+    settings: dict[str, Any] = {"intercept": None if penalized else -1, **penalty}
+    if data.X_test is not None and data.y_test is not None:
+        settings["test"] = data.X_test, data.y_test
+    if loss != "least_squares":
+        settings["class_weight"] = section.class_weight
+    if loss == "softmax":
+        settings["n_classes"] = data.n_classes or None
+    return _PROBLEMS[loss](data.X_train, data.y_train, **settings)
+
+
+def check_class_weight(section: ProblemSection, sharded: bool, loss: str | None) -> None:
+    """Raise if samples cannot be weighted by class although the run file asks for it.
+
+    Arguments:
+        section: what is minimised.
+        sharded: whether the data are a folder of shards.
+        loss: the loss; None while it depends on the data.
+
+    Raises:
+        InvalidArgument: if so; the error names the key.
+    """
+    if section.class_weight is not None and (sharded or loss == "least_squares"):
+        what = "folders of shards" if sharded else "targets that are no classes"
+        raise invalid("problem.class_weight", f"must be left out for {what}", section.class_weight)
+
+
+def penalizes_intercept(data: Dataset | ShardedDataset, wanted: bool | None = None) -> bool:
+    """Return whether the penalty applies to every column: always, if the data have no column of ones.
+
+    Arguments:
+        data: the default is True for the paper's data sets, as published, and False for others.
+        wanted: the user's choice; None for the default.
+    """
+    if not data.encoding.constant:
+        return True
+    return data.published is not None if wanted is None else wanted
+
+
+def default_rate(data: Dataset | ShardedDataset, loss: str, l2: float, heaviest: float = 1.0) -> float | str:
+    """Return the published step size of a data set of the paper; for other data, one over the loss's curvature.
+
+    The curvature is the largest one of the loss, times the largest eigenvalue of X^T X / n. Power iteration
+    from a fixed vector comes to within a few percent of it from below; a tenth is added for safety.
+    """
+    published = data.published
+    if published is not None:
+        steady = published.rate_factor == 1.0
+        return published.rate if steady else f"geometric({published.rate!r}, {published.rate_factor!r})"
+    return safe_rate(data, loss, l2, heaviest)
+
+
+def safe_rate(data: Dataset | ShardedDataset, loss: str, l2: float, heaviest: float = 1.0) -> float:
+    """Return one over the curvature of the objective: the largest step size that is safe for full gradients.
+
+    Arguments:
+        data: the data set.
+        loss: what is minimised.
+        l2: factor of the penalty.
+        heaviest: the greatest weight of a sample, relative to the mean.
+    """
+    try:
+        largest = _largest_eigenvalue(data)
+    except DataError as error:  # shards that the workers may have, but this machine does not
+        raise DataError(f"{error} Or name a step size (--rate): the default is found from all data.") from None
+    curvature = 1.1 * _CURVATURE[loss] * largest * heaviest + 2.0 * l2
+    return float(f"{1.0 / curvature:.3g}")
+
+
+def _largest_eigenvalue(data: Dataset | ShardedDataset) -> float:
+    """Return the largest eigenvalue of X^T X / n; 1 if X is zero, as any step size will then do."""
+    vector = np.random.default_rng(0).standard_normal(data.n_columns)
+    size = float(np.linalg.norm(vector))
+    for _ in range(_ROUNDS):
+        vector = data.covariance(vector / size) / data.n_train
+        size = float(np.linalg.norm(vector))
+        if size == 0.0:
+            return 1.0
+    return size
+
+
+def first_model(section: RunSection, n_parameters: int) -> Array:
+    """Return a first model of zeros or random numbers, shape (n_parameters,); the published code uses randn."""
+    if section.initial == "randn":
+        return np.random.default_rng(section.seed).standard_normal(n_parameters)
+    return np.zeros(n_parameters)
+
+
+def initial_folder(section: RunSection) -> Path | None:
+    """Return the folder of the run whose final model is the first one; None if it is zeros, or drawn.
+
+    Raises:
+        InvalidArgument: if there is no such folder.
+    """
+    if section.initial in _INITIAL:
+        return None
+    folder = Path(section.initial).expanduser().absolute()
+    if not folder.exists():
+        raise invalid("run.initial", f"must be {', '.join(_INITIAL)} or the folder of a run", section.initial)
+    return folder
+
+
+def build_optimizer(section: OptimizerSection, x: Array) -> Optimizer:
+    """Return a new optimizer with a first model; its name must be given, and a rate if it takes one."""
+    if section.name == "quasi_newton":
+        return optimizers.QuasiNewton(x)
+    assert section.rate is not None
+    schedule = parse_rate(section.rate)
+    if section.name == "heavy_ball":
+        return optimizers.HeavyBall(x, schedule, *([] if section.momentum is None else [section.momentum]))
+    if section.name == "nesterov":
+        return optimizers.Nesterov(x, schedule, bool(section.restart))
+    return optimizers.GradientDescent(x, schedule)
+
+
+def build_delays(model: str) -> Delays:
+    """Return the delay model that a text stands for.
+
+    Raises:
+        InvalidArgument: if the text is not a delay model; the error names the key.
+    """
+    try:
+        return delays.parse(model)
+    except InvalidArgument as error:
+        raise error.inside("delays.model", model) from None
+    except DataError as error:
+        raise InvalidArgument("delays.model", "must name a trace that can be read", model, sentence=str(error)).but(
+            within=(("delays.model", model),)
+        ) from None
+
+
+def build_wire(run: RunSection) -> Wire | None:
+    """Return the wire of a run; None for none.
+
+    Raises:
+        InvalidArgument: if the text is not a wire.
+    """
+    try:
+        return None if run.wire is None else parse_wire(run.wire)
+    except InvalidArgument as error:
+        raise error.about("run.wire") from None
+
+
+def build_engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:
+    """Return a new engine, with its wire, if there is one."""
+    engine, wire = _engine(run, section, model), build_wire(run)
+    return engine if wire is None else WiredEngine(engine, wire)
+
+
+def _engine(run: RunSection, section: DelaysSection, model: Delays) -> Engine:
+    from erasurehead import engines
+
+    if run.engine == "virtual":
+        return engines.VirtualEngine(model, section.late, run.seconds_per_task, seed=run.seed)
+    if run.engine == "in_process":
+        return engines.InProcessEngine(model, section.late)
+    if run.engine == "mpi":
+        return engines.MPIEngine(model, section.late)
+    if run.engine == "ray":
+        return engines.RayEngine(model, section.late, run.address)
+    return engines.ProcessEngine(model, section.late)
+
+
+def check_reachable(scheme: Scheme, model: Delays, section: DelaysSection, steps: int) -> None:
+    """Raise if, according to the delay model, too few workers ever answer in some step to meet the wait rule.
+
+    Of a long run the first steps are examined: a wait rule that cannot be met later ends the run when it comes to that.
+
+    Raises:
+        InvalidArgument: if so; the error names the first such step and its workers.
+    """
+    code = scheme.code
+    if isinstance(model, Recorded) and model.script is not None:  # a replay, whose code was resized where need was
+        return
+    try:
+        model.check_workers(code.n_workers)
+    except InvalidArgument as error:
+        raise error.inside("delays.model", str(model)) from None
+    free = np.zeros(code.n_workers)
+    block = min(_BLOCK, max(1, _HELD // code.n_workers))
+    ahead = min(steps, _AHEAD, max(1, _DRAWN // code.n_workers))
+    for first in range(0, ahead, block):
+        count = min(block, ahead - first)
+        silent = np.isinf(check_rows(model, model.rows(first, count, code.n_workers), first, count, code.n_workers))
+        silent, free = who_is_silent(silent, first, free, rounds_kept(section.late))
+        _, place = np.unique(np.packbits(silent, axis=1), axis=0, return_index=True)
+        times = np.where(silent[place][:, code.owner], np.inf, 0.0)
+        never = place[np.isinf(scheme.rule.stop_times(times, scheme.decoder))]
+        if len(never):
+            step = int(never.min())
+            workers = np.flatnonzero(silent[step]).tolist()
+            raise invalid(
+                "delays.model",
+                f"must let {scheme.name} meet its wait rule {scheme.rule}, which it does not when workers {workers} "
+                f"never answer (step {first + step})",
+                str(model),
+                "a larger load tolerates more stragglers, and a rule such as first(r) or deadline(s) does not "
+                "wait for them",
+            )
+
+
+def who_is_silent(never: NDArray[np.bool_], first: int, free: Array, kept: float) -> tuple[NDArray[np.bool_], Array]:
+    """Return which workers are silent in each of some steps, given which would never finish them.
+
+    Arguments:
+        never: whether a worker that begins on a step never finishes it, shape (steps, workers).
+        first: the first of these steps.
+        free: for each worker, the first step at which it is done with earlier ones.
+        kept: age in rounds at which a worker drops old work.
+
+    Returns:
+        Which workers are silent, shaped as `never`; and `free` after these steps.
+    """
+    if not kept or not (never.any() or (free > first).any()):
+        return never, free
+    silent = never.copy()
+    for row, stuck in enumerate(never):
+        step = first + row
+        free = np.where(stuck & (free <= step), step + kept + 1.0, free)
+        silent[row] = free > step
+    return silent, free

@@ -1,0 +1,482 @@
+"""The contents of run files: keys, their types, ranges, defaults and meanings.
+
+This is their single description: options of the command line and their help, the JSON schema for editors, and the
+table in the documentation are made from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, create_model
+from pydantic_core import PydanticCustomError
+
+from erasurehead._internal.late_work import DROP, check_late
+from erasurehead._internal.storage.access import Access
+from erasurehead.errors import InvalidArgument
+from erasurehead.faults import FaultPolicy
+
+
+class Section(BaseModel):
+    """A table of a run file: it has only the described keys, and is immutable."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def key(default: Any, text: str, *, option: str = "", metavar: str = "", panel: str = "", **rules: Any) -> Any:
+    """Return the field of a key.
+
+    Arguments:
+        default: its default; None for a value that depends on other keys.
+        text: its meaning, in a sentence or two, for help and documentation.
+        option: its option on the command line, such as `"--workers, -w"`; empty if it has no option.
+        metavar: placeholder for its value in the help.
+        panel: panel in the help, if not that of its section.
+        **rules: rules of pydantic, such as `ge`, and `examples`.
+    """
+    extra = {"x-option": option, "x-metavar": metavar, "x-panel": panel}
+    shown: Any = {name: said for name, said in extra.items() if said}
+    return Field(default=default, description=text, json_schema_extra=shown, **rules)
+
+
+Texts = Annotated[tuple[str, ...], Strict(False)]
+"""Several texts; in TOML they are a list."""
+
+
+def _drop(text: str) -> str:
+    try:
+        return check_late(text)
+    except InvalidArgument:
+        raise PydanticCustomError("late_work", "must be 'drop(R)' with a number of rounds") from None
+
+
+EngineName: TypeAlias = Literal["processes", "in_process", "virtual", "mpi", "ray"]
+
+if TYPE_CHECKING:  # whoever reads them reads them when they are settled
+    _Engine: TypeAlias = EngineName
+    _Count: TypeAlias = int
+else:  # None until then: see `erasurehead.runs._config.resolving.settled`
+    _Engine, _Count = EngineName | None, int | None
+
+_Late = Literal["preempt", "carry"] | Annotated[str, AfterValidator(_drop), Field(json_schema_extra={"pattern": DROP})]
+
+
+class DataSection(Section):
+    """The data set."""
+
+    source: str = key(
+        "amazon",
+        "A data set of the paper (amazon, the default, kc_housing, covertype); your own CSV, Parquet, LIBSVM, .npz or "
+        ".npy file; or a folder of shards (erasurehead shard).",
+        option="--data",
+        metavar="NAME|FILE|FOLDER",
+        examples=["amazon", "houses.csv"],
+    )
+    path: str | None = key(
+        None,
+        "For a data set of the paper: the public file, or a folder that holds it (else ERASUREHEAD_DATA, a cache and "
+        "the network).",
+        option="--path",
+        metavar="PLACE",
+    )
+    synthetic: Literal["never", "fallback", "always"] | None = key(
+        None,
+        "Whether synthetic data of the same shape stand in for a data set of the paper: never (the default of train), "
+        "fallback, where the public file is not available (that of compare), or always.",
+        option="--synthetic",
+        metavar="WHEN",
+    )
+    rows: int | None = key(
+        None,
+        "Rows of a synthetic stand-in, before a fifth is set aside for testing; by default as many as the original.",
+        option="--rows",
+        metavar="N",
+        ge=1,
+    )
+    target: str | None = key(
+        None,
+        "For a file: the column to predict (by default the last one), or the file that holds the labels.",
+        option="--label",
+        metavar="COLUMN",
+    )
+    drop: Texts = key(
+        (), "For a file: columns to leave out.", option="--drop", metavar="A,B,...", examples=[["id", "address"]]
+    )
+    delimiter: str | None = key(
+        None,
+        "For a CSV file: one character, or its name: comma, semicolon, tab, bar, blanks; by default it is detected.",
+        option="--delimiter",
+        metavar="CHARACTER",
+    )
+    header: bool | Literal["yes", "no"] | None = key(
+        None,
+        "For a CSV file: yes if its first line holds the columns' names, no if it is data; by default decided by what "
+        "only that line has.",
+        option="--header",
+        metavar="yes|no",
+    )
+    names: Texts = key(
+        (), "For a CSV file: names of all columns, in place of those in the file.", option="--names", metavar="A,B,..."
+    )
+    decimal: Literal[".", ","] | None = key(
+        None,
+        "For a CSV file: what stands before decimals; by default it is detected, and decimal commas are said.",
+        option="--decimal",
+        metavar=".|,",
+    )
+    quotes: Literal["doubled", "backslash", "none"] | None = key(
+        None,
+        "For a CSV file: how a quote within a quoted field is written: doubled, or behind a backslash (by default "
+        "detected); none: quotes are letters like any others.",
+        option="--quotes",
+        metavar="HOW",
+    )
+    missing: Texts = key(
+        (),
+        "For a CSV file: texts or numbers that stand for a missing value, beside an empty field, NA, None, ? and the "
+        "like; if the first is empty, in place of these ('': only an empty field).",
+        option="--missing",
+        metavar="A,B,...",
+        examples=[["-999", "unknown"]],
+    )
+    one_hot: Texts | Literal["all"] = key(
+        (), "For a file: columns whose distinct values become columns, or all.", option="--one-hot", metavar="A,B,..."
+    )
+    categorical: bool = key(
+        False, "For a file: one-hot encode every column of text.", option="--categorical/--no-categorical"
+    )
+    interactions: Annotated[tuple[Texts, ...], Strict(False)] = key(
+        (),
+        "For a file: combinations of columns that are one-hot encoded together.",
+        examples=[[["city", "year"]]],
+    )
+    standardize: bool = key(True, "For a file: shift and scale columns of numbers to mean 0 and variance 1.")
+    constant: bool = key(True, "For a file: add a column of ones, for an intercept.")
+    test_fraction: float = key(
+        0.2,
+        "For a file: share of the rows set aside for testing.",
+        option="--test-fraction",
+        metavar="SHARE",
+        ge=0,
+        lt=1,
+    )
+    seed: int = key(0, "Seed of the split of a file, or of a synthetic stand-in.", ge=0, le=4_000_000_000)
+    worker_path: str | None = key(
+        None,
+        "Where the workers find the folder of shards, if it differs from --data; {host} stands for the worker's host.",
+        option="--data-at",
+        metavar="FOLDER",
+    )
+
+
+class ProblemSection(Section):
+    """What is minimised."""
+
+    loss: Literal["logistic", "least_squares", "softmax"] | None = key(
+        None,
+        "logistic, least_squares or softmax; by default chosen by the labels.",
+        option="--loss",
+        metavar="NAME",
+    )
+    l2: float | None = key(
+        None,
+        "Factor of the penalty: the mean loss plus FACTOR * ||x||^2 is minimised, without the intercept in x (the "
+        "paper's data sets: with it); by default 1 / number of training rows, as published. In scikit-learn that is "
+        "C = 1 / (2 * rows * FACTOR), or Ridge's alpha = rows * FACTOR.",
+        option="--l2",
+        metavar="FACTOR",
+        ge=0,
+        allow_inf_nan=False,
+    )
+    l1: float = key(
+        0.0,
+        "Factor of a further penalty, FACTOR * sum |x_i|, which sets coefficients that contribute little to zero; "
+        "with --l2 0 it is the only one.",
+        option="--l1",
+        metavar="FACTOR",
+        ge=0,
+        allow_inf_nan=False,
+    )
+    class_weight: Literal["balanced"] | None = key(
+        None,
+        "balanced: samples are weighted so that all classes have the same total weight; by default all samples weigh "
+        "the same. Not for folders of shards.",
+        option="--class-weight",
+        metavar="balanced",
+    )
+    penalize_intercept: bool | None = key(
+        None,
+        "Whether the penalty applies to the column of ones, too; by default for the paper's data sets, as published, "
+        "and not for other data.",
+    )
+
+
+class OptimizerSection(Section):
+    """How the model moves."""
+
+    name: Literal["quasi_newton", "nesterov", "gradient_descent", "heavy_ball"] | None = key(
+        None,
+        "quasi_newton (the default with the scheme adaptive: it chooses its step sizes itself), gradient_descent (the "
+        "default with asynchronous, ringmaster and piag, as momentum adds up the error of old gradients), nesterov "
+        "(the default with other schemes: accelerated gradient descent as the published experiments have it) or "
+        "heavy_ball.",
+        option="--optimizer",
+        metavar="NAME",
+    )
+    rate: float | str | None = key(
+        None,
+        "Step size: 10, 'geometric(0.1, 0.99)' or 'inverse_time(1.0, half_life=10)'. By default quasi_newton chooses "
+        "its own; for other optimizers it is the published one, and for your own data a safe and small one: one over "
+        "the largest curvature.",
+        option="--rate",
+        metavar="RATE",
+        examples=[10.0, "geometric(0.1, 0.99)"],
+    )
+    momentum: float | None = key(
+        None, "For heavy_ball: its momentum; by default 0.9.", option="--momentum", metavar="NUMBER", ge=0, lt=1
+    )
+    restart: bool | None = key(
+        None,
+        "For nesterov: whether its momentum restarts where it leads uphill, and its step size decreases with noise; by "
+        "default true, but false for the paper's data sets, as published.",
+    )
+
+
+class DelaysSection(Section):
+    """Delays that are injected after each worker's computing."""
+
+    model: str | None = key(
+        None,
+        "Delays injected after computing: 'exponential(mean=0.5, seed=0)' (the default for the paper's data), "
+        "'none()' (for yours), 'pareto(0.1, 2.0)', ..., sums of such, or \"recorded('runs/x/arrivals.jsonl')\".",
+        option="--delays",
+        metavar="MODEL",
+        examples=["exponential(mean=0.5, seed=0)"],
+    )
+    late: _Late = key(
+        "preempt",
+        "What a late worker does when a newer step is out: preempt (the default: drop its work, as the papers assume), "
+        "carry (finish it) or, for example, 'drop(3)' (finish it unless it is more than three rounds old).",
+        option="--late",
+        metavar="KIND",
+        examples=["carry", "drop(3)"],
+    )
+
+
+class RunSection(Section):
+    """Where the workers are, how long the run is, and where its records go."""
+
+    engine: _Engine = key(
+        None,
+        "processes (of this machine), in_process (one worker, in the command's own process), virtual (a clock on which "
+        "waiting takes no time), mpi (under mpiexec or srun) or ray; by default processes, and in_process where nobody "
+        "can be late and starting processes would take longer than training.",
+        option="--engine",
+        metavar="NAME",
+    )
+    workers: _Count = key(
+        None,
+        "Number of workers: by default one for each core that processes may use here, for each rank of an MPI job but "
+        "the coordinator's, or for each CPU of a Ray cluster; more if the scheme needs more, and fewer if there are "
+        "fewer rows. It is 30, as published, with --preset paper, for the paper's data with delays, and on a virtual "
+        "clock with delays (4 without).",
+        option="--workers, -w",
+        metavar="N",
+        ge=1,
+    )
+    steps: _Count = key(
+        None,
+        "Most steps of the optimizer: by default 5000 for quasi_newton, which ends when it has converged, and 100 for "
+        "others.",
+        option="--steps, -n",
+        metavar="N",
+        ge=1,
+    )
+    until: str | None = key(
+        None,
+        "Target that ends the run: a metric, one of < <= > >=, and a number. Metrics are gap (how far the objective is "
+        "from its minimum, over how far it was at first), objective, and those measured on the test rows.",
+        option="--until",
+        metavar="TARGET",
+        examples=["gap < 1e-3", "auc > 0.84"],
+    )
+    patience: int | None = key(
+        None,
+        "End after this many steps in which the target's metric, or the objective, has not improved.",
+        option="--patience",
+        metavar="STEPS",
+        ge=1,
+    )
+    max_seconds: float | None = key(
+        None,
+        "End after this many seconds of training, in the middle of a step if need be; those of before a run was "
+        "resumed count.",
+        option="--max-seconds",
+        metavar="SECONDS",
+        gt=0,
+        allow_inf_nan=False,
+    )
+    tolerance: float | None = key(
+        None,
+        "End when the gradient is exact and its norm is at most this share of the first one: by default 1e-12, and 0 "
+        "(never) for the paper's data sets with optimizers other than quasi_newton, which keep their number of steps.",
+        ge=0,
+        allow_inf_nan=False,
+    )
+    evaluate_every: int = key(
+        1,
+        "Measure the model on the test rows every so many steps; 0 for never.",
+        option="--evaluate-every",
+        metavar="STEPS",
+        ge=0,
+    )
+    preset: Literal["paper"] | None = key(
+        None,
+        "paper: the scheme, the optimizer and the step size of the ErasureHead paper, unless they are set.",
+        option="--preset",
+        metavar="NAME",
+    )
+    initial: str = key(
+        "zeros",
+        "The first model: zeros (the default), randn (normal numbers), or the folder of a run, to begin with its final "
+        "model: columns are matched by name, and those that the other model lacks start at zero.",
+        option="--initial",
+        metavar="MODEL",
+    )
+    seed: int = key(
+        0,
+        "Seed of a random first model, and of the order of messages that arrive at the same moment on the "
+        "virtual clock.",
+        option="--seed",
+        metavar="N",
+        ge=0,
+    )
+    seconds_per_task: float = key(
+        0.0, "Seconds that a task's gradient takes on the virtual clock.", ge=0, allow_inf_nan=False
+    )
+    wire: str | None = key(
+        None,
+        "How messages are encoded: not at all, in float64 (none, the default), or in fewer bytes: cast('float32'), "
+        "cast('bfloat16'), dithered(127), top_k(0.1).",
+        option="--wire",
+        metavar="WIRE",
+        examples=["cast('float32')", "dithered(127, seed=0)"],
+    )
+    start_patience: float | None = key(
+        None,
+        "For MPI: seconds to wait for the missing ranks of a machine after the last one of it has started.",
+        gt=0,
+        allow_inf_nan=False,
+    )
+    start_limit: float | None = key(
+        None, "For MPI: seconds that the start of all ranks may take.", gt=0, allow_inf_nan=False
+    )
+    address: str | None = key(
+        None,
+        "Address of a Ray cluster, as HOST:PORT, or auto; by default one is started on this machine.",
+        option="--address",
+        metavar="HOST:PORT",
+        examples=["auto", "10.0.0.1:6379"],
+    )
+    out: str | None = key(
+        None,
+        "Folder for the records, new or empty; by default a new one in runs.",
+        option="--out, -o",
+        metavar="FOLDER",
+        panel="Output",
+    )
+    overwrite: bool = key(False, "Remove an earlier run from that folder first.", option="--overwrite", panel="Output")
+    records: Literal["required", "optional"] = key(
+        "required",
+        "required (the default: training ends when records and checkpoints can no longer be written) or optional "
+        "(it continues without them).",
+        option="--records",
+        metavar="WHEN",
+        panel="Output",
+    )
+    access: Access = key(
+        "private",
+        "Who may read a new folder and what is in it: private (the default: only you), group or all.",
+        option="--access",
+        metavar="WHO",
+        panel="Output",
+    )
+
+    def says(self, key: str) -> bool:
+        """Whether a key has a value; engine, workers and steps have none until they are given or settled."""
+        return getattr(self, key) is not None
+
+
+class CheckpointsSection(Section):
+    """Checkpoints, from which a run is resumed. One is also made when training ends, early or as planned."""
+
+    every_steps: int = key(
+        0,
+        "Also make a checkpoint every so many steps; 0 for never.",
+        option="--checkpoint-every",
+        metavar="STEPS",
+        ge=0,
+    )
+    every_seconds: float = key(
+        60.0,
+        "Make a checkpoint every so many seconds; 0 for never.",
+        option="--checkpoint-seconds",
+        metavar="SECONDS",
+        ge=0,
+        allow_inf_nan=False,
+    )
+    keep: int = key(2, "Number of newest checkpoints that are kept.", ge=1)
+    behind: int = key(
+        10,
+        "Most steps that training may be ahead of a checkpoint that is being written; then it waits for the disk.",
+        ge=0,
+    )
+    keep_finished: bool = key(
+        True,
+        "Whether to keep a last checkpoint, without the models that were evaluated, when training is finished (the "
+        "default), so that the run can continue with more steps.",
+        option="--keep-checkpoints/--no-keep-checkpoints",
+    )
+
+
+class _Policy(Section):
+    """What to do when workers die, hang or lie."""
+
+    def policy(self) -> FaultPolicy:
+        """Return the fault policy."""
+        return FaultPolicy(**self.model_dump())
+
+
+if TYPE_CHECKING:
+    FaultsSection = _Policy
+else:  # its keys are the fields of the policy, which describes them
+    _HINTS = get_type_hints(FaultPolicy)
+    FaultsSection = create_model(
+        "FaultsSection",
+        __base__=_Policy,
+        __doc__=_Policy.__doc__,
+        __module__=__name__,
+        **{field.name: (_HINTS[field.name], key(field.default, **field.metadata)) for field in fields(FaultPolicy)},
+    )
+
+
+class Config(Section):
+    """A run file for training with a coordinator."""
+
+    scheme: str | None = key(
+        None,
+        "Who computes what, and how long to wait: by default adaptive(), which reaches the optimum with nothing to "
+        "set; adaptive(load=1) for data other than the paper's on one machine without delays, where redundancy "
+        "costs time and gains nothing. Where a step size or an optimizer other than quasi_newton is given, it is "
+        "erasurehead(load=3, wait_for=11) for 30 workers, and uncoded() for data other than the paper's without "
+        "delays.",
+        examples=["erasurehead(load=3, wait_for=11)", "exact(load=3)"],
+    )
+    data: DataSection = DataSection()
+    problem: ProblemSection = ProblemSection()
+    optimizer: OptimizerSection = OptimizerSection()
+    delays: DelaysSection = DelaysSection()
+    run: RunSection = RunSection()
+    checkpoints: CheckpointsSection = CheckpointsSection()
+    faults: FaultsSection = FaultsSection()

@@ -1,0 +1,398 @@
+"""Experiments: a run file with its data, problem, scheme, optimizer, delays, engine and run folder, ready to run."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead._internal.partition import split_samples
+from erasurehead._internal.state_json import going_on
+from erasurehead.datasets import Dataset
+from erasurehead.datasets._published.public import NAMES
+from erasurehead.datasets._sharded import ShardedDataset
+from erasurehead.delays import Delays
+from erasurehead.engines import Engine
+from erasurehead.errors import DataError, Diverged, InvalidArgument, counted, invalid
+from erasurehead.optimizers import Optimizer
+from erasurehead.problems import Problem, ShardedProblem
+from erasurehead.runs._checkpoints.store import CheckpointStore
+from erasurehead.runs._config import parts
+from erasurehead.runs._config.checking import build_config, overridden, read_config
+from erasurehead.runs._config.resolving import Resolved, check_scheme, resolve, settled, with_choices
+from erasurehead.runs._config.sections import Config, DataSection, OptimizerSection, ProblemSection
+from erasurehead.runs._config.toml import locating
+from erasurehead.runs._divergence import LeastCounted, remedy
+from erasurehead.runs._fingerprints import (
+    MEANING,
+    check_same,
+    determining,
+    of_code,
+    of_data,
+    of_encoding,
+    of_value,
+    with_defaults,
+)
+from erasurehead.runs._first_models import InitialModel, initial_model
+from erasurehead.runs._names import (
+    CONFIG,
+    ENCODING,
+    RUNS,
+    check_free,
+    has_checkpoints,
+    has_steps,
+    next_free,
+)
+from erasurehead.runs._predictor import TrainedModel
+from erasurehead.runs._recording import Recording
+from erasurehead.runs._resuming import check_unchanged, check_unfinished, opened_to_go_on
+from erasurehead.runs._unshared import Unshared, unshared_training
+from erasurehead.schemes import Scheme, parse_scheme
+from erasurehead.training import Callback, Run, train
+from erasurehead.training._stopping import TOLERANCE
+
+PUBLISHED_DELAYS = "exponential(mean=0.5, seed=0)"
+"""The delays of the experiments in the ErasureHead paper, section 5."""
+
+_HERE = ("processes", "virtual")  # engines whose workers read shards on this machine
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A prepared run: everything is checked, and no worker has been started.
+
+    Arguments:
+        config: the configuration with all defaults filled in, except for the run folder.
+        data: the data set.
+        problem: what is minimised.
+        scheme: who computes what, and when to stop waiting.
+        delays: the injected delays.
+        out: path of the run folder; None to keep no records.
+        resuming: whether to continue the run in that folder from its newest checkpoint.
+        initial: the first model, if it is from another run; None also for a run that is continued, whose checkpoint has
+            it.
+        asked: the configuration as requested, with engine and workers, before defaults were chosen to fit the scheme;
+            None if all is settled.
+        unshared: why it trains in this process although the engine was not named; None if it was, or starts workers.
+    """
+
+    config: Config
+    data: Dataset | ShardedDataset
+    problem: Problem
+    scheme: Scheme
+    delays: Delays
+    out: Path | None
+    resuming: bool = False
+    initial: InitialModel | None = None
+    asked: Config | None = None
+    unshared: Unshared | None = None
+
+    @classmethod
+    def from_config(
+        cls,
+        config: Config | Mapping[str, Any],
+        reading: Callable[[str], None] | None = None,
+    ) -> Experiment:
+        """Check a configuration, load its data, and fill in the defaults.
+
+        Arguments:
+            config: a configuration, or tables as in a run file, such as `{"run": {"steps": 50}}`.
+            reading: called with the source of the data when everything else has been checked.
+
+        Raises:
+            InvalidArgument: if something does not fit; the error names the key, and is raised before data are read if
+                possible.
+            DataError: if the data cannot be used, or this machine has no memory for the workers.
+            EngineError: if the number of workers is that of an MPI job or a Ray cluster, and this cannot be asked.
+        """
+        return cls.of(resolve(config if isinstance(config, Config) else build_config(config)), reading)
+
+    @classmethod
+    def of(cls, resolved: Resolved, reading: Callable[[str], None] | None = None, resuming: bool = False) -> Experiment:
+        """Load the data of a resolved configuration, and fill in the defaults that depend on them.
+
+        Arguments:
+            resolved: the configuration.
+            reading: called with the source of the data.
+            resuming: whether the run is continued.
+
+        Raises:
+            InvalidArgument: if something does not fit the data; the error names the key.
+            DataError: if the data cannot be used.
+        """
+        asked, config, earlier = resolved.asked, resolved.config, resolved.initial
+        trained = None if earlier is None else TrainedModel.load(earlier)
+        if reading is not None:
+            reading(config.data.source)
+        data = parts.load_data(config.data, config.problem.loss)
+        loss, l2 = config.problem.loss or data.task, config.problem.l2
+        if l2 is None:
+            l2 = data.published.l2(data.n_train) if data.published else 1.0 / data.n_train
+        minimised = config.problem.model_copy(update={"loss": loss, "l2": l2})
+        problem = parts.build_problem(data, minimised, config.data.worker_path)
+        if isinstance(problem, ShardedProblem) and config.run.engine in _HERE and config.data.worker_path is None:
+            problem.check_files()
+        initial = None if earlier is None or trained is None else _initial(trained, earlier, data, loss)
+        delays = resolved.delays or parts.build_delays(PUBLISHED_DELAYS if data.published else "none()")
+        run = asked.run.model_copy(update={"engine": config.run.engine, "workers": _fitted(resolved, problem)})
+        unshared = None
+        if data.published is None and delays.expected == 0.0:  # nobody is late
+            unshared = unshared_training(asked, run.workers, problem)
+        if unshared is not None:
+            run = run.model_copy(update={"engine": "in_process", "workers": 1})
+        asked, scheme = asked.model_copy(update={"run": run}), resolved.scheme
+        config = with_choices(asked)
+        if config.run != resolved.config.run:  # fewer samples, or nobody to share the work with
+            scheme = parse_scheme(config.scheme or "", run.workers)
+        _check_tasks(scheme, config.scheme or "", problem)
+        complete = config.model_copy(
+            update={
+                "data": _absolute(config.data),
+                "run": config.run if earlier is None else config.run.model_copy(update={"initial": str(earlier)}),
+                "problem": minimised,
+                "optimizer": _rated(config.optimizer, minimised, data, problem),
+                "delays": config.delays.model_copy(update={"model": str(delays)}),
+            }
+        )
+        if delays is not resolved.delays or scheme is not resolved.scheme:
+            parts.check_reachable(scheme, delays, complete.delays, complete.run.steps)
+        out = Path(run.out) if run.out else next_free(RUNS, f"{data.name}-{scheme.name}".replace(" ", "-"))
+        return cls(complete, data, problem, scheme, delays, out, resuming, initial, asked, unshared)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Experiment:
+        """Read a run file; see `from_config`."""
+        with locating(path):
+            return cls.from_config(read_config(path))
+
+    @classmethod
+    def resume(
+        cls,
+        folder: str | os.PathLike[str],
+        changes: Mapping[str, Any] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> Experiment:
+        """Continue a run that was cut off, or ended early, from its newest checkpoint.
+
+        Arguments:
+            folder: folder of the run.
+            changes: tables whose values take precedence over those of the run, such as `{"run": {"steps": 200}}`: how
+                long the run is, where it runs, and where its data are. What determines the run cannot change.
+            options: as for `build_config`.
+
+        Raises:
+            DataError: if there is no run, or no checkpoint of it that can be used.
+            InvalidArgument: if the run is finished, or still running, or it would be another run; the error says why.
+        """
+        opened = opened_to_go_on(folder)
+        if "consensus" in opened.tables:
+            raise DataError(
+                f"{str(folder)!r} is a run without a coordinator; erasurehead consensus --resume resumes it."
+            )
+        damage = opened.damage(CONFIG)
+        try:
+            config = build_config(overridden(opened.tables, changes or {}), options)
+        except InvalidArgument:
+            if damage:
+                raise DataError(damage) from None
+            raise
+        if config.run.out is not None or config.run.overwrite:
+            raise invalid(
+                "run.out and run.overwrite", "must be left out when a run is resumed in its own folder", folder
+            )
+        config = with_choices(config.model_copy(update={"run": settled(config)}))
+        other = "max_seconds" in dict((changes or {}).get("run", {}))
+        check_unfinished(opened, config.run.steps, config.run.max_seconds if other else None)
+        if not has_steps(opened.path):  # it ended before its first step
+            return replace(cls.from_config(config), out=opened.path)
+        if not has_checkpoints(opened.path):
+            again = f"erasurehead train {shlex.quote(str(opened.path / CONFIG))} --out {shlex.quote(str(opened.path))}"
+            raise DataError(
+                f"There is no checkpoint in {str(folder)!r}: the run ended before its first. To begin it again, in the"
+                f" same folder: {again} --overwrite"
+            )
+        step, facts = CheckpointStore(opened.path).newest()
+        if config.run.steps < step:
+            raise invalid("run.steps", f"must be at least the {step} steps that are done", config.run.steps)
+        check_same(with_defaults(facts.get("configuration", {})), determining(config))
+        if damage:
+            raise DataError(f"{damage} To change settings, name them as options of --resume.")
+        if damage := opened.damage(ENCODING):
+            raise DataError(f"{damage} If you remove it, it is written again when the run is resumed.")
+        experiment = replace(cls.of(resolve(config, resuming=True), resuming=True), out=opened.path)
+        now = {**experiment.facts(), "code": of_code(experiment.scheme.code)}
+        check_unchanged(opened, facts, now, experiment.data.encoding)
+        return experiment
+
+    def with_scheme(self, text: str, out: str | os.PathLike[str] | None, name: str = "") -> Experiment:
+        """Return the same experiment with another scheme: same data, problem, delays and first model.
+
+        Arguments:
+            text: text of the scheme.
+            out: path of its run folder.
+            name: name of the scheme, if not its own.
+
+        Raises:
+            InvalidArgument: if the text is not a scheme, or the folder is in use.
+        """
+        scheme = parse_scheme(text, self.config.run.workers)
+        _check_tasks(scheme, text, self.problem)
+        config = self.config.model_copy(update={"scheme": text})
+        if self.asked is not None:  # optimizer and steps depend on the scheme, unless they were given
+            chosen = with_choices(self.asked, text)
+            optimizer = _rated(chosen.optimizer, config.problem, self.data, self.problem)
+            run = config.run.model_copy(update={"steps": chosen.run.steps})
+            config = config.model_copy(update={"optimizer": optimizer, "run": run})
+        check_scheme(scheme, config, self.delays)
+        folder = None if out is None else check_free(out, self.config.run.overwrite)
+        named = replace(scheme, name=name) if name else scheme
+        return replace(self, config=config, scheme=named, out=folder)
+
+    def first_model(self) -> Array:
+        """Return the model that training starts from, shape (n_parameters,); zeros if only the checkpoint has it."""
+        if self.initial is not None:
+            return self.initial.x
+        return parts.first_model(self.config.run, self.problem.n_parameters)
+
+    def optimizer(self) -> Optimizer:
+        """Return a new optimizer at the first model."""
+        return parts.build_optimizer(self.config.optimizer, self.first_model())
+
+    def engine(self) -> Engine:
+        """Return a new engine; it starts no worker before it is used."""
+        return parts.build_engine(self.config.run, self.config.delays, self.delays)
+
+    def run(self, callbacks: Sequence[Callback] = (), engine: Engine | None = None) -> Run:
+        """Train, and record everything in the run folder.
+
+        Arguments:
+            callbacks: hooks that watch, besides the recorder.
+            engine: the engine; by default a new one as configured.
+
+        Returns:
+            The run; after Ctrl-C and the like `stopped` says so, as for `train`.
+
+        Raises:
+            InvalidArgument: if the run folder has been taken meanwhile.
+            Unreachable, Diverged, EngineError: if training raised them; the records so far are in the folder.
+        """
+        section = self.config.run
+        optimizer, wire = self.optimizer(), parts.build_wire(section)
+        engine = engine or self.engine()
+        if engine.message_rounding:  # it has its wire already
+            wire = None
+        recording, least = None, LeastCounted()
+        if self.out is not None:
+            with going_on(self.resuming):
+                recording = Recording(self.out, self.config, self.data, self.facts(), self.resuming, callbacks)
+        watching = callbacks if recording is None else recording.callbacks
+        try:
+            with going_on(self.resuming), np.errstate(over="ignore", invalid="ignore"):  # the loop reports divergence
+                run = train(
+                    self.problem,
+                    self.scheme,
+                    optimizer,
+                    engine,
+                    section.steps,
+                    [*watching, least],
+                    section.evaluate_every,
+                    fault_policy=self.config.faults.policy(),
+                    resume=None if recording is None else recording.resumption,
+                    wanted=lambda step: None if recording is None else recording.wanted(step),
+                    until=section.until,
+                    patience=section.patience,
+                    max_seconds=section.max_seconds,
+                    tolerance=self._tolerance,
+                    wire=wire,
+                )
+        except BaseException as error:
+            if recording is not None:
+                recording.cut_off(error)
+                if isinstance(error, Diverged) and not least.neglected:
+                    heaviest = getattr(self.problem, "heaviest", 1.0)
+                    raise Diverged(f"{error} {remedy(self.config, self.data, heaviest, least)}".rstrip()) from error
+            raise
+        if recording is not None:
+            recording.end(run)
+        return run
+
+    @property
+    def _tolerance(self) -> float | None:
+        """The tolerance at which an exact gradient ends the run; published settings keep their number of steps."""
+        tolerance = self.config.run.tolerance
+        if tolerance is None:
+            published = self.data.published is not None and self.config.optimizer.name != "quasi_newton"
+            return None if published else TOLERANCE
+        return tolerance or None
+
+    def facts(self) -> dict[str, Any]:
+        """Return what determines this run, as plain data: settings, and fingerprints of all that they name."""
+        return {
+            "configuration": determining(self.config),
+            "data": of_data(self.data),
+            MEANING: of_value(of_encoding(self.data.encoding)),
+            "what delays.model draws": of_value(self.delays),
+        }
+
+
+def _rated(
+    section: OptimizerSection, minimised: ProblemSection, data: Dataset | ShardedDataset, problem: Problem
+) -> OptimizerSection:
+    """Return the section of a chosen optimizer with all defaults, including a rate if it takes one."""
+    if section.name == "quasi_newton":
+        return section
+    rate, restart = section.rate, section.restart
+    if rate is None:
+        assert minimised.loss is not None
+        assert minimised.l2 is not None
+        rate = parts.default_rate(data, minimised.loss, minimised.l2, getattr(problem, "heaviest", 1.0))
+    if restart is None:
+        restart = data.published is None and section.name == "nesterov"
+    return section.model_copy(update={"rate": rate, "restart": restart})
+
+
+def _absolute(section: DataSection) -> DataSection:
+    changes: dict[str, str] = {}
+    if section.source not in NAMES:
+        changes["source"] = str(Path(section.source).expanduser().absolute())
+    if section.path is not None:
+        changes["path"] = str(Path(section.path).expanduser().absolute())
+    return section.model_copy(update=changes)
+
+
+def _initial(trained: TrainedModel, folder: Path, data: Dataset | ShardedDataset, loss: str) -> InitialModel:
+    try:
+        return initial_model(trained, data.encoding, loss)
+    except InvalidArgument as error:
+        said = f"run.initial ({str(folder)!r}): {error}"
+        raise InvalidArgument("run.initial", error.rule, str(folder), sentence=said) from None
+
+
+def _fitted(resolved: Resolved, problem: Problem) -> int:
+    """Return the number of workers: where nobody has said how many, not more than the samples allow.
+
+    That is at most one a sample, and for a folder of shards a number by which its tasks can be divided.
+    """
+    workers = resolved.config.run.workers
+    if resolved.asked.run.says("workers"):
+        return workers
+    if isinstance(problem, ShardedProblem):
+        tasks = problem.folder.manifest.n_tasks
+        workers = max(number for number in range(1, workers + 1) if tasks % number == 0)
+    return min(workers, problem.n_samples)
+
+
+def _check_tasks(scheme: Scheme, text: str, problem: Problem) -> None:
+    try:
+        split_samples(problem.n_samples, scheme.code.n_tasks)
+        if isinstance(problem, ShardedProblem):
+            problem.check_tasks(scheme.code.n_tasks)
+    except InvalidArgument as error:
+        rule = f"{text!r} with {counted('worker', scheme.code.n_workers)}: the number of its tasks {error.rule}"
+        raise error.but(argument="scheme", rule=rule) from None

@@ -1,0 +1,141 @@
+"""The first model of a run, taken from another run: coefficients are matched by the names of columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.datasets._preprocessing.encoding import CONSTANT, Encoding
+from erasurehead.datasets._preprocessing.target import Target
+from erasurehead.errors import InvalidArgument
+from erasurehead.problems._models import LinearModel
+from erasurehead.runs._folder import RunFolder
+from erasurehead.runs._predictor import TrainedModel
+
+_SHOWN = 4
+
+
+@dataclass(frozen=True, eq=False)
+class InitialModel:
+    """A first model from another run.
+
+    Attributes:
+        x: the parameters, shape (n_outputs * n_columns,).
+        shared: number of columns that both models have.
+        new: columns that the other model lacks, which start at zero.
+        dropped: columns of the other model that do not exist here.
+    """
+
+    x: Array
+    shared: int
+    new: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        text = f"{self.shared:,} {'column' if self.shared == 1 else 'columns'} by name"
+        if self.new:
+            text += f"; {_names(self.new)} {'starts' if len(self.new) == 1 else 'start'} at zero"
+        if self.dropped:
+            are = "is" if len(self.dropped) == 1 else "are"
+            text += f"; {_names(self.dropped)} of the other model {are} not here, and left out"
+        return text
+
+
+def initial_model(
+    source: TrainedModel | RunFolder | str | os.PathLike[str], encoding: Encoding, loss: str | None = None
+) -> InitialModel:
+    """Return the final model of another run as the first of a new one.
+
+    Each column takes the coefficient of the column with the same name. Where columns of numbers, or the target, are
+    scaled differently, coefficients and constant are converted, so that rows without other columns are predicted as
+    before; where the scales are the same, coefficients are copied bit for bit.
+
+    Arguments:
+        source: the other run, its folder, or its model.
+        encoding: encoding of the training data.
+        loss: what is minimised; by default what the encoding implies.
+
+    Raises:
+        DataError: if there is no run, or it has no model that can be used.
+        InvalidArgument: if the other model is for another loss or other classes, or has no column in common.
+    """
+    if isinstance(source, TrainedModel):
+        trained, name = source, repr(source)
+    else:
+        place = source.path if isinstance(source, RunFolder) else source
+        trained, name = TrainedModel.load(place), f"the model of {os.fspath(place)!r}"
+    weights = _weights(trained, name, encoding.target, loss or encoding.target.task)
+    before, now = trained.encoding.column_names, encoding.column_names
+    places = {column: place for place, column in enumerate(before)}
+    known = [place for place, column in enumerate(now) if column in places]
+    if not any(now[place] != CONSTANT for place in known):
+        raise _refused(
+            f"A run cannot begin with {name}, as no column has the same name: its columns are {_names(before)}, and "
+            f"here they are {_names(now)}."
+        )
+    taken = [places[now[place]] for place in known]
+    rows = np.zeros((len(weights), len(now)))
+    rows[:, known] = weights[:, taken]
+    _rescale(rows, trained.encoding, encoding)
+    here = set(now)
+    return InitialModel(
+        x=rows.reshape(-1),
+        shared=len(known),
+        new=tuple(column for column in now if column not in places),
+        dropped=tuple(column for column in before if column not in here),
+    )
+
+
+def _weights(trained: TrainedModel, name: str, target: Target, loss: str) -> Array:
+    """Return the parameters of another model, shape (n_outputs, n_columns), for the labels as they are numbered here.
+
+    Raises:
+        InvalidArgument: if they are for another loss or other classes.
+    """
+    if not isinstance(trained.model, LinearModel):
+        raise _refused(f"A {loss} run cannot begin with {name}, which is not a linear model.")
+    theirs, other = trained.model.sample_loss.name, trained.encoding.target
+    if theirs != loss:
+        raise _refused(f"A {loss} run cannot begin with {name}, which is one of {theirs}.")
+    weights = trained.model.x.reshape(trained.model.sample_loss.n_outputs, -1)
+    if target.classes is None or other.classes is None:
+        return weights * (other.unit / target.unit)
+    here, there = target.classes.labels(), other.classes.labels()
+    if len(here) != len(there):
+        raise _refused(
+            f"A run with {len(here)} classes cannot begin with {name}, which has {len(there)}: {_names(there)}."
+        )
+    if set(here) != set(there):
+        raise _refused(
+            f"A run with the classes {_names(here)} cannot begin with {name}, whose classes are {_names(there)}."
+        )
+    if len(weights) == 1:  # the score is for the second class, against the first
+        return weights if here == there else -weights
+    return weights[[there.index(label) for label in here]]
+
+
+def _rescale(rows: Array, before: Encoding, now: Encoding) -> None:
+    """Convert coefficients, in place, from the old standardisation of columns to the new one."""
+    old, new = before.standardization, now.standardization
+    columns = {column: place for place, column in enumerate(now.column_names)}
+    constant = columns.get(CONSTANT)
+    for column in old.keys() & new.keys():
+        (mean, scale), (mean_now, scale_now) = old[column], new[column]
+        coefficients = rows[:, columns[column]]
+        if constant is not None:
+            rows[:, constant] += coefficients * ((mean_now - mean) / scale)
+        coefficients *= scale_now / scale
+
+
+def _names(columns: Sequence[str]) -> str:
+    shown = ", ".join(columns[:_SHOWN])
+    more = len(columns) - _SHOWN
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def _refused(said: str) -> InvalidArgument:
+    return InvalidArgument("initial", "must be a model that fits the run", sentence=said)

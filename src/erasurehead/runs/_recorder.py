@@ -1,0 +1,297 @@
+"""The callback that records a run."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from erasurehead._internal.arrays import Array
+from erasurehead._internal.atomic_files import unwritable
+from erasurehead._internal.storage.folders import Folder
+from erasurehead.errors import DataError
+from erasurehead.runs._checkpoints.store import Checkpoint, CheckpointStore
+from erasurehead.runs._folder import RunFolder
+from erasurehead.runs._jsonl import JsonlWriter, to_line
+from erasurehead.runs._locks import FolderLock
+from erasurehead.runs._names import ARRIVALS, EVALUATIONS, LOCK, ROWS, STEPS, WAITING, check_tame
+from erasurehead.runs._resuming import lost_rows, resumption
+from erasurehead.runs._rows import RowsInFolder
+from erasurehead.runs._summaries import figures, versions
+from erasurehead.schemes import Scheme
+from erasurehead.training import ArrivalRow, Callback, Notice, Run, StepRow
+from erasurehead.training._result import Resumption, Status
+
+
+class Recorder(Callback):
+    """Writes a run into its folder: each step as it ends, and model, evaluations and summary at the end.
+
+    Meanwhile no other run can use the folder: it is locked until the run or this process ends.
+
+    Arguments:
+        folder: the folder, from `RunFolder.create`.
+        facts: further facts for `summary.json`, such as the data's name and shape.
+        required: whether training ends when records can no longer be written; otherwise it continues without them.
+        notify: called with a notice when it continues without records.
+
+    Attributes:
+        checkpoint: the checkpoint from which a run continues; None for a new run.
+        resumption: the same, for the training loop.
+        resumed: the steps after which the run was continued.
+        store: store of the checkpoints of an earlier run; None for a new run.
+        wait_every: seconds between two records of which workers are late.
+        x: the newest model; None before the first step.
+        lost_rows: how many rows of each file were lost, as something else changed it while the run went on.
+        changes: how often something else has changed a file of rows.
+        saved: whether the last model is in the folder.
+    """
+
+    wait_every: float = 1.0
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        facts: Mapping[str, Any] | None = None,
+        *,
+        required: bool = True,
+        notify: Callable[[Notice], None] = lambda notice: None,
+    ) -> None:
+        self.folder = folder
+        self.required = required
+        self.notify = notify
+        self.checkpoint: Checkpoint | None = None
+        self.resumption: Resumption | None = None
+        self.resumed: list[int] = []
+        self.store: CheckpointStore | None = None
+        self._summary: dict[str, Any] = {"status": "running", "reason": "", **(facts or {}), "versions": versions()}
+        self._files: dict[str, JsonlWriter] = {}
+        self._lock: FolderLock | None = None
+        self._lost = False
+        self._steps = RowsInFolder(StepRow, folder.path / STEPS)
+        self._arrivals = RowsInFolder(ArrivalRow, folder.path / ARRIVALS)
+        # in this order, so that every step on disk has its arrivals on disk
+        self._rows: Mapping[str, RowsInFolder[Any]] = {ARRIVALS: self._arrivals, STEPS: self._steps}
+        self.lost_rows: Mapping[str, int] = {}
+        self.changes = 0
+        self.x: Array | None = None
+        self.saved = False
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The contents of `summary.json`, whether or not it could be written."""
+        return dict(self._summary)
+
+    @classmethod
+    def reopen(
+        cls,
+        folder: RunFolder,
+        facts: Mapping[str, Any] | None = None,
+        *,
+        required: bool = True,
+        notify: Callable[[Notice], None] = lambda notice: None,
+    ) -> Recorder:
+        """Return the recorder of a run that is resumed from its newest checkpoint, in the same folder.
+
+        Records after the checkpoint are cut off when training begins. The folder is locked from now on:
+        train, or call `end`.
+
+        Arguments:
+            folder: folder of the run.
+            facts, required, notify: as for a new recorder.
+
+        Raises:
+            DataError: if there is no usable checkpoint, or the records do not fit it, or something in the
+                folder is not what runs create; nothing is changed then.
+            InvalidArgument: if the run is still running.
+        """
+        recorder = cls(folder, facts, required=required, notify=notify)
+        check_tame(folder.path)
+        recorder._take_lock()
+        try:
+            store = CheckpointStore(folder.path, access=folder.access)
+            checkpoint = store.load()
+            for name in ROWS:
+                if name not in checkpoint.records:
+                    raise DataError(f"The newest checkpoint in {str(folder.path)!r} has no record of {name}.")
+            recorder.resumption = resumption(folder, checkpoint)
+        except BaseException:
+            recorder._release_lock()
+            raise
+        recorder.store, recorder.checkpoint = store, checkpoint
+        recorder.lost_rows = lost_rows(checkpoint)
+        recorder.resumed = [*map(int, checkpoint.facts.get("resumed", ())), checkpoint.step]
+        return recorder
+
+    @property
+    def sizes(self) -> Mapping[str, int] | None:
+        """Bytes written to each file of rows; None if they could not be written."""
+        return None if self._lost else {name: file.size for name, file in self._files.items()}
+
+    def kept_rows(self) -> tuple[Sequence[StepRow], Sequence[ArrivalRow]]:
+        return self._steps, self._arrivals
+
+    def on_setup(self, scheme: Scheme, steps: int) -> None:
+        self._summary |= {
+            "scheme": scheme.name,
+            "code": repr(scheme.code),
+            "wait": str(scheme.rule),
+            "workers": scheme.code.n_workers,
+            "steps_planned": steps,
+            "resumed": self.resumed,
+        }
+        self._try(self._open)
+        self._try(lambda: self.folder.write_summary(self._summary))
+
+    def _open(self) -> None:
+        if self._lock is None:
+            self._take_lock()
+        if self.store is not None:
+            self.store.tidy()
+        self.folder.rows_may_change()
+        before = self.checkpoint
+        for name, rows in self._rows.items():
+            size, noticed = before.records[name] if before else 0, partial(self._changed, name)
+            self._files[name] = rows.stored = JsonlWriter(self.folder.path / name, size, self.folder.access, noticed)
+
+    def _changed(self, name: str, lost: int, said: str) -> None:
+        """Take note that something else has changed a file of rows."""
+        self._rows[name].changed()
+        self.changes += 1
+        if lost:
+            self.lost_rows = {**self.lost_rows, name: self.lost_rows.get(name, 0) + lost}
+        self._summary["changed_by_others"] = [*self._summary.get("changed_by_others", ()), said]
+        data = {"file": name, "reason": said, "lost": lost}
+        self.notify(Notice("rewritten", data=data, text=said))
+
+    def on_start(self, seconds: float) -> None:
+        self._summary["start_seconds"] = seconds
+        self._try(lambda: self.folder.write_summary(self._summary))
+
+    def on_arrival(self, row: ArrivalRow) -> None:
+        if self._lost:
+            self._arrivals.more.append(row)
+        else:
+            self._files[ARRIVALS].add(row.as_dict())
+
+    def on_wait(self, step: int, missing: Sequence[int], elapsed: float) -> None:
+        if self._lost:
+            return
+        told = {"step": step, "waited": elapsed, "missing": list(missing), "time": time.time()}
+        with contextlib.suppress(OSError), Folder.open(self.folder.path, self.folder.access) as folder:
+            folder.write_whole(WAITING, [to_line(told).encode()])
+
+    def on_step_end(self, row: StepRow, x: Array) -> None:
+        self.x = x
+        if self._lost:
+            self._steps.more.append(row)
+        else:
+            self._files[STEPS].add(row.as_dict())
+            self._try(self._flush)
+
+    def on_last_step(self, step: int) -> None:
+        self._try(self._flush)  # the last checkpoint includes late messages of a step that the time limit broke off
+
+    def _flush(self) -> None:
+        for file in self._files.values():
+            file.flush()
+
+    def on_end(self, run: Run) -> None:
+        lines = [to_line({"step": e.step, "time": e.time, "metrics": dict(e.metrics)}) for e in run.evaluations]
+        self.x = run.x
+        self._summary |= {"engine": run.engine} | figures(run)
+        self._end(run.status, run.stopped, lambda: self.folder.write(EVALUATIONS, "".join(lines)))
+
+    def end(self, status: Status, reason: str) -> None:
+        """Save the last model and the summary, and close the files. Later calls change nothing.
+
+        Arguments:
+            status: how the run ended.
+            reason: why it ended early, as a sentence; empty if it did not.
+
+        Raises:
+            RecordsError: if something cannot be written; everything else is.
+        """
+        self._end(status, reason)
+
+    def leave(self) -> None:
+        """Release the folder as it is; nothing has been written."""
+        self._release_lock()
+
+    def _end(self, status: Status, reason: str, first: Callable[[], None] = lambda: None) -> None:
+        if self._summary["status"] != "running":
+            return
+        files = self._files.values()
+        # Late messages since the last step are not written yet, nor are rows that did not fit before.
+        acts: list[Callable[[], None]] = [file.flush for file in files if not file.closed]
+        acts += [first, *(file.close for file in files)]
+        if files:
+            acts.append(self.folder.rows_are_final)
+        if self.x is not None:
+            acts.append(partial(self._write_model, self.x))
+        failure = _first_failure(acts)
+        serious = status == "finished" and self.required
+        with contextlib.suppress(OSError), Folder.open(self.folder.path) as folder:
+            folder.remove(WAITING)
+        if failure is not None and serious:
+            status, reason = "records", str(failure)  # so that the run can be continued and finished
+        self._summary |= {"status": status, "reason": reason}
+        failure = failure or _first_failure([partial(self.folder.write_summary, self._summary)])
+        self._release_lock()
+        if failure is not None and serious:
+            raise failure
+        if failure is not None and not self._lost:
+            self.unrecorded(failure)
+
+    def _write_model(self, x: Array) -> None:
+        self.folder.write_model(x)
+        self.saved = True
+
+    def _try(self, act: Callable[[], None]) -> None:
+        """Write something; if that fails, continue without records if that is allowed."""
+        if self._lost:
+            return
+        try:
+            act()
+        except OSError as error:
+            self._lost = True
+            self._summary["unrecorded"] = str(error)
+            if self.required:
+                raise
+            for file in self._files.values():
+                file.close()
+            self.unrecorded(error, "Training goes on without records.")
+
+    def unrecorded(self, error: OSError, then: str = "") -> None:
+        """Report that something of the run cannot be written.
+
+        Arguments:
+            error: the reason.
+            then: the consequence, as a sentence.
+        """
+        text = f"{error} {then}".strip()
+        self.notify(Notice("unrecorded", data={"reason": str(error)}, text=text))
+
+    def _take_lock(self) -> None:
+        path = self.folder.path / LOCK
+        try:
+            self._lock = FolderLock(path, self.folder.access)
+        except OSError as error:
+            raise unwritable(path, error) from error
+
+    def _release_lock(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+
+def _first_failure(acts: Iterable[Callable[[], None]]) -> OSError | None:
+    """Do everything, as a smaller file may fit where another did not; return the first error."""
+    failure: OSError | None = None
+    for act in acts:
+        try:
+            act()
+        except OSError as error:
+            failure = failure or error
+    return failure

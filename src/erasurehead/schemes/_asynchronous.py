@@ -1,0 +1,83 @@
+"""Asynchronous training: a step at every message, along the gradient of whatever model it was computed at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.decoding._base import Decoding
+from erasurehead.decoding._layout import Layout
+from erasurehead.engines import Order
+from erasurehead.errors import check_count
+from erasurehead.schemes._aggregation import Aggregation, LateMessage, arrived_vectors
+from erasurehead.schemes._shortened_steps import ShortenedSteps
+
+GREATEST_AGE = 1_000
+"""Default of the greatest age of a message, in steps; older ones are dropped."""
+
+
+@final
+class Asynchronous(Aggregation):
+    """The mean of the messages that have come, whatever their age, each scaled up to all tasks.
+
+    With `adapt`, the older the messages of a step are, the shorter it is (`ShortenedSteps`; Wu, Magnusson,
+    Feyzmahdavian and Johansson, ICML 2022): a step size that converges without delays converges with any bounded
+    delays, known beforehand or not. Their analysis requires a step size below one over the curvature; where tasks
+    differ, the method ends at a distance from the optimum that shrinks with the step size, like any stochastic method.
+
+    Without `adapt`, every message is given a whole step: the asynchronous method as it is usually run.
+
+    The recorded loss is the mean of what the messages say, at the models where they were computed.
+
+    Arguments:
+        adapt: whether old messages are given shorter steps.
+        greatest_age: the greatest age of a message, in steps, at least 0; older ones are dropped.
+    """
+
+    wants_late = True
+
+    checkpointed = ("_steps",)
+
+    def __init__(self, adapt: bool = True, greatest_age: int = GREATEST_AGE) -> None:
+        self.adapt = adapt
+        self.greatest_age = check_count("greatest_age", greatest_age, at_least=0)
+        self._late: list[LateMessage] = []
+        self._steps = ShortenedSteps(self.greatest_age)
+        self._share = 1.0
+
+    def __repr__(self) -> str:
+        return f"Asynchronous(adapt={self.adapt}, greatest_age={self.greatest_age})"
+
+    def begin(self) -> Asynchronous:
+        return Asynchronous(self.adapt, int(self.greatest_age))
+
+    @property
+    def share(self) -> float:
+        return self._share
+
+    def late(self, message: LateMessage) -> None:
+        self._late.append(message)
+
+    def estimate(self, decoding: Decoding, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
+        late, self._late = self._late, []
+        here = arrived_vectors(decoding, vectors)
+        code = decoding.code
+        # A message whose coefficients sum to 0, such as one without tasks, says nothing about the gradient.
+        taken = [(one.message, one.age, one.vector) for one in late]
+        taken += [(message, 0, here[message]) for message in sorted(here)]
+        taken = [one for one in taken if code.totals[one[0]].all()]
+        shares = [self._steps.fraction(age, order.step) if self.adapt else 1.0 for _, age, _ in taken]
+        total = math.fsum(shares)
+        self._share = total / len(taken) if taken else 1.0
+        self._steps.take(order.step, self._share if taken else 0.0)
+        if total <= 0.0:
+            return None
+        messages = np.array([message for message, _, _ in taken], dtype=np.int64)
+        parts = np.array(shares) / total
+        weights = parts * code.n_tasks / code.totals[messages].T
+        mean = Decoding(code, messages, weights, residual=0.0)
+        return layout.decode(mean, [vector for _, _, vector in taken])

@@ -1,0 +1,406 @@
+"""The named combinations of the papers: a code, its decoder, a wait rule and an aggregation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+
+from erasurehead import codes, decoding
+from erasurehead._internal.late_work import LateWork, rounds_kept
+from erasurehead.codes import GradientCode, _cyclic, _several_messages, _transforms as transforms
+from erasurehead.codes._transforms import resized
+from erasurehead.decoding import Decoder
+from erasurehead.errors import InvalidArgument, check_count, counted, invalid
+from erasurehead.optimizers._base import Early
+from erasurehead.optimizers._order_kinds import CURVATURE, EARLY, NEWTON
+from erasurehead.schemes import wait_rules
+from erasurehead.schemes._aggregation import Aggregation, ByExpectation, Plain, rescaling
+from erasurehead.schemes._asynchronous import GREATEST_AGE, Asynchronous
+from erasurehead.schemes._incremental import IncrementalAggregated
+from erasurehead.schemes.wait_rules import _counts, _early, _few, _lateness
+from erasurehead.schemes.wait_rules._base import WaitRule, carry_over, scaled_count
+
+_Reform: TypeAlias = "Callable[[int, Sequence[int] | None], Scheme]"
+
+
+@dataclass(frozen=True, eq=False)
+class Scheme:
+    """Everything that decides how a gradient is gathered: a code, its decoder, wait rules and an aggregation.
+
+    Arguments:
+        name: shown in tables and figures.
+        decoder: the decoder; it holds the code.
+        rules: the wait rule for each kind of order; there must be one for `"gradient"`.
+        aggregation: what the optimizer sees.
+        reform: returns the same scheme for another number of workers over the same tasks, given how many of the
+            remaining workers hold each task; called when workers have left for good or joined. None if the scheme
+            cannot be resized.
+        late: what late workers must do with old work for this scheme; None if anything will do.
+        by_task: decoder of the same tasks on the same workers, sent one by one, to which training changes where that
+            pays, and back (`training.orders`); None if it never does.
+    """
+
+    name: str
+    decoder: Decoder
+    rules: Mapping[str, WaitRule]
+    aggregation: Aggregation
+    reform: _Reform | None = None
+    late: LateWork | None = None
+    by_task: Decoder | None = None
+
+    def __post_init__(self) -> None:
+        if "gradient" not in self.rules:
+            raise invalid("rules", "must have a wait rule for orders of kind 'gradient'", ", ".join(self.rules))
+        for rule in self.rules.values():
+            rule.check(self.decoder)
+
+    @property
+    def code(self) -> GradientCode:
+        """Who computes what."""
+        return self.decoder.code
+
+    @property
+    def rule(self) -> WaitRule:
+        """The wait rule of gradient orders."""
+        return self.rules["gradient"]
+
+    def check_late(self, late: LateWork) -> None:
+        """Raise if this scheme cannot work with what late workers are to do with old work.
+
+        Raises:
+            InvalidArgument: if it cannot; the error says what they must do instead.
+        """
+        if self.late == "carry" and not rounds_kept(late):
+            raise invalid(
+                "late",
+                "must be 'carry', or 'drop(R)' of 1 round at least, for the scheme "
+                f"{self.name}, which lives on late work",
+                late,
+                "say late='carry' to the engine, or --late carry",
+            )
+
+    def early(self, late: LateWork, verified: bool = False) -> Early:
+        """Return whether an optimizer may ask for orders that few arrivals answer: see `Optimizer.begin`.
+
+        Arguments:
+            late: what late workers do with old work.
+            verified: whether messages are compared with each other: late ones that answer such orders are not.
+        """
+        if EARLY not in self.rules:
+            return ""
+        if late == "carry":
+            return "" if verified or self.aggregation.wants_late else "carry"
+        return "preempt" if late == "preempt" else ""
+
+    def begin(self, before: Scheme | None = None) -> Scheme:
+        """Return a fresh scheme for a new run: what its rules and its aggregation learn belongs to that run alone.
+
+        Arguments:
+            before: when the code is resized during a run, the scheme so far; what it has learnt is taken over.
+        """
+        rules = {kind: rule.begin() for kind, rule in self.rules.items()}
+        aggregation = self.aggregation.begin()
+        if before is not None:
+            for kind, rule in rules.items():
+                if kind in before.rules:
+                    carry_over(before.rules[kind], rule)
+            if aggregation.remembers and type(before.aggregation) is type(aggregation):
+                aggregation.restore(before.aggregation.state())
+        if aggregation is self.aggregation and all(rule is self.rules[kind] for kind, rule in rules.items()):
+            return self
+        return replace(self, rules=rules, aggregation=aggregation)
+
+    def resized(self, n_workers: int, held: Sequence[int] | None = None) -> Scheme:
+        """Return the same scheme for another number of workers over the same tasks.
+
+        Arguments:
+            n_workers: the new number.
+            held: how many of the workers that stay hold each task; few tasks move then, where the code allows.
+
+        Raises:
+            InvalidArgument: if the scheme does not exist for that number.
+        """
+        if self.reform is None:
+            said = f"the scheme {self.name} cannot be resized for {counted('worker', n_workers)}."
+            raise InvalidArgument("n_workers", "must stay what it is", n_workers, sentence=said)
+        return replace(self.reform(n_workers, held), name=self.name, reform=self.reform)
+
+    def __repr__(self) -> str:
+        return f"<Scheme {self}>"
+
+    def __str__(self) -> str:
+        others = "".join(f" ({kind}: {rule})" for kind, rule in self.rules.items() if rule != self.rule)
+        return f"{self.name}: {self.code!r}, stop at {self.rule}{others}, {type(self.aggregation).__name__}"
+
+
+def custom(
+    code: GradientCode,
+    rule: WaitRule | str,
+    aggregation: Aggregation | None = None,
+    name: str = "",
+    decoder: Decoder | None = None,
+) -> Scheme:
+    """Return a scheme made of any code and wait rule.
+
+    Arguments:
+        code: any code.
+        rule: a wait rule, or its text, such as `"first(11) | decodable()"`.
+        aggregation: by default `Plain`, the decoded sum as it is.
+        name: shown in tables and figures; by default the code's name.
+        decoder: by default the fastest optimal decoder for the code.
+    """
+    if not isinstance(code, GradientCode):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise invalid("code", "must be a code", code, "such as codes.uncoded(30)")
+    rule = wait_rules.parse(rule) if isinstance(rule, str) else rule
+    fixed = decoder is not None or isinstance(aggregation, ByExpectation)
+    again = None if fixed else partial(_custom_again, code, rule, aggregation)
+    chosen = decoder or decoding.make_decoder(code)
+    aggregation = aggregation or Plain()
+    kinds = ("gradient",) if aggregation.remembers else ("gradient", CURVATURE)  # memory would mix the two
+    return Scheme(name or code.name, chosen, dict.fromkeys(kinds, rule), aggregation, again)
+
+
+def uncoded(n_workers: int, n_tasks: int | None = None) -> Scheme:
+    """Return plain distributed gradient descent: every worker is waited for.
+
+    Arguments:
+        n_workers: number of workers.
+        n_tasks: number of tasks, at least n_workers; by default one per worker.
+    """
+    return custom(codes.uncoded(n_workers, n_tasks), wait_rules.decodable(), name="uncoded")
+
+
+def ignore_stragglers(n_workers: int, wait_for: int, rescale: str = "coverage") -> Scheme:
+    """Return uncoded training that waits for the first `wait_for` workers and scales up what they sent.
+
+    The baseline of Tandon et al. (2017), who divide by the samples seen; also known as backup workers (Chen et al.,
+    2016).
+
+    Arguments:
+        n_workers: number of workers.
+        wait_for: how many arrivals to wait for, in 1..n_workers.
+        rescale: `"coverage"`, `"expectation"` (here the same, unless workers die) or `"none"`.
+    """
+    return _first_arrivals(
+        "ignore_stragglers", codes.uncoded(n_workers), check_count("wait_for", wait_for, 1, n_workers), rescale
+    )
+
+
+def exact(n_workers: int, load: int, code: str = "repetition", seed: int = 0) -> Scheme:
+    """Return exact gradient coding: wait until the full gradient can be decoded (Tandon et al., 2017).
+
+    Arguments:
+        n_workers: number of workers.
+        load: tasks per worker; any load - 1 stragglers are tolerated, often more.
+        code: `"repetition"` (fractional repetition) or `"cyclic"` (`codes.exact_cyclic`: the real cyclic MDS code where
+            there is one that float64 bears, else Tandon's cyclic repetition, else a Reed-Solomon code).
+        seed: of the random draws of the latter.
+    """
+    if code == "repetition":
+        built = codes.fractional_repetition(n_workers, load)
+    elif code == "cyclic":
+        built = _cyclic.exact_cyclic(n_workers, load - 1, seed=seed)
+    else:
+        raise invalid("code", "must be 'repetition' or 'cyclic'", code)
+    return custom(built, wait_rules.decodable(), name=f"exact {code}" if code == "cyclic" else "exact")
+
+
+def erasurehead(
+    n_workers: int, load: int, wait_for: int | float, rescale: str = "coverage", n_tasks: int | None = None
+) -> Scheme:
+    """Return ErasureHead (Algorithms 1 and 2): stop after some arrivals, or as soon as every group is in.
+
+    The paper's algorithm takes the decoded sum as it is (`rescale="none"`, equations (1)-(2)); its analysis divides by
+    1 - p (`"expectation"`). Dividing by the fraction that did arrive (`"coverage"`) has the smaller variance, and is
+    the default.
+
+    Arguments:
+        n_workers: number of workers (k in the paper).
+        load: tasks per worker (c).
+        wait_for: arrivals to wait for, in 1..n_workers, or a fraction in (0, 1) of the workers (delta).
+        rescale: `"coverage"`, `"expectation"` or `"none"`.
+        n_tasks: number of tasks (n in the paper); by default one per worker.
+    """
+    code = codes.fractional_repetition(n_workers, load, n_tasks)
+    if isinstance(wait_for, float) and 0 < wait_for < 1:
+        wait_for = _counts.Fraction(wait_for).workers(code)
+    return _first_arrivals("erasurehead", code, check_count("wait_for", wait_for, 1, n_workers), rescale)
+
+
+def asynchronous(
+    n_workers: int, n_tasks: int | None = None, adaptive: bool = True, greatest_age: int = GREATEST_AGE
+) -> Scheme:
+    """Return asynchronous training: the model moves at every message, whatever model its gradient was computed at.
+
+    No worker ever waits for another. It needs `late="carry"`, so that late workers finish their work; a worker that
+    has answered takes the newest model. Steps are many and short: one pass over the data takes as many steps as there
+    are workers.
+
+    Arguments:
+        n_workers: number of workers.
+        n_tasks: number of tasks, at least n_workers; by default one per worker.
+        adaptive: whether older messages are given shorter steps, so that one step size suits all delays: see
+            `Asynchronous`.
+        greatest_age: the greatest age of a message, in steps; older ones are dropped.
+    """
+    code = codes.uncoded(n_workers, n_tasks)
+    scheme = custom(code, _lateness.Arrivals(1), Asynchronous(adaptive, greatest_age), "asynchronous")
+    return replace(scheme, late="carry")
+
+
+def adaptive(
+    n_workers: int, load: int | None = None, n_tasks: int | None = None, multi_message: bool = False
+) -> Scheme:
+    """Return the scheme of `optimizers.QuasiNewton`: few arrivals first, then whole gradients from the fastest workers.
+
+    The first steps wait for as many arrivals as the optimizer asks for (`wait_rules.early`), unless old work is dropped
+    when it is some rounds old. The others wait until the full gradient can be decoded, as a method that judges its own
+    steps and its convergence requires. Each task is held by several workers, and the fastest of them is enough.
+
+    Arguments:
+        n_workers: number of workers.
+        load: tasks per worker; by default 3, or `n_workers` if there are fewer workers than that.
+        n_tasks: number of tasks; by default one per worker.
+        multi_message: whether workers send the gradient of each task as soon as it is finished from the first step on
+            (`codes.multi_message`), rather than the sum of all their tasks at the end. The work of stragglers then
+            counts as far as it has come, and an early step costs one task. It pays if delays grow with the load, and
+            costs if each message has a delay of its own, as there are `load` times as many. Without it, training
+            finds out which of both is the case, and changes to a message per task where it pays.
+    """
+    load = min(_LOAD, n_workers) if load is None else load
+    make = _several_messages.multi_message if multi_message else codes.fractional_repetition
+    code = make(n_workers, load, n_tasks)
+    return _self_setting(custom(code, wait_rules.decodable(), name="adaptive"))
+
+
+def _self_setting(scheme: Scheme) -> Scheme:
+    """Return a scheme with a choice: of orders which few arrivals answer, and of a message per task.
+
+    It has them whatever it is resized to.
+    """
+    again, code = scheme.reform, scheme.code
+    if again is None or not code.replicas:
+        return scheme
+    sums = code.one_message_each and 1 < code.load <= _MOST_MESSAGES
+    by_task = decoding.make_decoder(transforms.by_task(code)) if sums else None
+    rules = {**scheme.rules, EARLY: _early.Early(), NEWTON: _few.Few()}
+    return replace(scheme, rules=rules, reform=partial(_self_setting_again, again), by_task=by_task)
+
+
+def piag(
+    n_workers: int,
+    wait_for: int = 1,
+    load: int = 1,
+    n_tasks: int | None = None,
+    max_age: int | None = None,
+    adaptive: bool = True,
+) -> Scheme:
+    """Return training with a memory of late results: PIAG, the proximal incremental aggregated gradient method.
+
+    The first step waits until every task has been heard of. From then on a step is taken as soon as a few messages have
+    come, be they late or not; tasks of which none has come count with their last known gradient. Nothing is ever left
+    out, so that the method converges to the optimum where tasks differ and some workers are slow for good; how fast it
+    does is limited by the oldest gradient: see `IncrementalAggregated`. Where late work is dropped, it is the same with
+    the messages that come in time (as SAG with tasks for samples).
+
+    Arguments:
+        n_workers: number of workers.
+        wait_for: messages of any age per step, at least 1.
+        load: tasks per worker; with more than one, the fastest worker that holds a task speaks for it, and gradients
+            are younger.
+        n_tasks: number of tasks; by default one per worker.
+        max_age: the greatest age of a remembered gradient, in steps, at least 1; older ones are waited for. By default
+            twice the number of workers. Without a limit, a worker that is never among the first would never be heard
+            again where late work is dropped.
+        adaptive: whether steps are shortened by the age of the oldest gradient, so that one step size suits all delays.
+    """
+    code = codes.fractional_repetition(n_workers, load, n_tasks)
+    wait_for = check_count("wait_for", wait_for, 1, n_workers)
+    most = 2 * n_workers if max_age is None else check_count("max_age", max_age)
+    rule = _lateness.Arrivals(wait_for) & _lateness.Heard() & _lateness.Aged(most)
+    return _piag(code, rule, adaptive, most)
+
+
+def _piag(code: GradientCode, rule: WaitRule, adaptive: bool, max_age: int) -> Scheme:
+    scheme = custom(code, rule, IncrementalAggregated(code, adaptive, max_age), "piag")
+    return replace(scheme, reform=partial(_piag_again, code, rule, adaptive, max_age))
+
+
+def ringmaster(n_workers: int, threshold: int, n_tasks: int | None = None) -> Scheme:
+    """Return Ringmaster ASGD: asynchronous training that discards gradients of at least a given age.
+
+    The model moves by a whole step at every message that is less than `threshold` steps old. With a threshold that
+    suits noise and accuracy the method is optimal in time among asynchronous ones, whatever the workers' speeds
+    (Maranjyan, Tyurin and Richtarik, "Ringmaster ASGD", ICML 2025, algorithm 4; with the late work `drop(R)`, R =
+    threshold - 1, workers stop such computations, which is their algorithm 5). A worker's message is the gradient of
+    its own tasks: where tasks differ, the method converges to a neighbourhood of the optimum.
+
+    Arguments:
+        n_workers: number of workers.
+        threshold: the age, in steps, from which gradients are discarded, at least 1; with 1 only gradients at the
+            newest model count.
+        n_tasks: number of tasks, at least n_workers; by default one per worker.
+    """
+    check_count("threshold", threshold)
+    code = codes.uncoded(n_workers, n_tasks)
+    aggregation = Asynchronous(adapt=False, greatest_age=threshold - 1)
+    return replace(custom(code, _lateness.Arrivals(1), aggregation, "ringmaster"), late="carry")
+
+
+def rennala(n_workers: int, batch: int) -> Scheme:
+    """Return Rennala SGD: each step takes the mean of the first gradients at the newest model, and discards older ones.
+
+    Optimal in time among asynchronous methods for workers of fixed speeds (Tyurin and Richtarik, "Optimal time
+    complexities of parallel stochastic optimization methods under a fixed computation model", NeurIPS 2023). There, a
+    fast worker may bring several stochastic gradients of one model; here a worker's tasks are all of its data, and
+    there is no point in sending them twice, so that a batch has as many gradients as workers: it is
+    `ignore_stragglers` under another name.
+
+    Arguments:
+        n_workers: number of workers.
+        batch: gradients per step, in 1..n_workers.
+    """
+    batch = check_count("batch", batch, 1, n_workers)
+    return _first_arrivals("rennala", codes.uncoded(n_workers), batch, "coverage")
+
+
+_MOST_MESSAGES = 8
+"""Most tasks of a worker that it may be asked to send one by one: each message has a cost of its own."""
+
+_LOAD = 3
+"""Default number of workers per task. Each round then takes the time of the fastest of three. With exponential delays
+of mean 1 s a round of 30 workers takes 0.5 s with three, 2 s with one, and 0.4 s with five."""
+
+
+def _first_arrivals(name: str, code: GradientCode, arrivals: int, rescale: str) -> Scheme:
+    rule = wait_rules.first(arrivals) | wait_rules.decodable()
+    scheme = custom(code, rule, rescaling(rescale, code, arrivals), name)
+    return replace(scheme, reform=partial(_first_arrivals_again, name, code, arrivals, rescale))
+
+
+# How schemes are made again for other workers: functions of the module, so that schemes can be pickled.
+
+
+def _custom_again(
+    code: GradientCode, rule: WaitRule, aggregation: Aggregation | None, n_workers: int, held: Sequence[int] | None
+) -> Scheme:
+    return custom(resized(code, n_workers, held), rule.for_workers(code.n_workers, n_workers), aggregation)
+
+
+def _self_setting_again(again: _Reform, n_workers: int, held: Sequence[int] | None) -> Scheme:
+    return _self_setting(again(n_workers, held))
+
+
+def _piag_again(
+    code: GradientCode, rule: WaitRule, adaptive: bool, max_age: int, n_workers: int, held: Sequence[int] | None
+) -> Scheme:
+    return _piag(resized(code, n_workers, held), rule.for_workers(code.n_workers, n_workers), adaptive, max_age)
+
+
+def _first_arrivals_again(
+    name: str, code: GradientCode, arrivals: int, rescale: str, n_workers: int, held: Sequence[int] | None
+) -> Scheme:
+    scaled = scaled_count(arrivals, code.n_workers, n_workers)
+    return _first_arrivals(name, resized(code, n_workers, held), scaled, rescale)

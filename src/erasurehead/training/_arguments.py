@@ -1,0 +1,209 @@
+"""The arguments of `train`: what they stand for, how many workers a run has if nobody says, and clear errors."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+
+from erasurehead import engines
+from erasurehead._internal.resources import usable_cores
+from erasurehead.codes import GradientCode
+from erasurehead.decoding._rounding import check_rounding
+from erasurehead.delays import Delays
+from erasurehead.engines import Engine, Wire
+from erasurehead.engines._engine_around import EngineAround
+from erasurehead.engines._wired_engine import WiredEngine
+from erasurehead.engines._wires import parse_wire
+from erasurehead.errors import InvalidArgument, invalid
+from erasurehead.optimizers import Optimizer
+from erasurehead.optimizers._order_kinds import CURVATURE
+from erasurehead.problems import Problem
+from erasurehead.schemes import Scheme, parse_scheme
+from erasurehead.schemes._text import PAPER_WORKERS
+
+_ENGINES = {
+    "processes": "ProcessEngine",
+    "in_process": "InProcessEngine",
+    "virtual": "VirtualEngine",
+    "mpi": "MPIEngine",
+    "ray": "RayEngine",
+}
+"""Names of engines, and their classes, which are imported only when they are used."""
+
+FEW_WORKERS = 4
+"""Workers on a virtual clock on which nobody is late. Their number changes nothing then but how samples are split into
+tasks; as it does not depend on the machine, the same command gives the same bits on every machine."""
+
+
+def as_scheme(scheme: Scheme | str, engine: Engine, n_samples: int) -> Scheme:
+    """Return a scheme as it is, or the scheme that a text stands for.
+
+    Arguments:
+        scheme: a scheme, or a text such as `"uncoded"` or `"erasurehead(load=3, wait_for=11)"`.
+        engine: where its workers run, which tells the number of them for a scheme given as text.
+        n_samples: number of samples, which are at least as many as workers.
+
+    Raises:
+        InvalidArgument: if it is neither, or the text is not a scheme.
+    """
+    if isinstance(scheme, str):
+        return parse_scheme(scheme, min(default_workers(engine, [scheme]), n_samples))
+    if not isinstance(scheme, Scheme):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise invalid("scheme", "must be a scheme, or the text of one", scheme, "such as schemes.uncoded(30)")
+    return scheme
+
+
+def as_engine(engine: Engine | str) -> Engine:
+    """Return an engine as it is, or a new one, without delays, of the kind that a text names.
+
+    Raises:
+        InvalidArgument: if it is neither.
+    """
+    if isinstance(engine, str):
+        if engine not in _ENGINES:
+            raise invalid("engine", f"must be one of {', '.join(_ENGINES)}", engine)
+        return getattr(engines, _ENGINES[engine])()
+    if not isinstance(engine, Engine):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise invalid("engine", "must be an engine, or the name of one", engine, "such as engines.VirtualEngine()")
+    return engine
+
+
+def as_wire(wire: Wire | str | None) -> Wire | None:
+    """Return a wire as it is, or the wire that a text stands for; None for None.
+
+    Raises:
+        InvalidArgument: if it is neither, or the text is not a wire.
+    """
+    if isinstance(wire, str):
+        return parse_wire(wire)
+    if wire is not None and not isinstance(wire, Wire):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise invalid("wire", "must be a wire, or the text of one", wire, "such as engines.Cast('float32')")
+    return wire
+
+
+def check_wire(code: GradientCode, engine: Engine) -> None:
+    """Raise if a code amplifies the rounding of an engine's messages so much that gradients are useless.
+
+    Raises:
+        InvalidArgument: as `decoding.check_rounding`.
+    """
+    if engine.message_rounding:
+        wire = str(engine.wire) if isinstance(engine, WiredEngine) else engine.message_rounding
+        check_rounding(code, engine.message_rounding, given=("wire", wire))
+
+
+def check_parts(problem: object, optimizer: object) -> None:
+    """Raise if the problem is not a problem, or the optimizer not an optimizer.
+
+    Raises:
+        InvalidArgument: if so; the error names the argument.
+    """
+    if not isinstance(problem, Problem):
+        raise invalid("problem", "must be a problem", problem, "such as problems.LogisticRegression(X, y)")
+    if not isinstance(optimizer, Optimizer):
+        hint = "such as optimizers.Nesterov(problem.initial(), rate=0.1)"
+        raise invalid("optimizer", "must be an optimizer", optimizer, hint)
+    begin = inspect.signature(optimizer.begin).parameters
+    others = any(one.kind is one.VAR_KEYWORD for one in begin.values())
+    if "estimate" in inspect.signature(optimizer.tell).parameters or not ("early" in begin or others):
+        raise invalid(
+            "optimizer",
+            "must be told answers: tell(self, answer), and begin(self, problem, early, lossy)",
+            type(optimizer).__name__,
+            "read `answer.estimate` where an older one was told the estimate",
+        )
+    if problem.regularizer.sharp and not optimizer.proximal:
+        raise invalid(
+            "optimizer",
+            f"must be proximal for the penalty {problem.regularizer}",
+            type(optimizer).__name__,
+            "take GradientDescent, HeavyBall or Nesterov, or end your moves with `landed` and say proximal = True",
+        )
+
+
+def check_kinds(optimizer: Optimizer | type[Optimizer], scheme: Scheme) -> None:
+    """Raise if the optimizer asks for kinds of orders for which the scheme has no wait rule.
+
+    Raises:
+        InvalidArgument: if it does; the error names them.
+    """
+    without = [kind for kind in optimizer.kinds if kind not in scheme.rules]
+    if not without:
+        return
+    name = optimizer.__name__ if isinstance(optimizer, type) else type(optimizer).__name__
+    asked, present = ", ".join(map(repr, without)), ", ".join(map(repr, scheme.rules))
+    if without == [CURVATURE]:  # only schemes that take messages one by one are without a rule for it
+        raise invalid(
+            "scheme",
+            f"must be one that waits for whole gradients with {name}, which compares them",
+            scheme.name,
+            "take schemes.adaptive ('adaptive' as a text, also for --scheme), or optimizers.GradientDescent "
+            "('gradient_descent' as optimizer.name in a run file, and for --optimizer)",
+        )
+    raise invalid(
+        "scheme",
+        f"must have a wait rule for each kind of order that {name} asks for; it has none for {asked}",
+        f"one with rules for {present}",
+        f"give rules={{{asked}: wait_rules.decodable(), ...}}",
+    )
+
+
+def default_workers(
+    engine: Engine | str,
+    schemes: Sequence[str] = (),
+    delayed: bool = False,
+    published: bool = False,
+    address: str | None = None,
+) -> int:
+    """Return how many workers a run has if nobody says.
+
+    That is one for each rank of an MPI job but the coordinator's, for each CPU of a Ray cluster, and for each core that
+    processes may use on this machine; one in the coordinator's process. On a virtual clock it is 30, as in the
+    published experiments, if there are delays, and few if there are none. Where there can be any number of workers,
+    there are more if schemes need more.
+
+    Arguments:
+        engine: an engine, or the name of one. An engine whose hosts have room for a limited number has that many.
+        schemes: texts of schemes that must exist for this number of workers.
+        delayed: whether delays are injected, for the name of an engine.
+        published: whether the settings are published ones, likewise: 30 then, of processes or on a virtual clock.
+        address: address of a Ray cluster, likewise.
+
+    Raises:
+        EngineError: if this process is not the coordinator of an MPI job, or the Ray cluster cannot be reached.
+    """
+    if isinstance(engine, EngineAround):
+        return default_workers(engine.engine, schemes)
+    if isinstance(engine, Engine):
+        rooms = [*engine.hosts().values()]
+        if rooms and None not in rooms:
+            return max(1, sum(room or 0 for room in rooms))
+        delays: Delays | None = getattr(engine, "delays", None)
+        return default_workers(engine.name, schemes, delays is not None and delays.expected != 0.0)
+    if engine == "mpi":
+        from erasurehead.engines._mpi.rendezvous import check_place
+        from erasurehead.engines._mpi.transport import world
+
+        check_place(world(None))
+        return world(None).Get_size() - 1
+    if engine == "ray":
+        from erasurehead.engines._ray.cluster import cpus
+
+        return cpus(address)
+    if engine == "in_process":
+        return _enough(1, schemes)
+    if published or (engine == "virtual" and delayed):
+        return _enough(PAPER_WORKERS, schemes)
+    return _enough(FEW_WORKERS if engine == "virtual" else usable_cores(), schemes)
+
+
+def _enough(workers: int, schemes: Sequence[str]) -> int:
+    """Return the least number of workers, from this one on, for which all schemes exist; this one if there is none."""
+    for number in range(workers, max(workers, PAPER_WORKERS) + 1):
+        try:
+            for text in schemes:
+                parse_scheme(text, number)
+        except InvalidArgument:
+            continue
+        return number
+    return workers

@@ -1,0 +1,114 @@
+"""Snapshots of the model while training runs, evaluated when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, Tree
+from erasurehead._internal.resumable import Resumable, from_plain, to_plain
+from erasurehead.problems import Problem
+from erasurehead.training._callbacks import Callback
+from erasurehead.training._result import Evaluation
+from erasurehead.training._rows import StepRow
+
+MOST_BYTES = 10**9
+"""Most bytes of memory for the models that are kept for evaluation."""
+
+MOST_KEPT = 5_000
+"""Most models that are kept for evaluation: as many points as a figure can show."""
+
+
+class Snapshots(Resumable, Callback):
+    """Keeps the models to be evaluated. They are not copied, as optimizers never change a model in place.
+
+    They take at most a gigabyte in total: whenever they would take more, every second one is dropped.
+
+    When a finished run is continued, its models have been evaluated already, and their metrics are kept.
+
+    Arguments:
+        every: keep the model after every `every` steps, and after the last; 0 to keep none.
+        initial: the model before the first step.
+        last: number of steps of the run.
+    """
+
+    checkpointed = ("every", "kept")
+
+    def __init__(self, every: int, initial: Array, last: int) -> None:
+        self.every = every
+        self.last = last
+        self.kept: list[tuple[int, float, Array | Mapping[str, float]]] = [(0, 0.0, initial)] if every else []
+        self._model_bytes = initial.nbytes
+        self._newest: tuple[int, float, Array] | None = None
+        self._first: tuple[Array, Mapping[str, float]] | None = None
+
+    def begin(self, problem: Problem) -> None:
+        """Measure the first model, so that what models are measured on is known to be there before training begins."""
+        if self.every:
+            x = cast("Array", self.kept[0][2])
+            self._first = x, problem.metrics(x)
+
+    def on_step_end(self, row: StepRow, x: Array) -> None:
+        done = row.step + 1
+        self._newest = done, row.end, x
+        if self.every and (done % self.every == 0 or done == self.last):
+            self.kept.append((done, row.end, x))
+            if len(self.kept) > max(min(MOST_BYTES // self._model_bytes, MOST_KEPT), 2):
+                self.every *= 2
+                self.kept = [kept for kept in self.kept if kept[0] % self.every == 0]
+
+    def on_last_step(self, step: int) -> None:
+        self.last = step
+        newest = self._newest
+        if self.every and newest is not None and newest[0] == step and self.kept[-1][0] != step:
+            self.kept.append(newest)
+
+    def settle(self, x: Array) -> None:
+        """Record the model that a run ends with: the newest, or the one before if that was no better."""
+        newest = self._newest
+        if newest is not None and self.kept and self.kept[-1][0] == newest[0]:
+            self.kept[-1] = (*newest[:2], x)
+
+    def model_before(self, step: int) -> tuple[int, Array] | None:
+        """Return the newest kept model of at most `step` steps, with its number of steps; None if there is none."""
+        for done, _, held in reversed(self.kept):
+            if done <= step and isinstance(held, np.ndarray):
+                return done, held
+        return None
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from what `state` returned; if the run is longer now, what was kept as its last model is dropped."""
+        super().restore(state)
+        self.kept = [one for one in self.kept if one[0] == self.last or one[0] % self.every == 0]
+
+    def evaluate(self, problem: Problem) -> Iterator[Evaluation]:
+        """Yield the metrics of every model kept; nothing if the problem has nothing to evaluate on."""
+        for step, time, held in self.kept:
+            if self._first is not None and held is self._first[0]:
+                metrics = self._first[1]
+            else:
+                metrics = problem.metrics(held) if isinstance(held, np.ndarray) else held
+            if metrics:
+                yield Evaluation(step, time, metrics)
+
+    def evaluated(self) -> list[Evaluation]:
+        """Return what is known without evaluating anything: the metrics of models that were evaluated in an earlier
+        part of the run."""
+        return [Evaluation(step, time, held) for step, time, held in self.kept if isinstance(held, dict) and held]
+
+
+def without_models(state: Mapping[str, Tree], evaluations: Sequence[Evaluation]) -> dict[str, Tree]:
+    """Return the state of a run with the metrics of its snapshots in place of the models.
+
+    The result is small, and enough to continue a run that has been evaluated: no model is evaluated twice.
+
+    Arguments:
+        state: the state that `Callback.on_state` was given.
+        evaluations: the metrics of all its snapshots; those that there was nothing to evaluate on may be missing.
+    """
+    snapshots = cast("Mapping[str, Any]", state["snapshots"])
+    known = {evaluation.step: evaluation.metrics for evaluation in evaluations}
+    kept = [(step, time, dict(known.get(step, {}))) for step, time, _ in from_plain(snapshots["kept"])]
+    return {**state, "snapshots": {**snapshots, "kept": to_plain(kept)}}

@@ -1,0 +1,382 @@
+"""The one training loop: every engine, every scheme and every problem goes through it."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Sequence
+
+from erasurehead._internal.arrays import Array, Tree
+from erasurehead._internal.resumable import from_plain
+from erasurehead._internal.signals import Terminated, stopped_by
+from erasurehead._internal.state_json import going_on
+from erasurehead._internal.storage.sealed import Unfit
+from erasurehead.engines import Engine, Wire
+from erasurehead.engines._wired_engine import WiredEngine
+from erasurehead.errors import Diverged, RecordsError, Unreachable, check_count, counted, invalid
+from erasurehead.faults import FaultPolicy
+from erasurehead.optimizers import Optimizer
+from erasurehead.problems import Problem
+from erasurehead.schemes import Scheme
+from erasurehead.training._arguments import as_engine, as_scheme, as_wire, check_kinds, check_parts, check_wire
+from erasurehead.training._callbacks import Callback
+from erasurehead.training._evaluation import Snapshots
+from erasurehead.training._final_model import lowest, why_worse, with_objective_before_rise
+from erasurehead.training._notices import Notice
+from erasurehead.training._programs import Shards
+from erasurehead.training._result import FinalModel, Resumption, Run, Status
+from erasurehead.training._rows import ArrivalRow, StepRow
+from erasurehead.training._step import Programs, WorkerOracle, laid_out
+from erasurehead.training._stepper import Stepper
+from erasurehead.training._stopping import TOLERANCE, Stopping, Until
+from erasurehead.training._waiting import TimeIsUp
+from erasurehead.training._workers import Assignment, WorkerPool
+
+
+def train(
+    problem: Problem,
+    scheme: Scheme | str,
+    optimizer: Optimizer,
+    engine: Engine | str,
+    steps: int,
+    callbacks: Sequence[Callback] = (),
+    evaluate_every: int = 1,
+    fault_policy: FaultPolicy | None = None,
+    resume: Resumption | None = None,
+    wanted: Callable[[int], int | None] = lambda step: None,
+    until: str | Until | None = None,
+    patience: int | None = None,
+    max_seconds: float | None = None,
+    tolerance: float | None = TOLERANCE,
+    wire: Wire | str | None = None,
+) -> Run:
+    """Train a model on many workers without waiting for the slow ones.
+
+    The clock starts when all workers are ready, and includes all waiting, decoding, moving and recording. Models are
+    evaluated after the last step, from snapshots, so that evaluation neither costs time nor gives any to late workers.
+    The exact objective of the final model (`Run.final`) is computed then as well: what steps report is an estimate,
+    from the data that were counted in them.
+
+    Arguments:
+        problem: what is minimised.
+        scheme: who computes what, when to stop waiting, and how to combine what arrived; or its text, as in a run file,
+            such as `"uncoded"`, for as many workers as a run has there by default: one for each core, rank or CPU; on a
+            virtual clock 30 with delays, and 4 without.
+        optimizer: holds the initial model and moves it.
+        engine: where the workers run; it is closed at the end, whatever happens. Or its name, as in a run file:
+            `"virtual"`, `"processes"`, `"in_process"`, `"mpi"` or `"ray"`, without injected delays.
+        steps: the largest number of steps, at least 1, including those of an earlier run that is resumed.
+        callbacks: hooks that watch.
+        evaluate_every: evaluate the model after every `evaluate_every` steps, and after the last; 0 for never.
+        fault_policy: what to do when workers die, hang or lie; by default the dead are replaced.
+        resume: the state of an earlier run of the same problem and scheme, from which to continue.
+        wanted: called before each step; returns the number of workers from then on, or None to leave it as it is.
+        until: a target that ends the run when it is reached, such as `"gap < 1e-3"`, `"objective < 0.3"` or
+            `"auc > 0.84"`. The gap is (f(x) - f*) / (f(x0) - f*), f the full objective with its penalty; f* is found
+            by the default solver, alone, before the clock starts, and kept with the run. It is measured every
+            `evaluate_every` steps: in a process of its own, beside training, where this machine has a core to spare
+            beyond those of the workers here and of the coordinator, and then as often as that process has time; else
+            between steps. On a virtual clock that takes no time, and the run ends at the first model that is good
+            enough.
+        patience: end after this many steps without an improvement of the target's metric (by default the objective).
+        max_seconds: end after this many seconds of training, in the middle of a step if need be.
+        tolerance: end when the gradient is exact, and its norm, penalty included, is at most this fraction of the first
+            one's; None for never. Where the penalty is sharp, as l1 is, that is the norm of the shortest subgradient.
+        wire: how messages cross, such as `engines.Cast("float32")`, or its text, as in a run file; None for as they
+            are, in float64.
+
+    Returns:
+        The final model, with everything that happened. After Ctrl-C and the signals of `terminable`: the run up to
+        then, with `stopped` saying so.
+
+    Raises:
+        InvalidArgument: if an argument is invalid; raised before any worker is started.
+        Unreachable: when too many workers have died for the wait rule; callbacks have seen the run so far.
+        Diverged: when the model is not finite any more, or when after at least 10 steps its objective ends up a tenth
+            above that of the first model; likewise.
+        RecordsError: when records cannot be written any more; likewise.
+
+    >>> import numpy as np
+    >>> from erasurehead import delays, engines, optimizers, problems, schemes
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((600, 5))
+    >>> y = np.sign(X @ np.array([1.0, -2.0, 0.5, 0.0, 1.0]))
+    >>> problem = problems.LogisticRegression(X, y, l2=1 / 600)
+    >>> engine = engines.VirtualEngine(delays.Exponential(mean=0.5, seed=0))
+    >>> run = train(problem, schemes.erasurehead(30, load=3, wait_for=11),
+    ...             optimizers.Nesterov(problem.initial(), rate=1.0), engine, steps=40)
+    >>> bool(run.losses[-1] < 0.3)
+    True
+    >>> 0.1 < run.seconds_per_step < 0.4  # waiting for all 30 would take 2 seconds a step
+    True
+    """
+    check_count("steps", steps)
+    check_count("evaluate_every", evaluate_every, at_least=0)
+    check_parts(problem, optimizer)
+    engine = as_engine(engine)
+    scheme = as_scheme(scheme, engine, problem.n_samples)
+    check_kinds(optimizer, scheme)
+    scheme.check_late(engine.late)
+    if (chosen := as_wire(wire)) is not None:
+        engine = WiredEngine(engine, chosen)
+    check_wire(scheme.code, engine)
+    if len(optimizer.x) != problem.n_parameters:
+        raise invalid(
+            "optimizer", f"must hold a model of {counted('parameter', problem.n_parameters)}", len(optimizer.x)
+        )
+    snapshots = Snapshots(evaluate_every, optimizer.x, last=steps)
+    snapshots.begin(problem)
+    stopping = Stopping(problem, optimizer.x, until, patience, max_seconds, tolerance, evaluate_every)
+    if resume is None or resume.state.get("stopping", {}).get("optimum") is None:
+        stopping.prepare()
+    with engine, contextlib.closing(stopping):
+        training = _Training(
+            problem, scheme, optimizer, engine, fault_policy or FaultPolicy(), snapshots, stopping, callbacks
+        )
+        for watcher in training.watchers:
+            watcher.on_setup(scheme, steps)
+        training.begin(resume, steps)
+        failure = training.go(steps, wanted)
+    run = training.run
+    try:
+        if not training.hurried and not isinstance(failure, Diverged):
+            run.x, run.final = training.final(run)
+            snapshots.settle(run.x)
+        for evaluation in snapshots.evaluated() if training.hurried else snapshots.evaluate(problem):
+            run.evaluations.append(evaluation)
+            for watcher in training.watchers:
+                watcher.on_evaluated(len(run.evaluations), len(snapshots.kept))
+    except KeyboardInterrupt as error:
+        if not run.stopped:
+            run.status, run.stopped = "interrupted", f"{stopped_by(error)} while the models were evaluated"
+    if failure is None and not run.stopped and (said := why_worse(run, optimizer.remedy)):
+        failure, run.status, run.stopped = Diverged(said), "diverged", said
+    for watcher in training.watchers:
+        watcher.on_end(run)
+    if failure is not None:
+        raise failure
+    return run
+
+
+def _status_after(error: Unreachable | Diverged | RecordsError) -> Status:
+    if isinstance(error, Unreachable):
+        return "unreachable"
+    return "diverged" if isinstance(error, Diverged) else "records"
+
+
+class _Training:
+    """A run under way, with all its state."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        scheme: Scheme,
+        optimizer: Optimizer,
+        engine: Engine,
+        fault_policy: FaultPolicy,
+        snapshots: Snapshots,
+        stopping: Stopping,
+        callbacks: Sequence[Callback],
+    ) -> None:
+        self.problem = problem
+        self.optimizer = optimizer
+        self._early = scheme.early(engine.late, fault_policy.verify)
+        lossy = engine.message_rounding > 0.0
+        optimizer.begin(problem, early=self._early, lossy=lossy)
+        self.first = optimizer.x
+        self.engine = engine
+        self.snapshots = snapshots
+        self.stopping = stopping
+        kept = next((rows for callback in callbacks if (rows := callback.kept_rows()) is not None), None)
+        self.history = history = _History()
+        self.step_rows, self.arrival_rows = history.rows() if kept is None else kept
+        self.watchers = [*([history] if kept is None else []), snapshots, *callbacks]
+        self.start_seconds = 0.0
+        self.status: Status = "finished"
+        self.stopped = ""
+        self.hurried = False  # skip whatever can be done when the run is resumed
+        self._shards: Shards = {}
+        self._verified = fault_policy.verify
+        self.pool = WorkerPool(engine, Assignment.first(scheme, *self._form(scheme)), self._form, fault_policy)
+        self.oracle = WorkerOracle(problem, self.pool, stopping, self.watchers, early=self._early, lossy=lossy)
+        self.rounds, self.log = self.oracle.rounds, self.oracle.rounds.log
+        self.stepper = Stepper(optimizer, self.oracle)
+        self._scheme = scheme
+        self._origin = 0.0
+        self._between = True  # steps, when the engine's state can be taken
+
+    def _form(self, scheme: Scheme) -> Programs:
+        by_task = bool(self._early) and not self._verified
+        found = laid_out(scheme, self.problem, self.optimizer, self._shards, by_task)
+        used = {id(shard) for program in found[0] for shard in program.shards}
+        for tasks in [tasks for tasks, shard in self._shards.items() if id(shard) not in used]:
+            del self._shards[tasks]  # shards of earlier codes are held by workers that keep them, and by nobody else
+        return found
+
+    @property
+    def run(self) -> Run:
+        """The run so far, without evaluations."""
+        return Run(
+            self._scheme.name,
+            self.engine.name,
+            self.optimizer.known,
+            self.step_rows,
+            self.arrival_rows,
+            self.start_seconds,
+            status=self.status,
+            stopped=self.stopped,
+            neglected=self.oracle.neglected,
+            ended=None if self.stopped else self.stopping.ended or "steps",
+            measured=self.stopping.measured,
+            optimum=self.stopping.optimum,
+        )
+
+    def final(self, run: Run) -> tuple[Array, FinalModel | None]:
+        """Return the final model: the better of the newest and the one before, if the newest is not evaluated yet.
+
+        With it, its figures, from the data that are in reach and were not lost; None if there are none.
+        """
+        optimizer, rows = self.optimizer, self.step_rows
+        models = [optimizer.known]
+        if optimizer.best is not optimizer.known:
+            newest = self.stopping.reached(optimizer.step)  # and was measured: it is what was asked for
+            models = [optimizer.best] if newest else [*models, optimizer.best]
+        lost = [self.oracle.samples[task] for task in rows[-1].lost] if rows else []
+        x, final = lowest(self.problem, self.first, models, lost)
+        suspected = None if final is None else run.suspected_rise
+        if final is not None and suspected is not None and not suspected[1]:
+            final = with_objective_before_rise(final, self.problem, self.snapshots, suspected[0], lost)
+        return x, final
+
+    def begin(self, resume: Resumption | None, steps: int) -> None:
+        """Start the workers, and set the clock to zero; or restore everything as it was."""
+        elapsed, running = 0.0, False
+        if resume is not None:
+            with going_on():
+                elapsed = float(resume.state["elapsed"])
+                running = resume.state["engine"] is not None and self.engine.state() is not None
+                self._restore(resume, running)
+                if self.optimizer.step < len(resume.steps) or not math.isfinite(elapsed):  # some rows may be lost
+                    raise Unfit(f"step {self.optimizer.step} after {len(resume.steps)} steps in {elapsed} s")
+        if not (running or self._over(steps)):  # a run that has ended needs no workers
+            for watcher in () if self.engine.inside or self.engine.virtual else self.watchers:
+                watcher.on_starting(len(self.pool.assignment.worker_ids))
+            self.start_seconds += self.pool.start()
+        for watcher in self.watchers:
+            watcher.on_start(self.start_seconds)
+        if not (self.engine.virtual or self.engine.inside or self._over(steps)):  # there it takes no time, or ours
+            self.stopping.open(self.pool.living.values(), self._not_beside)
+        if not running:  # otherwise the clock continues from where it stood
+            self._origin = self.engine.now() - elapsed
+        self.log.begin(self._origin, self.optimizer.step)
+        if resume is None:
+            self.log.start(self.pool)
+        elif not running:
+            self.log.come_back(from_plain(resume.state["pool"]["dead"]), self.pool, self.oracle.orders.round)
+        if resume is None:
+            for watcher in self.watchers:
+                watcher.on_state(self.optimizer.step, self.state)
+
+    def _not_beside(self, why: str) -> None:
+        text = f"the target is measured between steps from now on, as there is no process beside training for it: {why}"
+        self.log.notice(Notice("measured_between", data={"reason": why}, text=text))
+
+    def go(self, steps: int, wanted: Callable[[int], int | None]) -> Exception | None:
+        """Take all steps; return the exception that ended them early, if the caller has to know it."""
+        try:
+            self.rounds.break_off_at(self._origin + self.stopping.max_seconds)
+            if self._over(steps):  # it was cut off after its last step
+                self._tell_state()
+            while not self._over(steps):
+                self.pool.settle(wanted(self.optimizer.step))
+                self._between = False
+                try:
+                    row = self.stepper.step()
+                except TimeIsUp:
+                    self.stopping.end("max_seconds")
+                else:
+                    self._between = True
+                    self.stopping.after(row, self.optimizer.best, self.optimizer.step >= steps)
+                    if self.optimizer.converged:
+                        self.stopping.end("converged")
+                self._tell_state()
+            self.rounds.end()
+            self.oracle.notice_neglected()
+        except KeyboardInterrupt as error:
+            self.status, self.stopped, self.hurried = "interrupted", stopped_by(error), isinstance(error, Terminated)
+        except (Unreachable, Diverged, RecordsError) as error:
+            failure = Diverged(f"{error}{self.optimizer.remedy}.") if isinstance(error, Diverged) else error
+            self.status, self.stopped = _status_after(failure), str(failure)
+            return failure
+        return None
+
+    def _over(self, steps: int) -> bool:
+        return self.optimizer.step >= steps or self.stopping.ended is not None
+
+    def _tell_state(self) -> None:
+        """Tell the callbacks that everything so far is done and recorded; and whether the run ends here, early."""
+        if self.stopping.ended is not None:
+            for watcher in self.watchers:
+                watcher.on_last_step(self.optimizer.step)
+        for watcher in self.watchers:
+            watcher.on_state(self.optimizer.step, self.state)
+
+    def state(self) -> dict[str, Tree]:
+        """Return everything that is needed to resume from here bit for bit: see `Callback.on_state`."""
+        return {
+            "step": self.optimizer.step,
+            **self.oracle.state(),
+            "elapsed": self.engine.now() - self._origin,
+            "origin": self._origin,
+            "start_seconds": self.start_seconds,
+            "first": self.first,
+            "optimizer": self.optimizer.state(),
+            "aggregation": self.pool.assignment.scheme.aggregation.state(),
+            "rules": {kind: rule.state() for kind, rule in self.pool.assignment.scheme.rules.items()},
+            "pool": self.pool.state(),
+            "rounds": self.rounds.state(),
+            "snapshots": self.snapshots.state(),
+            "stopping": self.stopping.state(),
+            "engine": self.engine.state() if self._between else None,
+        }
+
+    def _restore(self, resume: Resumption, running: bool) -> None:
+        state = resume.state
+        self.first = state["first"]
+        self.optimizer.restore(state["optimizer"])
+        self.pool.restore(state["pool"], running)
+        scheme = self.pool.assignment.scheme
+        scheme.aggregation.restore(state["aggregation"])
+        for kind, rule in scheme.rules.items():
+            if kind in state["rules"]:  # checkpoints of older versions have only the rule for gradients
+                rule.restore(state["rules"][kind])
+        if running:
+            assignment = self.pool.assignment
+            self.rounds.restore(state["rounds"])
+            self.engine.restore(state["engine"], dict(zip(assignment.worker_ids, assignment.programs, strict=True)))
+        self.snapshots.restore(state["snapshots"])
+        self.stopping.restore(state["stopping"], float(state["elapsed"]), self.first)
+        if self.optimizer.converged:
+            self.stopping.end("converged")
+        if self.history in self.watchers:
+            self.history.steps[:], self.history.arrivals[:] = resume.steps, resume.arrivals
+        self.start_seconds = float(state["start_seconds"])
+        self.oracle.restore(state)
+        self._origin = float(state["origin"])
+
+
+class _History(Callback):
+    """Keeps every row in memory for the run that is returned, where no other callback does."""
+
+    def __init__(self) -> None:
+        self.steps: list[StepRow] = []
+        self.arrivals: list[ArrivalRow] = []
+
+    def rows(self) -> tuple[list[StepRow], list[ArrivalRow]]:
+        return self.steps, self.arrivals
+
+    def on_arrival(self, row: ArrivalRow) -> None:
+        self.arrivals.append(row)
+
+    def on_step_end(self, row: StepRow, x: Array) -> None:
+        self.steps.append(row)

@@ -1,0 +1,208 @@
+"""Orders on their way to the workers: numbered, dated, and for sums or for a message per task, whichever is sooner."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, final
+
+from erasurehead._internal.late_work import LateWork
+from erasurehead._internal.resumable import Resumable
+from erasurehead.engines import Order
+from erasurehead.engines._base import BY_TASK
+from erasurehead.optimizers._order_kinds import work_of
+from erasurehead.training._callbacks import StepLog
+from erasurehead.training._rows import ArrivalRow
+from erasurehead.training._workers import WorkerPool
+
+_SUM, _TASK = 1.0, 0.0  # kinds of messages: by how many times the work of a sum they are; those of single tasks
+_MOST_ROUNDS = 1000  # whose late answers are understood
+_FEWEST = 8  # messages of a kind, from which on they count as evidence
+_SURE = 3.0  # log of the odds at which a message per task is tried, or is not considered any more: 20 to 1
+_PATIENCE = 30  # orders without such odds, after which nothing is changed any more
+_LEAST = 0.1  # seconds that a sum must take on average: each message has a cost of its own
+_MANY = 500  # messages per task, from which on nothing is changed any more
+_WORSE = 1.5  # times its share of a sum's time: where a task's message takes that, sums are sooner
+
+
+@final
+class OrderBook(Resumable):
+    """Completes what an optimizer asks for, round by round, and learns from the answers which messages to ask for.
+
+    Arguments:
+        pool: the workers.
+        log: it knows when training began, from when orders are dated.
+        chooses: whether workers are asked for a message per task where that pays, if they can send one.
+
+    Attributes:
+        round: the number of the next round.
+    """
+
+    checkpointed = ("round", "_choice")
+
+    def __init__(self, pool: WorkerPool, log: StepLog, chooses: bool) -> None:
+        self.round = 0
+        self._pool, self._log = pool, log
+        scheme, splits = pool.assignment.scheme, pool.assignment.other is not None
+        self._choice = MessageChoice(scheme.code.load, pool.engine.late, splits) if chooses else None
+
+    def next(self, asked: Order) -> Order:
+        """Return an order as it is submitted in the next round.
+
+        Arguments:
+            asked: what the optimizer asks for.
+        """
+        assignment, number = self._pool.assignment, self.round
+        self.round += 1
+        return replace(
+            asked,
+            note={**asked.note, BY_TASK: True} if assignment.by_task else asked.note,
+            round=number,
+            generation=assignment.generation,
+            posted=self._pool.engine.now() - (self._log.origin or 0.0),
+        )
+
+    @property
+    def work_odds(self) -> float:
+        """How much likelier it is that times grow with the work than that they do not: see `MessageChoice`."""
+        return math.inf if self._choice is None else self._choice.work_odds
+
+    def learn(self, order: Order, arrivals: Sequence[ArrivalRow]) -> None:
+        """Learn from a finished round how long messages take, and choose those of the next one.
+
+        Arguments:
+            order: the order of that round.
+            arrivals: its rows, and before them those that came late in it.
+        """
+        if self._choice is not None:
+            self._choice.learn(order, arrivals)
+            self._pool.ask_by_task(self._choice.by_task)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from what `state` returned; other entries are ignored."""
+        super().restore(state if self._choice is not None else {**state, "choice": None})
+
+
+@final
+class MessageChoice(Resumable):
+    """Finds out whether messages take a time of their own, or one that grows with the work in them.
+
+    In the first case, as with the delays of a network, a worker should send one message for all of its tasks. In the
+    second, as with slow machines, it should send the gradient of each task as soon as it is finished: partial work of
+    stragglers counts then, and steps are shorter (`benchmarks/loads.py`).
+
+    The evidence costs nothing at first: orders that ask for curvatures beside gradients are twice the work, and those
+    that ask for Newton steps a known multiple. How much more likely their messages' times are if they grow with the
+    work than if they do not, is the ratio of two likelihoods of exponential times; messages that were not waited for
+    count with the time that they had. At odds of 20 to 1, if sums take 0.1 s or more, workers are asked for a message
+    per task. What these take is judged in the same way: if the time of a sum is likelier than its share of it, or half
+    as much again as this share at odds of 20 to 1, sums are asked for again, for good. (Uncoded work, message by
+    message: Amiri and Gunduz, arXiv:1810.09992; Ozfatura, Ulukus and Gunduz, arXiv:2004.04948. To learn from the run
+    whether it pays is ours.)
+
+    Arguments:
+        load: tasks per worker, at least 1.
+        late: what late workers do with old work.
+        splits: whether workers can send a message per task.
+
+    Attributes:
+        by_task: whether workers should be asked for a message per task.
+        work_odds: how much likelier it is that times grow with the work than that they do not, as the log of the ratio;
+            inf while too little is known.
+    """
+
+    checkpointed = ("by_task", "work_odds", "_settled", "_orders", "_tally", "_kinds", "_since")
+
+    def __init__(self, load: int, late: LateWork, splits: bool = True) -> None:
+        self.by_task, self.work_odds = False, math.inf
+        self._load, self._dropped = load, late == "preempt"
+        self._settled = not splits
+        self._orders = 0  # for whole gradients, with sums
+        # Messages, and seconds at risk: of sums (1.0), of multiples of their work (2.0 and more), and of single tasks.
+        self._tally: dict[float, list[float]] = {_SUM: [0.0, 0.0], _TASK: [0.0, 0.0]}
+        self._kinds: dict[int, float] = {}  # of rounds that may still be answered
+        self._since: dict[int, tuple[int, float]] = {}  # by worker: its newest round, and when its last message came
+
+    def learn(self, order: Order, rows: Sequence[ArrivalRow]) -> None:
+        """Learn from the rows of a finished round, and from late ones that came in it, and choose.
+
+        Arguments:
+            order: the order of that round.
+            rows: late ones first.
+        """
+        heavier = work_of(order)
+        by_task = bool(order.note.get(BY_TASK, False))
+        if not by_task or heavier == 1.0:
+            self._kinds[order.round] = _TASK if by_task else heavier
+        while len(self._kinds) > (1 if self._dropped else _MOST_ROUNDS):
+            del self._kinds[next(iter(self._kinds))]
+        for row in rows:
+            self._count(row)
+        if not by_task:
+            self.work_odds = self._odds_of_work()
+        if self._settled:
+            return
+        if self.by_task:
+            self._judge()
+        elif order.kind == "gradient":
+            self._consider()
+
+    def _count(self, row: ArrivalRow) -> None:
+        """Add the time of a message to its kind."""
+        if row.censored and not self._dropped:
+            return  # it comes later
+        number, since = self._since.get(row.worker, (-1, 0.0))
+        begin = since if number == row.round else row.started or 0.0
+        # Of the messages that were not waited for, the worker was at the first one; it had not begun the others.
+        self._since[row.worker] = row.round, math.inf if row.censored else row.seconds
+        kind = self._kinds.get(row.round)
+        if kind is not None and begin < math.inf:
+            tally = self._tally.setdefault(kind, [0.0, 0.0])
+            tally[0] += not row.censored
+            tally[1] += max(0.0, row.seconds - begin)
+
+    def _consider(self) -> None:
+        """Try a message per task if time grows with work; settle for sums if it does not."""
+        sums, seconds = self._tally[_SUM]
+        odds = self.work_odds if self.work_odds < math.inf else 0.0
+        self._orders += 1
+        self.by_task = odds > _SURE and seconds >= _LEAST * sums
+        self._settled = not self.by_task and (odds < -_SURE or self._orders >= _PATIENCE)
+
+    def _odds_of_work(self) -> float:
+        """Return how much likelier it is that times grow with the work than that they do not, as a log."""
+        heavier = {kind: both for kind, both in self._tally.items() if kind > _SUM}
+        sums, seconds = self._tally[_SUM]
+        count = sum(both[0] for both in heavier.values())
+        if min(count, sums) < _FEWEST:
+            return math.inf
+        same = seconds + sum(both[1] for both in heavier.values())
+        growing = seconds + sum(both[1] / kind for kind, both in heavier.items())
+        if not growing > 0.0:
+            return math.inf
+        return (count + sums) * math.log(same / growing) - sum(
+            both[0] * math.log(kind) for kind, both in heavier.items()
+        )
+
+    def _judge(self) -> None:
+        """Return to sums if messages per task take longer than they should."""
+        tasks = self._tally[_TASK][0]
+        if tasks < _FEWEST:
+            return
+        share = 1.0 / self._load
+        if self._odds_of_tasks(share, 1.0) < 0.0 or self._odds_of_tasks(share, _WORSE * share) < -_SURE:
+            self.by_task = False
+        self._settled = not self.by_task or tasks >= _MANY
+
+    def _odds_of_tasks(self, factor: float, other: float) -> float:
+        """Return how much likelier one ratio of a task's mean time to a sum's is than another, as the log of the odds.
+
+        Arguments:
+            factor, other: the ratios.
+        """
+        (count, seconds), (sums, sum_seconds) = self._tally[_TASK], self._tally[_SUM]
+        if not seconds + sum_seconds > 0.0:
+            return 0.0
+        less = math.log(sum_seconds + seconds / other) - math.log(sum_seconds + seconds / factor)
+        return (count + sums) * less - count * math.log(factor / other)

@@ -1,0 +1,317 @@
+"""What each worker sends: the programs of a code over a problem, and where their messages' elements belong.
+
+Every message carries one more coordinate than its gradient: the tasks' losses, combined as their gradients are, so
+that each step's estimate of the training loss costs nothing and has the same residual. An order may ask for curvatures:
+then a second vector of the same length is appended, the tasks' curvatures, combined likewise. An order of kind
+`"newton"` is answered by Newton steps of the messages' tasks, which are no sums over tasks and are never decoded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasurehead._internal.arrays import Array, IntArray
+from erasurehead._internal.partition import split_samples
+from erasurehead.decoding._layout import Layout
+from erasurehead.engines import MessageSpec, Order, Program
+from erasurehead.engines._base import BY_TASK
+from erasurehead.optimizers._order_kinds import NEWTON, asks_curvature, work_of
+from erasurehead.problems import Problem, Shard
+
+if TYPE_CHECKING:
+    from erasurehead.codes import GradientCode
+
+
+@dataclass(frozen=True, eq=False)
+class MessageRecipe:
+    """How one message is computed from a shard.
+
+    Arguments:
+        spec: the message.
+        shard: which of the program's shards holds its tasks.
+        coefficients: coefficient of each task of that shard, shape (n_pieces, tasks of the shard).
+        places: for each piece, the element of the shard's vector (gradient, then loss) that goes into each element of
+            the message, -1 for none, shape (n_pieces, part.length); None if the message is that vector.
+    """
+
+    spec: MessageSpec
+    shard: int
+    coefficients: Array
+    places: IntArray | None
+
+    def add(self, vector: Array, piece: int, out: Array) -> None:
+        """Add a vector of the shard to a message, as one of its pieces."""
+        if self.places is None:
+            out += vector
+        else:
+            out += np.where(self.places[piece] >= 0, vector[self.places[piece]], 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class CodedProgram(Program):
+    """A worker's share of a coded gradient: it combines the partial gradients of its tasks into its messages.
+
+    Arguments:
+        shards: the worker's data.
+        sums: how each of its messages is computed, in the order of sending.
+        n_inputs: the largest number of elements of an order's points.
+        curvature: whether orders may ask for curvatures beside gradients: such messages are twice as long, and count
+            for twice the work.
+        preload: modules of the problem to import once, in the server that workers are forked from.
+        by_task: how the messages are computed that answer orders by task, likewise; none if such orders are answered
+            like others.
+    """
+
+    shards: tuple[Shard, ...]
+    sums: tuple[MessageRecipe, ...]
+    n_inputs: int
+    curvature: bool = False
+    preload: tuple[str, ...] = ()
+    by_task: tuple[MessageRecipe, ...] = ()
+
+    @cached_property
+    def _recipes(self) -> Mapping[int, MessageRecipe]:
+        """All recipes, by the numbers of their messages."""
+        return {recipe.spec.message: recipe for recipe in (*self.sums, *self.by_task)}
+
+    @property
+    def work(self) -> tuple[Hashable, ...]:
+        """What it computes, apart from its messages' numbers: programs with equal work may replace each other.
+
+        Only programs whose shards are the same objects compare as equal.
+        """
+        return tuple(
+            (
+                id(self.shards[recipe.shard]),
+                recipe.spec.length,
+                recipe.coefficients.tobytes(),
+                None if recipe.places is None else recipe.places.tobytes(),
+            )
+            for recipe in (*self.sums, *self.by_task)
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays, which are mainly those of its shards."""
+        sizes: list[int] = []
+        pickle.dumps(self.shards, protocol=5, buffer_callback=lambda buffer: sizes.append(buffer.raw().nbytes))
+        return sum(sizes)
+
+    def renumbered(self, messages: Sequence[int]) -> CodedProgram:
+        """Return the same program with other message numbers, in the order of its `message_specs`."""
+        recipes = [
+            replace(recipe, spec=replace(recipe.spec, message=message))
+            for recipe, message in zip((*self.sums, *self.by_task), messages, strict=True)
+        ]
+        n_sums = len(self.sums)
+        return replace(self, sums=tuple(recipes[:n_sums]), by_task=tuple(recipes[n_sums:]))
+
+    def sent(self, by_task: bool) -> Sequence[MessageSpec]:
+        return [recipe.spec for recipe in (by_task and self.by_task) or self.sums]
+
+    @property
+    def message_specs(self) -> Sequence[MessageSpec]:
+        specs = [recipe.spec for recipe in (*self.sums, *self.by_task)]
+        return [with_curvature(one) for one in specs] if self.curvature else specs
+
+    @property
+    def input_size(self) -> int:
+        return self.n_inputs
+
+    def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
+        return [as_asked(one, order) for one in self.sent(bool(order.note.get(BY_TASK, False)))[len(done) :]]
+
+    def take(self, order: Order) -> Any:
+        local = [[shard.take(point) for shard in self.shards] for point in order.points]
+        newton = (order.note["damping"], order.note["iterations"]) if order.kind == NEWTON else None
+        return local, order.coefficients or (1.0,) * len(local), order.step, newton
+
+    def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
+        recipe = self._recipes[spec.message]
+        shard = self.shards[recipe.shard]
+        local, factors, step, newton = taken
+        models = [parts[recipe.shard] for parts in local]
+        if spec.vectors == 2:
+            out, curvature = np.split(out, 2)
+            curvature[:] = 0.0
+            vector = np.empty(len(models[0]) + 1)
+            for piece, coefficients in enumerate(recipe.coefficients):  # coded as gradients are
+                vector[-1] = shard.curvature(coefficients, vector[:-1])
+                recipe.add(vector, piece, curvature)
+        if newton is not None:
+            vector = np.zeros(len(models[0]) + 1)
+            (point, wanted), (damping, iterations) = models, newton
+            shard.newton_step(point, wanted, np.abs(recipe.coefficients[0]), damping, iterations, vector[:-1])
+            out[:] = 0.0
+            recipe.add(vector, 0, out)
+            return
+        alone = recipe.places is None and len(models) == 1  # the message is the shard's vector, which is computed in it
+        vector = out if alone else np.empty(len(models[0]) + 1)
+        if not alone:
+            out[:] = 0.0
+        for model, factor in zip(models, factors, strict=True):
+            for piece, coefficients in enumerate(recipe.coefficients):
+                vector[-1] = shard.combine(model, factor * coefficients, step, vector[:-1])
+                if not alone:
+                    recipe.add(vector, piece, out)
+
+
+def as_asked(spec: MessageSpec, order: Order) -> MessageSpec:
+    """Return a message as it answers an order: as long, and as much work, as what the order asks for."""
+    if order.kind == NEWTON:
+        return replace(spec, work=work_of(order) * spec.work)
+    return with_curvature(spec) if asks_curvature(order) else spec
+
+
+def with_curvature(spec: MessageSpec) -> MessageSpec:
+    """Return a message with a curvature beside the gradient: twice as long, and twice the work."""
+    return replace(spec, length=2 * spec.length, work=2.0 * spec.work, vectors=2)
+
+
+Shards: TypeAlias = dict[tuple[int, ...], Shard]
+"""Shards of a problem, by the tasks that they hold."""
+
+
+def build_programs(
+    code: GradientCode,
+    problem: Problem,
+    max_points: int = 1,
+    shards: Shards | None = None,
+    curvature: bool = False,
+) -> tuple[list[CodedProgram], Layout]:
+    """Return one program per worker, and the layout of all messages.
+
+    Workers with equal tasks share their shards, and their messages' contents, so that an engine in one process keeps
+    and computes them once.
+
+    Arguments:
+        code: who computes what.
+        problem: cut into `code.n_tasks` tasks of consecutive samples.
+        max_points: the largest number of points in an order.
+        shards: shards that exist already, by their tasks; new ones are added to it.
+        curvature: whether orders may ask for curvatures beside gradients.
+
+    Returns:
+        The programs, one per worker; and the layout, whose last coordinate is the loss.
+
+    Raises:
+        InvalidArgument: if there are more tasks than samples.
+    """
+    ranges = split_samples(problem.n_samples, code.n_tasks)
+    shards = {} if shards is None else shards
+    positions: list[NDArray[np.integer] | None] = [None] * code.n_messages
+    n_coordinates = problem.n_parameters + 1
+    placed: dict[tuple[int, ...], tuple[IntArray | None, NDArray[np.integer] | None]] = {}  # equal tasks share it
+    programs: list[CodedProgram] = []
+    for worker in range(code.n_workers):
+        task_sets: list[tuple[int, ...]] = []
+        recipes: list[MessageRecipe] = []
+        for message, tasks in _task_sets(code, worker):
+            if tasks not in shards:
+                shards[tasks] = problem.shard([ranges[task] for task in tasks])
+            if tasks not in task_sets:
+                task_sets.append(tasks)
+            if tasks not in placed:
+                placed[tasks] = _placed(code, shards[tasks], n_coordinates)
+            within, positions[message] = placed[tasks]
+            own = code.tasks_of_message(message)
+            coefficients = np.zeros((code.n_pieces, len(tasks)))
+            coefficients[:, np.searchsorted(np.asarray(tasks), own)] = code.coefficients(message).T
+            length = n_coordinates if (place := positions[message]) is None else place.shape[-1]
+            # Equal rows give equal vectors only if they come from the same shard, and so have the same support.
+            spec = MessageSpec(message, float(len(own)), length, content=_content(code, tasks, coefficients))
+            recipes.append(MessageRecipe(spec, task_sets.index(tasks), coefficients, within))
+        own_shards, n_inputs = tuple(shards[tasks] for tasks in task_sets), max_points * problem.n_parameters
+        programs.append(CodedProgram(own_shards, tuple(recipes), n_inputs, curvature, problem.preload))
+    return programs, Layout(n_coordinates, positions)
+
+
+def with_tasks(
+    programs: Sequence[CodedProgram], layout: Layout, code: GradientCode, by_task: GradientCode
+) -> tuple[list[CodedProgram], Layout]:
+    """Return programs that can also send their tasks one by one, and the layout of these messages.
+
+    They are computed from the shard of the sum, and are as long as it.
+
+    Arguments:
+        programs: the programs of a code with one message a worker, from one shard each.
+        layout: of their messages.
+        code: that code.
+        by_task: the same tasks on the same workers, a message each.
+    """
+    positions: list[NDArray[np.integer] | None] = [None] * by_task.n_messages
+    both: list[CodedProgram] = []
+    for worker, program in enumerate(programs):
+        (recipe,) = program.sums
+        own_tasks = code.tasks_of(worker)
+        recipes: list[MessageRecipe] = []
+        for row in by_task.messages_of(worker).tolist():
+            (task,) = by_task.tasks_of_message(row).tolist()
+            coefficients = (own_tasks == task).astype(float)[np.newaxis, :]
+            spec = replace(
+                recipe.spec,
+                message=code.n_messages + row,
+                work=1.0,
+                content=_content(by_task, tuple(own_tasks.tolist()), coefficients),
+            )
+            recipes.append(MessageRecipe(spec, recipe.shard, coefficients, recipe.places))
+            positions[row] = layout.positions[recipe.spec.message]
+        both.append(replace(program, by_task=tuple(recipes)))
+    return both, Layout(layout.n_coordinates, positions)
+
+
+def _task_sets(code: GradientCode, worker: int) -> list[tuple[int, tuple[int, ...]]]:
+    """Return, for each message of a worker, the tasks of the shard that it is computed from.
+
+    Messages over disjoint tasks get a shard each, for the smallest supports; messages that share tasks share one
+    shard, so that no sample is holding twice.
+    """
+    messages = code.messages_of(worker).tolist()
+    own = [frozenset(code.tasks_of_message(message).tolist()) for message in messages]
+    shards: list[frozenset[int]] = []
+    for tasks in own:
+        touching = [shard for shard in shards if shard & tasks]
+        shards = [shard for shard in shards if not shard & tasks] + [tasks.union(*touching)]
+    holding = [next(shard for shard in shards if shard & tasks or shard == tasks) for tasks in own]
+    return [(message, tuple(sorted(shard))) for message, shard in zip(messages, holding, strict=True)]
+
+
+def _placed(code: GradientCode, shard: Shard, n_coordinates: int) -> tuple[IntArray | None, NDArray[np.integer] | None]:
+    """Return where the elements of a shard's vector go: into a message, and from there to the coordinates.
+
+    Group codes cut the vector into pieces along its own support, other codes at the same places everywhere.
+
+    Returns:
+        For each piece and element of the message, shape (n_pieces, length), -1 for padding: the element of the vector,
+        or None if the message is that vector; and the coordinate, or None if it holds them all in order.
+    """
+    support = None if shard.support is None else np.append(shard.support, np.int32(n_coordinates - 1))
+    if code.n_pieces == 1:
+        return None, None if support is None else support[np.newaxis, :]
+    everything = np.arange(n_coordinates)
+    coordinates = everything if support is None else support
+    if code.groups is not None:
+        grid = _padded(np.arange(len(coordinates)), code.n_pieces)
+        return grid, np.where(grid >= 0, coordinates[grid], -1)
+    cut = _padded(everything, code.n_pieces)
+    element = np.full(n_coordinates, -1, dtype=np.int64)
+    element[coordinates] = np.arange(len(coordinates))
+    return np.where(cut >= 0, element[cut], -1), cut
+
+
+def _padded(values: IntArray, n_pieces: int) -> IntArray:
+    return np.pad(values, (0, -len(values) % n_pieces), constant_values=-1).reshape(n_pieces, -1)
+
+
+def _content(code: GradientCode, tasks: tuple[int, ...], coefficients: Array) -> int:
+    """Return a number that identifies the content of a message: the same in every code, and in every run."""
+    text = repr((tasks, code.n_pieces, code.groups is not None, coefficients.tolist()))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "big")

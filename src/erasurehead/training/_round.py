@@ -1,0 +1,281 @@
+"""The story of a round: submit an order, wait until the wait rule says stop, refuse what cannot be used, decode."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, IntArray, finite
+from erasurehead._internal.resumable import Resumable
+from erasurehead.decoding._base import Decoding
+from erasurehead.decoding._layout import Layout
+from erasurehead.engines import Order
+from erasurehead.engines._base import MessageLost
+from erasurehead.errors import Diverged
+from erasurehead.optimizers._base import PartialGradient
+from erasurehead.optimizers._order_kinds import asks_curvature, kind_of
+from erasurehead.schemes import Aggregation, ByCoverage
+from erasurehead.schemes._aggregation import Vectors
+from erasurehead.schemes.wait_rules import View
+from erasurehead.training._callbacks import Callback, StepLog
+from erasurehead.training._health import HealthMonitor
+from erasurehead.training._intake import Intake
+from erasurehead.training._late_messages import LateMessages
+from erasurehead.training._round_state import Round, RoundResult
+from erasurehead.training._rows import ArrivalRow, StepRow
+from erasurehead.training._stepper import DIVERGED
+from erasurehead.training._waiting import PoolShrunk, UnmetRules, Waiting
+from erasurehead.training._workers import WorkerPool
+
+
+@dataclass(frozen=True, eq=False)
+class _Outcome:
+    """What the messages of a round gave; the estimate is None if nothing is known, or (overflowed) it is not finite."""
+
+    decoding: Decoding
+    estimate: Array | None = None
+    parts: tuple[PartialGradient, ...] = ()
+    overflowed: bool = False
+
+
+@final
+class RoundRunner(Resumable):
+    """Runs rounds with the workers of a pool, one after the other.
+
+    Arguments:
+        pool: the workers.
+        callbacks: hooks that watch.
+        samples: how many samples each task has, by weight, shape (n_tasks,); needed for orders of kind `"early"` alone.
+
+    Attributes:
+        log: the log of the current step: notices, and what happens to workers.
+    """
+
+    checkpointed = ("_late", "_seen", "_monitor")
+
+    def __init__(self, pool: WorkerPool, callbacks: Sequence[Callback] = (), samples: Sequence[float] = ()) -> None:
+        self.log = StepLog(pool.engine, callbacks)
+        self._time_is_up = math.inf
+        self._pool = pool
+        self._samples = samples
+        self._monitor = HealthMonitor(pool, self.log.notice)
+        self._late = LateMessages(pool, self._monitor, self.log)
+        self._intake = Intake(pool, self._monitor, self._late, self.log, callbacks)
+        self._unmet = UnmetRules(pool, self._monitor, self.log)
+        self._seen: IntArray | None = None  # the step in which each task was last computed, if rules need it
+        self._seconds = 0.0  # that all rounds have taken on this machine, whatever the engine's clock says
+        pool.report_to(self.log.notice)
+
+    def break_off_at(self, seconds: float) -> None:
+        """Break off whatever round is under way then, by the engine's clock; inf for never."""
+        self._time_is_up = seconds
+
+    def gather(self, order: Order, tried: bool = False) -> RoundResult:
+        """Run one round to its end.
+
+        Arguments:
+            order: the order to submit.
+            tried: whether the point is only tried: if vectors are not finite there, the result says so.
+
+        Raises:
+            PoolShrunk: if the wait rule cannot be met until the pool has settled; call `gather` again then, with a
+                new round.
+            Unreachable: if the wait rule can no longer be met.
+            Diverged: if the estimate is not finite although every message is, or if no message that arrived is, or so
+                few are that the rule cannot be met.
+        """
+        begin = time.perf_counter()
+        current = self._begin(order)
+        outcome = self._until_decoded(current, tried)
+        result = self._end(current, outcome)
+        self._seconds += time.perf_counter() - begin
+        return result
+
+    def _begin(self, order: Order) -> Round:
+        """Submit an order to all workers that can answer it."""
+        assignment = self._pool.assignment
+        self._monitor.begin()
+        self.log.begin_round(order.step)
+        ages = None
+        if any(rule.remembers for rule in assignment.scheme.rules.values()):
+            if self._seen is None:
+                self._seen = np.full(assignment.code.n_tasks, -1, dtype=np.int64)
+            ages = order.step - self._seen
+        view = View(assignment.decoder, order.step, self._pool.able(), ages, order.note)
+        begin = self._pool.engine.stamp("begin", order.round)
+        current = Round(order, assignment, assignment.scheme.rules[order.kind], begin, ages, view)
+        self._late.begin(current)
+        self._intake.submit(order, self._pool.present())
+        return current
+
+    def _until_decoded(self, current: Round, tried: bool) -> _Outcome:
+        """Wait and decode until nothing is wrong: each message that is refused may make it necessary to wait on."""
+        waiting = Waiting(current, self._pool, self._monitor, self._intake, self._unmet, self.log)
+        while True:
+            try:
+                waiting.wait(self._time_is_up)
+            except PoolShrunk:
+                self.log.break_off(current)
+                raise
+            except Diverged:
+                if not tried:
+                    raise
+                return _Outcome(current.view.session.decoding(), overflowed=True)
+            if self._monitor.examine(current):
+                continue
+            outcome = self._decoded(current, tried)
+            if outcome is not None:
+                return outcome
+
+    def _decoded(self, current: Round, tried: bool) -> _Outcome | None:
+        """Return what has arrived gives; None if some of it cannot be used, and is refused."""
+        aggregation, order = current.assignment.scheme.aggregation, current.order
+        # What an aggregation remembers would stay spoilt: one that does sees only messages that were checked. For
+        # others, they are checked once the estimate turns out not to be finite.
+        if aggregation.remembers and self._intake.refuse([*current.arrivals], current):
+            return None
+        decoding = current.view.session.decoding()
+        looked_at: set[int] = set()
+
+        def read(message: int) -> Array:
+            looked_at.add(message)
+            return current.read(message)
+
+        try:
+            decoded = [read(message) for message in decoding.messages.tolist()]
+            vectors = Vectors(decoded, _ReadWhenUsed(sorted(current.arrivals), read))
+            if aggregation.wants_late:
+                for message in self._late.deliver():
+                    aggregation.late(message)
+                    current.used_late.append(message.message)
+            estimate = estimated(aggregation, decoding, vectors, current.assignment.layout, order)
+        except MessageLost:
+            self._intake.refuse([*current.arrivals], current)
+            return None
+        if estimate is None or finite(estimate):
+            kind = kind_of(order.kind)
+            parts = tuple(self._parts(decoding, vectors, current)) if kind.few and not current.lost else ()
+            return _Outcome(decoding, estimate if kind.sums else None, parts)
+        if self._intake.refuse(sorted(looked_at), current):
+            return None
+        if tried:
+            return _Outcome(decoding, overflowed=True)
+        raise Diverged(DIVERGED.format(step=order.step, what="gradient estimate is"))
+
+    def _parts(self, decoding: Decoding, vectors: Vectors, current: Round) -> Iterator[PartialGradient]:
+        """Yield what each message says of its own tasks, in the order of the messages."""
+        for place, vector in enumerate(vectors):
+            weights = decoding.weights[:, place : place + 1]
+            if weights.any():
+                alone = replace(decoding, messages=decoding.messages[place : place + 1], weights=weights)
+                yield self._part(alone, vector, current, current.order.step, 1 + asks_curvature(current.order))
+
+    def _part(self, alone: Decoding, vector: Array, current: Round, step: int, vectors: int) -> PartialGradient:
+        """Return what one message says of its tasks.
+
+        Arguments:
+            alone: its weight.
+            vector: what it holds.
+            current: the current round.
+            step: the step of the order that it answers.
+            vectors: how many vectors it holds: a gradient, and perhaps a curvature.
+        """
+        tasks: tuple[int, ...] = tuple(alone.code.tasks_of_message(int(alone.messages[0])).tolist())
+        share = sum(self._samples[task] for task in tasks) / sum(self._samples)
+        layout = current.assignment.layout
+        gradient, *curvature = (layout.decode(alone, [half]) for half in np.split(vector, vectors))
+        part = PartialGradient(step, tasks, share, gradient[:-1], float(gradient[-1]))
+        return replace(part, curvature=curvature[0][:-1], entries=float(curvature[0][-1])) if curvature else part
+
+    def _end(self, current: Round, outcome: _Outcome) -> RoundResult:
+        """Return what came of a round, and remember what later rounds need."""
+        order, assignment, estimate, curvature = current.order, current.assignment, outcome.estimate, None
+        aggregation = assignment.scheme.aggregation
+        if estimate is not None and asks_curvature(order):
+            estimate, curvature = np.split(estimate, 2)
+        if current.ages is not None:
+            ages = current.ages.copy()  # of tasks that are lost, they stay as they were
+            ages[np.setdiff1d(np.arange(len(ages)), current.lost)] = current.view.ages
+            self._seen = order.step - ages
+        self._late.end(current)
+        late_parts = [
+            self._part(assignment.decoder.decode([late.message]), late.vector, current, late.step, late.vectors)
+            for late in ([] if aggregation.wants_late else self._late.deliver())
+            if not current.lost
+        ]
+        rows = current.rows(set(outcome.decoding.used.tolist()))
+        self.log.end_round(current)
+        return RoundResult(
+            estimate=estimate,
+            curvature=curvature,
+            decoding=outcome.decoding,
+            view=current.view,
+            assignment=assignment,
+            begin=current.begin,
+            waited=current.view.elapsed,
+            rows=rows,
+            late_rows=tuple(current.late_rows),
+            received=current.late_bytes + sum(event.spec.nbytes for event in current.arrivals.values()),
+            lost=current.lost,
+            used_late=tuple(current.used_late),
+            counted=None if estimate is None else aggregation.tasks_counted,
+            share=1.0 if estimate is None else aggregation.share,
+            overflowed=outcome.overflowed,
+            parts=outcome.parts,
+            late_parts=tuple(late_parts),
+        )
+
+    def learn(self, step: StepRow, arrivals: Sequence[ArrivalRow]) -> None:
+        """Let the rules and the aggregation learn from the records of a finished step."""
+        scheme = self._pool.assignment.scheme
+        for rule in scheme.rules.values():
+            rule.learn(step, arrivals)
+        scheme.aggregation.learn(step, arrivals)
+
+    def end(self) -> None:
+        """Report what is known only after the last round."""
+        self.log.go_on(None)
+        self._monitor.end(self._seconds)
+
+
+def estimated(
+    aggregation: Aggregation, decoding: Decoding, vectors: Vectors, layout: Layout, order: Order
+) -> Array | None:
+    """Return the aggregation's estimate, followed by that of the curvatures if the order asks for them."""
+    if kind_of(order.kind).few:
+        aggregation = ByCoverage()  # few have arrived; the scheme's own aggregation is made for more
+    if not asks_curvature(order):
+        return aggregation.estimate(decoding, vectors, layout, order)
+    estimates: list[Array] = []
+    for half in (0, 1):
+
+        def read(message: int, half: int = half) -> Array:
+            return np.split(vectors.arrived[message], 2)[half]
+
+        halves = Vectors([np.split(vector, 2)[half] for vector in vectors], _ReadWhenUsed([*vectors.arrived], read))
+        estimate = aggregation.estimate(decoding, halves, layout, order)
+        if estimate is None:
+            return None
+        estimates.append(estimate)
+    return np.concatenate(estimates)
+
+
+class _ReadWhenUsed(Mapping[int, Array]):
+    """The vectors of some messages, by row; each is read when it is used."""
+
+    def __init__(self, messages: Collection[int], read: Callable[[int], Array]) -> None:
+        self._messages, self._read = messages, read
+
+    def __getitem__(self, message: int) -> Array:
+        return self._read(message)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._messages)
+
+    def __len__(self) -> int:
+        return len(self._messages)

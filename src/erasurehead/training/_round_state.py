@@ -1,0 +1,353 @@
+"""What is known of a round: while it is under way, and when it is over."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array, IntArray, squared_norm
+from erasurehead.codes._transforms import shortened
+from erasurehead.decoding._choice import general
+from erasurehead.errors import numbered
+from erasurehead.schemes.wait_rules import View
+from erasurehead.training._rows import ArrivalRow, StepRow, WorkerEvent
+
+if TYPE_CHECKING:
+    from erasurehead.decoding._base import Decoding
+    from erasurehead.engines import Arrived, Engine, Order
+    from erasurehead.faults._byzantine import Examination
+    from erasurehead.optimizers._base import PartialGradient
+    from erasurehead.schemes.wait_rules import WaitRule
+    from erasurehead.training._notices import Notice
+    from erasurehead.training._workers import Assignment
+
+
+@dataclass(eq=False)
+class Round:
+    """A round under way. Messages are numbered by the rows of its assignment's code.
+
+    Attributes:
+        order: the order that was submitted.
+        assignment: the workers that it was submitted to.
+        rule: the wait rule.
+        begin: when the order was submitted, in the engine's seconds.
+        ages: how old each task was then, in steps; None if no rule asks.
+        view: what the wait rule sees of it.
+        arrivals: messages that have arrived, in the order of their arrival, including those in doubt.
+        places: for each arrived message, how many messages of any round had arrived before it.
+        late_rows: the rows of messages of earlier rounds that have arrived.
+        late_bytes: bytes of those messages.
+        used_late: the rows of the late messages that the aggregation was given.
+        came: how many messages of any round have arrived.
+        refused: messages that count as erasures in this round, each with the reason.
+        failed: workers that reported that they cannot answer this round, each with the reason.
+        lost: tasks that no living worker holds and that are left out, ascending.
+        held: whether messages contradict each other, and one that may still come can decide which is right.
+    """
+
+    order: Order
+    assignment: Assignment
+    rule: WaitRule
+    begin: float
+    ages: IntArray | None
+    view: View
+    arrivals: dict[int, Arrived] = field(default_factory=dict[int, "Arrived"])
+    places: dict[int, int] = field(default_factory=dict[int, int])
+    late_rows: list[ArrivalRow] = field(default_factory=list[ArrivalRow])
+    late_bytes: int = 0
+    used_late: list[int] = field(default_factory=list[int])
+    came: int = 0
+    refused: dict[int, str] = field(default_factory=dict[int, str])
+    failed: dict[int, str] = field(default_factory=dict[int, str])
+    lost: tuple[int, ...] = ()
+    held: bool = False
+
+    def read(self, message: int) -> Array:
+        """Return the vector of a message that has arrived."""
+        return self.arrivals[message].read()
+
+    @property
+    def outstanding(self) -> list[int]:
+        """Messages that may still come, ascending. Those in doubt have arrived already."""
+        pending: list[int] = self.view.pending.tolist()
+        return [message for message in pending if message not in self.arrivals]
+
+    @property
+    def missing(self) -> list[int]:
+        """Workers from which a message may still come, ascending."""
+        return sorted({self.assignment.workers_of_rows[message] for message in self.outstanding})
+
+    # --- what happens in it ---------------------------------------------------------------------------------------
+
+    def arrive(self, message: int, event: Arrived) -> None:
+        """Record a message that has come in time."""
+        self.arrivals[message], self.places[message] = event, self.came
+        self.came += 1
+        self.view.elapsed = event.time - self.begin
+        self.view.add(message)
+
+    def arrive_late(self, row: ArrivalRow, nbytes: int) -> None:
+        """Record a message of an earlier round."""
+        self.came += 1
+        self.late_bytes += nbytes
+        self.late_rows.append(row)
+
+    def refuse(self, messages: Mapping[int, str], engine: Engine) -> None:
+        """Turn messages that have arrived into erasures, each for a reason, and let go of their vectors."""
+        self.view.refuse(messages)
+        self.refused.update(messages)
+        for message in messages:
+            engine.release(self.arrivals.pop(message))
+
+    def settle(self, examination: Examination, engine: Engine) -> bool:
+        """Act on a comparison of the messages; return whether the rule must be asked again."""
+        changed = examination.settle(self.view)
+        self.held = bool(examination.held)
+        self.refuse(examination.refused, engine)
+        return changed
+
+    def lose(self, worker: int, failure: str | None = None) -> bool:
+        """Stop waiting for a worker, which may have said why it cannot answer; return whether it has a position."""
+        position = self.assignment.positions.get(worker)
+        if position is None:
+            return False
+        self.view.lose(position)
+        if failure is not None:
+            self.failed[worker] = failure
+        return True
+
+    def regain(self, worker: int) -> None:
+        """Record that a worker, or its replacement, has joined: it answers again."""
+        self.view.regain(self.assignment.positions[worker])
+        self.failed.pop(worker, None)
+        self.refused = {message: why for message, why in self.refused.items() if message in self.view.refused}
+
+    def leave_out(self) -> bool:
+        """Go on without the tasks that nobody sends any more; return whether there are more of them than before."""
+        lost, code, before = self.out_of_reach(), self.assignment.code, self.view
+        if not set(lost) - set(self.lost) or len(lost) == code.n_tasks:
+            return False
+        self.lost = tuple(lost)
+        ages = None if self.ages is None else np.delete(self.ages, lost)
+        self.view = view = View(general(shortened(code, lost)), before.step, before.able, ages, before.note)
+        view.elapsed, view.refused, view.late, view.came = before.elapsed, before.refused, before.late, before.came
+        for message in before.arrived:
+            view.add(message)
+        return True
+
+    # --- what can be said of it -----------------------------------------------------------------------------------
+
+    def out_of_reach(self) -> list[int]:
+        """Return the tasks that no message contains, be it one that arrived or one that may still, ascending."""
+        code = self.assignment.code
+        lost = set(range(code.n_tasks))
+        for message in [*self.view.arrived, *self.view.pending.tolist()]:
+            lost.difference_update(code.tasks_of_message(message).tolist())
+        return sorted(lost)
+
+    def why_never(self, dead: Mapping[int, str]) -> str:
+        """Return why the rule can no longer be met, as sentences.
+
+        Arguments:
+            dead: workers that have died and are not replaced, each with the reason.
+        """
+        view, assignment = self.view, self.assignment
+        code, worker_ids = assignment.code, assignment.worker_ids
+        silent = {position for position in range(code.n_workers) if position not in view.able}
+        gone = sorted(
+            worker_ids[position] for position in silent | {int(code.owner[message]) for message in self.refused}
+        )
+        lost = self.out_of_reach()
+        left, refused = len(view.able), len(self.refused)
+        if not gone:
+            return (
+                f"step {view.step}: the wait rule {self.rule} cannot be met any more: all messages of {code!r} are in, "
+                f"and leave a residual of {view.session.residual():.3g} tasks. A code that float64 decodes, such as "
+                "reed_solomon or fractional_repetition, or a rule that asks for less, such as first(r), would do."
+            )
+        what = "too few workers are left"
+        if lost:
+            what = f"{numbered('task', lost)} {_be(len(lost))} lost with {'it' if len(gone) == 1 else 'them'}"
+        reasons = [f"worker {worker} {reason}" for worker, reason in dead.items()]
+        reasons += [f"worker {worker} failed: {reason}" for worker, reason in self.failed.items()]
+        reasons += [f"message {message} is refused: {reason}" for message, reason in self.refused.items()]
+        return (
+            f"step {view.step}: the wait rule {self.rule} cannot be met any more: {numbered('worker', gone)} will "
+            f"not answer, and {what}; {left} of {code.n_workers} workers {_be(left)} left"
+            + (f" ({'; '.join(reasons[:3])})" if reasons else "")
+            + ". A larger load, or a rule that waits for fewer workers, tolerates more deaths."
+            + (
+                f" {refused} message{'s were' if refused > 1 else ' was'} refused: see the notices; if not finite, "
+                "the step size may be too large."
+                if refused
+                else ""
+            )
+        )
+
+    def rows(self, used: set[int]) -> tuple[ArrivalRow, ...]:
+        """Return a row for each message that has arrived, and a censored one for each that may still come.
+
+        Arguments:
+            used: messages that were given a weight.
+        """
+        units = self.assignment.units
+        rows = [
+            ArrivalRow.of(
+                arrived,
+                message,
+                units[message],
+                self.begin,
+                taken=self.order.round,
+                place=self.places[message],
+                used=message in used,
+                rank=rank,
+            )
+            for rank, (message, arrived) in enumerate(self.arrivals.items())
+        ]
+        rows += [
+            ArrivalRow(
+                step=self.order.step,
+                round=self.order.round,
+                worker=self.assignment.workers_of_rows[message],
+                message=message,
+                unit=units[message],
+                work=self.assignment.works[message],
+                started=None,
+                seconds=self.view.elapsed,
+                censored=True,
+            )
+            for message in self.outstanding
+        ]
+        return tuple(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class RoundResult:
+    """The result of one round.
+
+    Attributes:
+        estimate: gradient, then loss, shape (n_parameters + 1,); None if nothing is known.
+        curvature: for orders of kind `"curvature"`: the bounds on the curvature along each parameter, then the mean
+            number of a sample's entries that are not 0, shape (n_parameters + 1,); None for other orders, or without an
+            estimate.
+        decoding: the weights that were used.
+        view: the arrivals.
+        assignment: which worker had which position of the code.
+        begin: when the order was submitted, in the engine's seconds.
+        waited: seconds from then until the rule said stop.
+        rows: one row for each message that arrived and was not refused, and a censored one for each that may still
+            come.
+        late_rows: one row for each message of an earlier round that arrived in this one.
+        used_late: the code's rows of those late messages that the aggregation was given.
+        share: the fraction of the optimizer's step size, in (0, 1], that the estimate is worth.
+        received: bytes received, in time or late.
+        lost: tasks that no living worker holds and that the estimate leaves out, ascending.
+        overflowed: whether there is no estimate because vectors were not finite at a point that was only tried.
+        parts: what each message says of its own tasks, for orders of kind `"early"`; empty where tasks are lost.
+        counted: the tasks that the estimate counts, where the aggregation remembers some of which no message came; None
+            if they are those of the messages that were used.
+        late_parts: what each message says that answered an earlier order of kind `"early"` late, if its note asked for
+            that; empty where tasks are lost.
+    """
+
+    estimate: Array | None
+    decoding: Decoding
+    view: View
+    assignment: Assignment
+    begin: float
+    waited: float
+    rows: tuple[ArrivalRow, ...]
+    received: int
+    lost: tuple[int, ...] = ()
+    late_rows: tuple[ArrivalRow, ...] = ()
+    used_late: tuple[int, ...] = ()
+    share: float = 1.0
+    overflowed: bool = False
+    curvature: Array | None = None
+    parts: tuple[PartialGradient, ...] = ()
+    counted: Sequence[int] | None = None
+    late_parts: tuple[PartialGradient, ...] = ()
+
+    @property
+    def exact(self) -> bool:
+        """Whether the estimate is the full gradient at the order's point."""
+        faithful = self.assignment.scheme.aggregation.faithful
+        return faithful and self.estimate is not None and self.decoding.exact and not self.lost and not self.used_late
+
+    @property
+    def coverage(self) -> float:
+        """Fraction of the full gradient that is counted; with late work, fraction of the tasks that are counted."""
+        if self.counted is not None:
+            return len(self.counted) / self.assignment.code.n_tasks
+        kept = 1.0 - len(self.lost) / self.assignment.code.n_tasks
+        if self.used_late:
+            code = self.assignment.code
+            tasks = [code.tasks_of_message(message) for message in {*self.used_late, *self.decoding.used.tolist()}]
+            return len(np.unique(np.concatenate(tasks))) / code.n_tasks
+        return kept * self.decoding.coverage if len(self.decoding.messages) else 0.0
+
+    def step_row(
+        self,
+        order: Order,
+        end: float,
+        origin: float = 0.0,
+        gradient: Array | None = None,
+        loss: float | None = None,
+        *,
+        dead: Iterable[int] = (),
+        neglected: Iterable[int] = (),
+        notices: Iterable[Notice] = (),
+        events: Iterable[WorkerEvent] = (),
+        decision: Mapping[str, Any] = MappingProxyType({}),
+        stepped: bool | None = None,
+        rejected: bool = False,
+        old_work: str = "",
+    ) -> StepRow:
+        """Return the row of the step of which this was the last round.
+
+        Arguments:
+            order: the order of the round.
+            end: when the model had moved, in seconds since training began.
+            origin: when training began, in the engine's seconds.
+            gradient: the estimated gradient with the penalty; None if no step was taken.
+            loss: the estimated loss with the penalty.
+            dead, neglected, notices, events, decision, rejected, old_work: as the row's attributes.
+            stepped: likewise; None to take whether there is a gradient.
+        """
+        decoding = self.decoding
+        return StepRow(
+            step=order.step,
+            round=order.round,
+            kind=order.kind,
+            begin=self.begin - origin,
+            waited=self.waited,
+            end=end,
+            arrived=self.view.finished,
+            used=decoding.used.tolist(),
+            missing=sorted({row.worker for row in self.rows if row.censored}),
+            dead=sorted(dead),
+            residual=decoding.residual + len(self.lost),
+            coverage=self.coverage,
+            stepped=gradient is not None if stepped is None else stepped,
+            rejected=rejected,
+            loss=loss,
+            gradient_norm=None if gradient is None else math.sqrt(squared_norm(gradient)),
+            received=self.received,
+            workers=self.assignment.code.n_workers,
+            lost=list(self.lost),
+            late=len(self.late_rows),
+            neglected=list(neglected),
+            notices=list(notices),
+            events=list(events),
+            decision=dict(decision),
+            old_work=old_work,
+        )
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"

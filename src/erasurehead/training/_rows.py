@@ -1,0 +1,225 @@
+"""One row per step, one row per arrival: what happened, for reports, planners and replays."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+if TYPE_CHECKING:
+    from erasurehead.engines import Arrived
+
+from erasurehead.optimizers._order_kinds import kind_of
+from erasurehead.training._notices import Notice, NoticeKind
+
+WorkerEventKind: TypeAlias = Literal["died", "joined", "failed", "offered", "broken_off"]
+"""The worker is gone, has joined (again), or reported that it cannot answer; there is room for more workers; or the
+round was broken off so that the code could be resized for the remaining workers."""
+
+
+BEFORE = -1
+"""The round number of events while the workers were started."""
+
+
+@dataclass(frozen=True)
+class WorkerEvent:
+    """Something that happened to a worker, at its place among the messages of a round, as replays need it.
+
+    Attributes:
+        kind: what happened.
+        round: the current round, or -1 while the workers were started: recorded only if not all of them simply came up.
+        place: how many messages of any round had arrived in it before.
+        time: when it happened, in seconds since training began; negative before.
+        worker: number of the worker; None where the event concerns none.
+        reason: reason of a death or a failure, in words.
+        host: host of the worker, or with room for more; empty where unknown.
+        count: how many more workers there is room for.
+        broken: for a death: whether the worker itself reported that it cannot run its program.
+        begin: for a round that was broken off: when it had begun, in seconds since training began.
+    """
+
+    kind: WorkerEventKind
+    round: int
+    place: int
+    time: float
+    worker: int | None = None
+    reason: str = ""
+    host: str = ""
+    count: int = 0
+    broken: bool = False
+    begin: float | None = None
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """One step of the optimizer.
+
+    Attributes:
+        step: number of the step, counted from 0.
+        round: number of the order.
+        kind: kind of the order.
+        begin: when the order was submitted, in seconds since training began.
+        waited: seconds from then until the wait rule said stop.
+        end: when the model had moved, in seconds since training began.
+        arrived: workers whose messages had all arrived when waiting stopped.
+        used: messages with a weight, ascending.
+        missing: workers that were still able to answer but had not, ascending.
+        dead: workers that were dead by then, ascending.
+        residual: residual of the decoding, in tasks; 0 is the full gradient.
+        coverage: fraction of the full gradient that was counted, and so of the data that `loss` is estimated from.
+        stepped: whether there was an estimate; False when nothing had arrived.
+        loss: estimate of the training objective, penalty included, at the point that the step asked for, which for most
+            optimizers is the model that it began with; None where nothing is known.
+        gradient_norm: Euclidean norm of the estimated gradient with the penalty; None without an estimate.
+        received: bytes of the messages received in this step, in time or late.
+        workers: number of positions of the code, filled or not.
+        lost: tasks that no living worker holds and that the estimate leaves out, ascending; it is scaled up for the
+            missing ones, while residual and coverage are those of the full gradient.
+        neglected: tasks that were found in this step to have been counted less than a fifth as often as the average
+            task over the last 50 steps, or never; ascending. Each is reported once.
+        notices: notices since the previous step, in order: deaths, exceptions, refused messages, suspicions; in
+            the first step, also while the workers were started.
+        late: number of messages of earlier rounds that arrived in this step.
+        decision: what the optimizer decided at the end of the step, with the numbers that it went by; empty for
+            optimizers that decide nothing.
+        events: what happened to workers in this step, in order, including its rounds that were broken off.
+        rejected: whether the point was only tried, and turned out no better: the model stays what it was, and `loss` is
+            not its loss.
+        old_work: what late workers do with old work: `"preempt"`, `"carry"` or `"drop(R)"`.
+    """
+
+    step: int
+    round: int
+    kind: str
+    begin: float
+    waited: float
+    end: float
+    arrived: int
+    used: list[int]
+    missing: list[int]
+    dead: list[int]
+    residual: float
+    coverage: float
+    stepped: bool
+    loss: float | None
+    gradient_norm: float | None
+    received: int
+    workers: int = 0
+    lost: list[int] = field(default_factory=list[int])
+    neglected: list[int] = field(default_factory=list[int])
+    notices: list[Notice] = field(default_factory=list[Notice])
+    late: int = 0
+    decision: dict[str, Any] = field(default_factory=dict[str, Any])
+    events: list[WorkerEvent] = field(default_factory=list[WorkerEvent])
+    rejected: bool = False
+    old_work: str = ""
+
+    def noticed(self, *kinds: NoticeKind) -> list[Notice]:
+        """Return the notices of the given kinds, in order."""
+        return [notice for notice in self.notices if notice.kind in kinds]
+
+    def workers_noticed(self, *kinds: NoticeKind) -> list[int]:
+        """Return the workers that notices of the given kinds are about, in order and with repetitions."""
+        return [worker for notice in self.noticed(*kinds) for worker in notice.workers]
+
+    @property
+    def rough(self) -> bool:
+        """Whether the order asked for few arrivals, so that loss and gradient are rough estimates."""
+        return kind_of(self.kind).few
+
+    @property
+    def failures(self) -> int:
+        """Number of failures without a death: exceptions and refused messages; suspicions do not count."""
+        return len(self.noticed("failed")) + sum(
+            len(notice.data.get("messages", ())) for notice in self.noticed("refused")
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row as plain data, ready for JSON."""
+        return vars(self) | {
+            "notices": [vars(notice) for notice in self.notices],
+            "events": [vars(event) for event in self.events],
+        }
+
+
+@dataclass(frozen=True)
+class ArrivalRow:
+    """One message, or the fact that it had not arrived.
+
+    Attributes:
+        step: the step whose order it answers.
+        round: the round that it answers.
+        worker: the worker that sent it.
+        message: row of the code.
+        unit: 0 for the worker's first message of the round, 1 for its second, and so on.
+        work: number of tasks that it combines.
+        started: when the worker began on the order, in seconds since it was submitted.
+        seconds: when the coordinator received the message, in seconds since the order was submitted; for a message that
+            had not arrived when waiting stopped, that moment: all that is known is that it was slower.
+        censored: whether the message had not arrived when waiting stopped.
+        late: whether it arrived in a later round; it has then already been recorded as censored.
+        used: whether it was given a weight.
+        rank: how many messages of its round had arrived before it; None for a message that was not in time. It orders
+            messages with the same `seconds`.
+        taken: the round in which it arrived: its own, or a later one for a late message; None if it had not arrived.
+        place: how many messages of any round had arrived in that round before it; None if it had not arrived.
+        refused: whether it was late and could not be used, for example because its vector was not finite.
+    """
+
+    step: int
+    round: int
+    worker: int
+    message: int
+    unit: int
+    work: float
+    started: float | None
+    seconds: float
+    censored: bool = False
+    late: bool = False
+    used: bool = False
+    rank: int | None = None
+    taken: int | None = None
+    place: int | None = None
+    refused: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        event: Arrived,
+        row: int,
+        unit: int,
+        begin: float,
+        *,
+        taken: int,
+        place: int,
+        late: bool = False,
+        used: bool = False,
+        rank: int | None = None,
+    ) -> Self:
+        """Return the row of a message that has arrived.
+
+        Arguments:
+            event: the message.
+            row: row of the code.
+            unit: its number among its worker's messages.
+            begin: when the order that it answers was submitted, in the engine's seconds.
+            taken, place, late, used, rank: as the attributes.
+        """
+        return cls(
+            step=event.step,
+            round=event.order_round,
+            worker=event.worker,
+            message=row,
+            unit=unit,
+            work=event.spec.work,
+            started=event.started - begin,
+            seconds=event.time - begin,
+            late=late,
+            used=used,
+            rank=rank,
+            taken=taken,
+            place=place,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row as plain data, ready for JSON."""
+        return asdict(self)

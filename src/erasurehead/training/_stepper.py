@@ -1,0 +1,137 @@
+"""Steps, one at a time, whoever answers the orders: ask the optimizer, have the order answered, tell the optimizer.
+
+`train` takes its steps with the workers of an engine (`WorkerOracle`). A problem as a whole on this machine
+(`WholeProblem`), which finds minima, and the planner's simulated arrivals are stepped through in the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from erasurehead._internal.arrays import Array, finite
+from erasurehead._internal.signals import uninterrupted
+from erasurehead.engines import Order
+from erasurehead.errors import Diverged
+from erasurehead.optimizers import Optimizer
+from erasurehead.optimizers._base import Answer, PartialGradient
+from erasurehead.problems import Problem
+
+DIVERGED = "step {step}: the {what} not finite: the model has diverged"
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """An order with its answer.
+
+    Attributes:
+        order: the order, as it was answered: `WorkerOracle` numbers and dates it.
+        answer: the answer, with the penalty.
+    """
+
+    order: Order
+    answer: Answer
+
+
+A = TypeVar("A", bound=Answered)
+R = TypeVar("R")
+
+
+class Oracle(ABC, Generic[A, R]):
+    """Answers orders, and records the steps that are made of them."""
+
+    @abstractmethod
+    def answer(self, asked: Order, tried: bool) -> A:
+        """Return the answer to an order.
+
+        Arguments:
+            asked: what the optimizer asks for.
+            tried: whether its point is only tried: if vectors are not finite there, the answer says so.
+        """
+
+    @abstractmethod
+    def record(self, answered: A, optimizer: Optimizer) -> R:
+        """Record a step that is done, and return the record.
+
+        Arguments:
+            answered: what the optimizer was told.
+            optimizer: the optimizer, after it has moved.
+        """
+
+
+class Stepper(Generic[A, R]):
+    """Takes one step at a time.
+
+    Arguments:
+        optimizer: asked for orders, and told their answers; after `begin`.
+        oracle: answers them.
+    """
+
+    def __init__(self, optimizer: Optimizer, oracle: Oracle[A, R]) -> None:
+        self._optimizer, self._oracle = optimizer, oracle
+
+    def step(self) -> R:
+        """Take one step.
+
+        Returns:
+            The oracle's record of it.
+
+        Raises:
+            Diverged: if the objective, or the model that the step leads to, is not finite; or as the oracle raises it.
+        """
+        optimizer = self._optimizer
+        tried = optimizer.trying
+        answered = self._oracle.answer(optimizer.ask(), tried)
+        value, step = answered.answer.value, answered.order.step
+        if value is not None and not math.isfinite(value) and not tried:  # gradients may be finite there
+            raise Diverged(DIVERGED.format(step=step, what="objective is"))
+        with uninterrupted():  # once the model has moved, the step must be recorded
+            optimizer.tell(answered.answer)
+            if not finite(optimizer.x):
+                raise Diverged(DIVERGED.format(step=step, what="model that it ends with is"))
+            return self._oracle.record(answered, optimizer)
+
+
+def answer_of(
+    problem: Problem,
+    order: Order,
+    sums: Array | None,
+    curvature: Array | None = None,
+    *,
+    exact: bool = False,
+    overflowed: bool = False,
+    share: float = 1.0,
+    parts: Sequence[PartialGradient] = (),
+    late_parts: Sequence[PartialGradient] = (),
+    waited: float = 0.0,
+    work_odds: float = math.inf,
+) -> Answer:
+    """Return the answer that is made of what came of an order: with the penalty, and the objective beside it.
+
+    Arguments:
+        problem: what is minimised.
+        order: the order.
+        sums: what its messages add up to: gradient, then loss, shape (n_parameters + 1,); None if nothing is known.
+        curvature: likewise: bounds on the curvature along each parameter, then the mean number of a sample's entries
+            that are not 0; None if they were not asked for.
+        exact, share, parts, late_parts, waited, work_odds: as in the answer.
+        overflowed: whether nothing is known because vectors were not finite at a point that was only tried.
+    """
+    gradient: Array | None = None
+    value = math.inf if overflowed else None
+    if sums is not None:
+        gradient = sums[:-1]
+        if problem.regularizer.smooth:
+            for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
+                penalty = problem.penalty_gradient(point)
+                if factor != 1.0:
+                    penalty *= factor
+                penalty += gradient  # in place: another array of a large model would not stay in cache
+                gradient = penalty
+        if not order.coefficients:  # the loss of a combination of points is none
+            value = float(sums[-1]) + problem.penalty(order.points[0])
+    bound = None if curvature is None else (curvature[:-1], float(curvature[-1]))
+    return Answer(gradient, value, exact, bound, share, parts, late_parts, waited, work_odds)

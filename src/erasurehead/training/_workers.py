@@ -1,0 +1,611 @@
+"""The workers of a run: who lives, who has which position of the code, on which host; who replaces the dead.
+
+`WorkerPool` follows them through starts, deaths, joins and resizes. At any time they work under one `Assignment`, and
+`spread` says which host each of them goes to.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Tree
+from erasurehead._internal.resumable import Resumable
+from erasurehead.codes import GradientCode
+from erasurehead.decoding import Decoder
+from erasurehead.decoding._layout import Layout
+from erasurehead.engines import Arrived, Died, Engine, Failed, Joined, MessageSpec, Offered, Program
+from erasurehead.engines._base import NoRoom
+from erasurehead.errors import EngineError, InvalidArgument, counted
+from erasurehead.faults import FaultPolicy
+from erasurehead.schemes import Scheme
+from erasurehead.training._notices import Notice, NoticeKind
+from erasurehead.training._programs import CodedProgram
+
+START_TIMEOUT = 300.0
+"""Seconds within which all workers must be ready."""
+
+Planner: TypeAlias = Callable[[Scheme], tuple[Sequence[CodedProgram], Layout, Layout | None]]
+"""Lays a scheme out: the programs of its positions, and where the elements belong of their messages, and of those that
+workers can be asked for instead, if there are any."""
+
+
+@final
+class WorkerPool(Resumable):
+    """The workers of a run, under one assignment at a time.
+
+    A worker that dies is replaced under its own number, as far as the fault policy goes, so that the round under way
+    loses nothing but time. Only one that is given up leaves a hole in the code, and holes are closed between rounds, by
+    resizing the code for those that are left.
+
+    Attributes:
+        assignment: which worker has which position of the code now. What its scheme learns is this run's alone.
+        living: workers that have joined and not died, each with its host.
+        coming: workers that were started and have not joined yet, each with the time until which they have to; they can
+            still answer the current order.
+        dead: workers of the assignment that have died and are not replaced, each with the reason.
+        gone: all workers that have been given up for good, each with the reason.
+        wanted: how many workers the user, or the engine's offers, ask for at the next `settle`; None if nobody asks.
+        early: what happened to them while they were started, in order.
+    """
+
+    checkpointed = ("living", "coming", "dead", "gone", "wanted", "_deaths", "_shrunk")
+
+    def __init__(
+        self,
+        engine: Engine,
+        assignment: Assignment,
+        form: Planner | None = None,
+        fault_policy: FaultPolicy | None = None,
+    ) -> None:
+        self.engine = engine
+        self.fault_policy = fault_policy or FaultPolicy(on_death="leave")
+        self.living: dict[int, str] = {}
+        self.coming: OrderedDict[int, float] = OrderedDict()  # by time, so that the first is the next to be checked
+        self.dead: dict[int, str] = {}
+        self.gone: dict[int, str] = {}
+        self.wanted: int | None = None
+        self._scheme = assignment.scheme  # as the user gave it; resized ones are all derived from it
+        self.assignment = replace(assignment, scheme=self._scheme.begin())
+        self._form = form
+        self._tell: Callable[[Notice], None] = lambda notice: None
+        self.early: list[Died | Joined | Failed | Offered] = []
+        self._deaths = Counter[int]()
+        self._started = False
+        self._shrunk = False
+        self._held: list[int] | None = None  # the replicas by which the code was last resized
+
+    def able(self) -> set[int]:
+        """Return the positions whose worker can still answer, including those that are being replaced.
+
+        A replacement is sent the current order as soon as it has joined, so that wait rules go on counting on it.
+        """
+        return {
+            position
+            for position, worker in enumerate(self.assignment.worker_ids)
+            if worker in self.living or worker in self.coming
+        }
+
+    def present(self) -> list[int]:
+        """Return the workers of the assignment that can be sent orders, by position."""
+        return [worker for worker in self.assignment.worker_ids if worker in self.living]
+
+    def report_to(self, tell: Callable[[Notice], None]) -> None:
+        """From now on, call `tell` with each notice about workers."""
+        self._tell = tell
+
+    # --- starting -------------------------------------------------------------------------------------------------
+
+    def start(self) -> float:
+        """Start all workers and wait until each is ready or dead.
+
+        Returns:
+            The seconds that it took.
+
+        Raises:
+            EngineError: if no worker started, or not all within five minutes; the error says which and why.
+
+        A worker that dies before it is ready is replaced like one that dies later.
+        """
+        engine, assignment = self.engine, self.assignment
+        begin = engine.now()
+        hosts = spread(assignment.code, engine.hosts())
+        for position, worker in enumerate(assignment.worker_ids):
+            engine.assign(worker, assignment.programs[position], hosts[position])
+            self.coming[worker] = begin + START_TIMEOUT
+        while self.coming:
+            event = engine.next_event(until=self.wake())
+            if event is not None and not isinstance(event, Arrived):
+                self.early.append(event)
+            if isinstance(event, Joined):
+                self.join(event)
+            elif isinstance(event, Died):  # a ready worker may die while others are still starting
+                self.die(event)
+            elif isinstance(event, Offered):
+                self.offered(event)
+            elif isinstance(event, Failed):
+                text = f"worker {event.worker} failed before it was ready: {event.reason}"
+                self._notice("failed", text, event.worker, reason=event.reason)
+            elif event is None:
+                raise EngineError(f"workers {sorted(self.coming)} were not ready within {START_TIMEOUT:.0f} s.")
+        if not self.living:
+            worker, reason = next(iter(self.dead.items()))
+            raise EngineError(f"worker {worker} {reason}.")
+        self._started = True
+        return engine.now() - begin
+
+    # --- what happens to workers ----------------------------------------------------------------------------------
+
+    def join(self, event: Joined) -> bool:
+        """Record that a worker has joined; return whether it belongs to the assignment."""
+        worker = event.worker
+        if self._started or self._deaths[worker]:
+            self._notice("joined", f"worker {worker} has joined, on {event.host}", worker, host=event.host)
+        self.living[worker] = event.host
+        self.coming.pop(worker, None)
+        self.dead.pop(worker, None)
+        self.gone.pop(worker, None)
+        return worker in self.assignment.positions
+
+    def die(self, event: Died) -> bool:
+        """Record a death; return whether another worker takes its place, so that nothing is lost."""
+        unborn = event.worker in self.coming and not self._started
+        what = f"{'did not start' if unborn else 'died'}: {event.reason}"
+        self.living.pop(event.worker, None)
+        self.coming.pop(event.worker, None)
+        if event.broken and not (self._started or self.living):  # none can run its program: not the workers' fault
+            self._report("died", event.worker, what, event.reason)
+            self._give_up(event.worker, what)
+            return False
+        return self._replace("died", event.worker, what, event.reason)
+
+    def _notice(self, kind: NoticeKind, text: str, worker: int | None = None, **data: Any) -> None:
+        self._tell(Notice(kind, worker, data=data, text=text))
+
+    def _report(self, kind: NoticeKind, worker: int, what: str, reason: str, replaced: bool = False) -> None:
+        self._notice(kind, f"worker {worker} {what}", worker, reason=reason, replaced=replaced)
+
+    def replace_suspect(self, worker: int) -> bool:
+        """End a worker that seems to hang, and start another in its place; return whether that could be done."""
+        self._end(worker)
+        return self._replace("ended", worker, "is ended", "it seems to hang")
+
+    def put_aside(self, worker: int, reason: str) -> None:
+        """Stop using a worker that lied, and let no other take its number."""
+        self._end(worker)
+        self._give_up(worker, f"lied: {reason}")
+
+    def wake(self) -> float:
+        """Return when to call `look` again, in the engine's seconds; inf if there is no need."""
+        return next(iter(self.coming.values()), math.inf)
+
+    def look(self, now: float) -> list[int]:
+        """Give up workers that were started and have not joined in time; return them."""
+        late = [worker for worker, until in self.coming.items() if until <= now]
+        for worker in late:
+            self._end(worker)
+            reason = f"not ready within {START_TIMEOUT:.0f} s"
+            self._report("died", worker, f"was {reason}, and is given up", reason)
+            self._give_up(worker, "did not start")
+        return late
+
+    def offered(self, event: Offered) -> None:
+        """Use room for more workers, if the user wants to grow."""
+        if self.fault_policy.grow:
+            self.wanted = (self.wanted or len(self.assignment.worker_ids)) + event.workers
+        unless = "to start some there, say --grow"
+        does = "they are started before the next step" if self.fault_policy.grow else unless
+        text = f"host {event.host} has room for {event.workers} more workers; {does}"
+        self._notice("offered", text, host=event.host, count=event.workers, taken=self.fault_policy.grow)
+
+    def _end(self, worker: int) -> None:
+        self.living.pop(worker, None)
+        self.coming.pop(worker, None)
+        self.engine.assign(worker, None)
+
+    def _replace(self, kind: NoticeKind, worker: int, what: str, reason: str) -> bool:
+        """Start a replacement for a worker if the policy allows it, and report it; return whether there is one.
+
+        Arguments:
+            kind: kind of the notice.
+            worker: the worker that is gone.
+            what: what happened to it, as part of a sentence.
+            reason: the reason.
+        """
+        position = self.assignment.positions.get(worker)
+        if position is None:  # it had left the assignment before
+            self._report(kind, worker, what, reason)
+            return False
+        self._deaths[worker] += 1
+        policy, replaced = self.fault_policy, False
+        if policy.on_death == "replace" and self._deaths[worker] <= policy.replacements:
+            replaced = self._assign(position, self._hosts_for_positions()[position])
+            what += "; another takes its place" if replaced else "; there is no room for another"
+        elif policy.on_death == "replace":
+            what += f"; it was replaced {policy.replacements} times"
+        self._report(kind, worker, what, reason, replaced)
+        if not replaced:
+            self._give_up(worker, what)
+        return replaced
+
+    def _give_up(self, worker: int, reason: str) -> None:
+        self.dead[worker] = self.gone[worker] = reason
+        self._shrunk = True
+
+    def _assign(self, position: int, host: str | None) -> bool:
+        worker = self.assignment.worker_ids[position]
+        self.living.pop(worker, None)
+        try:
+            self.engine.assign(worker, self.assignment.programs[position], host)
+        except NoRoom:
+            self.engine.assign(worker, None)  # a running worker with that number is useless: it has other data
+            self.dead[worker] = "found no room"
+            return False
+        self.coming[worker] = self.engine.now() + START_TIMEOUT
+        self.coming.move_to_end(worker)
+        return True
+
+    def _hosts_for_positions(self) -> list[str | None]:
+        """Return, for each position, a host apart from its replicas'; living workers stay where they are."""
+        positions = self.assignment.positions
+        settled = {positions[worker]: host for worker, host in self.living.items() if worker in positions}
+        return spread(self.assignment.code, self.engine.hosts(), settled)
+
+    # --- what workers are asked for ------------------------------------------------------------------------------
+
+    def ask_by_task(self, by_task: bool) -> None:
+        """Ask workers for a message per task from the next round on, or for the sums again."""
+        if by_task != self.assignment.by_task:
+            self.assignment = self.assignment.with_other_messages()
+
+    # --- resizing the code -----------------------------------------------------------------------------------------
+
+    @property
+    def shrunk(self) -> bool:
+        """Whether there are empty positions that resizing the code could fill."""
+        return self._shrunk and self._form is not None and self.fault_policy.on_death != "leave"
+
+    def settle(self, wanted: int | None = None) -> bool:
+        """Resize the code if workers were lost for good, or another number is wanted; return whether that was done.
+
+        Called between two rounds, or where the wait rule of one can only be met that way: resizing moves data, and what
+        was computed for the old code may be of no use.
+
+        Arguments:
+            wanted: how many workers the user asks for from now on; None to leave it as it is.
+        """
+        self.wanted = wanted or self.wanted
+        if self._form is None or (self.wanted is None and not self.shrunk):
+            return False
+        target = self.wanted or len(self.able())
+        self.wanted, self._shrunk = None, False
+        changed = False
+        while target and not target == len(self.assignment.worker_ids) == len(self.able()):
+            if self._reform(target, self._form):
+                changed = True
+                target = min(target, len(self.able()))  # fewer than wanted where there was no room
+            elif target != len(self.able()):
+                target = len(self.able())  # fall back to as many as there are
+            else:
+                break
+        return changed
+
+    def _reform(self, n_workers: int, form: Planner) -> bool:
+        """Lay the scheme over another number of workers; return whether that can be done.
+
+        What is sent to workers is data, the dearest thing that a run can ask for: so those stay whose tasks few others
+        hold, and each keeps its program if the new code has any use for it.
+        """
+        before = self.assignment
+        try:
+            staying = self._staying(n_workers)
+            replicas = self._replicas(staying)
+            scheme = self._scheme.resized(n_workers, replicas).begin(before.scheme)
+            programs, layout, other = form(scheme)
+        except InvalidArgument as error:
+            self._notice("not_resized", f"the code stays as it is: {error}", reason=str(error))
+            return False
+        used = {*self.living, *self.coming, *self.gone}
+        fresh = (number for number in itertools.count() if number not in used)
+        coming = list(itertools.islice(fresh, n_workers - len(staying)))
+        self._held = replicas
+        self.assignment, moved = reassigned(
+            before, scheme, programs, layout, other, [*(before.worker_ids[position] for position in staying), *coming]
+        )
+        for worker in {*before.worker_ids, *self.living, *self.coming} - {*self.assignment.worker_ids}:
+            if worker in self.living or worker in self.coming:
+                self._end(worker)
+            self.dead.pop(worker, None)
+        for position in moved:
+            self.living.pop(self.assignment.worker_ids[position], None)
+        hosts = self._hosts_for_positions()
+        for position in moved:
+            self._assign(position, hosts[position])
+        sizes, generation = [program.nbytes for program in programs], self.assignment.generation
+        text, sent = str(self.assignment.scheme), sum(sizes[position] for position in moved)
+        self._notice(
+            "resized",
+            f"the code is resized for {counted('worker', n_workers)}, {text}; {len(moved)} of them get other data, "
+            f"{sent:,} of {sum(sizes):,} bytes",
+            n_workers=n_workers,
+            generation=generation,
+            scheme=text,
+            moved=len(moved),
+            bytes=sent,
+        )
+        return True
+
+    def _staying(self, n_workers: int) -> list[int]:
+        """Return the positions that stay, ascending: those whose tasks most others hold leave first."""
+        staying = sorted(self.able())
+        tasks = {position: self.assignment.code.tasks_of(position) for position in staying}
+        replicas = np.array(self._replicas(staying))
+        while len(staying) > max(n_workers, 0):
+            spare = {position: int(replicas[tasks[position]].min(initial=len(staying))) for position in staying}
+            leaver = max(staying, key=lambda position: (spare[position], position))
+            replicas[tasks[leaver]] -= 1
+            staying.remove(leaver)
+        return staying
+
+    def _replicas(self, positions: Sequence[int]) -> list[int]:
+        """Return how many of the given positions hold each task."""
+        rows = self.assignment.code.assignment[list(positions), :]
+        counts: list[int] = np.bincount(rows.indices, minlength=self.assignment.code.n_tasks).tolist()
+        return counts
+
+    # --- state ----------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Tree]:
+        """Return everything that `restore` needs."""
+        assignment = self.assignment
+        return {
+            **super().state(),
+            "worker_ids": list(assignment.worker_ids),
+            "generation": assignment.generation,
+            "held": self._held,
+            "by_task": assignment.by_task,
+            "messages": [[spec.message for spec in program.message_specs] for program in assignment.programs],
+        }
+
+    def restore(self, state: Mapping[str, Any], running: bool = True) -> None:
+        """Restore the assignment of an earlier run.
+
+        Arguments:
+            state: what `state` returned.
+            running: whether the workers are as they were then (on the virtual clock); otherwise `start` fills all
+                positions again.
+        """
+        worker_ids: list[int] = list(state["worker_ids"])
+        if state["held"] is None and state["generation"]:
+            self.ask_by_task(bool(state["by_task"]))
+            self.assignment = replace(self.assignment, generation=int(state["generation"]))
+        elif state["generation"]:
+            assert self._form is not None
+            self._held = state["held"]
+            scheme = self._scheme.resized(len(worker_ids), self._held).begin()
+            programs, layout, other = self._form(scheme)
+            named = [
+                program.renumbered(messages) if running else program
+                for program, messages in zip(programs, state["messages"], strict=True)
+            ]
+            self.assignment = Assignment(scheme, named, layout, worker_ids, other=other)
+            self.ask_by_task(bool(state["by_task"]))
+            self.assignment = replace(self.assignment, generation=int(state["generation"]))
+        living = state if running else {**super().state(), "deaths": state["deaths"], "wanted": state["wanted"]}
+        super().restore(living)
+        self._started = running
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """A scheme laid over workers. It is replaced as a whole, by a new generation, when the code is resized.
+
+    The code numbers its workers 0..n-1: these are *positions*. The engine's workers have ids, which they keep as
+    long as they live. A worker that keeps its data keeps its program, and so the numbers of its messages, even where
+    the code's rows have moved.
+
+    Arguments:
+        scheme: the scheme; it has as many positions as there are `worker_ids`.
+        programs: the program of each position, shape (n_workers,).
+        layout: where the messages' elements belong.
+        worker_ids: the engine's worker at each position, shape (n_workers,).
+        generation: number of times that the code has been resized, or that workers have been asked for other messages.
+        other: where the elements belong of the messages that workers can be asked for instead: one for each task, or
+            the sums again; None if there are none.
+        by_task: whether workers are asked for a message per task now.
+    """
+
+    scheme: Scheme
+    programs: Sequence[Program]
+    layout: Layout
+    worker_ids: Sequence[int]
+    generation: int = 0
+    other: Layout | None = None
+    by_task: bool = False
+
+    @classmethod
+    def first(
+        cls, scheme: Scheme, programs: Sequence[Program], layout: Layout, other: Layout | None = None
+    ) -> Assignment:
+        """Return the assignment that a run begins with: worker i at position i."""
+        return cls(scheme, programs, layout, range(len(programs)), other=other)
+
+    def with_other_messages(self) -> Assignment:
+        """Return the same assignment with the other messages: one for each task, or the sums again."""
+        assert self.other is not None
+        return replace(
+            self, layout=self.other, other=self.layout, by_task=not self.by_task, generation=self.generation + 1
+        )
+
+    @property
+    def decoder(self) -> Decoder:
+        """The decoder of the messages that workers are asked for."""
+        if not self.by_task:
+            return self.scheme.decoder
+        assert self.scheme.by_task is not None
+        return self.scheme.by_task
+
+    @property
+    def code(self) -> GradientCode:
+        """Who computes what."""
+        return self.decoder.code
+
+    @cached_property
+    def _sent(self) -> Sequence[tuple[int, MessageSpec, int, int]]:
+        """Each message with its worker, its row of the code, and its number among those of its worker."""
+        return [
+            (worker, spec, row, unit)
+            for position, (worker, program) in enumerate(zip(self.worker_ids, self.programs, strict=True))
+            for unit, (spec, row) in enumerate(
+                zip(program.sent(self.by_task), self.code.messages_of(position).tolist(), strict=True)
+            )
+        ]
+
+    @cached_property
+    def positions(self) -> Mapping[int, int]:
+        """The position of each worker, by its id."""
+        return {worker: position for position, worker in enumerate(self.worker_ids)}
+
+    @cached_property
+    def numbers(self) -> Mapping[tuple[int, int], tuple[int, int]]:
+        """The row and the unit of each message, by worker and the message's number in the worker's program."""
+        return {(worker, spec.message): (row, unit) for worker, spec, row, unit in self._sent}
+
+    @cached_property
+    def _rows_by_content(self) -> Mapping[int, Sequence[int]]:
+        rows: dict[int, list[int]] = {}
+        for _, spec, row, _ in self._sent:
+            if spec.content is not None:
+                rows.setdefault(spec.content, []).append(row)
+        return rows
+
+    def row_of(self, content: int | None, worker: int) -> int | None:
+        """Return the row with the content of an earlier assignment's message; None if no row has it any more.
+
+        Arguments:
+            content: the content of the message.
+            worker: the worker that sent it; if it still has such a row, that row is returned.
+        """
+        rows = () if content is None else self._rows_by_content.get(content, ())
+        return next((row for row in rows if self.workers_of_rows[row] == worker), rows[0] if rows else None)
+
+    @cached_property
+    def lasts(self) -> frozenset[tuple[int, int]]:
+        """The last message that each worker sends in a round, by worker and the message's number in its program.
+
+        Where workers can be asked for other messages, the last of these, too: that of an earlier round may still come.
+        """
+        pairs = [
+            (worker, program.sent(by_task))
+            for worker, program in zip(self.worker_ids, self.programs, strict=True)
+            for by_task in ((False, True) if self.other is not None else (self.by_task,))
+        ]
+        return frozenset((worker, specs[-1].message) for worker, specs in pairs if specs)
+
+    @cached_property
+    def workers_of_rows(self) -> Sequence[int]:
+        """The worker that sends each row."""
+        owners: list[int] = self.code.owner.tolist()
+        return [self.worker_ids[position] for position in owners]
+
+    @cached_property
+    def works(self) -> Sequence[float]:
+        """Number of tasks that each row combines."""
+        return [float(len(self.code.tasks_of_message(row))) for row in range(self.code.n_messages)]
+
+    @cached_property
+    def units(self) -> Mapping[int, int]:
+        """By row: 0 for the first row of its worker, 1 for the second, and so on."""
+        return {row: unit for _, _, row, unit in self._sent}
+
+
+def reassigned(
+    before: Assignment,
+    scheme: Scheme,
+    programs: Sequence[CodedProgram],
+    layout: Layout,
+    other: Layout | None,
+    workers: Sequence[int],
+) -> tuple[Assignment, list[int]]:
+    """Lay a scheme over workers so that as few of them as possible need other data.
+
+    Arguments:
+        before: the assignment so far.
+        scheme, programs, layout, other: the new scheme, with its programs and its layouts: that of the messages that
+            the run begins with, and of the others, if there are any.
+        workers: as many workers as the scheme has positions; those that are new hold no data yet.
+
+    Returns:
+        The assignment; and the positions whose worker must be sent its program, ascending.
+    """
+    from scipy.optimize import linear_sum_assignment  # slow to import, and few runs resize their code
+
+    owned = {worker: before.programs[position] for worker, position in before.positions.items()}
+    works = [program.work for program in programs]
+    cost = np.ones((len(programs), len(workers)))  # 0 where a worker has the data already
+    for column, worker in enumerate(workers):
+        program = owned.get(worker)
+        if isinstance(program, CodedProgram):
+            own = program.work
+            cost[[position for position, work in enumerate(works) if work == own], column] = 0.0
+    positions, columns = linear_sum_assignment(cost)
+    worker_ids = [workers[column] for column in columns.tolist()]
+    moved: list[int] = np.flatnonzero(cost[positions, columns]).tolist()
+    kept = [
+        program if position in moved else owned[worker]
+        for position, (program, worker) in enumerate(zip(programs, worker_ids, strict=True))
+    ]
+    after = Assignment(scheme, kept, layout, worker_ids, before.generation + 1, other)
+    return after.with_other_messages() if before.by_task and other is not None else after, moved
+
+
+def spread(
+    code: GradientCode, hosts: Mapping[str, int | None], settled: Mapping[int, str] | None = None
+) -> list[str | None]:
+    """Return the host of each of a code's workers, shape (n_workers,); None where all hosts are full.
+
+    Worker by worker, each goes to the host with the fewest replicas of its tasks, and among several such hosts to the
+    emptiest, so that the loss of one host costs as few tasks as possible.
+
+    Arguments:
+        code: says which worker holds which tasks.
+        hosts: each host, with the number of workers that it has room for; None for any number.
+        settled: the hosts of workers that already run, and stay there.
+
+    >>> from erasurehead.codes import fractional_repetition
+    >>> spread(fractional_repetition(4, load=2), {"a": None, "b": None})
+    ['a', 'b', 'a', 'b']
+    """
+    names = list(hosts)
+    rooms = np.array([np.inf if room is None else room for room in hosts.values()])
+    replicas = np.zeros((len(names), code.n_tasks))  # replicas of each task on each host
+    count = np.zeros(len(names))
+    settled = settled or {}
+    for worker, name in settled.items():
+        if name in hosts:
+            replicas[names.index(name), code.tasks_of(worker)] += 1
+            count[names.index(name)] += 1
+    chosen: list[str | None] = []
+    for worker in range(code.n_workers):
+        tasks = code.tasks_of(worker)
+        if worker in settled:
+            chosen.append(settled[worker])
+            continue
+        free = count < rooms
+        if not free.any():
+            chosen.append(None)
+            continue
+        clash = np.where(free, replicas[:, tasks].sum(axis=1), np.inf)
+        fullness = np.where(np.isinf(rooms), count, count / np.maximum(rooms, 1.0))
+        host = int(np.lexsort((fullness, clash))[0])
+        replicas[host, tasks] += 1
+        count[host] += 1
+        chosen.append(names[host])
+    return chosen
