@@ -13,7 +13,8 @@ import pytest
 
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import DataError, InvalidArgument
-from erasurehead.papers._erasurehead import ERASUREHEAD, reproduce
+from erasurehead.papers import reproduce
+from erasurehead.papers._erasurehead import ERASUREHEAD
 from erasurehead.papers._exhibit import Exhibit
 from erasurehead.papers._reproduction import Reproduction, ReproductionSettings
 from erasurehead.training import Callback, StepRow
