@@ -91,7 +91,7 @@ def typed(*words: str) -> tuple[int, str]:
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
     printed = re.sub(r'("\w*(?:seconds|products)\w*": )[\d.e-]+', r"\1N", out.getvalue())  # measured on the way
-    return code, printed + ("" if code == 0 else err.getvalue())
+    return code, (printed + ("" if code == 0 else err.getvalue())).replace(os.getcwd(), "FOLDER")
 
 
 def rows(path: Path) -> str:
@@ -263,11 +263,23 @@ def recorded(tree: Path) -> subprocess.Popen[str]:
     )
 
 
+def renamed(value: Any, old: re.Pattern[str], new: str) -> Any:
+    """Return what was recorded with another word for a key."""
+    if isinstance(value, dict):
+        return {key: renamed(one, old, new) for key, one in value.items()}
+    if isinstance(value, list):
+        return [renamed(one, old, new) for one in value]
+    return old.sub(new, value) if isinstance(value, str) else value
+
+
 def main() -> int:
     """Compare two trees, or print what is pinned of this one."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("trees", nargs="*", type=Path, metavar="TREE")
     parser.add_argument("--record", action="store_true", help="print what is pinned of the tree on the path, as JSON")
+    parser.add_argument(
+        "--renamed", action="append", default=[], metavar="OLD=NEW", help="a key that is meant to have another name now"
+    )
     given = parser.parse_args()
     if given.record:
         print(json.dumps(record()))
@@ -277,6 +289,8 @@ def main() -> int:
     before, after = (
         json.loads(process.communicate()[0]) for process in [recorded(tree.resolve()) for tree in given.trees]
     )
+    for old, new in (word.split("=") for word in given.renamed):
+        before = renamed(before, re.compile(rf'(?<=[\n".]){re.escape(old)}(?= = |")'), new)
     differing = [name for name in before.keys() | after.keys() if before.get(name) != after.get(name)]
     for name in sorted(differing):
         one, other = before.get(name), after.get(name)
