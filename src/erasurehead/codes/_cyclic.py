@@ -7,7 +7,6 @@ from functools import lru_cache
 import numpy as np
 
 from erasurehead._internal.arrays import Array, IntArray
-from erasurehead.codes._amplification import certified
 from erasurehead.codes._assemble import from_rows, generator_of, stragglers_and_load
 from erasurehead.codes._base import GradientCode, one_message_code
 from erasurehead.codes._complex_rows import ComplexArray, real_rows
@@ -15,6 +14,7 @@ from erasurehead.codes._exact_weights import banded_weights, dense_weights, shif
 from erasurehead.codes._exactness import DENSE, MOST_AMPLIFIED, MOST_ELIMINATED, MOST_SAMPLED, Unbearable
 from erasurehead.codes._reed_solomon import reed_solomon
 from erasurehead.codes._structure import Structure
+from erasurehead.codes._tolerance import certified
 from erasurehead.errors import check_count, check_size, invalid
 
 _DRAWS = 50

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from erasurehead._internal.arrays import IntArray
-from erasurehead.codes._amplification import tolerated
 from erasurehead.codes._assemble import blocks, even_sizes, from_rows, ranges, workers_and_tasks
 from erasurehead.codes._base import GradientCode, one_message_code
 from erasurehead.codes._complex_rows import ComplexArray, real_rows
@@ -14,6 +13,7 @@ from erasurehead.codes._exact_weights import shifted_weights
 from erasurehead.codes._exactness import Unbearable
 from erasurehead.codes._locating import smallest_lie
 from erasurehead.codes._structure import Structure
+from erasurehead.codes._tolerance import tolerated
 from erasurehead.errors import check_count, check_size, invalid
 
 _LARGEST = 10.0  # lengths of an honest message

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasurehead.codes._amplification import certified
 from erasurehead.codes._assemble import equal_shares, workers_and_tasks
 from erasurehead.codes._base import GradientCode
 from erasurehead.codes._complex_rows import real_rows
 from erasurehead.codes._exact_weights import shifted_weights
 from erasurehead.codes._structure import Structure
+from erasurehead.codes._tolerance import certified
 from erasurehead.errors import check_count
 
 
