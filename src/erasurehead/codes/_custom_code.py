@@ -14,9 +14,9 @@ from scipy import sparse
 from erasurehead._internal.arrays import Array, IntArray, real_numbers, whole_numbers
 from erasurehead._internal.factors import least_squares
 from erasurehead.codes._assemble import generator_of
-from erasurehead.codes._augmented import augmented_weights
 from erasurehead.codes._base import GradientCode
 from erasurehead.codes._exactness import EXACT, MOST_AMPLIFIED, MOST_ELIMINATED
+from erasurehead.codes._sparse_elimination import augmented_weights
 from erasurehead.codes._structure import Structure
 from erasurehead.errors import check_count, counted, invalid
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.codes import GradientCode
-from erasurehead.codes._augmented import eliminated
 from erasurehead.codes._exact_weights import ExactWeights, exact_weights
 from erasurehead.codes._exactness import DENSE, EXACT
+from erasurehead.codes._sparse_elimination import eliminated
 from erasurehead.decoding._base import Decoder, Decoding, Session, as_messages, residual_of
 
 _WORK = 5e8  # number of multiplications that one set may cost: a quarter of a second
