@@ -28,7 +28,6 @@ from erasurehead.runs._config.checking import build_config, overridden, read_con
 from erasurehead.runs._config.resolving import Resolved, check_scheme, resolve, settled, with_choices
 from erasurehead.runs._config.sections import Config, DataSection, OptimizerSection, ProblemSection
 from erasurehead.runs._config.toml import locating
-from erasurehead.runs._divergence import LeastCounted, remedy
 from erasurehead.runs._fingerprints import (
     MEANING,
     check_same,
@@ -52,6 +51,7 @@ from erasurehead.runs._names import (
 from erasurehead.runs._predictor import TrainedModel
 from erasurehead.runs._recording import Recording
 from erasurehead.runs._resuming import check_unchanged, check_unfinished, opened_to_go_on
+from erasurehead.runs._safe_step_size import LeastCounted, remedy
 from erasurehead.runs._unshared import Unshared, unshared_training
 from erasurehead.schemes import Scheme, parse_scheme
 from erasurehead.training import Callback, Run, train
