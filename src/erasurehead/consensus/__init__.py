@@ -25,7 +25,7 @@ from erasurehead._internal.lazy_import import lazy_names
 
 if TYPE_CHECKING:
     from erasurehead.consensus._contract import Peer as Peer, Port as Port
-    from erasurehead.consensus._faults import Crash as Crash, NetworkPartition as NetworkPartition
+    from erasurehead.consensus._injected_faults import Crash as Crash, NetworkPartition as NetworkPartition
     from erasurehead.consensus._mixing import Mixing as Mixing
     from erasurehead.consensus._policies.base import Policy as Policy
     from erasurehead.consensus._training import train as train

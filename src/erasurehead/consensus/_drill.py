@@ -12,8 +12,8 @@ import numpy as np
 
 from erasurehead._internal.rng import stream
 from erasurehead._internal.storage.folders import Folder
-from erasurehead.consensus._faults import Crash, NetworkPartition, PeerFault, partitioned
 from erasurehead.consensus._graphs import parse_graph
+from erasurehead.consensus._injected_faults import Crash, NetworkPartition, PeerFault, partitioned
 from erasurehead.consensus._plans import ConsensusPlan, plan
 from erasurehead.consensus._result import ConsensusRun
 from erasurehead.consensus._rows import PeerRow

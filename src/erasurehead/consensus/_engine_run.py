@@ -17,7 +17,7 @@ from typing import Any, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.consensus._faults import changes_by
+from erasurehead.consensus._injected_faults import changes_by
 from erasurehead.consensus._peer_report import PeerReport
 from erasurehead.consensus._peer_runtime import (
     BEGIN,

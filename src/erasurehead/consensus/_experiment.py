@@ -16,8 +16,8 @@ from erasurehead._internal.resources import check_memory
 from erasurehead._internal.signals import noted, stopped_by, uninterrupted
 from erasurehead._internal.state_json import going_on
 from erasurehead.consensus._config import ConsensusConfig, ConsensusSection
-from erasurehead.consensus._faults import from_schedule
 from erasurehead.consensus._graphs import parse_graph
+from erasurehead.consensus._injected_faults import from_schedule
 from erasurehead.consensus._models import build_problem, with_model_defaults
 from erasurehead.consensus._plans import ConsensusPlan, ConsensusTerms, plan
 from erasurehead.consensus._recorder import PeerRecorder

@@ -14,7 +14,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.consensus._contract import Message, MixedStep, Peer, Port, tupled
 from erasurehead.consensus._drawn_delays import DrawnDelays
-from erasurehead.consensus._faults import partitioned
+from erasurehead.consensus._injected_faults import partitioned
 from erasurehead.consensus._peer_report import MAX_ROWS, PeerReport
 from erasurehead.consensus._plans import ConsensusPlan
 from erasurehead.consensus._rows import PeerRow

@@ -13,8 +13,8 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.consensus._algorithms import Algorithm, DecentralizedSGD, parse_algorithm
 from erasurehead.consensus._contract import Peer
-from erasurehead.consensus._faults import PeerFault, check_faults
 from erasurehead.consensus._graphs import Graph, parse_graph
+from erasurehead.consensus._injected_faults import PeerFault, check_faults
 from erasurehead.consensus._mixing import FixedMixing, Metropolis, Mixing, parse_mixing
 from erasurehead.consensus._peers import Setup
 from erasurehead.consensus._policies import Dynamic, Policy, parse_policy

@@ -8,8 +8,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import final
 
-from erasurehead.consensus._faults import partitioned
 from erasurehead.consensus._graphs import Graph, components, neighbours_by
+from erasurehead.consensus._injected_faults import partitioned
 
 
 @final

@@ -16,7 +16,7 @@ from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.consensus._contract import Message, MixedStep, Peer, Port
 from erasurehead.consensus._drawn_delays import DrawnDelays
-from erasurehead.consensus._faults import changes_by, partitioned
+from erasurehead.consensus._injected_faults import changes_by, partitioned
 from erasurehead.consensus._plans import ConsensusPlan
 from erasurehead.consensus._shares import LocalGradients, peers_in
 from erasurehead.errors import EngineError
