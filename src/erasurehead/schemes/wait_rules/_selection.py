@@ -58,7 +58,7 @@ def networked(times: Array, k: int) -> Array:
         times: as for `kth_smallest`, with at least `networks.LANES` rounds.
         k: from 1 to n.
     """
-    from erasurehead.schemes.wait_rules._networks import network, select
+    from erasurehead.schemes.wait_rules._sorting_networks import network, select
 
     answers = np.empty(len(times))
     select(np.ascontiguousarray(times), network(times.shape[1], k), k - 1, answers)
