@@ -18,7 +18,7 @@ from erasurehead.errors import check_count, counted, invalid
 from erasurehead.planning._arrivals import ArrivalTimes
 from erasurehead.schemes.wait_rules import WaitRule
 from erasurehead.schemes.wait_rules._counts import finish_times, participants
-from erasurehead.schemes.wait_rules._replica_groups import replica_groups
+from erasurehead.schemes.wait_rules._group_arrival_times import replica_groups
 
 Watch: TypeAlias = Callable[[Array, Array, Array], None]
 """Called with simulated steps: arrival times, shape (rounds, n_messages); stop times and residuals, shape (rounds,)."""

@@ -15,7 +15,7 @@ from erasurehead.decoding._layout import Layout
 from erasurehead.engines import Order
 from erasurehead.schemes import Aggregation, ByCoverage
 from erasurehead.schemes._aggregation import ByExpectation, ByPresence, Plain
-from erasurehead.schemes.wait_rules._replica_groups import replica_groups
+from erasurehead.schemes.wait_rules._group_arrival_times import replica_groups
 
 _LAGS = 32  # largest lag in steps at which the autocovariance of weights is computed
 

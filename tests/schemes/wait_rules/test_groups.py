@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from erasurehead.codes import fractional_repetition
-from erasurehead.schemes.wait_rules._replica_groups import ReplicaGroups
+from erasurehead.schemes.wait_rules._group_arrival_times import ReplicaGroups
 
 
 @given(

@@ -15,7 +15,7 @@ from erasurehead.decoding import Decoder
 from erasurehead.errors import invalid, real
 from erasurehead.schemes.wait_rules._base import RuleUnreachable, Verdict, WrittenRule
 from erasurehead.schemes.wait_rules._counts import finish_times
-from erasurehead.schemes.wait_rules._replica_groups import replica_groups
+from erasurehead.schemes.wait_rules._group_arrival_times import replica_groups
 from erasurehead.schemes.wait_rules._view import View
 
 _FACTORED = 1 << 21  # elements of the rows that are factored at once
