@@ -13,7 +13,7 @@ from scipy import sparse
 from erasurehead.codes import GradientCode, fractional_repetition
 from erasurehead.codes._communication_efficient import communication_efficient_groups
 from erasurehead.codes._cyclic import cyclic_mds
-from erasurehead.codes._several_messages import nested
+from erasurehead.codes._nested import nested
 from erasurehead.errors import InvalidArgument
 
 

@@ -13,7 +13,7 @@ from erasurehead.codes import GradientCode, custom, cyclic_repetition, fractiona
 from erasurehead.codes._communication_efficient import communication_efficient_groups
 from erasurehead.codes._cyclic import complex_cyclic_mds, cyclic_mds
 from erasurehead.codes._expanders import regular
-from erasurehead.codes._several_messages import nested
+from erasurehead.codes._nested import nested
 from erasurehead.errors import InvalidArgument
 
 TANDON = [[0.5, 1.0, 0.0], [0.0, 1.0, -1.0], [0.5, 0.0, 1.0]]

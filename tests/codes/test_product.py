@@ -10,8 +10,8 @@ from erasurehead.codes._communication_efficient import communication_efficient_g
 from erasurehead.codes._cyclic import cyclic_mds
 from erasurehead.codes._designs import block_design, projective_plane
 from erasurehead.codes._expanders import regular
+from erasurehead.codes._nested import nested
 from erasurehead.codes._product import kronecker, refine
-from erasurehead.codes._several_messages import nested
 from erasurehead.codes._stochastic import stochastic_gradient
 from erasurehead.errors import InvalidArgument
 

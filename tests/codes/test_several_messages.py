@@ -10,8 +10,9 @@ from hypothesis import given, strategies as st
 
 from erasurehead.codes import fractional_repetition, uncoded
 from erasurehead.codes._cyclic import cyclic_mds
+from erasurehead.codes._nested import nested
 from erasurehead.codes._product import kronecker
-from erasurehead.codes._several_messages import multi_message, nested, partial_stragglers
+from erasurehead.codes._several_messages import multi_message, partial_stragglers
 from erasurehead.codes._transforms import by_task
 from erasurehead.errors import InvalidArgument
 

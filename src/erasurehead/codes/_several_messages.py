@@ -1,4 +1,4 @@
-"""Codes with several messages per worker and step, in order: partial stragglers, nested codes, uncoded work."""
+"""Codes with several messages per worker and step, in order: partial stragglers, and uncoded work task by task."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from scipy import sparse
 
 from erasurehead.codes._assemble import from_rows, workers_and_tasks
 from erasurehead.codes._base import GradientCode
-from erasurehead.codes._cyclic import one_message_cyclic
 from erasurehead.codes._product import described
 from erasurehead.codes._structure import Structure
-from erasurehead.errors import check_count, check_size, invalid, real
+from erasurehead.errors import check_count, invalid, real
 
 
 def partial_stragglers(code: GradientCode, slowness: float) -> GradientCode:
@@ -74,50 +73,6 @@ def partial_stragglers(code: GradientCode, slowness: float) -> GradientCode:
         source="Tandon et al. (ICML 2017), partial stragglers",
         inner=(code,),
         structure=Structure(decoder="parts", parts=np.tile([0, 1], n_workers)),
-    )
-
-
-def nested(n_workers: int, stragglers: int, *, seed: int = 0) -> GradientCode:
-    """Stacked cyclic codes for 0, 1, ..., s stragglers: the more workers compute, the more stragglers are tolerated.
-
-    Worker i computes tasks i, i+1, ..., i+s in turn; after t + 1 of them it can send its message of the code that
-    tolerates t stragglers. In the source the workers only signal their progress, and the coordinator asks for the one
-    level that can be decoded; the message rows, in order, serve both ways.
-
-    Arguments:
-        n_workers: number of workers and of tasks.
-        stragglers: the largest number of stragglers to be tolerated (s).
-        seed: seed of the levels that need random coefficients (those with n - t even).
-
-    Structure:
-        decoder: `"levels"`; levels (t of each message), inner (the codes, by level).
-
-    Guarantees: exact as soon as n - t workers have finished t + 1 tasks, for any t; so for any set of at most
-        `stragglers` stragglers, and never later than the best fixed cyclic code of at most that load.
-    Choose it: when the number of stragglers, in particular of dead workers, changes from step to step.
-    Raises:
-        InvalidArgument: if there are more stragglers than workers, or more than float64 allows.
-
-    >>> code = nested(8, stragglers=2)
-    >>> code.n_messages, code.structure.levels[code.messages_of(0)].tolist()
-    (24, [0, 1, 2])
-    """
-    n_workers = check_size("n_workers", n_workers)
-    stragglers = check_count("stragglers", stragglers, at_least=0, at_most=n_workers - 1)
-    inner = tuple(one_message_cyclic(n_workers, level, seed=seed) for level in range(stragglers + 1))
-    n_levels = len(inner)
-    order = np.arange(n_levels * n_workers).reshape(n_levels, n_workers).T.ravel()
-    return GradientCode(
-        name="nested",
-        parameters={"n_workers": n_workers, "stragglers": stragglers, "seed": seed},
-        encoding=sparse.csr_array(sparse.vstack([code.encoding for code in inner], format="csr")[order]),
-        owner=np.repeat(np.arange(n_workers), n_levels),
-        n_workers=n_workers,
-        n_tasks=n_workers,
-        tolerance=stragglers,
-        source="Massny, Hofmeister, Egger, Bitar, Wachter-Zeh (arXiv:2212.08580), nested gradient codes, reconstructed",
-        inner=inner,
-        structure=Structure(decoder="levels", levels=np.tile(np.arange(n_levels), n_workers)),
     )
 
 
