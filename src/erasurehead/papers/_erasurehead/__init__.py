@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from erasurehead.papers._erasurehead.bench import Bench
+from erasurehead.papers._erasurehead.bounds_figures import bounds, constants_table
 from erasurehead.papers._erasurehead.convergence import convergence
 from erasurehead.papers._erasurehead.published import SETS
 from erasurehead.papers._erasurehead.speed_ups import speed_ups
 from erasurehead.papers._erasurehead.step_times import step_times_of
 from erasurehead.papers._erasurehead.table1 import table1
-from erasurehead.papers._erasurehead.theory_bounds import bounds, constants_table
-from erasurehead.papers._erasurehead.theory_times import step_time, time_to_error
+from erasurehead.papers._erasurehead.times_figures import step_time, time_to_error
 from erasurehead.papers._exhibit import Exhibit
 from erasurehead.papers._reproduction import Paper, ReproductionSettings
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from erasurehead import schemes
 from erasurehead.delays import ShiftedExponential
+from erasurehead.papers._erasurehead.bounds_figures import LOAD, example
 from erasurehead.papers._erasurehead.published import Family, colour_of
-from erasurehead.papers._erasurehead.theory_bounds import LOAD, example
 from erasurehead.papers._exhibit import Exhibit, dress
 from erasurehead.papers._numbers import Cell, FigureTable
 from erasurehead.planning._convergence import theorem3
