@@ -1,4 +1,4 @@
-"""Cyclic codes, exact with a load of stragglers + 1: random coefficients, and MDS ones from roots of unity."""
+"""Cyclic codes, exact with a load of stragglers + 1: the best of several random ones, and MDS from roots of unity."""
 
 from __future__ import annotations
 

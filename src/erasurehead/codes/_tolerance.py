@@ -1,4 +1,4 @@
-"""How much a code amplifies rounding errors in the worst case, and which tolerance float64 allows."""
+"""How many stragglers float64 lets a code tolerate, by how much rounding grows without the worst ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of peers and of the network between them: crashes, with or without a rejoin, and network partitions."""
+"""Faults that a run injects into peers and their network: crashes, with or without a rejoin, and partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result of training without a coordinator."""
+"""The result of training without a coordinator: the peers' models, and their distance from consensus."""
 
 from __future__ import annotations
 

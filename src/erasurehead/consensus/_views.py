@@ -1,4 +1,4 @@
-"""Views: which peers a peer believes to be present, and the links among them."""
+"""Views: which peers a peer believes to be present, and the links among them; it mixes with no others."""
 
 from __future__ import annotations
 

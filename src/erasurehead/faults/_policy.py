@@ -1,4 +1,4 @@
-"""The user's policy for workers that die, hang or lie."""
+"""The user's policy for workers that die, hang or lie: settings, on which the training loop acts (`WorkerPool`)."""
 
 from __future__ import annotations
 

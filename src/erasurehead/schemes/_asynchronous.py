@@ -1,4 +1,4 @@
-"""Asynchronous training: a step at every message, along the gradient of whatever model it was computed at."""
+"""Asynchronous training: a step at every message that is not too old, whatever model its gradient was computed at."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Asynchronous(Aggregation):
     delays, known beforehand or not. Their analysis requires a step size below one over the curvature; where tasks
     differ, the method ends at a distance from the optimum that shrinks with the step size, like any stochastic method.
 
-    Without `adapt`, every message is given a whole step: the asynchronous method as it is usually run.
+    Without `adapt`, every message is given a whole step: the asynchronous method as it is usually run, and with a
+    small `greatest_age` Ringmaster ASGD (`schemes.ringmaster`).
 
     The recorded loss is the mean of what the messages say, at the models where they were computed.
 

@@ -1,4 +1,4 @@
-"""The named combinations of the papers: a code, its decoder, a wait rule and an aggregation."""
+"""The named schemes of the papers, from ErasureHead to Ringmaster: a code, its decoder, a wait rule, an aggregation."""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 `train` takes its steps with the workers of an engine (`WorkerOracle`). A problem as a whole on this machine
 (`WholeProblem`), which finds minima, and the planner's simulated arrivals are stepped through in the same way.
+
+A step whose objective or model is not finite (NaN or infinite) raises `Diverged`; where it is the gradient estimate,
+`RoundRunner` does.
 """
 
 from __future__ import annotations

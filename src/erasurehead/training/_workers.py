@@ -1,4 +1,4 @@
-"""The workers of a run: who lives, who has which position of the code, on which host; who replaces the dead.
+"""The workers of a run: who lives, who has which position of the code, on which host; who takes over from the dead.
 
 `WorkerPool` follows them through starts, deaths, joins and resizes. At any time they work under one `Assignment`, and
 `spread` says which host each of them goes to.

@@ -1,4 +1,7 @@
-"""The ErasureHead paper (Wang, Charles, Papailiopoulos, 2019): its experiments and its theory."""
+"""The ErasureHead paper (Wang, Charles, Papailiopoulos, 2019): figures of its experiments and of its theory.
+
+The formulas of the theory are those of `erasurehead.planning`: `_erasures`, `_step_times` and `_convergence`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The convergence bounds (Lemma 1, Theorems 1 and 2): beside training that meets their assumptions."""
+"""Figures of the convergence bounds (Lemma 1, Theorems 1 and 2), beside training that meets their assumptions."""
 
 from __future__ import annotations
 

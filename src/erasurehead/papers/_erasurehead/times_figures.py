@@ -1,4 +1,4 @@
-"""The run-time theory: Lemma 8 with the exact code's time corrected, beside simulation, and Theorem 3."""
+"""Figures of run times: Lemma 8 with the exact code's time corrected, beside simulation, and Theorem 3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The callback that makes checkpoints while training goes on."""
+"""When checkpoints are made: the callback that hands a run's state to the store while training goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints of a run: all that is needed to continue bit for bit, in files that are written atomically."""
+"""Writes and reads checkpoints: all that is needed to continue bit for bit, in files that are written atomically."""
 
 from __future__ import annotations
 

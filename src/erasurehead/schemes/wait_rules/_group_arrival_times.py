@@ -1,4 +1,4 @@
-"""Codes whose groups hold equal messages, over many rounds at once: when each group arrives, and what it is worth."""
+"""When each group of equal messages arrives, in tables of many rounds at once, and what it is worth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules that depend on what the arrivals are worth: `decodable()` and `residual_below(e)`."""
+"""Rules that stop once all groups, or enough of the gradient, can be decoded: `decodable()`, `residual_below(e)`."""
 
 from __future__ import annotations
 
