@@ -240,7 +240,7 @@ class Workers:
             warn=screen.warn,
             source=str((folder / TRACE).absolute()),
         )
-        text = f"{drawn.said}, {self.described}"
+        text = f"{drawn.text}, {self.described}"
         if drawn.block > 1:
             text += f" ({drawn.block} successive rounds at a time, as they are alike)"
         return drawn.delays, text, drawn.trace

@@ -133,9 +133,9 @@ def measured_accuracy(
     added: list[float] = []
     spread: list[float] = []
     for _ in range(_NOISY):
-        there = random.random((window.stop, n_tasks)) < 0.5
-        there[np.flatnonzero(~there.any(axis=1)), 0] = True
-        weights = there * (n_tasks / there.sum(axis=1, keepdims=True))
+        arrived = random.random((window.stop, n_tasks)) < 0.5
+        arrived[np.flatnonzero(~arrived.any(axis=1)), 0] = True
+        weights = arrived * (n_tasks / arrived.sum(axis=1, keepdims=True))
         spread.append(float(((weights - 1.0) ** 2).sum(axis=1).mean()) / n_tasks**2)
         path = list(trainer.measures(trainer.weighted(weights, n_tasks)))
         if len(path) < window.stop or not math.isfinite(path[-1]):

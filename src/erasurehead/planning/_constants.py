@@ -47,8 +47,8 @@ def estimate_constants(problem: Problem, n_tasks: int, steps: int = 50, power_st
     gaps = np.array(losses) - lowest
     if not gaps[0] > 0.0:
         raise invalid("problem", "must not begin at the minimum already", float(losses[0]))
-    told = gaps > 1e-9 * gaps[0]
-    mu = float((np.array(squares)[told] / (2.0 * gaps[told])).min())
+    clear = gaps > 1e-9 * gaps[0]  # closer to the minimum, the quotient below is one of rounding errors
+    mu = float((np.array(squares)[clear] / (2.0 * gaps[clear])).min())
     sigma = max(_longest_task(problem, point, n_tasks) for point in (begin, middle, last))
     least = 0.0 if len(problem.unpenalized) else 2.0 * problem.l2
     return Constants(max(min(mu, beta), least), beta, sigma, float(gaps[0]))
@@ -78,21 +78,21 @@ def task_noise(problem: Problem, n_tasks: int) -> TaskNoise:
         n_tasks: number of tasks, of consecutive samples as in training; at most the number of samples.
     """
     begin = problem.initial()
-    found = _minimised(problem, begin, _CLOSE)
-    gap = problem.objective(begin) - problem.objective(found)
-    mean = problem.gradient(found)
+    optimum = _minimised(problem, begin, _CLOSE)
+    gap = problem.objective(begin) - problem.objective(optimum)
+    mean = problem.gradient(optimum)
     parts = list(split_samples(problem.n_samples, n_tasks))
-    between = float(np.mean([_squared(_task_gradient(problem, found, rows) - mean) for rows in parts]))
+    between = float(np.mean([_squared(_task_gradient(problem, optimum, rows) - mean) for rows in parts]))
     random = np.random.default_rng(0)
     within: list[float] = []
     for place in map(int, random.permutation(len(parts))[:_LOOKED_AT]):
         rows = parts[place]
-        own = _task_gradient(problem, found, rows)
+        own = _task_gradient(problem, optimum, rows)
         for sample in random.integers(rows.start, rows.stop, _ROWS).tolist():
-            within.append(_squared(_task_gradient(problem, found, slice(sample, sample + 1)) - own))
+            within.append(_squared(_task_gradient(problem, optimum, slice(sample, sample + 1)) - own))
     size = problem.n_samples / n_tasks
     inside = float(np.mean(within)) * size / max(size - 1.0, 1.0)
-    beta = max(_curvature(problem, begin, _POWER_STEPS), _curvature(problem, found, _POWER_STEPS))
+    beta = max(_curvature(problem, begin, _POWER_STEPS), _curvature(problem, optimum, _POWER_STEPS))
     noise = between / (4.0 * beta * gap) if gap > 0.0 and beta > 0.0 else 0.0
     return TaskNoise(noise, between * size / inside if inside > 0.0 else 1.0)
 
@@ -152,8 +152,10 @@ def _minimised(problem: Problem, begin: Array, steps: int) -> Array:
     def both(x: Array) -> tuple[float, Array]:
         return problem.objective(x), _gradient(problem, x)
 
-    found = minimize(both, begin, jac=True, method="L-BFGS-B", options={"maxiter": steps, "ftol": 1e-14, "gtol": 1e-10})
-    return np.asarray(found.x, dtype=np.float64)
+    result = minimize(
+        both, begin, jac=True, method="L-BFGS-B", options={"maxiter": steps, "ftol": 1e-14, "gtol": 1e-10}
+    )
+    return np.asarray(result.x, dtype=np.float64)
 
 
 def _curvature(problem: Problem, x: Array, power_steps: int) -> float:

@@ -79,33 +79,35 @@ def limits(plan: Plan, item: Forecast) -> str:
         return (
             f"in {1.0 - item.met:.1%} of the steps the wait rule is never met, because too many workers never answer."
         )
-    said: list[str] = []
+    clauses: list[str] = []
     computing = item.computing / item.seconds_per_step if item.seconds_per_step else 0.0
     if computing > 0.5:
-        said.append(f"computing {counted('task', item.load)} takes {computing:.0%} of a step")
+        clauses.append(f"computing {counted('task', item.load)} takes {computing:.0%} of a step")
     elif item.messages > 1:
-        said.append(
+        clauses.append(
             f"{item.arrived:.1f} of {plan.n_workers} workers send all of their {item.messages} messages by then"
         )
     elif item.arrived > 0.9 * plan.n_workers:
-        said.append(f"it waits for {item.arrived:.1f} of {plan.n_workers} workers, so the slowest workers set the pace")
+        clauses.append(
+            f"it waits for {item.arrived:.1f} of {plan.n_workers} workers, so the slowest workers set the pace"
+        )
     else:
-        said.append(f"it waits for {item.arrived:.1f} of {plan.n_workers} workers")
+        clauses.append(f"it waits for {item.arrived:.1f} of {plan.n_workers} workers")
     if item.missing > 0.005:
-        said.append(
+        clauses.append(
             f"{item.missing:.1%} of the gradient is missing on average"
             + (f", which costs {item.steps_lost:.1%} more steps" if math.isfinite(item.steps) else "")
         )
     if item.neglected:
-        said.append(
+        clauses.append(
             f"{numbered('task', item.neglected)} {'are' if len(item.neglected) > 1 else 'is'} almost never counted"
         )
     elif math.isinf(item.steps) and item.floor >= (plan.accuracy.gap if plan.target is None else plan.target.epsilon):
         unit = "error" if plan.target is not None else "gap"
-        said.append(f"the noise of its gradients keeps the {unit} above {item.floor:.3g}")
+        clauses.append(f"the noise of its gradients keeps the {unit} above {item.floor:.3g}")
     if item.unanswered > 0.0:
-        said.append(f"in {item.unanswered:.1%} of the steps it waits for a worker that did not answer")
-    return ", and ".join(said) + "."
+        clauses.append(f"in {item.unanswered:.1%} of the steps it waits for a worker that did not answer")
+    return ", and ".join(clauses) + "."
 
 
 def remarks(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | None = None) -> tuple[str, ...]:
@@ -114,29 +116,29 @@ def remarks(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | 
     Arguments:
         plan, trials, goal: as in `explain`.
     """
-    said = [] if goal is None else _tried(plan, trials, goal)
+    sentences = [] if goal is None else _tried(plan, trials, goal)
     best = plan.best
     if not plan.reached:
-        said += _out_of_reach(plan)
+        sentences += _out_of_reach(plan)
     if plan.target is None and goal is None:
         accuracy = plan.accuracy
-        said.append(
+        sentences.append(
             f"Times are for as much progress as one step with the exact gradient makes, for a target of "
             f"gap={accuracy.gap:g} (--target) and data whose tasks differ by {accuracy.noise:g} (--task-noise)."
         )
     if plan.target is not None and math.isfinite(best.bound):
-        said.append(
+        sentences.append(
             f"Theorem 1 guarantees this error within {counted('step', best.bound)} of {best.setting}, or "
             f"{best.bound * best.seconds_per_step:.4g} s. This is an upper bound; the forecast is {best.steps:.3g} "
             "steps."
         )
     limit = break_even(plan)
     if best.load > 1 and limit is not None and plan.seconds_per_task == 0.0:
-        said.append(
+        sentences.append(
             "Computing a further task is assumed to cost a worker no time. Redundancy pays as long as a task takes "
             f"less than about {limit:.3g} s; give the seconds per task if you know them."
         )
-    said += _how_sure(plan)
+    sentences += _how_sure(plan)
     rounds = trace_rounds(plan.delays)
     rivals = [item for item in plan.as_good() if item is not best] if plan.reached else []
     if math.isfinite(rounds) and rivals:
@@ -146,17 +148,17 @@ def remarks(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | 
             if wanted is None
             else f"; about {math.ceil(wanted - rounds):,} more would settle every difference that matters (5%)"
         )
-        said.append(
+        sentences.append(
             f"The trace of {_counted(rounds)} is too short to tell the best setting from "
             f"{len(rivals)} {'other' if len(rivals) == 1 else 'others'}, such as {rivals[0].setting}{more}."
         )
     if best.load > 1 and plan.reached:
-        said += _with_less(plan, {trial.setting for trial in trials})
+        sentences += _with_less(plan, {trial.setting for trial in trials})
     if isinstance(plan.delays, Pareto) and plan.delays.exponent <= 1.0:
-        said.append(
+        sentences.append(
             "The delays have an infinite mean: times of settings that wait for all workers do not converge to a value."
         )
-    return tuple(said)
+    return tuple(sentences)
 
 
 def _out_of_reach(plan: Plan) -> list[str]:
@@ -177,12 +179,12 @@ def _out_of_reach(plan: Plan) -> list[str]:
 
 
 def _how_sure(plan: Plan) -> list[str]:
-    said: list[str] = []
+    sentences: list[str] = []
     best, rounds = plan.best, trace_rounds(plan.delays)
     if rounds < GUESS:
-        said.append(f"This is a guess: the trace has only {_counted(rounds)}, and a plan needs at least {GUESS}.")
+        sentences.append(f"This is a guess: the trace has only {_counted(rounds)}, and a plan needs at least {GUESS}.")
     if isinstance(plan.delays, Bootstrap) and plan.delays.tail_index < 2.0:
-        said.append(
+        sentences.append(
             f"The longest delays have a tail of exponent {plan.delays.tail_index:.2g}, so their mean hardly settles: "
             "do not rely on the bands of settings that wait for everybody."
         )
@@ -191,7 +193,7 @@ def _how_sure(plan: Plan) -> list[str]:
         one = len(open_ones) == 1
         named = f"{open_ones[0].setting} waits" if one else f"{len(open_ones)} settings wait"
         such = "" if one else f", such as {open_ones[0].setting}"
-        said.append(
+        sentences.append(
             f"{named} for workers that did not answer in the trace{such}: "
             f"nobody knows how long that takes, so {'it is' if one else 'they are'} ranked last. --absent late treats "
             "those workers as late, and --absent dead as lost."
@@ -202,17 +204,17 @@ def _how_sure(plan: Plan) -> list[str]:
         one = len(neglecting) == 1
         named = f"{neglecting[0].setting} is" if one else f"{len(neglecting)} settings are"
         such = "" if one else f", such as {neglecting[0].setting}"
-        said.append(
+        sentences.append(
             f"{named} ruled out because {'it never counts' if one else 'they never count'} {numbered('task', tasks)}"
             f"{such}: the workers that hold "
             f"{'it' if len(tasks) == 1 else 'them'} are always too late, or gone."
         )
     if plan.reached and 0.0 < best.least_counted < _SELDOM:
-        said.append(
+        sentences.append(
             f"The task that is counted least often is counted in {best.least_counted:.0%} of the steps: if its rows "
             "are unlike the others, the model learns little from them."
         )
-    return said
+    return sentences
 
 
 def in_short(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] | None = None) -> tuple[str, str, str]:
@@ -223,8 +225,8 @@ def in_short(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] |
     """
     best, second = plan.best, next((item for item in plan.distinct if item is not plan.best), plan.best)
     if trials and goal is not None:
-        made = counted("trial", len(trials[0].steps))
-        why = f"its mean steps to {goal[0]} {goal[1]:g} in {made}, times its seconds per step"
+        count = counted("trial", len(trials[0].steps))
+        why = f"its mean steps to {goal[0]} {goal[1]:g} in {count}, times its seconds per step"
     else:
         why = f"{best.steps:.3g} times the steps of the exact gradient, at {best.seconds_per_step:.4g} s each"
         if plan.target is not None:
@@ -255,8 +257,8 @@ def in_short(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] |
 def _with_less(plan: Plan, tried: Collection[str]) -> list[str]:
     """Say which setting is nearly as fast with the least data per worker; if any were tried, one of these."""
     best = plan.best
-    known = [item for item in plan.ranked if not tried or item.setting in tried]
-    near = [item for item in known if item.seconds_to_target <= _NEARLY * best.seconds_to_target]
+    candidates = [item for item in plan.ranked if not tried or item.setting in tried]
+    near = [item for item in candidates if item.seconds_to_target <= _NEARLY * best.seconds_to_target]
     least = min(near, key=lambda item: item.load, default=best)
     if least.load >= best.load or math.isinf(best.seconds_to_target):
         return []
@@ -284,8 +286,8 @@ def _tried(plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> list
         how_far = f"the best, {first.setting}, reached {np.median(came):.4g}" if len(came) else "all ended earlier"
         more = "More steps (--steps) or another step size (--rate) may help."
         return [f"No setting that was tried on the data reached {metric} {wanted:g}: {how_far}. {more}"]
-    known = {item.setting: item for item in plan.ranked}
-    item = known[first.setting]
+    forecasts = {item.setting: item for item in plan.ranked}
+    item = forecasts[first.setting]
     low, high = min(first.steps) * item.seconds_per_step, max(first.steps) * item.seconds_per_step
     slow = by_name.get(plan.uncoded.setting)
     beside = ""
@@ -298,27 +300,27 @@ def _tried(plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> list
             beside = f"; uncoded takes {other:.4g} s"
         else:
             beside = f": {times:.2f} times as fast as uncoded ({other:.4g} s)"
-    said = [
+    sentences = [
         f"Of the settings tried on the data, {first.setting} reaches {metric} {wanted:g} soonest, in "
         f"{took(item, first):.4g} s ({low:.4g} to {high:.4g}){beside}."
     ]
-    said += _solver(plan, trials)
-    off = [trial for trial in trials if trial.contradicts(known[trial.setting])]
+    sentences += _solver(plan, trials)
+    off = [trial for trial in trials if trial.contradicts(forecasts[trial.setting])]
     if off:
-        here = known[off[0].setting]
-        said.append(
+        here = forecasts[off[0].setting]
+        sentences.append(
             f"Trials contradict the forecast for {off[0].setting}: they took {off[0].seconds_per_step:.4g} s a step "
             f"instead of {here.seconds_per_step:.4g} s. The ranking uses the forecast, which is a mean over many more "
             "steps."
         )
     if decided_by_luck(trials):
         few = min(trial.median_steps for trial in trials if not is_adaptive(trial.setting))
-        said.append(
+        sentences.append(
             f"The target is reached within {counted('step', few)}, so luck decides: choose one that is "
             "harder to reach, "
             "such as --target gap=0.01."
         )
-    return said
+    return sentences
 
 
 def _times(plan: Plan, trials: Sequence[Trial], over: Forecast, name: str) -> str:
@@ -353,19 +355,19 @@ def _solver(plan: Plan, trials: Sequence[Trial]) -> list[str]:
     if first.begins_early:
         steps = f"as long as {counted('step', first.expected_steps)} with the whole gradient"
         steps += " (its first steps use few arrivals)"
-    said = f"With the optimizer that train uses by default, {first.setting} takes {steps}, {seconds:.4g} s"
+    sentence = f"With the optimizer that train uses by default, {first.setting} takes {steps}, {seconds:.4g} s"
     if usual is not None and usual is not item and math.isfinite(usual.seconds_to_target):
-        said += f" ({usual.setting}, the default: {usual.seconds_to_target:.4g} s)"
+        sentence += f" ({usual.setting}, the default: {usual.seconds_to_target:.4g} s)"
     if not others:
-        return [f"{said}. No setting with the other optimizer reaches the target."]
+        return [f"{sentence}. No setting with the other optimizer reaches the target."]
     best = by_name[others[0].setting]
     other = took(best, others[0])
     if not seconds or not other:
-        return [f"{said}. The best of the others, {best.setting}, takes {other:.4g} s."]
+        return [f"{sentence}. The best of the others, {best.setting}, takes {other:.4g} s."]
     times = f"{other / seconds:.2f} times as fast as" if seconds < other else f"{seconds / other:.2f} times as long as"
     equal = item.seconds_per_step * other / seconds
     return [
-        f"{said}. This is {times} the best of the others, {best.setting} "
+        f"{sentence}. This is {times} the best of the others, {best.setting} "
         f"({counted('step', others[0].expected_steps)}, "
         f"{other:.4g} s). They would be equal if a step of {first.setting} took {equal:.3g} s instead of "
         f"{item.seconds_per_step:.3g} s."
@@ -381,13 +383,13 @@ def _advice(plan: Plan, trials: Sequence[Trial]) -> tuple[str, ...]:
     elif best.load == 1:
         first = f"Redundancy does not pay here, but not waiting for the slowest workers does: {best.setting}."
     else:
-        held = f"{share_text(best.share_of_data)} of the data ({counted('task', best.load)})"
-        first = f"Use {best.setting}: each worker holds {held}."
+        share = f"{share_text(best.share_of_data)} of the data ({counted('task', best.load)})"
+        first = f"Use {best.setting}: each worker holds {share}."
     if is_adaptive(best.setting):
         first += f" Its optimizer chooses its step sizes itself, so train needs no other setting than {best.setting}."
     low, high = best.band
-    known = plan.target is not None or trials
-    unit = "s to the target" if known else "s for as much progress as one exact step makes"
+    absolute = plan.target is not None or trials
+    unit = "s to the target" if absolute else "s for as much progress as one exact step makes"
     second = (
         f"It takes {best.seconds_per_step:.4g} s a step (uncoded: {_seconds(uncoded.seconds_per_step)}), and "
         f"{best.seconds_to_target:.4g} {unit} ({low:.4g} to {'?' if math.isinf(high) else f'{high:.4g}'}): "

@@ -202,7 +202,7 @@ def forecast(
     missing = min(1.0, float(result.residual.mean()) / scheme.code.n_tasks)
     counted = counting.result()
     bound = None if target is None else _bound(scheme, missing, target.constants)
-    found = Forecast(
+    item = Forecast(
         setting=setting,
         load=scheme.code.load,
         share_of_data=scheme.code.load / scheme.code.n_tasks,
@@ -222,26 +222,26 @@ def forecast(
         scores=result.seconds,
     )
     if target is None or bound is None:
-        found = found.asked(accuracy or Accuracy())
+        item = item.asked(accuracy or Accuracy())
     else:
         of = Accuracy.of(target.constants, target.epsilon)
         exact = lemma1(target.constants).steps_to(target.epsilon)
-        found = found.asked(of, exact)
-        found = replace(found, floor=found.floor * target.constants.gap, bound=bound.steps_to(target.epsilon))
+        item = item.asked(of, exact)
+        item = replace(item, floor=item.floor * target.constants.gap, bound=bound.steps_to(target.epsilon))
     of_trace = (trace_errors or TraceErrors(delays)).of(scheme, seconds_per_task)
-    if of_trace is not None and math.isfinite(found.error):
+    if of_trace is not None and math.isfinite(item.error):
         chance = float(result.seconds.std(ddof=1)) / math.sqrt(len(result.seconds))
-        found = replace(found, error=max(found.error, math.hypot(chance, of_trace * result.seconds_per_step)))
+        item = replace(item, error=max(item.error, math.hypot(chance, of_trace * result.seconds_per_step)))
     if isinstance(delays, Uncertain):
         few = max(_LEAST, len(result.seconds) // len(delays.draws))
         means = [_simulated(scheme, other, seconds_per_task, few, late).seconds_per_step for other in delays.draws]
         spread = float(np.std(means, ddof=1)) if np.isfinite(means).all() else math.inf
-        found = replace(found, error=math.hypot(found.error, spread))
+        item = replace(item, error=math.hypot(item.error, spread))
     dead = delays.if_dead() if isinstance(delays, Bootstrap) else None
     if dead is not None:
         pessimistic = _simulated(scheme, dead, seconds_per_task, steps, late)
-        found = replace(found, unanswered=1.0 - pessimistic.met)
-    return found
+        item = replace(item, unanswered=1.0 - pessimistic.met)
+    return item
 
 
 def least_arrivals(n_workers: int, steps: int | None = None) -> int:

@@ -87,20 +87,20 @@ class Plan:
         Arguments:
             accuracy: the new target, and assumptions on the data.
         """
-        known = {item.setting: item.asked(accuracy) for item in self.ranked}
-        return replace(self, accuracy=accuracy, target=None).of(known)
+        forecasts = {item.setting: item.asked(accuracy) for item in self.ranked}
+        return replace(self, accuracy=accuracy, target=None).of(forecasts)
 
-    def of(self, known: Mapping[str, Forecast]) -> Plan:
+    def of(self, forecasts: Mapping[str, Forecast]) -> Plan:
         """Return the plan with other forecasts of its settings, ranked again.
 
         Arguments:
-            known: forecasts of all settings, by setting.
+            forecasts: of all settings, by setting.
         """
         return replace(
             self,
-            ranked=rank(known.values()),
-            uncoded=known[self.uncoded.setting],
-            current=None if self.current is None else known[self.current.setting],
+            ranked=rank(forecasts.values()),
+            uncoded=forecasts[self.uncoded.setting],
+            current=None if self.current is None else forecasts[self.current.setting],
         )
 
     def with_order(self, ranked: Sequence[Forecast]) -> Plan:
@@ -205,8 +205,8 @@ def plan(
         TooLarge: if there is not enough memory, or by estimate it would take longer than `ERASUREHEAD_SECONDS` allows.
 
     >>> from erasurehead import delays
-    >>> found = plan(delays.Exponential(0.5, seed=0), n_workers=30, seconds_per_task=0.01)
-    >>> found.speed_up(found.best) > 3
+    >>> advice = plan(delays.Exponential(0.5, seed=0), n_workers=30, seconds_per_task=0.01)
+    >>> advice.speed_up(advice.best) > 3
     True
     """
     check_size("n_workers", n_workers)
@@ -230,14 +230,14 @@ def plan(
     if not seconds_per_task and _is_timeless(delays.rows(0, looked_at, n_workers)):
         raise _timeless(delays)  # checked first, as otherwise all messages would tie
     accuracy = accuracy or Accuracy()
-    known: dict[str, Forecast] = {}
+    forecasts: dict[str, Forecast] = {}
     errors = TraceErrors(delays)
     for text in texts:
-        known[text] = forecast(text, n_workers, delays, seconds_per_task, target, steps, late, accuracy, errors)
+        forecasts[text] = forecast(text, n_workers, delays, seconds_per_task, target, steps, late, accuracy, errors)
         if progress is not None:
-            progress(len(known), len(texts))
-    known = dict(zip(known, corrected(list(known.values()), delays, late), strict=True))
-    if not any(item.seconds_per_step > 0.0 for item in known.values()):
+            progress(len(forecasts), len(texts))
+    forecasts = dict(zip(forecasts, corrected(list(forecasts.values()), delays, late), strict=True))
+    if not any(item.seconds_per_step > 0.0 for item in forecasts.values()):
         raise _timeless(delays)
     return Plan(
         n_workers,
@@ -245,9 +245,9 @@ def plan(
         seconds_per_task,
         late,
         target,
-        rank(known.values()),
-        known[uncoded],
-        known[current] if current else None,
+        rank(forecasts.values()),
+        forecasts[uncoded],
+        forecasts[current] if current else None,
         accuracy,
     )
 

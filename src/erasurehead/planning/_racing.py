@@ -60,31 +60,31 @@ def race(
     trainer = Trainer(problem, optimizer, goal, max_steps)
     own = None if solver is None else Trainer(problem, solver, goal, max_steps)
     runs = Runs(trainer, plan.delays, plan.n_workers, plan.seconds_per_task, plan.late, own)
-    known = {item.setting: item for item in plan.ranked}
+    forecasts = {item.setting: item for item in plan.ranked}
     beside = [] if own is None else [item for item in plan.ranked if is_adaptive(item.setting)]
-    left = [setting for setting in _entrants(plan, beside) if known[setting] not in beside]
+    left = [setting for setting in _entrants(plan, beside) if forecasts[setting] not in beside]
     fixed = {plan.uncoded.setting} | ({plan.current.setting} if plan.current is not None else set[str]())
     trials: dict[str, Trial] = {}
     best = math.inf
     rounds = [1, repeats, 2 * repeats + 1] if repeats > 1 else [1]
     for number, often in enumerate(rounds):
         for place, setting in enumerate(left):
-            item = known[setting]
+            item = forecasts[setting]
             most = math.inf if setting in fixed or item.missing == 0.0 else _SLOWER * best
             trials[setting] = trial = runs.trial(setting, often, most, item.seconds_per_step)
             if number == 0:
                 best = min(best, took(item, trial))
             if progress is not None:
                 progress(place + 1, len(left))
-        in_order = sorted(left, key=lambda setting: took(known[setting], trials[setting]))
-        best = took(known[in_order[0]], trials[in_order[0]])
+        in_order = sorted(left, key=lambda setting: took(forecasts[setting], trials[setting]))
+        best = took(forecasts[in_order[0]], trials[in_order[0]])
         if number < len(rounds) - 1:
             left = in_order[: max(2, len(in_order) // 2)]
-    for setting in sorted(trials, key=lambda name: trials[name].ended_at * known[name].seconds_per_step):
+    for setting in sorted(trials, key=lambda name: trials[name].ended_at * forecasts[name].seconds_per_step):
         # A single lucky run may have ended runs of other settings that are better on the median.
-        if 0.0 < trials[setting].ended_at * known[setting].seconds_per_step < best:
-            trials[setting] = runs.trial(setting, rounds[-1], _SLOWER * best, known[setting].seconds_per_step)
-            best = min(best, took(known[setting], trials[setting]))
+        if 0.0 < trials[setting].ended_at * forecasts[setting].seconds_per_step < best:
+            trials[setting] = runs.trial(setting, rounds[-1], _SLOWER * best, forecasts[setting].seconds_per_step)
+            best = min(best, took(forecasts[setting], trials[setting]))
     trials |= {item.setting: runs.trial(item.setting, 1, math.inf, item.seconds_per_step) for item in beside}
     for _ in beside:  # a single lucky run with early steps may have put the wrong setting first
         first = min(beside, key=lambda item: took(item, trials[item.setting]))
@@ -92,7 +92,7 @@ def race(
             break
         trials[first.setting] = runs.trial(first.setting, rounds[-1], math.inf, first.seconds_per_step)
     return tuple(
-        sorted(trials.values(), key=lambda trial: (took(known[trial.setting], trial), how_far(trial, goal[0])))
+        sorted(trials.values(), key=lambda trial: (took(forecasts[trial.setting], trial), how_far(trial, goal[0])))
     )
 
 
@@ -125,17 +125,17 @@ def after(plan: Plan, trials: Sequence[Trial]) -> Plan:
     lossless = [item.setting for item in tried if item.missing == 0.0 and not is_adaptive(item.setting)]
     exact = min((steps[setting] for setting in lossless), default=math.nan)
 
-    def known_of(item: Forecast) -> Forecast:
+    def with_steps_taken(item: Forecast) -> Forecast:
         taken = steps[item.setting]
         of = taken if is_adaptive(item.setting) else exact  # adaptive settings may use another optimizer
         return item.with_steps(taken, of if math.isfinite(of) else item.exact_steps)
 
-    known = {item.setting: known_of(item) for item in tried}
+    forecasts = {item.setting: with_steps_taken(item) for item in tried}
     for item in plan.ranked:
-        if item.setting not in known:  # if exact descent misses the target, nothing is known of the others
+        if item.setting not in forecasts:  # if exact descent misses the target, nothing is known of the others
             scale = exact / item.exact_steps if math.isfinite(exact) else math.inf
-            known[item.setting] = item.with_steps(scale * item.steps, scale * item.exact_steps)
-    again = plan.of(known)
+            forecasts[item.setting] = item.with_steps(scale * item.steps, scale * item.exact_steps)
+    again = plan.of(forecasts)
     first = [item for item in again.ranked if item.setting in steps]
-    rest = [known[item.setting] for item in plan.ranked if item.setting not in steps]
+    rest = [forecasts[item.setting] for item in plan.ranked if item.setting not in steps]
     return again.with_order((*first, *rest))

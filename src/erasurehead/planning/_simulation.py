@@ -181,8 +181,8 @@ def residuals_at(decoder: Decoder, times: Array, stop: Array) -> Array:
     code = decoder.code
     if code.replicas:
         groups = replica_groups(code)
-        there = groups.earliest(times) <= np.minimum(stop, np.finfo(np.float64).max)[:, None]
-        return groups.rest + np.where(there, 0.0, groups.gains).sum(axis=1)
+        arrived = groups.earliest(times) <= np.minimum(stop, np.finfo(np.float64).max)[:, None]
+        return groups.rest + np.where(arrived, 0.0, groups.gains).sum(axis=1)
     inside = (times <= stop[:, None]) & np.isfinite(times)
     residual = np.zeros(len(times))
     open_rounds = np.arange(len(times))

@@ -64,8 +64,8 @@ def _ratios(times: Array, own: Array) -> Array:
 
 def _totals(plan: Plan, item: Forecast, trials: Sequence[Trial], random: np.random.Generator) -> Array:
     """Return the total seconds of runs of a setting, shape (_RUNS,)."""
-    found = next((trial.steps for trial in trials if trial.setting == item.setting), ())
-    finite = [steps for steps in found if math.isfinite(steps)]
+    counts = next((trial.steps for trial in trials if trial.setting == item.setting), ())
+    finite = [steps for steps in counts if math.isfinite(steps)]
     steps = random.choice(finite, _RUNS) if finite else np.full(_RUNS, plan.steps_of(item))
     count = int(min(max(1.0, round(float(np.median(steps)))), _LONGEST))
     length = min(plan.delays.block, count) if isinstance(plan.delays, Bootstrap) else 1

@@ -101,18 +101,18 @@ def measure_task(problem: Problem, n_tasks: int) -> float:
     kernels.load_with(problem.preload)
     with threadpool_limits(limits=1):
         clocks: list[Callable[[], float]] = []
-        spent, found = 0.0, list[float]()
+        spent, times = 0.0, list[float]()
         for samples in (ranges[place] for place in chosen):
-            if found and spent >= _BRIEFLY:
+            if times and spent >= _BRIEFLY:
                 break
             clocks.append(_clock(problem, samples))
             first = clocks[-1]()  # compiles, and loads the data into memory
-            found.append(clocks[-1]())
-            spent += found[-1] + (first if len(clocks) > 1 else 0.0)
-        while spent < _BRIEFLY and len(found) < _MOST:
-            found += [clock() for clock in clocks]
-            spent += sum(found[-len(clocks) :])
-    return _to_one_digit(float(np.median(found)))
+            times.append(clocks[-1]())
+            spent += times[-1] + (first if len(clocks) > 1 else 0.0)
+        while spent < _BRIEFLY and len(times) < _MOST:
+            times += [clock() for clock in clocks]
+            spent += sum(times[-len(clocks) :])
+    return _to_one_digit(float(np.median(times)))
 
 
 def _clock(problem: Problem, samples: slice) -> Callable[[], float]:

@@ -145,8 +145,8 @@ def task_weights(decoder: Decoder, aggregation: Aggregation, times: Array, stop:
         Shape (rounds, n_tasks); 0 for all tasks of a step without an estimate.
     """
     code = decoder.code
-    known = isinstance(aggregation, Plain | ByCoverage | ByExpectation | ByPresence)
-    if code.replicas and code.n_pieces == 1 and known:
+    groupwise = isinstance(aggregation, Plain | ByCoverage | ByExpectation | ByPresence)
+    if code.replicas and code.n_pieces == 1 and groupwise:
         return _of_groups(code, aggregation, times, stop)
     inside = (times <= stop[:, None]) & np.isfinite(times)
     sets, which = np.unique(np.packbits(inside, axis=1), axis=0, return_inverse=True)
@@ -159,18 +159,18 @@ def task_weights(decoder: Decoder, aggregation: Aggregation, times: Array, stop:
 
 def _of_groups(code: GradientCode, aggregation: Aggregation, times: Array, stop: Array) -> Array:
     groups = replica_groups(code)
-    there = (groups.earliest(times) <= np.minimum(stop, np.finfo(np.float64).max)[:, None]).astype(np.float64)
+    arrived = (groups.earliest(times) <= np.minimum(stop, np.finfo(np.float64).max)[:, None]).astype(np.float64)
     if isinstance(aggregation, ByExpectation):
         presence = np.ones(groups.n_groups)
         presence[groups.of_message] = np.asarray(aggregation.presence)
-        there /= presence
-    alpha = there @ groups.weights
+        arrived /= presence
+    alpha = arrived @ groups.weights
     if isinstance(aggregation, Plain | ByExpectation):
         return alpha
     if isinstance(aggregation, ByPresence):
-        probability = aggregation.presence[np.count_nonzero(there, axis=1)]
+        probability = aggregation.presence[np.count_nonzero(arrived, axis=1)]
         likely = np.where(probability > 0.0, probability, 1.0)
-        return (there / likely) @ groups.weights
+        return (arrived / likely) @ groups.weights
     coverage = alpha.mean(axis=1, keepdims=True)
     return np.divide(alpha, coverage, out=np.zeros_like(alpha), where=coverage > 1e-12)
 

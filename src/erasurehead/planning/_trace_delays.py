@@ -24,13 +24,13 @@ class TraceDelays:
 
     Attributes:
         delays: the delay model.
-        said: description of the model for the user.
+        text: description of the model for the user.
         trace: the trace whose rounds are drawn; None if a distribution was fitted to it.
         block: number of successive rounds that are drawn together.
     """
 
     delays: Delays
-    said: str
+    text: str
     trace: Trace | None = None
     block: int = 1
 
@@ -81,8 +81,8 @@ def drawn_from(
             return TraceDelays(fitted, f"a distribution fitted to {trace.source}")
     model = Bootstrap.from_trace(trace, keep, scale_with_load=scale_with_load, absent=absent)
     block = 1 if keep == "pooled" else min(block_length(model.table), len(model.table))
-    said = f"{counted('round', len(model.table))} of {trace.source}"
-    return TraceDelays(replace(model, source=source or model.source, block=block), said, trace, block)
+    text = f"{counted('round', len(model.table))} of {trace.source}"
+    return TraceDelays(replace(model, source=source or model.source, block=block), text, trace, block)
 
 
 def shorter_than_computing(trace: Trace, seconds_per_task: float) -> float:

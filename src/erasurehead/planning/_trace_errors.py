@@ -63,14 +63,14 @@ class TraceErrors:
         block = rounds.delays.block
         blocks = _BLOCKS if block > 1 else _BLOCKS[:1]  # correlations may last longer than the estimated block
         lengths = {1, *(min(count * block, len(seconds) // _FEWEST) for count in blocks)}
-        known = max(_of_stretches(seconds, length) for length in lengths)
+        error = max(_of_stretches(seconds, length) for length in lengths)
         if block == 1:
-            known = max(known, _of_what_might_come(scheme, rounds, seconds_per_task, lengths))
+            error = max(error, _of_what_might_come(scheme, rounds, seconds_per_task, lengths))
             longest = float(seconds.max())
         else:
             longest = rounds.longest + seconds_per_task * scheme.code.load
         unseen = max(0.0, longest - mean) / max(1.0, rounds.delays.effective_rounds)
-        return math.hypot(known, unseen) / mean
+        return math.hypot(error, unseen) / mean
 
 
 class _Rounds:

@@ -61,11 +61,11 @@ class Goal:
         """
         if self.metric == GAP:
             return (problem.objective(x) - self.lowest) / (self.first - self.lowest)
-        found = problem.metrics(x)
-        if self.metric not in found:
-            known = ", ".join([GAP, *found]) if found else f"{GAP}: it has no test samples"
-            raise invalid("goal", "must name a metric of the problem", self.metric, f"its metrics are {known}")
-        return found[self.metric]
+        metrics = problem.metrics(x)
+        if self.metric not in metrics:
+            names = ", ".join([GAP, *metrics]) if metrics else f"{GAP}: it has no test samples"
+            raise invalid("goal", "must name a metric of the problem", self.metric, f"its metrics are {names}")
+        return metrics[self.metric]
 
     def met(self, measured: float) -> bool:
         """Whether a value of the metric meets the goal."""

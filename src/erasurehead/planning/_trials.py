@@ -98,10 +98,12 @@ class Trial:
     @property
     def seconds_per_step(self) -> float:
         """Mean seconds of a step, over the repetitions that reached the target; NaN if none did."""
-        known = [(total, steps) for total, steps in zip(self.seconds, self.steps, strict=True) if math.isfinite(total)]
-        if not known:
+        finished = [
+            (total, steps) for total, steps in zip(self.seconds, self.steps, strict=True) if math.isfinite(total)
+        ]
+        if not finished:
             return math.nan
-        seconds, steps = (math.fsum(values) for values in zip(*known, strict=True))
+        seconds, steps = (math.fsum(values) for values in zip(*finished, strict=True))
         return seconds / steps
 
     def contradicts(self, item: Forecast) -> bool:
@@ -202,11 +204,11 @@ def simulated_steps(
         residuals.append(residual)
 
     timing = scheme.decoder, scheme.rule, delays, steps, seconds_per_task, first
-    found = simulate(*timing, watch=watch) if late == "preempt" else simulate_with_memory(*timing, late, watch=watch)
-    ended = np.flatnonzero(~np.isfinite(found.seconds))
-    count = int(ended[0]) if len(ended) else len(found.seconds)
+    result = simulate(*timing, watch=watch) if late == "preempt" else simulate_with_memory(*timing, late, watch=watch)
+    ended = np.flatnonzero(~np.isfinite(result.seconds))
+    count = int(ended[0]) if len(ended) else len(result.seconds)
     lossless = np.concatenate(residuals) <= EXACT * scheme.code.n_tasks
-    return SimulatedSteps(scheme, found.seconds[:count], np.concatenate(arrived)[:count], lossless[:count])
+    return SimulatedSteps(scheme, result.seconds[:count], np.concatenate(arrived)[:count], lossless[:count])
 
 
 class Runs:
@@ -285,5 +287,5 @@ def how_far(trial: Trial, metric: str) -> float:
         metric: name of the metric.
     """
     sign = 1.0 if metric in (GAP, *LOWER_IS_BETTER) else -1.0
-    known = [value for value in trial.final if math.isfinite(value)]
-    return sign * float(np.median(known)) if known else math.inf
+    finite = [value for value in trial.final if math.isfinite(value)]
+    return sign * float(np.median(finite)) if finite else math.inf

@@ -102,18 +102,18 @@ def if_worse(plan: Plan, factor: float = 2.0) -> WhatIf:
 
     def again(item: Forecast) -> Forecast:
         steps = max(64, len(item.scores) // 4)
-        found = forecast(
+        redone = forecast(
             item.setting, plan.n_workers, worse, plan.seconds_per_task, None, steps, plan.late, plan.accuracy
         )
         # Fewer steps than the plan's, of the same draws: what these few are off by with the plan's delays is known.
-        same = float(item.scores[: len(found.scores)].mean())
+        same = float(item.scores[: len(redone.scores)].mean())
         if math.isfinite(same) and same > 0.0:
-            found = replace(found, seconds_per_step=found.seconds_per_step * item.seconds_per_step / same)
-        return found.with_steps(item.steps, item.exact_steps)
+            redone = replace(redone, seconds_per_step=redone.seconds_per_step * item.seconds_per_step / same)
+        return redone.with_steps(item.steps, item.exact_steps)
 
-    found = {name: again(item) for name, item in tried.items()}
-    best = min(found.values(), key=lambda item: item.seconds_to_target)
-    return WhatIf(found[plan.best.setting], best, factor)
+    forecasts = {name: again(item) for name, item in tried.items()}
+    best = min(forecasts.values(), key=lambda item: item.seconds_to_target)
+    return WhatIf(forecasts[plan.best.setting], best, factor)
 
 
 def nothing_said(plan: Plan) -> tuple[Forecast, float]:
@@ -144,12 +144,12 @@ def by_case(plan: Plan) -> tuple[tuple[str, Accuracy, Forecast], ...]:
         For each case, the kind of data, the accuracy, and the forecast of the best setting, with steps relative to
         those of exact descent.
     """
-    found: list[tuple[str, Accuracy, Forecast]] = []
+    cases: list[tuple[str, Accuracy, Forecast]] = []
     for kind, noise in CASES:
         for gap in GAPS:
             accuracy = Accuracy(gap, noise, plan.accuracy.pace)
-            found.append((kind, accuracy, plan.for_accuracy(accuracy).best))
-    return tuple(found)
+            cases.append((kind, accuracy, plan.for_accuracy(accuracy).best))
+    return tuple(cases)
 
 
 def rounds_to_settle(plan: Plan) -> float | None:
