@@ -52,8 +52,8 @@ class Alone:
 
     def __str__(self) -> str:
         whole = "converges in" if self.converged else "has not converged in"
-        said = f"{self.method} {whole} {self.seconds:.3g} s"
-        return said if self.to_target is None else f"{said}, and is at the target after {self.to_target:.3g} s"
+        text = f"{self.method} {whole} {self.seconds:.3g} s"
+        return text if self.to_target is None else f"{text}, and is at the target after {self.to_target:.3g} s"
 
 
 def alone(experiment: Experiment, target: tuple[str, float] | None, seconds: float) -> list[Alone]:
@@ -115,11 +115,11 @@ def _by_scikit_learn(experiment: Experiment) -> Iterator[Alone]:
     free = len(problem.unpenalized) > 0  # the last column, of ones
     X: Any = data.X_train[:, :-1] if free else data.X_train
     least_squares = section.loss == "least_squares"
-    made: Any = linear_model.Ridge if least_squares else linear_model.LogisticRegression
+    kind: Any = linear_model.Ridge if least_squares else linear_model.LogisticRegression
     strength = {"alpha": n * l2} if least_squares else {"C": 1.0 / (2.0 * n * l2)}
-    model = made(**strength, fit_intercept=free)
+    model = kind(**strength, fit_intercept=free)
     begin = time.process_time()
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as complaints:
         warnings.simplefilter("always")
         model.fit(X, data.y_train)
     spent = time.process_time() - begin
@@ -127,12 +127,12 @@ def _by_scikit_learn(experiment: Experiment) -> Iterator[Alone]:
     if free:
         rows = np.column_stack([rows, np.atleast_1d(model.intercept_)])
     x = rows.ravel()
-    known = len(x) == problem.n_parameters
+    comparable = len(x) == problem.n_parameters
     yield Alone(
-        f"scikit-learn's {made.__name__}",
+        f"scikit-learn's {kind.__name__}",
         spent,
         None,
-        not said,
-        problem.objective(x) if known else None,
-        problem.metrics(x) if known else {},
+        not complaints,
+        problem.objective(x) if comparable else None,
+        problem.metrics(x) if comparable else {},
     )

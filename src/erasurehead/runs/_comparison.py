@@ -247,9 +247,9 @@ class Trained:
 
     def _least(self, alone: Sequence[Alone]) -> float | None:
         """Return the least objective there is; None if nothing has come down to it."""
-        found = [one.objective for one in alone if one.converged]
-        found += [run.final.objective for run in self.runs if run.ended == "converged" and run.final is not None]
-        return min((value for value in found if value is not None), default=None)
+        objectives = [one.objective for one in alone if one.converged]
+        objectives += [run.final.objective for run in self.runs if run.ended == "converged" and run.final is not None]
+        return min((value for value in objectives if value is not None), default=None)
 
     def _metric(self) -> str | None:
         published = self.comparison.experiments[0].data.published
@@ -356,8 +356,8 @@ def common_target(runs: Sequence[Run], metric: str | None = None) -> tuple[str, 
     start = runs[0].evaluations[0].metrics
     chosen = metric if metric is not None and metric in start else next(iter(start))
     values = [[evaluation.metrics.get(chosen, float("nan")) for evaluation in run.evaluations] for run in runs]
-    found = reached_by_all(values, chosen)
-    return None if found is None else (chosen, found)
+    value = reached_by_all(values, chosen)
+    return None if value is None else (chosen, value)
 
 
 def _names(texts: Sequence[str], workers: int) -> list[str]:
@@ -379,7 +379,7 @@ def check_metric(target: tuple[str, float], experiment: Experiment) -> None:
     Raises:
         InvalidArgument: if so; the error names the metrics that are.
     """
-    known = experiment.problem.metrics(experiment.first_model()) if experiment.config.run.evaluate_every else {}
-    if target[0] not in known:
-        hint = f"the metrics are {', '.join(known)}" if known else "there are no test rows, or no evaluations"
+    metrics = experiment.problem.metrics(experiment.first_model()) if experiment.config.run.evaluate_every else {}
+    if target[0] not in metrics:
+        hint = f"the metrics are {', '.join(metrics)}" if metrics else "there are no test rows, or no evaluations"
         raise invalid("target", "must name a metric that is measured", target[0], hint)

@@ -47,26 +47,26 @@ class Models(Snapshots):
             problem: what was minimised.
         """
         models: list[tuple[float, Array]] = []
-        for _, time, held in self.kept:
-            if isinstance(held, np.ndarray):
-                models.append((time, held))
+        for _, time, model in self.kept:
+            if isinstance(model, np.ndarray):
+                models.append((time, model))
         if not models or problem.exact([models[0][1]])[0].n_samples < problem.n_samples:
             return None
         places = np.unique(np.linspace(0, len(models) - 1, _MOST).round().astype(int))
         models = [models[place] for place in places.tolist()]
         with np.errstate(over="ignore", invalid="ignore"):  # of a run that has diverged
-            values = np.array([problem.objective(held) for _, held in models])
+            values = np.array([problem.objective(model) for _, model in models])
         return Objectives(np.array([time for time, _ in models]), values)
 
 
 def descents(
-    names: Sequence[str], found: Sequence[Objectives | None], least: float | None, virtual: bool
+    names: Sequence[str], objectives: Sequence[Objectives | None], least: float | None, virtual: bool
 ) -> list[Descent]:
     """Return the gaps of runs to the least objective.
 
     Arguments:
         names: names of the schemes, one per run.
-        found: their objectives, from the same first model.
+        objectives: of each run, from the same first model; None where it has none.
         least: the least objective, as something that has converged found it; None if it is not known. The least of the
             runs will not do: the best of them would have no gap, however far it is from the minimum.
         virtual: whether times are of a virtual clock.
@@ -74,15 +74,15 @@ def descents(
     Returns:
         One per run; empty if the least or other objectives are unknown, or none is below that of the first model.
     """
-    known = [one for one in found if one is not None]
-    if len(known) < len(found) or not known or least is None:
+    curves = [one for one in objectives if one is not None]
+    if len(curves) < len(objectives) or not curves or least is None:
         return []
-    values = np.concatenate([one.values for one in known])
+    values = np.concatenate([one.values for one in curves])
     low = float(values[np.isfinite(values)].min(initial=least))
-    first = float(known[0].values[0])
+    first = float(curves[0].values[0])
     if not low < first:
         return []
     return [
         Descent(name, one.times, (one.values - low) / (first - low), virtual)
-        for name, one in zip(names, known, strict=True)
+        for name, one in zip(names, curves, strict=True)
     ]

@@ -370,8 +370,8 @@ def _initial(trained: TrainedModel, folder: Path, data: Dataset | ShardedDataset
     try:
         return initial_model(trained, data.encoding, loss)
     except InvalidArgument as error:
-        said = f"run.initial ({str(folder)!r}): {error}"
-        raise InvalidArgument("run.initial", error.rule, str(folder), sentence=said) from None
+        sentence = f"run.initial ({str(folder)!r}): {error}"
+        raise InvalidArgument("run.initial", error.rule, str(folder), sentence=sentence) from None
 
 
 def _fitted(resolved: Resolved, problem: Problem) -> int:

@@ -81,9 +81,9 @@ def of_data(data: Dataset | ShardedDataset) -> str:
     """Return the shape of design matrices, with a fingerprint of them and their labels; for shards, theirs."""
     if isinstance(data, ShardedDataset):
         return data.fingerprint
-    X, held = data.X_train, data.X_test
-    sizes = f"{X.shape[0]} x {X.shape[1]}" + ("" if held is None else f", {held.shape[0]} for testing")
-    return f"{sizes} ({of_arrays(X, data.y_train, held, data.y_test)[:16]})"
+    X, X_test = data.X_train, data.X_test
+    sizes = f"{X.shape[0]} x {X.shape[1]}" + ("" if X_test is None else f", {X_test.shape[0]} for testing")
+    return f"{sizes} ({of_arrays(X, data.y_train, X_test, data.y_test)[:16]})"
 
 
 def of_value(value: Any) -> str:
@@ -102,7 +102,7 @@ def of_value(value: Any) -> str:
 def of_encoding(encoding: Encoding) -> dict[str, Any]:
     """Return what the numbers of the design matrix and of the labels stand for; their fingerprint does not say."""
     target, names = encoding.target, encoding.column_names
-    scales = {f"the mean and the scale of {name!r}": list(said) for name, said in encoding.standardization.items()}
+    scales = {f"the mean and the scale of {name!r}": list(scale) for name, scale in encoding.standardization.items()}
     columns = {f"column {number}": name for number, name in enumerate(names, start=1)}
     return {"the label": target.name, "what the labels mean": target.meaning(), **columns, **scales}
 
@@ -145,9 +145,9 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     if changed:
         more = [f"and {len(changed) - _NAMED:,} more"] if len(changed) > _NAMED else []
         named = "; ".join([*changed[:_NAMED], *more])
-        said = f"The run cannot be continued, as what it depends on has changed: {named}."
+        sentence = f"The run cannot be continued, as what it depends on has changed: {named}."
         raise InvalidArgument(
-            "resume", "must go on as the same run", sentence=f"{said} Restore that, or begin a new run."
+            "resume", "must go on as the same run", sentence=f"{sentence} Restore that, or begin a new run."
         )
 
 

@@ -71,20 +71,20 @@ def initial_model(
     weights = _weights(trained, name, encoding.target, loss or encoding.target.task)
     before, now = trained.encoding.column_names, encoding.column_names
     places = {column: place for place, column in enumerate(before)}
-    known = [place for place, column in enumerate(now) if column in places]
-    if not any(now[place] != CONSTANT for place in known):
+    shared = [place for place, column in enumerate(now) if column in places]
+    if not any(now[place] != CONSTANT for place in shared):
         raise _refused(
             f"A run cannot begin with {name}, as no column has the same name: its columns are {_names(before)}, and "
             f"here they are {_names(now)}."
         )
-    taken = [places[now[place]] for place in known]
+    taken = [places[now[place]] for place in shared]
     rows = np.zeros((len(weights), len(now)))
-    rows[:, known] = weights[:, taken]
+    rows[:, shared] = weights[:, taken]
     _rescale(rows, trained.encoding, encoding)
     here = set(now)
     return InitialModel(
         x=rows.reshape(-1),
-        shared=len(known),
+        shared=len(shared),
         new=tuple(column for column in now if column not in places),
         dropped=tuple(column for column in before if column not in here),
     )
@@ -104,18 +104,18 @@ def _weights(trained: TrainedModel, name: str, target: Target, loss: str) -> Arr
     weights = trained.model.x.reshape(trained.model.sample_loss.n_outputs, -1)
     if target.classes is None or other.classes is None:
         return weights * (other.unit / target.unit)
-    here, there = target.classes.labels(), other.classes.labels()
-    if len(here) != len(there):
+    labels, others = target.classes.labels(), other.classes.labels()
+    if len(labels) != len(others):
         raise _refused(
-            f"A run with {len(here)} classes cannot begin with {name}, which has {len(there)}: {_names(there)}."
+            f"A run with {len(labels)} classes cannot begin with {name}, which has {len(others)}: {_names(others)}."
         )
-    if set(here) != set(there):
+    if set(labels) != set(others):
         raise _refused(
-            f"A run with the classes {_names(here)} cannot begin with {name}, whose classes are {_names(there)}."
+            f"A run with the classes {_names(labels)} cannot begin with {name}, whose classes are {_names(others)}."
         )
     if len(weights) == 1:  # the score is for the second class, against the first
-        return weights if here == there else -weights
-    return weights[[there.index(label) for label in here]]
+        return weights if labels == others else -weights
+    return weights[[others.index(label) for label in labels]]
 
 
 def _rescale(rows: Array, before: Encoding, now: Encoding) -> None:
@@ -137,5 +137,5 @@ def _names(columns: Sequence[str]) -> str:
     return f"{shown} and {more:,} more" if more > 0 else shown
 
 
-def _refused(said: str) -> InvalidArgument:
-    return InvalidArgument("initial", "must be a model that fits the run", sentence=said)
+def _refused(sentence: str) -> InvalidArgument:
+    return InvalidArgument("initial", "must be a model that fits the run", sentence=sentence)

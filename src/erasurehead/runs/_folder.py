@@ -146,11 +146,11 @@ class RunFolder:
             InvalidArgument: if it is already in use, or cannot be written to.
         """
         place = make_folder(path, overwrite, access)
-        made = cls(place, access)
-        with made._writing(STEPS) as folder:
+        run = cls(place, access)
+        with run._writing(STEPS) as folder:
             write_checksums(folder, {})
             os.close(folder.writable(STEPS))
-        return made
+        return run
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], access: Access = "private") -> Self:
@@ -185,10 +185,10 @@ class RunFolder:
         """
         text = self._text(SUMMARY)
         try:
-            found: Any = {} if text is None else from_json(text)
+            content: Any = {} if text is None else from_json(text)
         except ValueError as error:
             raise DataError(f"{self.path / SUMMARY} cannot be read: {error}.") from None
-        return cast("dict[str, Any]", of_type(_Summary, found, self.path / SUMMARY))
+        return cast("dict[str, Any]", of_type(_Summary, content, self.path / SUMMARY))
 
     @property
     def tables(self) -> dict[str, Any]:
@@ -199,10 +199,10 @@ class RunFolder:
         """
         text = self._text(CONFIG, check=False)
         try:
-            found = {} if text is None else from_toml(text)
+            content = {} if text is None else from_toml(text)
         except ValueError as error:
             raise DataError(f"{self.path / CONFIG} cannot be read: {error}.") from None
-        return cast("dict[str, Any]", of_type(_Tables, found, self.path / CONFIG))
+        return cast("dict[str, Any]", of_type(_Tables, content, self.path / CONFIG))
 
     def has(self, name: str) -> bool:
         """Return whether a file with this name exists."""
@@ -361,10 +361,10 @@ class RunFolder:
         """Write a file, announced in advance, so that either it or the old one matches the checksums at any moment."""
         with self._writing(name) as folder:
             sums = read_checksums(folder)
-            known, after = sums.get(name, ()), Checksum.of(data)
-            there = Checksum.of(folder.read(name)) if known and folder.kind(name) == "file" else None
-            before = (there,) if there is not None and there in known and there != after else ()
-            if known != (announced := (*before, after)):
+            recorded, after = sums.get(name, ()), Checksum.of(data)
+            current = Checksum.of(folder.read(name)) if recorded and folder.kind(name) == "file" else None
+            before = (current,) if current is not None and current in recorded and current != after else ()
+            if recorded != (announced := (*before, after)):
                 write_checksums(folder, {**sums, name: announced})
             folder.write_whole(name, [data])
 

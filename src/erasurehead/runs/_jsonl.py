@@ -86,8 +86,8 @@ def object_in(line: bytes, path: Path, number: int) -> dict[str, Any]:
     try:
         row = from_json(text)
     except ValueError as error:
-        said = error.msg if isinstance(error, json.JSONDecodeError) else error
-        raise DataError(f"{path}, line {number}: not JSON ({said}).") from None
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else error
+        raise DataError(f"{path}, line {number}: not JSON ({reason}).") from None
     if not isinstance(row, dict):
         raise DataError(f"{path}, line {number}: must be an object with keys, but it is {text[:40]!r}.")
     return cast("dict[str, Any]", row)
@@ -163,14 +163,14 @@ class LinesOnDisk:
 
     def keep_intact(self) -> int:
         """Drop whatever follows the last line before which all are in the file as they were; return how many lines."""
-        there, kept, lost = 0, 0, len(self)
-        for line, known in zip(self._read(0, self.size), self._sums, strict=False):
-            if _sum(line) != known:
+        size, kept, lost = 0, 0, len(self)
+        for line, checksum in zip(self._read(0, self.size), self._sums, strict=False):
+            if _sum(line) != checksum:
                 break
-            there, kept = there + len(line), kept + 1
+            size, kept = size + len(line), kept + 1
         del self._sums[kept:]
         del self._marks[-(-kept // _MARKED) :]
-        self.size = there
+        self.size = size
         return lost - kept
 
     def _read(self, begin: int, end: int) -> Iterator[bytes]:
@@ -209,7 +209,7 @@ class JsonlWriter:
         path: Path,
         size: int = 0,
         access: Access = "private",
-        noticed: Callable[[int, str], None] = lambda lost, said: None,
+        noticed: Callable[[int, str], None] = lambda lost, text: None,
     ) -> None:
         self.path = path
         self._access: Access = access
@@ -250,9 +250,9 @@ class JsonlWriter:
 
     def read(self, first: int, last: int) -> Iterator[bytes]:
         """Yield the lines of rows by number, including those that are not flushed; as for `LinesOnDisk.read`."""
-        there = len(self.lines)
+        flushed = len(self.lines)
         yield from self.lines.read(first, last)
-        yield from self._waiting[max(0, first - there) : max(0, last - there)]
+        yield from self._waiting[max(0, first - flushed) : max(0, last - flushed)]
 
     def flush(self) -> None:
         """Write the rows so far, so that others can read them; what does not fit is kept for the next flush.
@@ -387,8 +387,8 @@ def check_cut(folder: Folder, name: str, written: Checksum) -> Running:
 
 
 def _check_end(file: int, path: Path, size: int) -> None:
-    there = os.fstat(file).st_size
-    if there < size:
-        raise DataError(f"{path} has {there} bytes, where the checkpoint says that {size} were written.")
+    length = os.fstat(file).st_size
+    if length < size:
+        raise DataError(f"{path} has {length} bytes, where the checkpoint says that {size} were written.")
     if size and os.pread(file, 1, size - 1) != b"\n":
         raise DataError(f"{path} is damaged: no line ends at byte {size}, where the checkpoint says that one does.")

@@ -93,7 +93,7 @@ def _lock(file: int, path: Path, shared: bool = False) -> None:
     except BlockingIOError:
         holder = os.read(file, 32).decode(errors="replace").strip()
         who = f" (process {holder})" if holder.isdigit() else ""
-        said = f"The run in {str(path.parent)!r} is still going on{who}; wait until it ends, or stop it."
-        raise InvalidArgument("folder", "must not be in use", str(path.parent), sentence=said) from None
+        sentence = f"The run in {str(path.parent)!r} is still going on{who}; wait until it ends, or stop it."
+        raise InvalidArgument("folder", "must not be in use", str(path.parent), sentence=sentence) from None
     except OSError:  # a file system without locks
         return

@@ -89,8 +89,8 @@ def check_free(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
             with Folder.open(place) as folder, contextlib.ExitStack() as opened:
                 _earlier(folder, overwrite, opened)
         elif place.exists():
-            said = f"The run folder {str(place)!r} is a file; name a folder that is empty or not there."
-            raise InvalidArgument("run.out", "must be a folder", str(place), sentence=said)
+            sentence = f"The run folder {str(place)!r} is a file; name a folder that is empty or not there."
+            raise InvalidArgument("run.out", "must be a folder", str(place), sentence=sentence)
     except OSError as error:
         raise _unwritable(place, error.strerror or str(error)) from None
     check_writable(place)
@@ -138,18 +138,18 @@ def make_folder(path: str | os.PathLike[str], overwrite: bool = False, access: A
     return place
 
 
-def remove_run(place: Path, made: Sequence[Path]) -> None:
+def remove_run(place: Path, folders: Sequence[Path]) -> None:
     """Remove what a run that has not begun has left in its folder, and then the folders that were made for it.
 
     Arguments:
         place: path of its folder.
-        made: the folders to be removed if they are empty, each before the one that it is in.
+        folders: those to be removed if they are empty, each before the one that it is in.
     """
     with contextlib.suppress(OSError, InvalidArgument):
         with Folder.open(place) as folder, contextlib.ExitStack() as opened:
             for entry in _earlier(folder, True, opened):
                 entry.remove()
-        for folder in made:
+        for folder in folders:
             folder.rmdir()
 
 
@@ -300,5 +300,5 @@ def next_free(folder: str | os.PathLike[str], name: str) -> Path:
 
 
 def _unwritable(place: Path, why: str, what: str = "The run folder") -> InvalidArgument:
-    said = f"{what} {str(place)!r} cannot be written to: {why}; name another one (--out)."
-    return InvalidArgument("run.out", "must be a place that can be written to", str(place), sentence=said)
+    sentence = f"{what} {str(place)!r} cannot be written to: {why}; name another one (--out)."
+    return InvalidArgument("run.out", "must be a place that can be written to", str(place), sentence=sentence)

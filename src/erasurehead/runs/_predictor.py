@@ -108,10 +108,10 @@ class TrainedModel:
         rows = self.model.x.reshape(self.model.sample_loss.n_outputs, -1)
         target = self.encoding.target
         unit = target.unit if target.classes is None else 1.0
-        made = [self.encoding.named_coefficients(row * unit, standardized) for row in rows]
-        if len(made) == 1 or target.classes is None:
-            return made[0]
-        return dict(zip(target.classes.labels(), made, strict=True))
+        by_output = [self.encoding.named_coefficients(row * unit, standardized) for row in rows]
+        if len(by_output) == 1 or target.classes is None:
+            return by_output[0]
+        return dict(zip(target.classes.labels(), by_output, strict=True))
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:

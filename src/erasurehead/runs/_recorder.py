@@ -155,15 +155,15 @@ class Recorder(Callback):
             size, noticed = before.records[name] if before else 0, partial(self._changed, name)
             self._files[name] = rows.stored = JsonlWriter(self.folder.path / name, size, self.folder.access, noticed)
 
-    def _changed(self, name: str, lost: int, said: str) -> None:
+    def _changed(self, name: str, lost: int, text: str) -> None:
         """Take note that something else has changed a file of rows."""
         self._rows[name].changed()
         self.changes += 1
         if lost:
             self.lost_rows = {**self.lost_rows, name: self.lost_rows.get(name, 0) + lost}
-        self._summary["changed_by_others"] = [*self._summary.get("changed_by_others", ()), said]
-        data = {"file": name, "reason": said, "lost": lost}
-        self.notify(Notice("rewritten", data=data, text=said))
+        self._summary["changed_by_others"] = [*self._summary.get("changed_by_others", ()), text]
+        data = {"file": name, "reason": text, "lost": lost}
+        self.notify(Notice("rewritten", data=data, text=text))
 
     def on_start(self, seconds: float) -> None:
         self._summary["start_seconds"] = seconds
@@ -178,9 +178,9 @@ class Recorder(Callback):
     def on_wait(self, step: int, missing: Sequence[int], elapsed: float) -> None:
         if self._lost:
             return
-        told = {"step": step, "waited": elapsed, "missing": list(missing), "time": time.time()}
+        row = {"step": step, "waited": elapsed, "missing": list(missing), "time": time.time()}
         with contextlib.suppress(OSError), Folder.open(self.folder.path, self.folder.access) as folder:
-            folder.write_whole(WAITING, [to_line(told).encode()])
+            folder.write_whole(WAITING, [to_line(row).encode()])
 
     def on_step_end(self, row: StepRow, x: Array) -> None:
         self.x = x

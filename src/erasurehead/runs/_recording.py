@@ -137,8 +137,8 @@ class Recording(Callback):
     @property
     def _summary(self) -> dict[str, Any]:
         # That of shards tells how they were cut, too, and so not whether others are of the same rows.
-        known = None if isinstance(self._data, ShardedDataset) else self._facts["data"]
-        described = {**describe(self._data), "fingerprint": known}
+        fingerprint = None if isinstance(self._data, ShardedDataset) else self._facts["data"]
+        described = {**describe(self._data), "fingerprint": fingerprint}
         return {"engine": self._config.run.engine, "data": described}
 
     def _notify(self, notice: Notice) -> None:

@@ -52,9 +52,9 @@ def resumption(folder: RunFolder, checkpoint: Checkpoint) -> Resumption:
 
 def lost_rows(checkpoint: Checkpoint) -> dict[str, int]:
     """Return how many rows of each file were lost before a checkpoint, as something else changed it; mostly none."""
-    found = checkpoint.facts.get(LOST_ROWS, {})
+    counts = checkpoint.facts.get(LOST_ROWS, {})
     try:
-        return {str(name): check_count(LOST_ROWS, lost, at_least=0) for name, lost in found.items()}
+        return {str(name): check_count(LOST_ROWS, lost, at_least=0) for name, lost in counts.items()}
     except (AttributeError, InvalidArgument):
         raise DataError(
             f"The checkpoint of step {checkpoint.step} is damaged: it does not say which rows are lost."

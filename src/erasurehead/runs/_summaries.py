@@ -22,12 +22,12 @@ from erasurehead.training import Run, StepRow
 
 def figures(run: Run) -> dict[str, Any]:
     """Return the figures of a whole run, as plain data; means are over its steps."""
-    told: StepRow | None = None
+    accepted: StepRow | None = None
     arrived, residual, coverage, received = array("d"), array("d"), array("d"), array("d")
     dead, byzantine = set[int](), set[int]()
     counts = Counter[str]()
     for row in run.steps:  # once, as they may have to be read from a file
-        told = told if row.rejected else row
+        accepted = accepted if row.rejected else row
         for values, value in ((arrived, row.arrived), (residual, row.residual), (coverage, row.coverage)):
             values.append(value)
         received.append(row.received)
@@ -50,8 +50,8 @@ def figures(run: Run) -> dict[str, Any]:
         "seconds": run.seconds,
         "seconds_per_step": run.seconds_per_step,
         "start_seconds": run.start_seconds,
-        "loss": None if told is None else told.loss,
-        "loss_share": None if told is None else told.coverage,
+        "loss": None if accepted is None else accepted.loss,
+        "loss_share": None if accepted is None else accepted.coverage,
         "objective": run.objective,
         "final": None if run.final is None else asdict(run.final),
         "neglected": [asdict(task) for task in run.neglected],

@@ -50,7 +50,7 @@ def row_maker(kind: type[_T], path: Path) -> Callable[[int, Mapping[str, Any]], 
     """
     make = _maker(kind)
 
-    def made(number: int, row: Mapping[str, Any]) -> _T:
+    def make_row(number: int, row: Mapping[str, Any]) -> _T:
         try:
             return make(row)
         except KeyError as error:
@@ -58,7 +58,7 @@ def row_maker(kind: type[_T], path: Path) -> Callable[[int, Mapping[str, Any]], 
         except _Misfit as error:
             raise DataError(f"{path}, line {number}: {error}.") from None
 
-    return made
+    return make_row
 
 
 def of_type(kind: type[_T], data: object, path: Path) -> _T:
@@ -138,7 +138,7 @@ def _or_none(one: _Maker) -> _Maker:
 
 
 def _list_of(item: _Maker) -> _Maker:
-    def made(value: Any) -> list[Any]:
+    def make(value: Any) -> list[Any]:
         if not isinstance(value, list):
             raise _Misfit("a list", value)
         items: list[Any] = []
@@ -150,17 +150,17 @@ def _list_of(item: _Maker) -> _Maker:
             raise
         return items
 
-    return made
+    return make
 
 
 def _tuple_of(items: Sequence[_Maker]) -> _Maker:
-    def made(value: Any) -> tuple[Any, ...]:
-        found = cast("list[Any]", value) if isinstance(value, list) else []
-        if len(found) != len(items):
+    def make(value: Any) -> tuple[Any, ...]:
+        parts = cast("list[Any]", value) if isinstance(value, list) else []
+        if len(parts) != len(items):
             raise _Misfit(f"a list of {len(items)}", cast("Any", value))
-        return tuple(item(one) for item, one in zip(items, found, strict=True))
+        return tuple(item(one) for item, one in zip(items, parts, strict=True))
 
-    return made
+    return make
 
 
 def _mapping_of(item: _Maker) -> _Maker:
@@ -177,27 +177,27 @@ def _dataclass(kind: type) -> _Maker:
     makers = {field.name: _maker(hints[field.name]) for field in fields(kind)}
     needed = [field.name for field in fields(kind) if field.default is field.default_factory is MISSING]
 
-    def made(value: Any) -> Any:
-        found = _object(value)
+    def make(value: Any) -> Any:
+        entries = _object(value)
         for name in needed:
-            if name not in found:
+            if name not in entries:
                 raise KeyError(name)
-        return kind(**_each((name, makers[name], one) for name, one in found.items() if name in makers))
+        return kind(**_each((name, makers[name], one) for name, one in entries.items() if name in makers))
 
-    return made
+    return make
 
 
 def _each(entries: Iterable[tuple[Any, _Maker, Any]]) -> dict[Any, Any]:
     """Return what is made of entries, each a key with what makes it and what it is made of."""
-    made: dict[Any, Any] = {}
+    results: dict[Any, Any] = {}
     key = None
     try:
         for key, make, value in entries:
-            made[key] = make(value)
+            results[key] = make(value)
     except _Misfit as misfit:
         misfit.keys.append(str(key))
         raise
-    return made
+    return results
 
 
 def _any(value: Any) -> Any:

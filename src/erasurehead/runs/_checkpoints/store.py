@@ -97,8 +97,10 @@ class CheckpointStore:
             for name, size in records.items():
                 run.sync_file(name)
                 written[name] = self._rows.setdefault(name, Running()).upto(run, name, size)
-            held = self._tensors
-            manifest = Manifest(step, written, facts, dict(held.files), held.next_tensor, held.next_file, encoded)
+            tensors = self._tensors
+            manifest = Manifest(
+                step, written, facts, dict(tensors.files), tensors.next_tensor, tensors.next_file, encoded
+            )
             manifest.write(folder)
             folder.sync()
             self._replace(folder, manifest, 1 if alone else self.keep)

@@ -86,9 +86,9 @@ class TensorStore:
         return encoded
 
     def _number(self, array: NDArray[Any]) -> int:
-        known = self._known.get(id(array))
-        if known is not None and known[0]() is array:
-            return known[1]
+        entry = self._known.get(id(array))
+        if entry is not None and entry[0]() is array:
+            return entry[1]
         self.next_tensor += 1
         return self.next_tensor - 1
 

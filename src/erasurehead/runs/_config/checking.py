@@ -163,9 +163,9 @@ class UnknownKey(InvalidArgument):
         said: the message.
     """
 
-    def __init__(self, key: str, said: str) -> None:
-        super().__init__(key, "must be a key of a run file", sentence=said)
-        self.args = (key, said)
+    def __init__(self, key: str, sentence: str) -> None:
+        super().__init__(key, "must be a key of a run file", sentence=sentence)
+        self.args = (key, sentence)
 
 
 def _unknown_key(root: type[BaseModel], place: list[str]) -> UnknownKey:

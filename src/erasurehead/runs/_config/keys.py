@@ -85,8 +85,8 @@ class Key:
     @property
     def range(self) -> str:
         """The range of its values, in a few words."""
-        said = " and ".join(f"{_SIGNS[name]} {limit:g}" for name, limit in self.limits)
-        return ", ".join(filter(None, (f"{self.kind} {said}".strip(), *self.values)))
+        bounds = " and ".join(f"{_SIGNS[name]} {limit:g}" for name, limit in self.limits)
+        return ", ".join(filter(None, (f"{self.kind} {bounds}".strip(), *self.values)))
 
 
 _SIGNS: Mapping[str, str] = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
@@ -104,11 +104,11 @@ def keys(of: type[BaseModel] = Config) -> tuple[Key, ...]:
 
 
 def _keys_of(model: type[BaseModel], section: str) -> list[Key]:
-    found: list[Key] = []
+    keys: list[Key] = []
     for name, field in model.model_fields.items():
         annotation: Any = field.annotation
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            found += _keys_of(annotation, name)
+            keys += _keys_of(annotation, name)
             continue
         extra = cast("Mapping[str, str]", field.json_schema_extra or {})
         parts = [part for part in _alternatives(annotation) if part is not NoneType]
@@ -121,7 +121,7 @@ def _keys_of(model: type[BaseModel], section: str) -> list[Key]:
             for sign in _SIGNS
             if (limit := getattr(rule, sign, None)) is not None
         ]
-        found.append(
+        keys.append(
             Key(
                 section,
                 name,
@@ -136,7 +136,7 @@ def _keys_of(model: type[BaseModel], section: str) -> list[Key]:
                 extra.get("x-panel", _PANELS.get(section, "")),
             )
         )
-    return found
+    return keys
 
 
 def _alternatives(annotation: Any) -> list[Any]:

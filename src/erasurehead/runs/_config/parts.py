@@ -119,8 +119,8 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
         return datasets.read(section.source, task=cast("Task | None", loss), **settings)
     except InvalidArgument as error:
         key = "problem.loss" if error.argument == "task" else f"data.{error.argument}"
-        known = error.argument == "task" or error.argument in DataSection.model_fields
-        raise error.about(key) if known else error from None
+        is_key = error.argument == "task" or error.argument in DataSection.model_fields
+        raise error.about(key) if is_key else error from None
     except NoFile as error:
         raise NoFile(error.path, f"name a file, a folder of shards, or one of {', '.join(_public.NAMES)}") from None
 

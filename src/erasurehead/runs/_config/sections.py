@@ -36,7 +36,7 @@ def key(default: Any, text: str, *, option: str = "", metavar: str = "", panel: 
         **rules: rules of pydantic, such as `ge`, and `examples`.
     """
     extra = {"x-option": option, "x-metavar": metavar, "x-panel": panel}
-    shown: Any = {name: said for name, said in extra.items() if said}
+    shown: Any = {name: value for name, value in extra.items() if value}
     return Field(default=default, description=text, json_schema_extra=shown, **rules)
 
 

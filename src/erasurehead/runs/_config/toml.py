@@ -36,19 +36,19 @@ def read_tables(path: str | os.PathLike[str], what: str = "run file") -> dict[st
             "config.toml in it."
         )
         hint = resume if what == "run file" else " Name a file."
-        said = f"The {what} {str(place)!r} is a folder.{hint}"
-        raise InvalidArgument("path", "must not be a folder", str(place), sentence=said)
+        sentence = f"The {what} {str(place)!r} is a folder.{hint}"
+        raise InvalidArgument("path", "must not be a folder", str(place), sentence=sentence)
     text = read_text(place, what)
     try:
         return from_toml(text)
     except BeyondLimits as error:
-        said = f"The {what} {str(place)!r} cannot be used: {error}."
-        raise InvalidArgument("path", "must be within the limits of run files", str(place), sentence=said) from None
+        sentence = f"The {what} {str(place)!r} cannot be used: {error}."
+        raise InvalidArgument("path", "must be within the limits of run files", str(place), sentence=sentence) from None
     except ValueError as error:
         data = what == "run file" and place.suffix != ".toml"
         hint = " To train on a file of data: erasurehead train --data FILE." if data else ""
-        said = f"The {what} {str(place)!r} is not TOML: {error}.{hint}"
-        raise InvalidArgument("path", "must be TOML", str(place), sentence=said) from None
+        sentence = f"The {what} {str(place)!r} is not TOML: {error}.{hint}"
+        raise InvalidArgument("path", "must be TOML", str(place), sentence=sentence) from None
 
 
 def located(error: InvalidArgument, key: str, path: str | os.PathLike[str]) -> InvalidArgument:
@@ -92,17 +92,17 @@ def key_lines(text: str) -> dict[str, int]:
     >>> key_lines("scheme = 'uncoded'\\n[run]\\nsteps = 5\\n")
     {'scheme': 1, 'run': 2, 'run.steps': 3}
     """
-    found: dict[str, int] = {}
+    lines: dict[str, int] = {}
     section, quoted = "", False
     for number, line in enumerate(text.split("\n"), start=1):
         if not quoted:
             if heading := _SECTION.fullmatch(line.rstrip("\r")):
                 section = _bare(heading[1])
-                found.setdefault(section, number)
+                lines.setdefault(section, number)
             elif entry := _ENTRY.match(line):
-                found.setdefault(f"{section}.{_bare(entry[1])}".lstrip("."), number)
+                lines.setdefault(f"{section}.{_bare(entry[1])}".lstrip("."), number)
         quoted ^= len(_QUOTES.findall(line)) % 2 == 1
-    return found
+    return lines
 
 
 def _bare(name: str) -> str:
