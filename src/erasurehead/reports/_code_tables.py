@@ -117,8 +117,10 @@ def check_analyses(analyses: Mapping[str, Analysis]) -> Mapping[str, Analysis]:
 def _costs(analysis: Analysis) -> list[str]:
     code, cost = analysis.code, analysis.cost
     tolerance = "none stated" if code.tolerance is None else str(code.tolerance)
-    found = analysis.conditioning
-    rounding = f"≥ {times(found.amplification)}" if found.bound is None else f"≤ {times(found.bound)}"
+    conditioning = analysis.conditioning
+    rounding = (
+        f"≥ {times(conditioning.amplification)}" if conditioning.bound is None else f"≤ {times(conditioning.bound)}"
+    )
     return [
         str(code.n_workers),
         str(code.n_tasks),
@@ -126,7 +128,7 @@ def _costs(analysis: Analysis) -> list[str]:
         f"{cost.storage:.3g}",
         f"{cost.upload:.3g}",
         tolerance,
-        times(found.amplification) if found.proven else rounding,
+        times(conditioning.amplification) if conditioning.proven else rounding,
         cost.decoder,
     ]
 

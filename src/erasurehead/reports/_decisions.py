@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from erasurehead.reports import _canvas as canvas, _measures as measures
@@ -74,21 +72,23 @@ def _times(rows: list[StepRow], unit: Unit) -> list[float]:
 
 
 def _objectives(axes: Axes, run: Run, unit: Unit, style: RunStyle) -> None:
-    known = [row for row in run.steps if row.loss is not None and abs(row.loss) < measures.MAX_DRAWN]
-    precise = [row for row in known if not row.rough] or known  # few arrivals give a rough estimate only
-    low = min((row.loss for row in precise if row.loss is not None), default=0.0)
-    first = next((row.loss for row in known if row.loss is not None), 1.0) - low or 1.0
+    points = [(row, row.loss) for row in run.steps if row.loss is not None and abs(row.loss) < measures.MAX_DRAWN]
+    rough = [(row, loss) for row, loss in points if row.rough]  # few arrivals give a rough estimate only
+    precise = [(row, loss) for row, loss in points if not row.rough]
+    if not precise:
+        rough, precise = [], points
+    low = min((loss for _, loss in precise), default=0.0)
+    first = (points[0][1] if points else 1.0) - low or 1.0
     for label, colour, marker, shown in (
-        ("estimated from few arrivals", INK, ".", [row for row in known if row.rough and precise is not known]),
-        ("taken", style.colour, "o", [row for row in precise if not row.rejected]),
-        ("tried, and rejected", _REJECTED, "x", [row for row in known if row.rejected]),
+        ("estimated from few arrivals", INK, ".", rough),
+        ("taken", style.colour, "o", [(row, loss) for row, loss in precise if not row.rejected]),
+        ("tried, and rejected", _REJECTED, "x", [(row, loss) for row, loss in points if row.rejected]),
     ):
-        heights = [max((row.loss - low) / first, 1e-16) if row.loss is not None else math.nan for row in shown]
         if shown:
             line = "-" if label == "taken" else "none"
             axes.plot(
-                _times(shown, unit),
-                heights,
+                _times([row for row, _ in shown], unit),
+                [max((loss - low) / first, 1e-16) for _, loss in shown],
                 linestyle=line,
                 marker=marker,
                 markersize=4,
@@ -97,13 +97,13 @@ def _objectives(axes: Axes, run: Run, unit: Unit, style: RunStyle) -> None:
                 label=label,
             )
     axes.set_yscale("log")
-    heights = np.array([(row.loss - low) / first for row in known if row.loss is not None and row.loss > low])
+    heights = np.array([(loss - low) / first for _, loss in points if loss > low])
     axes.set_ylim(0.3 * float(heights.min(initial=0.1)), 3.0 * float(np.minimum(heights, 10.0).max(initial=1.0)))
     canvas.plain_ticks(axes.yaxis)
     axes.set_ylabel(
         "gap: objective above\nthe run's minimum,\nrelative to the start", rotation=0, ha="right", va="center"
     )
-    axes.legend(loc="lower left" if precise is not known and len(precise) < len(known) else "upper right")
+    axes.legend(loc="lower left" if rough else "upper right")
 
 
 def _arrivals(axes: Axes, run: Run, unit: Unit, style: RunStyle) -> None:

@@ -82,8 +82,8 @@ def draw_tails(axes: Axes, trace: Trace, fits: Sequence[Fit], scale_with_load: b
     survival = 1.0 - reached
     shown = (survival > 1e-12) & (points > 0.0)
     axes.step(points[shown], survival[shown], where="post", color=INK, linewidth=1.2)
-    known = points[points > 0.0]
-    grid = np.exp(np.linspace(math.log(float(known[0])), math.log(float(known[-1])), 400))
+    positive = points[points > 0.0]
+    grid = np.exp(np.linspace(math.log(float(positive[0])), math.log(float(positive[-1])), 400))
     lowest = 0.5 / len(seconds)
     for index, item in enumerate(fits[:_MAX_FAMILIES]):
         family = FAMILIES[item.family]

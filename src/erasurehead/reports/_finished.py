@@ -91,8 +91,8 @@ class FinishedComparison:
             return
         for run, name in zip(self.runs, self.names, strict=True):
             if not run.curves.get(self.target[0]):
-                known = ", ".join(metric for metric, curve in run.curves.items() if curve)
-                raise invalid("target", f"must name what was measured of {name}", self.target[0], f"that is {known}")
+                metrics = ", ".join(metric for metric, curve in run.curves.items() if curve)
+                raise invalid("target", f"must name what was measured of {name}", self.target[0], f"that is {metrics}")
 
     @classmethod
     def of(cls, runs: Sequence[FinishedRun], target: tuple[str, float] | None = None) -> FinishedComparison:

@@ -180,8 +180,8 @@ def draw_speed_ups(axes: Axes, comparison: ComparedRuns) -> None:
         axes.set_xscale("log")
     for index, (value, style) in enumerate(zip(values, comparison.styles, strict=True)):
         axes.barh(index, value, height=0.6, color=style.colour)
-        known = math.isfinite(comparison.rows[index].speed_up)
-        _annotate_bar(axes, value if known or not log_axis else 1.0, index, f"{value:.1f}×" if known else "not known")
+        finite = math.isfinite(comparison.rows[index].speed_up)
+        _annotate_bar(axes, value if finite or not log_axis else 1.0, index, f"{value:.1f}×" if finite else "not known")
     _name_rows(axes, comparison)
     if log_axis:
         _extend_for_texts(axes)

@@ -55,8 +55,8 @@ def work_intervals(run: Run, until: float) -> list[WorkInterval]:
         if begin is None or row.late:
             continue
         use: MessageUse = "late" if row.censored else "used" if row.used else "spare"
-        known = late_arrivals.get((row.round, row.message), row)
-        intervals.append(WorkInterval(row.worker, begin + (known.started or 0.0), begin + known.seconds, use))
+        arrival = late_arrivals.get((row.round, row.message), row)
+        intervals.append(WorkInterval(row.worker, begin + (arrival.started or 0.0), begin + arrival.seconds, use))
     return intervals
 
 
