@@ -60,8 +60,8 @@ def _begin(settings: ReproductionSettings) -> Callable[[str], Sequence[Exhibit]]
 def _exhibits(id: str, data: Dataset, model: str, workers: int, steps: int) -> list[Exhibit]:
     problem = _problem(data, model)
     runs = {name: _run(problem, policy, workers, steps) for name, policy in POLICIES.items()}
-    said = {"lrm": "softmax regression", "2nn": f"two-layer network of {_HIDDEN} hidden units"}[model]
-    title = f"{data.name}, {said}, {counted('worker', workers)}"
+    model_name = {"lrm": "softmax regression", "2nn": f"two-layer network of {_HIDDEN} hidden units"}[model]
+    title = f"{data.name}, {model_name}, {counted('worker', workers)}"
     names = ("policy", "iteration", "seconds", "loss", "accuracy", "distance")
     numbers = FigureTable.of(
         names,

@@ -42,12 +42,12 @@ class ReproductionSettings:
 
     def __post_init__(self) -> None:
         check_count("steps", self.steps)
-        for argument, value, known in (
+        for argument, value, names in (
             ("engine", self.engine, ("virtual", "processes")),
             ("synthetic", self.synthetic, ("never", "fallback", "always")),
         ):
-            if value not in known:
-                raise invalid(argument, f"must be one of {', '.join(known)}", value)
+            if value not in names:
+                raise invalid(argument, f"must be one of {', '.join(names)}", value)
         if self.rows is not None and self.synthetic != "always":
             raise invalid(
                 "rows",
@@ -182,15 +182,15 @@ def reproduce(
     load_arrow()
     with canvas.drawing():  # so that a missing matplotlib is found out before anything is trained
         folder = check_free(out or next_free(RUNS, f"reproduce-{paper.name}"))
-    made: list[tuple[Exhibit, Sequence[Path]]] = []
+    written: list[tuple[Exhibit, Sequence[Path]]] = []
     for figure in chosen:
         tell(f"making {figure} ...")
         exhibits = make(figure)
-        if not made:  # leave no empty folder behind if the data cannot be used
+        if not written:  # leave no empty folder behind if the data cannot be used
             make_folder(folder)
-        made += [(exhibit, exhibit.write(folder)) for exhibit in exhibits]
-    plates = [(plate, plate.write(folder)) for plate in _plates(paper, [exhibit for exhibit, _ in made])]
-    reproduction = Reproduction(paper, settings, folder, made, plates, time.perf_counter() - began)
+        written += [(exhibit, exhibit.write(folder)) for exhibit in exhibits]
+    plates = [(plate, plate.write(folder)) for plate in _plates(paper, [exhibit for exhibit, _ in written])]
+    reproduction = Reproduction(paper, settings, folder, written, plates, time.perf_counter() - began)
     write_whole(folder / "reproduction.md", [reproduction.to_markdown().encode()])
     write_whole(folder / "reproduction.json", [to_text(reproduction.as_dict()).encode()])
     return reproduction

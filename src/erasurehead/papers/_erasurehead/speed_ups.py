@@ -101,5 +101,5 @@ def _draw(axes: Axes, numbers: FigureTable, compared: str) -> None:
     axes.set_xticks(np.arange(len(WAITS)), [f"c = {load}" for load in WAITS])
     axes.tick_params(axis="x", length=0)
     axes.set_ylim(0, 1.15 * highest)
-    said = f"times as fast as uncoded, by {compared}"
-    dress(axes, "redundancy: tasks per worker", said, "y", loc="upper left", fontsize=9)
+    y_label = f"times as fast as uncoded, by {compared}"
+    dress(axes, "redundancy: tasks per worker", y_label, "y", loc="upper left", fontsize=9)

@@ -82,8 +82,8 @@ def _draw(axes: Axes, summary: FigureTable) -> None:
         axes.plot(theory, places, "D", color="white", markeredgecolor=INK, markersize=6)
         right = np.maximum(right, theory)
     for place, own, end in zip(places, mean, right, strict=True):
-        said = f"{unit.write(own * unit.size)} {unit.name}"
-        axes.annotate(said, (end, place), (7, 0), textcoords="offset points", va="center")
+        text = f"{unit.write(own * unit.size)} {unit.name}"
+        axes.annotate(text, (end, place), (7, 0), textcoords="offset points", va="center")
     axes.set_yticks(places, [method.short for method in CURVES])
     axes.invert_yaxis()
     axes.tick_params(axis="y", length=0)

@@ -35,11 +35,11 @@ def _entries(name: str, bench: Bench) -> list[tuple[str, str, str, str, str, str
         ("dimension", f"{printed.dimension:,}", f"{data.n_columns:,}", ""),
         ("learning rate", printed.rate, _rate(rate), ""),
     ]
-    said: list[tuple[str, str, str, str, str, str]] = []
+    rows: list[tuple[str, str, str, str, str, str]] = []
     for entry, paper, here, remark in pairs:
         differs = "none" if paper == here else _why(bench) or ("" if remark else "differs")
-        said.append((TITLES[name], bench.kind, entry, paper, here, "; ".join(filter(None, (differs, remark)))))
-    return said
+        rows.append((TITLES[name], bench.kind, entry, paper, here, "; ".join(filter(None, (differs, remark)))))
+    return rows
 
 
 def _why(bench: Bench) -> str:

@@ -83,8 +83,8 @@ def step_time(id: str) -> Exhibit:
 
 def _simulated(scheme: Scheme, n: int) -> Sequence[Cell]:
     delays = ShiftedExponential(1.0 / n, 1.0 / (_RATE * n), seed=0, scale_with_load=True)
-    found = simulate(scheme.decoder, scheme.rule, delays, _SIMULATED, residuals=False)
-    return f"{_SIMULATION}{scheme.name}", scheme.name, n, n * found.seconds_per_step, n * found.error
+    result = simulate(scheme.decoder, scheme.rule, delays, _SIMULATED, residuals=False)
+    return f"{_SIMULATION}{scheme.name}", scheme.name, n, n * result.seconds_per_step, n * result.error
 
 
 def _draw_steps(axes: Axes, numbers: FigureTable) -> None:
@@ -123,8 +123,8 @@ def time_to_error(id: str) -> Exhibit:
     constants = example()[1]
     rows: list[Sequence[Cell]] = []
     for n in _MANY:
-        found = theorem3(constants, n, LOAD, waited(n), _EPSILON * constants.gap)
-        bounds = (found.uncoded, found.exact, found.exact_as_printed, found.approximate)
+        times = theorem3(constants, n, LOAD, waited(n), _EPSILON * constants.gap)
+        bounds = (times.uncoded, times.exact, times.exact_as_printed, times.approximate)
         rows += [
             (label, family, n, n * bound if np.isfinite(bound) else None)
             for (label, family, _), bound in zip(_TIMES, bounds, strict=True)
