@@ -14,7 +14,6 @@ from erasurehead._internal.atomic_files import write_whole
 from erasurehead._internal.storage.folders import Folder
 from erasurehead.drills._coordinator import RUN_FILE, SCHEDULE_FILE, Role
 from erasurehead.drills._findings import Finder
-from erasurehead.drills._journal import EventLog
 from erasurehead.drills._schedule import KINDS, FaultSchedule, Kind, write_schedule
 from erasurehead.drills._supervisor import DrillRun, Supervisor
 from erasurehead.drills._verdicts import Findings
@@ -257,7 +256,7 @@ class Drill(Rehearsal):
             steps=self.steps,
             baseline=baseline,
             faulty=faulty,
-            faults=Finder(self.schedule, EventLog(faulty.journal), faulty.outcome or {}).findings(),
+            faults=Finder(self.schedule, faulty.event_log, faulty.outcome or {}).findings(),
             same_bits=self._same_bits(faulty, unbroken),
             patience=_PATIENCE * max(1.0, float(self._delays.max())),
             telling=bool(_equals(self.scheme)),

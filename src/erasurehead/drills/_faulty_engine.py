@@ -115,11 +115,11 @@ class FaultyEngine(EngineAround):
     def next_event(self, until: float | None = None) -> Event | None:
         while True:
             self._apply_due_faults()
-            held = self._interceptor.pop_due(self.now())
+            due = self._interceptor.pop_due(self.now())
             for worker, order in self._interceptor.pop_reachable_orders():
                 self.engine.submit(order, [worker])
-            if held is not None:
-                return self._delivered(held)
+            if due is not None:
+                return self._delivered(due)
             own = min(self._next_change(), self._interceptor.next_due())
             limit = own if until is None else min(own, until)
             event = self.engine.next_event(None if math.isinf(limit) else limit)

@@ -39,8 +39,8 @@ class FaultFinding:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-        told = {name: value for name, value in vars(self).items() if name != "fault"}
-        return {"fault": self.fault.as_dict(), **told}
+        rest = {name: value for name, value in vars(self).items() if name != "fault"}
+        return {"fault": self.fault.as_dict(), **rest}
 
 
 @final
@@ -133,8 +133,8 @@ class Finder:
 
     def _resumed(self, entry: Entry) -> str:
         life = self.event_log.next_life(entry)
-        told = {one.step for one in self.event_log.all("resumed")}
-        if life is None or (life.resumed and life.step not in told):  # its records say that it was one run
+        steps = {one.step for one in self.event_log.all("resumed")}
+        if life is None or (life.resumed and life.step not in steps):  # its records say that it was one run
             return ""
         return f"went on from step {life.step}"
 

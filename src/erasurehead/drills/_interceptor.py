@@ -105,19 +105,19 @@ class Interceptor(Resumable):
 
     def next_due(self) -> float:
         """Return when the next held event is due, in the engine's seconds; inf if there is none."""
-        return min((held[0].due for held in self._held.values()), default=math.inf)
+        return min((queue[0].due for queue in self._held.values()), default=math.inf)
 
     def pop_due(self, now: float) -> Arrived | Failed | None:
         """Remove and return a held event that is due, with the present time; None if there is none."""
-        due, worker = min(((held[0].due, worker) for worker, held in self._held.items()), default=(math.inf, -1))
+        due, worker = min(((queue[0].due, worker) for worker, queue in self._held.items()), default=(math.inf, -1))
         if due > now:
             return None
-        held = self._held[worker].pop(0)
+        entry = self._held[worker].pop(0)
         if not self._held[worker]:
             del self._held[worker]
-        if isinstance(held.event, Arrived) and isinstance(held.event.lease, CopiedVector):
-            self._leases.append(held.event.lease)
-        return replace(held.event, time=now)
+        if isinstance(entry.event, Arrived) and isinstance(entry.event.lease, CopiedVector):
+            self._leases.append(entry.event.lease)
+        return replace(entry.event, time=now)
 
     def pop_reachable_orders(self) -> list[tuple[int, Order]]:
         """Remove and return the held orders to workers that can be reached now, each with its worker."""
@@ -127,8 +127,8 @@ class Interceptor(Resumable):
     def heal(self, worker: int, now: float) -> None:
         """Reconnect a worker: its held events are due now."""
         self.disconnected.discard(worker)
-        for held in self._held.get(worker, ()):
-            held.due = min(held.due, now)
+        for entry in self._held.get(worker, ()):
+            entry.due = min(entry.due, now)
 
     def reset(self, worker: int) -> None:
         """Forget everything about a worker whose process is gone."""
@@ -147,8 +147,8 @@ class Interceptor(Resumable):
             copy.end()
         self._leases.clear()
         self._orders.clear()
-        for worker, held in list(self._held.items()):
-            if number - max(late.event.order_round for late in held) > self.max_age:
+        for worker, queue in list(self._held.items()):
+            if number - max(entry.event.order_round for entry in queue) > self.max_age:
                 del self._held[worker]
 
     def release(self, arrived: Arrived) -> bool:
@@ -160,17 +160,17 @@ class Interceptor(Resumable):
 
     def state(self) -> dict[str, Tree]:
         """Return everything that `restore` needs between two rounds; held orders are superseded by newer ones."""
-        held = [[worker, [_to_tree(event) for event in held]] for worker, held in self._held.items()]
-        return {**super().state(), "held": held if self.max_age else []}
+        queues = [[worker, [_to_tree(entry) for entry in queue]] for worker, queue in self._held.items()]
+        return {**super().state(), "held": queues if self.max_age else []}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         super().restore(state)
-        self._held = {int(worker): [_from_tree(event) for event in held] for worker, held in state["held"]}
+        self._held = {int(worker): [_from_tree(event) for event in queue] for worker, queue in state["held"]}
 
 
-def _to_tree(held: HeldEvent) -> Tree:
-    event = held.event
-    due = held.due if math.isfinite(held.due) else None
+def _to_tree(entry: HeldEvent) -> Tree:
+    event = entry.event
+    due = entry.due if math.isfinite(entry.due) else None
     if isinstance(event, Failed):
         return {"due": due, "failed": asdict(event)}
     plain: dict[str, Tree] = {name: getattr(event, name) for name in ("worker", "order_round", "step", "started")}

@@ -170,19 +170,21 @@ class EventLog:
         life = -1
         for place, row in enumerate(journal):
             life += row["what"] == "life"
-            known = {name: row[name] for name in ("fault", "worker", "text", "step", "kind", "resumed") if name in row}
-            self.entries.append(Entry(place, life, str(row["what"]), float(row["time"]), **known))
+            details = {
+                name: row[name] for name in ("fault", "worker", "text", "step", "kind", "resumed") if name in row
+            }
+            self.entries.append(Entry(place, life, str(row["what"]), float(row["time"]), **details))
         self._restored = {entry.life for entry in self.entries if entry.what == "restored"}
 
     def injected(self, fault: int) -> Entry | None:
         """Return the entry of a fault's injection; the last one, if it was injected again after a resumption."""
-        found = [entry for entry in self.entries if entry.what == "injected" and entry.fault == fault]
-        return found[-1] if found else None
+        entries = [entry for entry in self.entries if entry.what == "injected" and entry.fault == fault]
+        return entries[-1] if entries else None
 
     def missed(self, fault: int) -> str:
         """Return why a fault was not injected."""
-        found = [entry.text for entry in self.entries if entry.what == "missed" and entry.fault == fault]
-        return found[-1] if found else "the run was over before"
+        texts = [entry.text for entry in self.entries if entry.what == "missed" and entry.fault == fault]
+        return texts[-1] if texts else "the run was over before"
 
     def after(self, entry: Entry) -> Iterator[Entry]:
         """Yield what was written after an entry while the same workers were there.

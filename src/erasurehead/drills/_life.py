@@ -71,9 +71,9 @@ class Strike:
 
     def __str__(self) -> str:
         whom = f"worker{'s' * (len(self.workers) > 1)} {', '.join(map(str, self.workers))}"
-        said = {"workers": whom, "coordinator": "the coordinator", "both": f"the coordinator and {whom}"}[self.who]
+        victim = {"workers": whom, "coordinator": "the coordinator", "both": f"the coordinator and {whom}"}[self.who]
         at = "at the start" if self.moment == "start" else f"in step {self.step}"
-        return f"{said} killed {at}{', while files were written' * (self.moment == 'writing')}"
+        return f"{victim} killed {at}{', while files were written' * (self.moment == 'writing')}"
 
 
 def _end() -> None:

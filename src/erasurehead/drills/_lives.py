@@ -139,8 +139,8 @@ class Lives(Rehearsal):
                     self._servers.put(stack.enter_context(fork_server(self.out, settings.seed, _LIMIT)))
             baseline = self._play("baseline", -1)
             if baseline.code != 0:
-                said = baseline.output or "it printed nothing"
-                raise EngineError(f"the baseline run of a drill ended with code {baseline.code}: {said}")
+                output = baseline.output or "it printed nothing"
+                raise EngineError(f"the baseline run of a drill ended with code {baseline.code}: {output}")
             expected = RunFolder.open(self.out / "baseline").x
             threads = stack.enter_context(ThreadPoolExecutor(at_once))
             try:

@@ -38,11 +38,11 @@ _COLOURS: Mapping[Kind, str] = {
 _ROW = 0.24  # inches that a worker's name needs
 
 
-def draw_drill(found: Findings, folder: Path | str, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+def draw_drill(findings: Findings, folder: Path | str, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
     """Draw a drill, and return the files.
 
     Arguments:
-        found: what it has found.
+        findings: what it has found.
         folder: where to put them.
         formats: png, svg or pdf.
 
@@ -51,13 +51,13 @@ def draw_drill(found: Findings, folder: Path | str, formats: Sequence[str] = ("p
     """
     place = prepare_folder(folder)
     with drawing():
-        rows = len({_row(one) for one in found.faults})
+        rows = len({_row(one) for one in findings.faults})
         upper, lower = max(3.0, _ROW * rows), 2.0
         figure = new_figure(9.0, upper + lower + 1.0)
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=(upper, lower))
-        _draw_faults(above, found)
-        _draw_progress(below, found)
-        kinds: list[Kind] = [kind for kind in KINDS if any(one.fault.kind == kind for one in found.faults)]
+        _draw_faults(above, findings)
+        _draw_progress(below, findings)
+        kinds: list[Kind] = [kind for kind in KINDS if any(one.fault.kind == kind for one in findings.faults)]
         keys = [patch_key(_COLOURS[kind], kind.replace("_", " ")) for kind in kinds]
         figure.legend(
             handles=[*keys, line_key(INK, "noticed")],
@@ -69,10 +69,10 @@ def draw_drill(found: Findings, folder: Path | str, formats: Sequence[str] = ("p
         return save(figure, place, "drill", formats)
 
 
-def _draw_faults(axes: Axes, found: Findings) -> None:
-    end = _end(found)
-    rows = sorted({_row(one) for one in found.faults})
-    for one in found.faults:
+def _draw_faults(axes: Axes, findings: Findings) -> None:
+    end = _end(findings)
+    rows = sorted({_row(one) for one in findings.faults})
+    for one in findings.faults:
         if one.injected is None:
             continue
         length = (
@@ -85,17 +85,17 @@ def _draw_faults(axes: Axes, found: Findings) -> None:
     axes.set_yticks(range(len(rows)), ["coordinator" if row < 0 else f"worker {row}" for row in rows])
     axes.grid(axis="y", color=FAINT, linewidth=0.5)
     axes.set_axisbelow(True)
-    axes.set_title(f"{len(found.faults)} faults on the {found.engine} engine, and when they were noticed")
+    axes.set_title(f"{len(findings.faults)} faults on the {findings.engine} engine, and when they were noticed")
 
 
-def _draw_progress(axes: Axes, found: Findings) -> None:
-    for index, (name, run) in enumerate((("baseline", found.baseline), ("faulty", found.faulty))):
+def _draw_progress(axes: Axes, findings: Findings) -> None:
+    for index, (name, run) in enumerate((("baseline", findings.baseline), ("faulty", findings.faulty))):
         ends = (run.outcome or {}).get("ends", [])
         style = run_style(index)
         axes.plot(ends, range(1, len(ends) + 1), color=style.colour, linestyle=style.line, label=name)
     axes.set_xlabel("seconds of training")
     axes.set_ylabel("steps done")
-    axes.set_xlim(0, _end(found))
+    axes.set_xlim(0, _end(findings))
     axes.legend(loc="upper left")
 
 
@@ -103,6 +103,8 @@ def _row(one: FaultFinding) -> int:
     return -1 if one.fault.worker is None else one.fault.worker
 
 
-def _end(found: Findings) -> float:
-    ends: list[Any] = [run.outcome["seconds"] for run in (found.baseline, found.faulty) if run.outcome is not None]
+def _end(findings: Findings) -> float:
+    ends: list[Any] = [
+        run.outcome["seconds"] for run in (findings.baseline, findings.faulty) if run.outcome is not None
+    ]
     return max(ends, default=math.nan)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from erasurehead.drills._findings import FaultFinding
-from erasurehead.drills._journal import EventLog
 from erasurehead.drills._supervisor import DrillRun
 from erasurehead.drills._verdicts import DrillVerdict, Findings, Judged
 
@@ -15,11 +14,12 @@ if TYPE_CHECKING:
 _MARKS = {True: "kept   ", False: "BROKEN ", None: "–      "}
 
 
-def fault_table(found: Findings) -> Table:
+def fault_table(findings: Findings) -> Table:
     """Return a table with one row a fault."""
     from rich import box
     from rich.table import Column, Table
 
+    many = len(findings.faults)
     table = Table(
         Column("at", justify="right"),
         "fault",
@@ -27,10 +27,10 @@ def fault_table(found: Findings) -> Table:
         Column("as", max_width=72),
         "and then",
         box=box.SIMPLE_HEAD,
-        title=f"{len(found.faults)} fault{'s' * (len(found.faults) != 1)} on the {found.engine} engine: {found.scheme}",
+        title=f"{many} fault{'s' * (many != 1)} on the {findings.engine} engine: {findings.scheme}",
         title_justify="left",
     )
-    for one in found.faults:
+    for one in findings.faults:
         table.add_row(*_fault_row(one))
     return table
 
@@ -42,7 +42,7 @@ def _fault_row(one: FaultFinding) -> list[str]:
     return [at, str(one.fault), "–" if one.after is None else _seconds(one.after), one.noticed or "–", one.effect]
 
 
-def cost_table(found: Findings) -> Table:
+def cost_table(findings: Findings) -> Table:
     """Return a table of what the fault schedule has cost: the baseline run beside the faulty one."""
     from rich import box
     from rich.table import Column, Table
@@ -54,14 +54,14 @@ def cost_table(found: Findings) -> Table:
         title="what it cost",
         title_justify="left",
     )
-    baseline, faulty = _costs(found.baseline), _costs(found.faulty)
+    baseline, faulty = _costs(findings.baseline), _costs(findings.faulty)
     for name in baseline | faulty:
         table.add_row(name, baseline.get(name, "–"), faulty.get(name, "–"))
     return table
 
 
 def _costs(run: DrillRun) -> dict[str, str]:
-    what, outcome = EventLog(run.journal), run.outcome or {}
+    event_log, outcome = run.event_log, run.outcome or {}
     costs: dict[str, str] = {}
     if outcome:
         costs["seconds of training"] = f"{outcome['seconds']:.2f}"
@@ -72,9 +72,9 @@ def _costs(run: DrillRun) -> dict[str, str]:
         costs |= {name: f"{value:.6g}" for name, value in metrics.items()}
         costs["messages received"] = f"{outcome['received'] / 1e6:.2f} MB"
         costs["workers at the end"] = ", ".join(map(str, outcome["workers"]))
-    costs["deaths"] = str(len(what.kept("died")))
-    costs["workers that joined"] = str(len(what.kept("joined")))
-    costs["the code was resized"] = str(sum(entry.kind == "resized" for entry in what.kept("notice")))
+    costs["deaths"] = str(len(event_log.kept("died")))
+    costs["workers that joined"] = str(len(event_log.kept("joined")))
+    costs["the code was resized"] = str(sum(entry.kind == "resized" for entry in event_log.kept("notice")))
     costs["coordinators"] = str(run.lives)
     costs["seconds of real time"] = f"{run.seconds:.1f}"
     return costs
@@ -85,14 +85,14 @@ def verdict_line(verdict: DrillVerdict) -> str:
     return f"{_MARKS[verdict.kept]}{verdict.text}"
 
 
-def conclusion(found: Judged) -> str:
+def conclusion(outcome: Judged) -> str:
     """Return the last line."""
-    broken = sum(verdict.kept is False for verdict in found.verdicts)
-    said = f"{broken} promise{'s were' if broken > 1 else ' was'} broken"
+    broken = sum(verdict.kept is False for verdict in outcome.verdicts)
+    text = f"{broken} promise{'s were' if broken > 1 else ' was'} broken"
     if not broken:
-        some = any(verdict.kept is None for verdict in found.verdicts)
-        said = f"every promise{' that was tested' if some else ''} was kept"
-    return f"{said}; the fault schedule, both runs and this report are in {found.folder}"
+        some = any(verdict.kept is None for verdict in outcome.verdicts)
+        text = f"every promise{' that was tested' if some else ''} was kept"
+    return f"{text}; the fault schedule, both runs and this report are in {outcome.folder}"
 
 
 def _seconds(seconds: float) -> str:

@@ -182,8 +182,8 @@ class _Drawing:
         # Each has its own share of the time, so that faults of the coordinator do not fall on each other.
         span = (_OVER - _CALM) / len(order)
         times = [_CALM + span * (index + float(self.rng.uniform(0.1, 0.6))) for index in range(len(order))]
-        found = [self._fault(kind, round(self.seconds * time, 3)) for kind, time in zip(order, times, strict=True)]
-        return [fault for fault in found if fault is not None]
+        drawn = [self._fault(kind, round(self.seconds * time, 3)) for kind, time in zip(order, times, strict=True)]
+        return [fault for fault in drawn if fault is not None]
 
     def _fault(self, kind: Kind, at: float) -> Fault | None:
         length = round(self.seconds * float(self.rng.uniform(0.02, 0.06)), 3)
@@ -240,8 +240,8 @@ def read_schedule(path: str | os.PathLike[str]) -> FaultSchedule:
     if tables or not isinstance(rows, list):
         rule = "must hold tables [[fault]], and nothing else"
         raise InvalidArgument("path", rule, str(path), sentence=f"The schedule file {str(path)!r} {rule}.")
-    found = cast("list[Any]", rows)
-    return FaultSchedule(tuple(_fault(row, f"{path}, fault {number}") for number, row in enumerate(found, start=1)))
+    entries = cast("list[Any]", rows)
+    return FaultSchedule(tuple(_fault(row, f"{path}, fault {number}") for number, row in enumerate(entries, start=1)))
 
 
 def _fault(row: Any, where: str) -> Fault:
@@ -250,8 +250,8 @@ def _fault(row: Any, where: str) -> Fault:
     given = dict(cast("Mapping[str, Any]", row))
     unknown = [key for key in given if key not in _KEYS]
     if unknown:
-        said = f"there is no key {unknown[0]!r}; the keys are {', '.join(_KEYS)}."
-        raise InvalidArgument(unknown[0], "must be a key of a fault", sentence=said, place=where)
+        sentence = f"there is no key {unknown[0]!r}; the keys are {', '.join(_KEYS)}."
+        raise InvalidArgument(unknown[0], "must be a key of a fault", sentence=sentence, place=where)
     for key in ("kind", "at"):
         if key not in given:
             raise InvalidArgument(key, "must be given", sentence=f"the key {key!r} is missing.", place=where)

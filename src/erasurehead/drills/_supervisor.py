@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, final
 
@@ -21,7 +22,7 @@ from erasurehead._internal.storage.folders import Folder
 from erasurehead.drills import _cleanup_process as cleanup_process
 from erasurehead.drills._cleanup_process import MARK, marked
 from erasurehead.drills._coordinator import ENDED, Role, journal_file, outcome_file
-from erasurehead.drills._journal import Journal, merged, recorded
+from erasurehead.drills._journal import EventLog, Journal, merged, recorded
 from erasurehead.drills._schedule import FaultSchedule
 from erasurehead.errors import EngineError, MissingExtra, RecordsError
 from erasurehead.runs._jsonl import read_lines
@@ -55,6 +56,11 @@ class DrillRun:
     seconds: float = 0.0
     failure: str = ""
     leftovers: list[str] = field(default_factory=list[str])
+
+    @cached_property
+    def event_log(self) -> EventLog:
+        """The journal with queries, once the run has come to its end."""
+        return EventLog(self.journal)
 
 
 @final

@@ -10,7 +10,6 @@ from typing import Any, Self
 
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead.drills._findings import NAMED, FaultFinding
-from erasurehead.drills._journal import EventLog
 from erasurehead.drills._schedule import SILENCING
 from erasurehead.drills._supervisor import DrillRun
 from erasurehead.errors import numbered
@@ -119,107 +118,106 @@ class Findings(Judged):
 
 def _run(run: DrillRun) -> dict[str, Any]:
     outcome = {key: value for key, value in (run.outcome or {}).items() if key not in ("ends", "late")}
-    what = EventLog(run.journal)
     return {
         **outcome,
         "coordinators": run.lives,
         "steps_taken_again": run.redone,
         "real_seconds": run.seconds,
-        "deaths": len(what.kept("died")),
-        "joined": len(what.kept("joined")),
+        "deaths": len(run.event_log.kept("died")),
+        "joined": len(run.event_log.kept("joined")),
         "failure": run.failure,
         "left_running": run.leftovers,
     }
 
 
-def _verdicts(found: Findings) -> Iterator[DrillVerdict]:
-    baseline, faulty = found.baseline.outcome, found.faulty.outcome
+def _verdicts(findings: Findings) -> Iterator[DrillVerdict]:
+    baseline, faulty = findings.baseline.outcome, findings.faulty.outcome
     if baseline is None:
-        yield DrillVerdict(f"the baseline run did not finish: {found.baseline.failure}", False)
+        yield DrillVerdict(f"the baseline run did not finish: {findings.baseline.failure}", False)
         return
     if faulty is None:
-        yield DrillVerdict(f"the faulty run did not finish: {found.faulty.failure}", False)
+        yield DrillVerdict(f"the faulty run did not finish: {findings.faulty.failure}", False)
     else:
-        whole = faulty["steps"] == found.steps and faulty["in_order"] and faulty["all_stepped"]
-        yield DrillVerdict(f"{faulty['steps']} of {found.steps} steps were taken, each once and in order", whole)
+        whole = faulty["steps"] == findings.steps and faulty["in_order"] and faulty["all_stepped"]
+        yield DrillVerdict(f"{faulty['steps']} of {findings.steps} steps were taken, each once and in order", whole)
         yield _accuracy(baseline, faulty)
-    yield from _deaths(found)
-    yield from _lies(found)
-    yield from _silence(found)
-    yield from _coordinators(found)
-    yield from _untested(found)
-    left = [*found.baseline.leftovers, *found.faulty.leftovers]
+    yield from _deaths(findings)
+    yield from _lies(findings)
+    yield from _silence(findings)
+    yield from _coordinators(findings)
+    yield from _untested(findings)
+    left = [*findings.baseline.leftovers, *findings.faulty.leftovers]
     yield DrillVerdict(f"left running: {', '.join(left)}" if left else "nothing was left running", not left)
 
 
 def _accuracy(baseline: dict[str, Any], faulty: dict[str, Any]) -> DrillVerdict:
     apart = abs(faulty["loss"] - baseline["loss"]) / max(abs(baseline["loss"]), 1e-300)
-    said = f"the last model's loss is {faulty['loss']:.9g}, and {baseline['loss']:.9g} in the baseline run"
+    text = f"the last model's loss is {faulty['loss']:.9g}, and {baseline['loss']:.9g} in the baseline run"
     if baseline["residual"] > _EXACT:
-        return DrillVerdict(f"{said}; the scheme is not exact, and guarantees nothing", None)
+        return DrillVerdict(f"{text}; the scheme is not exact, and guarantees nothing", None)
     exact = faulty["residual"] <= _EXACT and apart <= CLOSE
-    return DrillVerdict(f"{said}: a relative difference of {apart:.2g} (at most {CLOSE:g} is allowed)", exact)
+    return DrillVerdict(f"{text}: a relative difference of {apart:.2g} (at most {CLOSE:g} is allowed)", exact)
 
 
-def _deaths(found: Findings) -> Iterator[DrillVerdict]:
-    kills = [one for one in found.faults if one.fault.kind == "kill" and not one.excused]
+def _deaths(findings: Findings) -> Iterator[DrillVerdict]:
+    kills = [one for one in findings.faults if one.fault.kind == "kill" and not one.excused]
     if kills:
         worst = max((one.after for one in kills if one.after is not None), default=0.0)
         unseen = [one for one in kills if one.after is None]
         text = f"{len(kills) - len(unseen)} of {len(kills)} kills were noticed, at most {worst:.3g} s after"
         yield DrillVerdict(text, not unseen and worst <= SOON)
-    killed = {one.fault.worker for one in found.faults if one.fault.kind == "kill"}
-    deaths = EventLog(found.faulty.journal).all("died")
+    killed = {one.fault.worker for one in findings.faults if one.fault.kind == "kill"}
+    deaths = findings.faulty.event_log.all("died")
     others = sorted({entry.worker for entry in deaths} - killed)
     if others:
         yield DrillVerdict(f"workers {', '.join(map(str, others))} died without having been killed", False)
 
 
-def _lies(found: Findings) -> Iterator[DrillVerdict]:
-    corrupt = [one for one in found.faults if one.fault.kind == "corrupt"]
+def _lies(findings: Findings) -> Iterator[DrillVerdict]:
+    corrupt = [one for one in findings.faults if one.fault.kind == "corrupt"]
     seen = [one for one in corrupt if not one.excused]
     if seen:
         caught = [one for one in seen if one.effect == NAMED]
         text = f"{len(caught)} of {len(seen)} workers whose lies arrived were named and put aside"
-        yield DrillVerdict(text, len(caught) == len(seen) if found.telling else None)
-    named = {entry.worker for entry in EventLog(found.faulty.journal).all("named")}
+        yield DrillVerdict(text, len(caught) == len(seen) if findings.telling else None)
+    named = {entry.worker for entry in findings.faulty.event_log.all("named")}
     innocent = sorted(named - {one.fault.worker for one in corrupt})
     if innocent:
         one = len(innocent) == 1
-        said = "was put aside as a liar, and is honest" if one else "were put aside as liars, and are honest"
-        yield DrillVerdict(f"{numbered('worker', innocent)} {said}", False)
+        ending = "was put aside as a liar, and is honest" if one else "were put aside as liars, and are honest"
+        yield DrillVerdict(f"{numbered('worker', innocent)} {ending}", False)
 
 
-def _silence(found: Findings) -> Iterator[DrillVerdict]:
-    silent = [one for one in found.faults if one.fault.kind in SILENCING and _silent_for_long(one, found)]
+def _silence(findings: Findings) -> Iterator[DrillVerdict]:
+    silent = [one for one in findings.faults if one.fault.kind in SILENCING and _silent_for_long(one, findings)]
     if silent:
         named = [one for one in silent if one.after is not None]
         text = f"{len(named)} of {len(silent)} workers that were silent for long were suspected"
         yield DrillVerdict(text, len(named) == len(silent))
 
 
-def _silent_for_long(one: FaultFinding, found: Findings) -> bool:
+def _silent_for_long(one: FaultFinding, findings: Findings) -> bool:
     """Whether suspicion of a worker is promised: workers that are often late are given more time."""
-    slowed = {other.fault.worker for other in found.faults if other.fault.kind == "slow"}
-    return one.injected is not None and one.fault.worker not in slowed and _length(one, found) > found.patience
+    slowed = {other.fault.worker for other in findings.faults if other.fault.kind == "slow"}
+    return one.injected is not None and one.fault.worker not in slowed and _length(one, findings) > findings.patience
 
 
-def _untested(found: Findings) -> Iterator[DrillVerdict]:
+def _untested(findings: Findings) -> Iterator[DrillVerdict]:
     """Say which faults tested only the run as a whole."""
     why: list[str] = []
-    for one in found.faults:
+    for one in findings.faults:
         if one.excused or one.injected is None:
             why.append(f"{one.fault} ({one.noticed})")
-        elif one.fault.kind in SILENCING and one.after is None and not _silent_for_long(one, found):
+        elif one.fault.kind in SILENCING and one.after is None and not _silent_for_long(one, findings):
             why.append(f"{one.fault} (silence that may be slowness)")
     if why:
-        of = f"{len(why)} of {len(found.faults)} faults"
+        of = f"{len(why)} of {len(findings.faults)} faults"
         yield DrillVerdict(f"{of} tested only that training went on: {'; '.join(why)}", None)
 
 
-def _length(one: FaultFinding, found: Findings) -> float:
+def _length(one: FaultFinding, findings: Findings) -> float:
     """Return for how long a fault kept its worker from answering an order that it had."""
-    event_log = EventLog(found.faulty.journal)
+    event_log = findings.faulty.event_log
     begin = event_log.injected(one.number)
     silent = None if begin is None else event_log.first(begin, "silent", fault=one.number)
     if silent is None:
@@ -229,8 +227,8 @@ def _length(one: FaultFinding, found: Findings) -> float:
     return (over.time if over is not None else max(ends, default=silent.time)) - silent.time
 
 
-def _coordinators(found: Findings) -> Iterator[DrillVerdict]:
-    for one in found.faults:
+def _coordinators(findings: Findings) -> Iterator[DrillVerdict]:
+    for one in findings.faults:
         if one.injected is None or one.excused:
             continue
         if one.fault.kind == "disk_full":
@@ -239,8 +237,8 @@ def _coordinators(found: Findings) -> Iterator[DrillVerdict]:
             )
         elif one.fault.kind == "coordinator":
             yield DrillVerdict(f"the coordinator was killed, and training {one.effect or 'ended'}", bool(one.effect))
-    if found.same_bits is not None:
-        text = "the same bits" if found.same_bits else "other bits"
+    if findings.same_bits is not None:
+        text = "the same bits" if findings.same_bits else "other bits"
         yield DrillVerdict(
-            f"with and without the faults of the coordinator, the run ended with {text}", found.same_bits
+            f"with and without the faults of the coordinator, the run ended with {text}", findings.same_bits
         )
