@@ -181,9 +181,9 @@ def _verdicts(drill: PeerDrill, baseline: ConsensusRun, faulty: ConsensusRun) ->
                 False,
             )
     yield from _progress_verdicts(drill, faulty)
-    held = sum(map(len, faulty.shares))
+    owned = sum(map(len, faulty.shares))
     n_samples = drill.plan.problem.n_samples
-    yield DrillVerdict(f"{held} of {n_samples} samples belong to a peer at the end", held == n_samples)
+    yield DrillVerdict(f"{owned} of {n_samples} samples belong to a peer at the end", owned == n_samples)
     yield from _objective_verdicts(baseline, faulty)
 
 
@@ -216,8 +216,8 @@ def _progress_verdicts(drill: PeerDrill, faulty: ConsensusRun) -> Iterator[Drill
             if not set(row.gone).isdisjoint(one.links):
                 wrong.append(f"peer {one.peer} averaged with a peer that is gone after {one.end:.3g} s")
             elif _is_across(one, row.sides):
-                said = "averaged with a peer on the other side of the partition"
-                wrong.append(f"peer {one.peer} {said} after {one.end:.3g} s")
+                text = "averaged with a peer on the other side of the partition"
+                wrong.append(f"peer {one.peer} {text} after {one.end:.3g} s")
     yield DrillVerdict(
         wrong[0] if wrong else "after each change all remaining peers went on, and only with each other", not wrong
     )

@@ -217,7 +217,7 @@ class ConsensusExperiment:
 
     def _run(self, callbacks: Sequence[ConsensusCallback], reason: Callable[[], str]) -> ConsensusRun:
         section = self.config.run
-        made = [place for place in (self.out, *self.out.absolute().parents) if not place.exists()]
+        new_folders = [place for place in (self.out, *self.out.absolute().parents) if not place.exists()]
         if self.resuming:
             folder = RunFolder.open(self.out, section.access)
         else:
@@ -255,7 +255,7 @@ class ConsensusExperiment:
                 else:
                     recorder.end(None, "failed", str(error))
             if isinstance(error, ErasureHeadError) and not self.resuming and not recorder.has_steps:
-                remove_run(self.out, made)
+                remove_run(self.out, new_folders)
             raise
         with uninterrupted(), going_on(self.resuming):
             recorder.end(run, run.status, run.stopped)
@@ -277,8 +277,8 @@ def _errors_name_keys(section: ConsensusSection) -> Generator[None]:
     try:
         yield
     except InvalidArgument as error:
-        known = error.subject in type(section).model_fields
-        raise error.about(f"consensus.{error.subject}") if known else error from None
+        is_key = error.subject in type(section).model_fields
+        raise error.about(f"consensus.{error.subject}") if is_key else error from None
 
 
 def _load(config: ConsensusConfig) -> tuple[Dataset, Any]:

@@ -92,17 +92,17 @@ def _problem(tables: Mapping[str, Any]) -> str | None:
     problem, peers = tables.get("problem", {}), tables.get("consensus", {})
     if (loss := problem.get("loss")) is None:
         return None
-    said = [loss, f"l2 {problem.get('l2', 0.0):g}"]
+    parts = [loss, f"l2 {problem.get('l2', 0.0):g}"]
     if l1 := problem.get("l1"):
-        said.append(f"l1 {l1:g}")
+        parts.append(f"l1 {l1:g}")
     if problem.get("penalize_intercept", tables.get("data", {}).get("source") in NAMES):
-        said.append("on the intercept, too")
+        parts.append("on the intercept, too")
     if weight := problem.get("class_weight"):
-        said.append(f"class weights {weight}")
-    said.append(peers.get("model", "linear"))
+        parts.append(f"class weights {weight}")
+    parts.append(peers.get("model", "linear"))
     if hidden := peers.get("hidden"):
-        said.append(f"{hidden} hidden units")
-    return ", ".join(said)
+        parts.append(f"{hidden} hidden units")
+    return ", ".join(parts)
 
 
 def _curves(rows: Sequence[MeanRow] | Sequence[Evaluation]) -> dict[str, Curve]:

@@ -54,7 +54,7 @@ class Graph:
                 self.n_peers,
                 "train alone with `train` on an uncoded scheme",
             )
-        found: set[tuple[int, int]] = set()
+        pairs: set[tuple[int, int]] = set()
         for edge in self.edges:
             if len(edge) != 2:
                 raise invalid("every edge", "must be a pair of peers", edge)
@@ -62,10 +62,10 @@ class Graph:
             text = "-".join(map(self.label, edge))
             if low == high:
                 raise invalid("every edge", "must join two different peers", text, "leave self-loops out")
-            if (low, high) in found:
+            if (low, high) in pairs:
                 raise invalid("every edge", "must be named once", text, "leave duplicates out")
-            found.add((low, high))
-        object.__setattr__(self, "edges", tuple(sorted(found)))
+            pairs.add((low, high))
+        object.__setattr__(self, "edges", tuple(sorted(pairs)))
         if len(parts := components(range(self.n_peers), self.neighbours)) > 1:
             alone = min(parts, key=len)
             raise invalid(
@@ -368,9 +368,9 @@ def parse_graph(text: str, n_peers: int) -> Graph:
     """
     makers: dict[str, Callable[..., Graph]] = {name: partial(maker, n_peers) for name, maker in _TOPOLOGIES.items()}
     try:
-        made = read(text, "graph", Graph, {**makers, "edges": edges}, {})
+        graph = read(text, "graph", Graph, {**makers, "edges": edges}, {})
     except InvalidArgument as error:
         raise error.inside("graph", text) from None
-    if made.n_peers != n_peers:
-        raise invalid("peers", f"must be {made.n_peers}, the number of peers in the edge list", n_peers)
-    return made
+    if graph.n_peers != n_peers:
+        raise invalid("peers", f"must be {graph.n_peers}, the number of peers in the edge list", n_peers)
+    return graph

@@ -353,8 +353,8 @@ class PeerRuntime:
             self._partition = _parse_sides(content)
         else:
             self._on_view_announced(content)
-            held, self._held = self._held, []
-            for message in held:
+            messages, self._held = self._held, []
+            for message in messages:
                 self._deliver(*message)
 
     def _on_view_announced(self, note: Mapping[str, Any]) -> None:

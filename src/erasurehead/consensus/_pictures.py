@@ -149,13 +149,13 @@ def _fill_colour(own_seconds: float, seconds: Array) -> str:
 
 def _links_over_time(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
     end, bins, places = _binned(rows)
-    known = {pair: number for number, pair in enumerate(sorted({*graph.edges, *_link_usage(graph, rows)}))}
-    met, steps = np.zeros((len(known), bins)), np.zeros((graph.n_peers, bins))
+    numbers = {pair: number for number, pair in enumerate(sorted({*graph.edges, *_link_usage(graph, rows)}))}
+    met, steps = np.zeros((len(numbers), bins)), np.zeros((graph.n_peers, bins))
     for row, index in zip(rows, places, strict=True):
         steps[row.peer, index] += 1
         for other in row.links:
-            met[known[min(row.peer, other), max(row.peer, other)], index] += 1
-    both = np.array([steps[low] + steps[high] for low, high in known])
+            met[numbers[min(row.peer, other), max(row.peer, other)], index] += 1
+    both = np.array([steps[low] + steps[high] for low, high in numbers])
     shares = np.divide(met, both, out=np.full_like(met, np.nan), where=both > 0)
     axes.set_facecolor(_NO_STEPS)
     image = axes.imshow(
@@ -164,16 +164,16 @@ def _links_over_time(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:
         cmap="Blues",
         vmin=0.0,
         vmax=1.0,
-        extent=(0.0, end, len(known) - 0.5, -0.5),
+        extent=(0.0, end, len(numbers) - 0.5, -0.5),
         interpolation="nearest",
     )
     axes.figure.colorbar(image, ax=axes, label="share of its ends' steps", pad=0.01)
     axes.set_title("Active links (dark), backup links (light)")
     axes.set_xlabel("seconds of the clock; grey: no step of either end ended")
     axes.set_ylabel("link")
-    if len(known) <= 30:
-        names = [f"{graph.label(low)}-{graph.label(high)}" for low, high in known]
-        axes.set_yticks(range(len(known)), names, fontsize=7)
+    if len(numbers) <= 30:
+        names = [f"{graph.label(low)}-{graph.label(high)}" for low, high in numbers]
+        axes.set_yticks(range(len(numbers)), names, fontsize=7)
 
 
 def _binned(rows: Sequence[PeerRow]) -> tuple[float, int, list[int]]:

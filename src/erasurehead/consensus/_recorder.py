@@ -168,11 +168,11 @@ class PeerRecorder(ConsensusCallback):
         finally:
             self._release()
 
-    def _note_change(self, name: str, lost: int, said: str) -> None:
+    def _note_change(self, name: str, lost: int, text: str) -> None:
         """Take note that something else has changed a file of rows."""
         self._changed = True
-        self._summary["changed_by_others"] = [*self._summary.get("changed_by_others", ()), said]
-        self._notify(Notice("rewritten", data={"file": name, "reason": said, "lost": lost}, text=said))
+        self._summary["changed_by_others"] = [*self._summary.get("changed_by_others", ()), text]
+        self._notify(Notice("rewritten", data={"file": name, "reason": text, "lost": lost}, text=text))
 
     def _release(self) -> None:
         if self._lock is not None:

@@ -198,14 +198,14 @@ class LocalGradients:
         """
         numbers = np.asarray(peers, dtype=np.int64)
         if self._by_samples is not None:
-            found = self._of_samples(self._by_samples, numbers, models, np.asarray(steps, dtype=np.int64))
+            gradients = self._of_samples(self._by_samples, numbers, models, np.asarray(steps, dtype=np.int64))
         else:
             each = zip(numbers.tolist(), models, steps, strict=True)
-            found = np.stack([self._of_share(peer, model, step) for peer, model, step in each])
+            gradients = np.stack([self._of_share(peer, model, step) for peer, model, step in each])
         if self._penalty.smooth:
-            for own, model in zip(found, models, strict=True):
+            for own, model in zip(gradients, models, strict=True):
                 own += self._penalty.gradient(model)
-        return found
+        return gradients
 
     def _of_samples(self, problem: Sampled, numbers: IntArray, models: Array, steps: IntArray) -> Array:
         factors = self.factors[numbers][:, None]
@@ -216,12 +216,12 @@ class LocalGradients:
                 self._starts[numbers][:, None] + ((draws * counts) >> np.uint64(32)).astype(np.int64)
             ]
             return problem.sample_gradients(models, rows) * factors
-        found = np.empty_like(models)
+        gradients = np.empty_like(models)
         for count in np.unique(self._counts[numbers]).tolist():  # peers with equally many samples share one call
             own = np.flatnonzero(self._counts[numbers] == count)
             rows = self._all_samples[self._starts[numbers[own]][:, None] + np.arange(count)]
-            found[own] = problem.sample_gradients(models[own], rows)
-        return found * factors
+            gradients[own] = problem.sample_gradients(models[own], rows)
+        return gradients * factors
 
     def _of_share(self, peer: int, model: Array, step: int) -> Array:
         rows = self.shares[peer]
@@ -279,10 +279,10 @@ def peers_in(saved: Iterable[Any], n_peers: int) -> frozenset[int]:
     Raises:
         ValueError: if something in it is none of so many peers.
     """
-    found = frozenset(int(peer) for peer in saved)
-    if not found <= frozenset(range(n_peers)):
-        raise ValueError(f"{sorted(found)} are not all peers, 0 to {n_peers - 1}")
-    return found
+    peers = frozenset(int(peer) for peer in saved)
+    if not peers <= frozenset(range(n_peers)):
+        raise ValueError(f"{sorted(peers)} are not all peers, 0 to {n_peers - 1}")
+    return peers
 
 
 class SampleOwnership:
@@ -327,14 +327,14 @@ class SampleOwnership:
 
         They are its neighbours; in place of neighbours that are gone, too, the neighbours of these, and so on.
         """
-        reached, found = [peer], set[int]()
+        reached, successors = [peer], set[int]()
         for one in reached:
             for other in self._graph.neighbours[one]:
                 if other not in gone:
-                    found.add(other)
+                    successors.add(other)
                 elif other not in reached:
                     reached.append(other)
-        return sorted(found)
+        return sorted(successors)
 
     def state(self) -> dict[str, Any]:
         """Return everything that `restore` needs, as plain data."""

@@ -35,10 +35,10 @@ class Tree:
     @cached_property
     def children(self) -> Mapping[int, tuple[int, ...]]:
         """The children of each peer that has any, ascending."""
-        found: dict[int, list[int]] = {}
+        children: dict[int, list[int]] = {}
         for child, parent in sorted(self.parents.items()):
-            found.setdefault(parent, []).append(child)
-        return {parent: tuple(peers) for parent, peers in found.items()}
+            children.setdefault(parent, []).append(child)
+        return {parent: tuple(peers) for parent, peers in children.items()}
 
 
 def spanning_tree(neighbours: Mapping[int, Iterable[int]], seconds: Mapping[int, float]) -> Tree:
@@ -57,11 +57,11 @@ def spanning_tree(neighbours: Mapping[int, Iterable[int]], seconds: Mapping[int,
         The tree, with its root in the middle of its longest path.
     """
     peers = sorted(neighbours)
-    known = [value for peer in peers if (value := seconds.get(peer, math.nan)) > 0.0 and math.isfinite(value)]
-    median_seconds = median(known) if known else 1.0
+    paces = [value for peer in peers if (value := seconds.get(peer, math.nan)) > 0.0 and math.isfinite(value)]
+    median_seconds = median(paces) if paces else 1.0
 
     def speed_class(peer: int) -> tuple[float, int]:
-        value = seconds.get(peer, math.nan) if known else median_seconds
+        value = seconds.get(peer, math.nan) if paces else median_seconds
         if not math.isfinite(value):
             return math.inf, peer
         ratio = max(value, 1e-12) / median_seconds

@@ -332,9 +332,9 @@ class VirtualClock(Resumable):
         by_peer = (self._steps, self._work_number, self._working, self._models, self._computed)
         if any(len(each) != n_peers for each in by_peer):
             raise Unfit(f"it is not of {n_peers} peers")
-        told = [payload for _, kind, *_, payload in self._heap if kind in (_FAULT, _NOTICE)]
+        payloads = [payload for _, kind, *_, payload in self._heap if kind in (_FAULT, _NOTICE)]
         sides = [*self.sides, *self._known_sides, *(side for view in self._views for side in (view[1], *view[2]))]
-        sides += [side for payload in told for side in payload if isinstance(side, frozenset)]
+        sides += [side for payload in payloads for side in payload if isinstance(side, frozenset)]
         heard = [peer for _, _, _, peer, _ in self._heap if peer != -1]
         for peers in (self.gone, self._known_gone, self._pending, self._unsettled, heard, *sides):
             peers_in(peers, n_peers)

@@ -127,8 +127,8 @@ class DynamicPeer(LocalPeer):
     def _grow(self) -> None:
         """Make the tree from what all peers know alike."""
         part = self.view.component_of(self.peer)
-        known = self.paces if self.policy.tree == "measured" else {}
-        tree = _tree(self.view, part, tuple(sorted(known.items())))
+        paces = self.paces if self.policy.tree == "measured" else {}
+        tree = _tree(self.view, part, tuple(sorted(paces.items())))
         self.tree_links = tree.links
         self.parent = tree.parents.get(self.peer)
         self.children = tree.children.get(self.peer, ())
@@ -190,9 +190,9 @@ class DynamicPeer(LocalPeer):
         done: list[tuple[_Link, float]] = []
         for link in self.open_links - self.declared:
             if self.peer in link:
-                there = self.offers.get(link[0] if link[1] == self.peer else link[1])
-                if there is not None and self.threshold < there[0] <= self.ready:
-                    done.append((link, there[0]))
+                offer = self.offers.get(link[0] if link[1] == self.peer else link[1])
+                if offer is not None and self.threshold < offer[0] <= self.ready:
+                    done.append((link, offer[0]))
         if done:
             self.declared |= {link for link, _ in done}
             data = self.ready, tuple(sorted(done)), 0, self.decided, _tag(self)
@@ -219,11 +219,11 @@ class DynamicPeer(LocalPeer):
         if self.parent is not None:
             data = first, links, hops + 1, self.decided, tag
             self.port.send(self.parent, Message("complete", self.round, data))
-        elif found := (self.open_links - self.also).intersection(link for link, _ in links):
+        elif completed := (self.open_links - self.also).intersection(link for link, _ in links):
             if self.best is None or first < self.best[0]:
-                self.best = first, found, hops
+                self.best = first, completed, hops
             elif first == self.best[0]:
-                self.best = first, self.best[1] | found, max(hops, self.best[2])
+                self.best = first, self.best[1] | completed, max(hops, self.best[2])
 
     def _on_also(self, sender: int, message: Message) -> None:
         """A peer reports links both of whose ends have taken part in a round, and which may still be open."""
@@ -281,8 +281,8 @@ class DynamicPeer(LocalPeer):
         self.held = (*self.held, (sender, message.tag, message.round, message.data))
 
     def _take_held(self) -> None:
-        held, self.held = self.held, ()
-        for sender, kind, round, data in held:
+        messages, self.held = self.held, ()
+        for sender, kind, round, data in messages:
             self.on_message(sender, Message(kind, round, data))
 
     def _pass(self, first: float, round: int, tag: _Tag) -> None:
@@ -348,12 +348,12 @@ class DynamicPeer(LocalPeer):
         if self.mixing.needs_degrees and any((peer, round) not in self.degrees for peer in real):
             return
         own = len(real)
-        found = [
+        terms = [
             (peer, self.mixing.weight(self.peer, peer, own, self.degrees.pop((peer, round), 0)), self.took[peer])
             for peer in real
         ]
         self.taking_part, self.took = None, {}
-        self.finish(found, round, self.hops + 1 + self.mixing.needs_degrees)
+        self.finish(terms, round, self.hops + 1 + self.mixing.needs_degrees)
 
     def _report_also(self, peers: list[int]) -> None:
         """Report links to children in the tree that are still open after a round in which both ends took part."""
@@ -420,9 +420,9 @@ def _tag(peer: LocalPeer) -> _Tag:
 
 def _tree(view: NetworkView, part: frozenset[int], paces: tuple[tuple[int, float], ...]) -> Tree:
     """Return the tree of a part; all peers of a run share it, as it is costly for many."""
-    made = view.__dict__.setdefault("_trees", {})
-    if (part, paces) not in made:
-        if len(made) > 8:
-            made.clear()
-        made[part, paces] = spanning_tree({one: view.neighbours[one] for one in part}, dict(paces))
-    return made[part, paces]
+    trees = view.__dict__.setdefault("_trees", {})
+    if (part, paces) not in trees:
+        if len(trees) > 8:
+            trees.clear()
+        trees[part, paces] = spanning_tree({one: view.neighbours[one] for one in part}, dict(paces))
+    return trees[part, paces]

@@ -59,11 +59,11 @@ class FullPeer(LocalPeer):
         links: list[tuple[int, float, Array]] = []
         own = len(self.neighbours)
         for peer in self.neighbours:
-            found = self.offers.pop((peer, round), None)
-            if found is not None:
-                links.append((peer, self.mixing.weight(self.peer, peer, own, found[0]), found[1]))
+            offer = self.offers.pop((peer, round), None)
+            if offer is not None:
+                links.append((peer, self.mixing.weight(self.peer, peer, own, offer[0]), offer[1]))
         if len(self.offers) > len(self.neighbours):
-            self.offers = {key: found for key, found in self.offers.items() if key[1] > round}
+            self.offers = {key: offer for key, offer in self.offers.items() if key[1] > round}
         self.round = round + 1
         self.finish(links, round)
 
@@ -73,4 +73,4 @@ class FullPeer(LocalPeer):
 
     def on_neighbour_gone(self, peer: int) -> None:
         self.newest.pop(peer, None)
-        self.offers = {key: found for key, found in self.offers.items() if key[0] != peer}
+        self.offers = {key: offer for key, offer in self.offers.items() if key[0] != peer}

@@ -106,9 +106,9 @@ class RendezvousPeer(LocalPeer):
         if self.ready is None:
             return
         if self.open and peer not in self.links:
-            there = self.offers.get(peer)
-            if there is not None and (peer not in self.met or there[0] != self.met[peer][1]):
-                self.links[peer], self.partners[peer] = None, there
+            offer = self.offers.get(peer)
+            if offer is not None and (peer not in self.met or offer[0] != self.met[peer][1]):
+                self.links[peer], self.partners[peer] = None, offer
         promised = self.partners[peer][0] if peer in self.links and self.links[peer] is not False else -1
         self.port.send(peer, Message("offer", self.steps, (promised,), self.vector))
 
@@ -162,11 +162,11 @@ class RendezvousPeer(LocalPeer):
                 else:
                     self.links[sender] = code == _YES
         elif code == _YES and not self._have_met(sender, mine, theirs):
-            there = self.offers.get(sender)
+            offer = self.offers.get(sender)
             if not now or not self.open or self.links.get(sender):
                 self._answer(sender, _NO if now else _NOT_NOW, mine, theirs)
-            elif there is not None and there[0] == theirs:
-                self.links[sender], self.partners[sender] = True, there
+            elif offer is not None and offer[0] == theirs:
+                self.links[sender], self.partners[sender] = True, offer
                 self._answer(sender, _YES, mine, theirs)
             # else its offer is still to come, repeated; a refusal must be for good
 
@@ -191,10 +191,10 @@ class RendezvousPeer(LocalPeer):
                 return
             self.open = False
         real: list[int] = []
-        for peer, there in self.links.items():
-            if there is None:
+        for peer, answer in self.links.items():
+            if answer is None:
                 return
-            if there:
+            if answer:
                 real.append(peer)
         real.sort()
         own = len(real)
@@ -207,13 +207,13 @@ class RendezvousPeer(LocalPeer):
             if len(self.degrees) < own:
                 return
             own = self.told
-        found = list[tuple[int, float, Array]]()
+        terms = list[tuple[int, float, Array]]()
         for peer in real:
             theirs, vector = self.partners[peer]
-            found.append((peer, self.mixing.weight(self.peer, peer, own, self.degrees.get(peer, 0)), vector))
+            terms.append((peer, self.mixing.weight(self.peer, peer, own, self.degrees.get(peer, 0)), vector))
             self.met[peer] = self.steps, theirs, own
         self.take_note(real)
-        self.finish(found, self.steps, 2 if self.mixing.needs_degrees and real else 1)
+        self.finish(terms, self.steps, 2 if self.mixing.needs_degrees and real else 1)
 
     def take_note(self, peers: list[int]) -> None:
         """Record the peers that this one mixes with."""
@@ -239,8 +239,10 @@ class Static(Policy):
 
     def __post_init__(self) -> None:
         if (self.wait_for is None) == (self.backup is None):
-            said = "static needs exactly one of wait_for and backup."
-            raise InvalidArgument("wait_for", "must be given if backup is not, and left out if it is", sentence=said)
+            sentence = "static needs exactly one of wait_for and backup."
+            raise InvalidArgument(
+                "wait_for", "must be given if backup is not, and left out if it is", sentence=sentence
+            )
         if self.wait_for is not None:
             check_count("wait_for", self.wait_for)
         if self.backup is not None:
@@ -278,18 +280,17 @@ class StaticPeer(RendezvousPeer):
         self.policy: Static = setup.policy
 
     def enough(self) -> bool:
-        there = len(self.neighbours)
-        wanted = self.policy.wait_for if self.policy.backup is None else there - self.policy.backup
+        many = len(self.neighbours)
+        wanted = self.policy.wait_for if self.policy.backup is None else many - self.policy.backup
         assert wanted is not None
-        if there > wanted > 0:
-            there = wanted
+        needed = wanted if many > wanted > 0 else many  # with too few neighbours for the rule, all of them
         met = 0
         for real in self.links.values():
             if real is not None:
                 met += 1
-        if met >= there:
+        if met >= needed:
             return True
-        return len(self.linked()) + len(self.passed()) >= there
+        return len(self.linked()) + len(self.passed()) >= needed
 
 
 @final
