@@ -233,25 +233,25 @@ def in_short(plan: Plan, trials: Sequence[Trial] = (), goal: tuple[str, float] |
             why = f"{counted('step', best.steps)}, at {best.seconds_per_step:.4g} s each"
     longer = ratio(second.seconds_to_target, best.seconds_to_target) - 1.0 if plan.reached else math.nan
     beside = f"; {second.setting} takes {longer:.1%} longer" if math.isfinite(longer) and second is not best else ""
-    one = f"Why: {best.setting} takes {best.seconds_to_target:.4g} s, which is {why}{beside}."
+    reason = f"Why: {best.setting} takes {best.seconds_to_target:.4g} s, which is {why}{beside}."
     limit = break_even(plan)
     cost = None if limit is None or best.load == 1 else f"a task that takes more than {limit:.3g} s to compute"
     worse = if_worse(plan)
     if worse.best.setting == best.setting:
-        changes = [] if cost is None else [cost, "but not delays that exceed their median by twice as much"]
-        two = ", ".join(changes) or "not even delays that exceed their median by twice as much"
+        parts = [] if cost is None else [cost, "but not delays that exceed their median by twice as much"]
+        change = ", ".join(parts) or "not even delays that exceed their median by twice as much"
     else:
-        two = (
+        change = (
             "delays that exceed their median by twice as much (it would then take "
             f"{worse.longer} as {worse.best.setting})"
         )
-        two += "" if cost is None else f", or {cost}"
-    three = "how long rounds will take if they are unlike those of the trace"
+        change += "" if cost is None else f", or {cost}"
+    unknown = "how long rounds will take if they are unlike those of the trace"
     if not isinstance(plan.delays, Bootstrap):
-        three = f"whether your workers behave like {plan.delays}"
+        unknown = f"whether your workers behave like {plan.delays}"
     if not trials:
-        three += ", and how many steps your data need, as nothing was tried on them"
-    return one, f"What would change it: {two}.", f"What it does not know: {three}."
+        unknown += ", and how many steps your data need, as nothing was tried on them"
+    return reason, f"What would change it: {change}.", f"What it does not know: {unknown}."
 
 
 def _with_less(plan: Plan, tried: Collection[str]) -> list[str]:

@@ -30,17 +30,11 @@ def race(
 ) -> tuple[Trial, ...]:
     """Train on the virtual clock with the settings that could be the best, and select by successive halving.
 
-    These settings are the plan's Pareto front, the first settings of its ranking, the first one that loses nothing of
-    the gradient, the one in use now, and uncoded. All are trained once. Then the slower half is dropped repeatedly, and
-    the others are trained more often, the last ones `2 * repeats + 1` times. A run is ended once it has taken 1.5 times
-    as long as the quickest one. The time of a setting is its mean number of steps (`Trial.expected_steps`) times the
-    seconds per step of its forecast, which is based on many more steps.
-
-    `adaptive` settings of the plan are tried separately with `solver`, and do not end runs of the other optimizer. If
-    late work is dropped, they begin with early steps, as a run does; each of these, and the order that asks for
-    curvatures, counts as the share or multiple of a whole step that it takes (see `Trial.steps`). Otherwise all their
-    steps are whole gradients, so that one run gives the number of steps of all of them; the curvatures that their first
-    order computes with the gradient, which take at most as long as a worker's tasks once more, are then not counted.
+    All are trained once. Then the slower half is dropped repeatedly, and the others are trained more often, the last
+    ones `2 * repeats + 1` times. A run is ended once it has taken 1.5 times as long as the quickest one. The time of a
+    setting is its mean number of steps (`Trial.expected_steps`) times the seconds per step of its forecast, which is
+    based on many more steps. `adaptive` settings are tried separately with `solver`, and do not end runs of the other
+    optimizer; `docs/planning.md` tells how their steps are counted.
 
     Arguments:
         plan: the plan, with settings, delays, computing times and kind of late work.
@@ -97,6 +91,7 @@ def race(
 
 
 def _entrants(plan: Plan, beside: Sequence[Forecast]) -> list[str]:
+    """Return the Pareto front, the first of the ranking, the first without loss, the one in use now, and uncoded."""
     plan = plan.with_order([item for item in plan.ranked if item not in beside])
     possible = [item for item in plan.front if not item.neglected]
     if len(possible) > _ENTRANTS:
