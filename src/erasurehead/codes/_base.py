@@ -117,10 +117,10 @@ class GradientCode:
         """Which worker holds which task: 0/1 matrix of shape (n_workers, n_tasks)."""
         rows = self.owner[np.repeat(np.arange(self.n_messages), np.diff(self.encoding.indptr))]
         columns = self.encoding.indices // self.n_pieces
-        held = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(self.n_workers, self.n_tasks))
-        held.sum_duplicates()
-        held.data[:] = 1.0
-        return held
+        matrix = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(self.n_workers, self.n_tasks))
+        matrix.sum_duplicates()
+        matrix.data[:] = 1.0
+        return matrix
 
     @cached_property
     def loads(self) -> IntArray:
@@ -195,8 +195,8 @@ class GradientCode:
 
     def tasks_of(self, worker: int) -> IntArray:
         """Return the tasks that a worker holds, ascending."""
-        worker, held = self._one_of("worker", worker, self.n_workers), self.assignment
-        return np.sort(held.indices[held.indptr[worker] : held.indptr[worker + 1]]).astype(np.int64)
+        worker, assignment = self._one_of("worker", worker, self.n_workers), self.assignment
+        return np.sort(assignment.indices[assignment.indptr[worker] : assignment.indptr[worker + 1]]).astype(np.int64)
 
     def tasks_of_message(self, message: int) -> IntArray:
         """Return the tasks whose partial gradients a message combines, ascending."""
@@ -256,9 +256,9 @@ class GradientCode:
 
         return spectrum_of(self.encoding)
 
-    def with_structure(self, **known: Any) -> GradientCode:
+    def with_structure(self, **facts: Any) -> GradientCode:
         """Return the same code with additional facts in its structure."""
-        return replace(self, structure=replace(self.structure, **known))
+        return replace(self, structure=replace(self.structure, **facts))
 
     def __repr__(self) -> str:
         return _call_text(self.name, self.parameters)

@@ -207,8 +207,8 @@ def stochastic_block(
     sizes, members = even_sizes(n_tasks, n_blocks), even_sizes(n_workers, n_blocks)
     load = float((members * (within * sizes + between * (n_tasks - sizes))).sum()) / n_workers
     smallest, largest = int(sizes.min()), int(sizes.max())
-    held = f"{largest}" if smallest == largest else f"{smallest} or {largest}"
-    rounded = "" if smallest == largest == block else f"{n_blocks} blocks of {held} tasks, not of {block}."
+    each = f"{largest}" if smallest == largest else f"{smallest} or {largest}"
+    rounded = "" if smallest == largest == block else f"{n_blocks} blocks of {each} tasks, not of {block}."
     if nobody_idle:
         cells = fill_empty(cells, n_workers, n_tasks, random)
     parameters = {

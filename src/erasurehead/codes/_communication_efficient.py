@@ -190,8 +190,8 @@ def communication_efficient_groups(
 
 def _trade_off(stragglers: int | None, load: int | None, n_pieces: int, n_workers: int) -> int:
     if stragglers is None and load is None:
-        said = f"Give stragglers or load (load = stragglers + n_pieces = stragglers + {n_pieces})."
-        raise InvalidArgument("stragglers", "must be given, or load", sentence=said)
+        sentence = f"Give stragglers or load (load = stragglers + n_pieces = stragglers + {n_pieces})."
+        raise InvalidArgument("stragglers", "must be given, or load", sentence=sentence)
     least = n_pieces + (0 if stragglers is None else check_count("stragglers", stragglers, at_least=0))
     load = least if load is None else check_count("load", load)
     if load < least:

@@ -91,8 +91,9 @@ def custom(
         structure=Structure(decoder="least_squares"),
     )
     if _decodes(code, ()):
-        known = None if tolerance is None else check_count("tolerance", tolerance, 0, code.n_workers - 1)
-        return replace(code, tolerance=_worked_out(code) if known is None else _confirmed(code, known))
+        if tolerance is None:
+            return replace(code, tolerance=_worked_out(code))
+        return replace(code, tolerance=_confirmed(code, check_count("tolerance", tolerance, 0, code.n_workers - 1)))
     if approximate:
         return code
     raise invalid(

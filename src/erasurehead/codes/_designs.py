@@ -154,16 +154,16 @@ def singer_difference_set(order: int) -> IntArray:
     # x^3 = c0 + c1 x + c2 x^2. The powers of x must meet the field of q elements only after q^2 + q + 1 steps.
     for c2, c1, c0 in product(range(q), range(q), range(1, q)):
         a, b, c = 1, 0, 0
-        found: list[int] = []
+        exponents: list[int] = []
         for exponent in range(size):
             if c == 0:
                 if b == 0 and exponent:
                     break
-                found.append(exponent)
+                exponents.append(exponent)
             a, b, c = times[c][c0], add[a][times[c][c1]], add[b][times[c][c2]]
         else:
-            if b == c == 0 and len(found) == q + 1:
-                return np.array(found, dtype=np.int64)
+            if b == c == 0 and len(exponents) == q + 1:
+                return np.array(exponents, dtype=np.int64)
     raise AssertionError("Singer: such a generator exists for every prime power")
 
 

@@ -50,9 +50,9 @@ def _rows_equal(matrix: SparseMatrix, sizes: IntArray, these: IntArray, those: I
     lengths = sizes[these[checked]]
     ends = np.cumsum(lengths)
     within = np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64) - np.repeat(ends - lengths, lengths)
-    here = np.repeat(matrix.indptr[these[checked]], lengths) + within
-    there = np.repeat(matrix.indptr[those[checked]], lengths) + within
-    differ = (matrix.indices[here] != matrix.indices[there]) | (matrix.data[here] != matrix.data[there])
+    left = np.repeat(matrix.indptr[these[checked]], lengths) + within
+    right = np.repeat(matrix.indptr[those[checked]], lengths) + within
+    differ = (matrix.indices[left] != matrix.indices[right]) | (matrix.data[left] != matrix.data[right])
     rows = np.repeat(checked, lengths)
     same[rows[differ]] = False
     return same

@@ -154,9 +154,9 @@ def banded_weights(code: GradientCode, coefficients: Array) -> ExactWeights | No
     counted = code.encoding.T @ (base / lengths)
     if float(np.abs(counted - 1.0).max(initial=0.0)) > _LOST:
         return None
-    found = _Dense(base[None, :], null, lengths)
-    found.sharp = False
-    return found
+    weights = _Dense(base[None, :], null, lengths)
+    weights.sharp = False
+    return weights
 
 
 @final

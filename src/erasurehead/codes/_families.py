@@ -107,20 +107,20 @@ class Family:
 def _sections(docstring: str) -> dict[str, str]:
     """Split a constructor's docstring into summary and named sections, each on one line except for `Arguments`."""
     lines = docstring.splitlines()
-    found = {"Summary": lines[0]}
+    sections = {"Summary": lines[0]}
     current = ""
     for line in lines[1:]:
         head, colon, rest = line.partition(":")
         if colon and head in _SECTIONS:
             current = head
-            found[current] = rest.strip()
+            sections[current] = rest.strip()
         elif not line.strip():
             current = current if current == "Arguments" else ""
         elif current == "Arguments":
-            found[current] += f"\n{line}"
+            sections[current] += f"\n{line}"
         elif current:
-            found[current] = f"{found[current]} {line.strip()}".strip()
-    return found
+            sections[current] = f"{sections[current]} {line.strip()}".strip()
+    return sections
 
 
 def _entries(text: str) -> dict[str, str]:

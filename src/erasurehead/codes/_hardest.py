@@ -54,13 +54,13 @@ def hardest(code: GradientCode, weights: ExactWeights, stragglers: int, enough: 
     """
     search = _Search(code, weights)
     if not 0 < stragglers < code.n_workers:
-        found = search.judged(np.arange(stragglers))
-        return found._replace(bound=found.amplification)
-    found = None if search.table is None else search.all_sets(stragglers)
-    if found is not None:
-        return found
+        worst = search.judged(np.arange(stragglers))
+        return worst._replace(bound=worst.amplification)
+    worst = None if search.table is None else search.all_sets(stragglers)
+    if worst is not None:
+        return worst
     bound = _fourier_bound(code, weights, stragglers)
-    return search.found(stragglers, enough, bound is not None)._replace(bound=bound)
+    return search.searched(stragglers, enough, bound is not None)._replace(bound=bound)
 
 
 @final
@@ -94,9 +94,9 @@ class _Search:
         products = len(self.table) * (s * self.width) ** 2
         each = _SET_SECONDS + products / _PRODUCTS
         if self.width == 1 and s == len(self.table) and self._pair_seconds(s) <= _SECONDS:
-            found = self._surely(np.array(list(self._worst_pairs(s))))
-            if found is not None:
-                return found
+            worst = self._surely(np.array(list(self._worst_pairs(s))))
+            if worst is not None:
+                return worst
         if sets * each > _SECONDS:
             return None
         rest = combinations(range(1, self.n), s - 1) if self.shifted else combinations(range(self.n), s)
@@ -146,11 +146,11 @@ class _Search:
         assert self.table is not None
         null, base = self.table[:, :, 0], self.base[:, :, 0]
         basis, triangle = np.linalg.qr(null[:, first].transpose(1, 0, 2), mode="complete")
-        known = first.shape[1]
+        size = first.shape[1]
         wanted = -base[:, first].transpose(1, 2, 0)
-        mix = basis[:, :, :known] @ _solved(np.swapaxes(triangle[:, :known], 1, 2), wanted)  # (sets, nullity, pieces)
+        mix = basis[:, :, :size] @ _solved(np.swapaxes(triangle[:, :size], 1, 2), wanted)  # (sets, nullity, pieces)
         square = (mix**2).sum(axis=(1, 2))
-        x, y = np.moveaxis(np.swapaxes(basis[:, :, known:], 1, 2) @ null[:, later], 1, 0)
+        x, y = np.moveaxis(np.swapaxes(basis[:, :, size:], 1, 2) @ null[:, later], 1, 0)
         gap = -base[:, later] - np.swapaxes(mix, 1, 2) @ null[:, later]  # (sets, pieces, later)
         at_once = max(1, _CACHED // (len(first) * len(later)))
         for low in range(0, len(later), at_once):
@@ -186,7 +186,7 @@ class _Search:
         square = null if null.shape[1] == columns else np.asarray(np.linalg.qr(null, mode="r"), dtype=np.float64)
         return (_solved(np.swapaxes(square, 1, 2), wanted) ** 2).sum(axis=(1, 2))
 
-    def found(self, s: int, enough: float, bounded: bool) -> Hardest:
+    def searched(self, s: int, enough: float, bounded: bool) -> Hardest:
         """Return the worst set that a search finds; of codes with a bound a run of neighbours, which comes near it."""
         best = self.judged(np.zeros(0, dtype=np.int64))
         for chosen in [np.arange(s)] if bounded else self._candidates(s):
@@ -216,14 +216,14 @@ class _Search:
         sets = np.concatenate([np.array(patterns), runs, sets])
         squares, spent = self.squares(sets), 0.0
         for place in np.argsort(-squares, kind="stable").tolist():
-            chosen, known = sets[place], float(squares[place])
+            chosen, square = sets[place], float(squares[place])
             while spent < _SECONDS:
                 spent += price + _STEP_SECONDS
                 tried = step(chosen)
                 now = float(self.squares(tried[None])[0])
-                if not now > known * (1 + 1e-6):
+                if not now > square * (1 + 1e-6):
                     break
-                chosen, known = tried, now
+                chosen, square = tried, now
             yield chosen
             if spent >= _SECONDS:
                 return
@@ -283,13 +283,13 @@ class _Search:
         at_once = max(1, _CACHED // max(1, len(out) ** 2))
         for low in range(0, len(pairs), at_once):
             first, second = pairs[low : low + at_once].T
-            here, there = share[first], share[second]
+            u, v = share[first], share[second]  # of the two who leave, in the equation of each who may come
             squares = np.full((len(first), len(out), len(out)), square)
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                over = 1.0 / (here[:, :, None] * there[:, None, :] - there[:, :, None] * here[:, None, :])
+                over = 1.0 / (u[:, :, None] * v[:, None, :] - v[:, :, None] * u[:, None, :])
                 for piece, left in enumerate(gap):
-                    a = (left[:, None] * there[:, None, :] - left * there[:, :, None]) * over
-                    b = (left * here[:, :, None] - left[:, None] * here[:, None, :]) * over
+                    a = (left[:, None] * v[:, None, :] - left * v[:, :, None]) * over
+                    b = (left * u[:, :, None] - left[:, None] * u[:, None, :]) * over
                     squares += 2 * (_outer(along[piece, first]) * a + _outer(along[piece, second]) * b)
                     squares += _outer(lengths[first, first]) * a**2 + _outer(lengths[second, second]) * b**2
                     squares += 2 * _outer(lengths[first, second]) * a * b
@@ -312,8 +312,8 @@ def _solved(matrices: Array, right: Array) -> Array:
         return np.asarray(np.linalg.solve(matrices, right), dtype=np.float64)
     except np.linalg.LinAlgError:
         singular = (np.linalg.det(matrices) == 0.0)[..., None, None]
-        found = np.linalg.solve(np.where(singular, np.eye(matrices.shape[-1]), matrices), right)
-        return np.where(singular, np.inf, np.asarray(found, dtype=np.float64))
+        solutions = np.linalg.solve(np.where(singular, np.eye(matrices.shape[-1]), matrices), right)
+        return np.where(singular, np.inf, np.asarray(solutions, dtype=np.float64))
 
 
 def _fourier_bound(code: GradientCode, weights: ExactWeights, stragglers: int) -> float | None:
@@ -329,8 +329,8 @@ def _fourier_bound(code: GradientCode, weights: ExactWeights, stragglers: int) -
         weights: its exact weights.
         stragglers: s, at most the number of roots.
     """
-    known, n, s = code.structure, code.n_workers, stragglers
-    if known.shift != 1 or (known.roots is None and known.parity is None) or code.n_tasks != n:
+    structure, n, s = code.structure, code.n_workers, stragglers
+    if structure.shift != 1 or (structure.roots is None and structure.parity is None) or code.n_tasks != n:
         return None
     place = np.arange(s)
     apart = np.abs(place[:, None] - place)

@@ -135,12 +135,15 @@ def heterogeneous_held(probabilities: Sequence[float] | Array, holders: Sequence
     p, n_tasks = _checked(probabilities, len(holders))
     sizes = np.array([len(workers) for workers in holders], dtype=np.int64)
     tasks = np.repeat(np.arange(n_tasks), sizes)
-    workers = np.array([worker for held in holders for worker in held], dtype=np.int64)
+    workers = np.array([worker for task_holders in holders for worker in task_holders], dtype=np.int64)
     if len(workers) and (workers.min() < 0 or workers.max() >= len(p)):
         raise invalid("holders", f"must name workers 0..{len(p) - 1}", int(np.abs(workers).max()))
     if len(np.unique(tasks * len(p) + workers)) < len(workers):
         raise invalid("holders", "must name no worker twice for one task", "a task with a repeated holder")
-    parameters = {"probabilities": p.tolist(), "holders": [[int(worker) for worker in held] for held in holders]}
+    parameters = {
+        "probabilities": p.tolist(),
+        "holders": [[int(worker) for worker in task_holders] for task_holders in holders],
+    }
     return _orthogonal(
         "heterogeneous_held",
         parameters,
@@ -239,8 +242,8 @@ def _orthogonal(
     total = np.bincount(tasks, weights=weight, minlength=n_tasks)
     if not total.all():
         task = int(np.flatnonzero(total == 0)[0])
-        said = f"Every task must have a holder that can answer, but task {task} has none; add one."
-        raise InvalidArgument("holders", f"must name one for task {task} that can answer", sentence=said)
+        sentence = f"Every task must have a holder that can answer, but task {task} has none; add one."
+        raise InvalidArgument("holders", f"must name one for task {task} that can answer", sentence=sentence)
     return _code(name, parameters, p, workers, tasks, weight / total[tasks], n_tasks, source)
 
 

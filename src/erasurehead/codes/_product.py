@@ -113,25 +113,25 @@ def refine(code: GradientCode, n_tasks: int) -> GradientCode:
 
 def _of_messages(code: GradientCode, n_tasks: int) -> Structure:
     """Return what is known about a code's messages and remains true when its tasks are cut."""
-    known, bound = code.structure, code.structure.amplification_bound
+    structure, bound = code.structure, code.structure.amplification_bound
     if bound is not None and n_tasks % code.n_tasks:  # a message of the largest parts is longer than the mean
         bound *= float(np.sqrt(-(-n_tasks // code.n_tasks) * code.n_tasks / n_tasks))
     return Structure(
-        decoder=known.decoder if known.decoder in _DECODERS else "least_squares",
-        amplification=known.amplification,
+        decoder=structure.decoder if structure.decoder in _DECODERS else "least_squares",
+        amplification=structure.amplification,
         amplification_bound=bound,
-        largest_coefficient=known.largest_coefficient,
-        classes=known.classes,
-        complex_part=known.complex_part,
-        corrupted=known.corrupted,
-        generators=known.generators,
-        hardest=known.hardest,
-        levels=known.levels,
-        parity=known.parity,
-        parts=known.parts,
-        position=known.position,
-        straggling=known.straggling,
-        weights=known.weights,
+        largest_coefficient=structure.largest_coefficient,
+        classes=structure.classes,
+        complex_part=structure.complex_part,
+        corrupted=structure.corrupted,
+        generators=structure.generators,
+        hardest=structure.hardest,
+        levels=structure.levels,
+        parity=structure.parity,
+        parts=structure.parts,
+        position=structure.position,
+        straggling=structure.straggling,
+        weights=structure.weights,
     )
 
 

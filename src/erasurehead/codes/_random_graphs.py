@@ -91,8 +91,8 @@ def biregular_columns(row_sizes: IntArray, column_sizes: IntArray, random: np.ra
     columns = random.permutation(np.repeat(np.arange(n_columns, dtype=np.int64), column_sizes))
     columns = _repair(rows, columns, lambda row, column: row * n_columns + column, random)
     if columns is None:
-        said = f"No matrix of {n_rows} rows and {n_columns} columns with these sums came in {_ROUNDS} repairs"
-        raise _not_drawn(said, "simple", "try another seed or a smaller load")
+        failure = f"No matrix of {n_rows} rows and {n_columns} columns with these sums came in {_ROUNDS} repairs"
+        raise _not_drawn(failure, "simple", "try another seed or a smaller load")
     return np.sort(rows * n_columns + columns) % n_columns
 
 
@@ -108,8 +108,8 @@ def _simple_edges(n_vertices: int, degree: int, random: np.random.Generator) -> 
     stubs = random.permutation(np.repeat(np.arange(n_vertices, dtype=np.int64), degree)).reshape(-1, 2)
     ends = _repair(stubs[:, 0], stubs[:, 1], key, random)
     if ends is None:
-        said = f"No simple {degree}-regular graph of {n_vertices} vertices came in {_ROUNDS} repairs"
-        raise _not_drawn(said, "simple")
+        failure = f"No simple {degree}-regular graph of {n_vertices} vertices came in {_ROUNDS} repairs"
+        raise _not_drawn(failure, "simple")
     return np.stack([stubs[:, 0], ends], axis=1)
 
 
@@ -174,5 +174,5 @@ def _components(n_vertices: int, edges: IntArray) -> tuple[int, IntArray]:
     return components, labels.astype(np.int64)
 
 
-def _not_drawn(said: str, wanted: str, instead: str = "try another seed") -> InvalidArgument:
-    return InvalidArgument("seed", f"must give a {wanted} graph", hint=instead, sentence=f"{said}; {instead}.")
+def _not_drawn(failure: str, wanted: str, instead: str = "try another seed") -> InvalidArgument:
+    return InvalidArgument("seed", f"must give a {wanted} graph", hint=instead, sentence=f"{failure}; {instead}.")

@@ -326,11 +326,11 @@ def build(name: str, **parameters: object) -> GradientCode:
     12
     """
     chosen = family(name)
-    known = inspect.signature(chosen.constructor).parameters
+    specs = inspect.signature(chosen.constructor).parameters
     for key in parameters:
-        if key not in known:
-            said = f"{name} has no parameter {key!r}; it has {', '.join(known)}: {chosen.signature}."
-            raise InvalidArgument(key, f"must be a parameter of {name}", sentence=said)
+        if key not in specs:
+            sentence = f"{name} has no parameter {key!r}; it has {', '.join(specs)}: {chosen.signature}."
+            raise InvalidArgument(key, f"must be a parameter of {name}", sentence=sentence)
     # 1 first: others may be NaN. Planes and grids have the square of their parameter as workers.
     side = max(1.0, *(real(parameters.get(key, 0)) for key in ("order", "side", "smaller")))
     n_workers = max(1.0, real(parameters.get("n_workers", 1)), side**2 if side > 1.0 else 1.0)
@@ -338,11 +338,11 @@ def build(name: str, **parameters: object) -> GradientCode:
     coefficients = n_workers * max(1.0, load, real(parameters.get("stragglers", 0)) + 1)
     if coefficients > _MANY:
         check_memory(f"{name} of {n_workers:,.0f} workers", _BYTES * coefficients, "name fewer workers")
-    missing = [key for key, spec in known.items() if spec.default is spec.empty and key not in parameters]
+    missing = [key for key, spec in specs.items() if spec.default is spec.empty and key not in parameters]
     if missing:
-        said = f"{name} needs {' and '.join(missing)}: {chosen.signature}."
-        raise InvalidArgument(missing[0], f"must be given for {name}", sentence=said)
-    return chosen.constructor(**{key: _argument(known[key], value) for key, value in parameters.items()})
+        sentence = f"{name} needs {' and '.join(missing)}: {chosen.signature}."
+        raise InvalidArgument(missing[0], f"must be given for {name}", sentence=sentence)
+    return chosen.constructor(**{key: _argument(specs[key], value) for key, value in parameters.items()})
 
 
 def describe(name: str | None = None, width: int = 100) -> str:

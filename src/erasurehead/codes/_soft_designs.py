@@ -110,7 +110,7 @@ def _correlated(
     # For each task an equicorrelated Gaussian vector over all workers, of which only the held entries are drawn: the
     # others enter through the mean alone.
     own = random.standard_normal(len(tasks))
-    held = np.bincount(tasks, minlength=n_tasks)
-    rest = np.sqrt(n_workers - held) * random.standard_normal(n_tasks)
+    counts = np.bincount(tasks, minlength=n_tasks)
+    rest = np.sqrt(n_workers - counts) * random.standard_normal(n_tasks)
     mean = (np.bincount(tasks, weights=own, minlength=n_tasks) + rest) / n_workers
     return math.sqrt(spread) * (own - mean[tasks]) + math.sqrt(along) * mean[tasks]

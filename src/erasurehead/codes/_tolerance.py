@@ -32,19 +32,19 @@ def certified(
     assert code.tolerance is not None
     if weights is None:
         raise _refused(code, "its messages do not decode in float64", instead)
-    found = hardest(code, weights, code.tolerance, most)
-    if not found.amplification <= most:
-        said = (
-            "no weights decode" if found.amplification == np.inf else f"rounding grows {found.amplification:.1e} times"
+    worst = hardest(code, weights, code.tolerance, most)
+    if not worst.amplification <= most:
+        reason = (
+            "no weights decode" if worst.amplification == np.inf else f"rounding grows {worst.amplification:.1e} times"
         )
-        who = listed(found.stragglers.tolist())
-        raise _refused(code, f"{said} without workers {who} ({most:.0e} times would do)", instead)
-    left = _left(code, weights, found.stragglers)
+        who = listed(worst.stragglers.tolist())
+        raise _refused(code, f"{reason} without workers {who} ({most:.0e} times would do)", instead)
+    left = _left(code, weights, worst.stragglers)
     if left > EXACT / 4:
-        who = listed(found.stragglers.tolist())
+        who = listed(worst.stragglers.tolist())
         raise _refused(code, f"{left:.1e} of the gradient is left without workers {who}", instead)
     return code.with_structure(
-        amplification=found.amplification, amplification_bound=found.bound, hardest=found.stragglers
+        amplification=worst.amplification, amplification_bound=worst.bound, hardest=worst.stragglers
     )
 
 
@@ -78,19 +78,19 @@ def _left(code: GradientCode, weights: ExactWeights, stragglers: IntArray) -> fl
         gap = np.asarray(code.encoding.T @ scaled.T) - code.target.T
     elif code.n_messages > DENSE:
         messages = code.messages_without(stragglers)
-        found = eliminated(code, messages)
-        gap = code.target.T if found is None else np.asarray(code.encoding[messages].T @ found.T) - code.target.T
+        solution = eliminated(code, messages)
+        gap = code.target.T if solution is None else np.asarray(code.encoding[messages].T @ solution.T) - code.target.T
     else:
         return 0.0  # decoding uses sharper weights, which are too expensive to make for this only
     return float((gap**2).sum()) / (code.n_tasks * code.n_pieces)
 
 
 def _refused(code: GradientCode, why: str, instead: str) -> Unbearable:
-    said = f"{code.name} of {counted('worker', code.n_workers)} cannot bear {code.tolerance}: {why}"
+    clause = f"{code.name} of {counted('worker', code.n_workers)} cannot bear {code.tolerance}: {why}"
     return Unbearable(
         "stragglers",
         "must be few enough for float64",
         code.tolerance,
         instead,
-        sentence=f"stragglers must be few enough for float64, but {said}; {instead}.",
+        sentence=f"stragglers must be few enough for float64, but {clause}; {instead}.",
     )

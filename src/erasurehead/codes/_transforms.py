@@ -170,5 +170,5 @@ def _sizes(code: GradientCode, held: Sequence[int]) -> list[int] | None:
 
 
 def _not_resized(code: GradientCode, n_workers: int, why: str) -> InvalidArgument:
-    said = f"{code!r} cannot be resized to {counted('worker', n_workers)}: {why}."
-    return InvalidArgument("n_workers", f"must be a number that {code!r} can have", n_workers, sentence=said)
+    sentence = f"{code!r} cannot be resized to {counted('worker', n_workers)}: {why}."
+    return InvalidArgument("n_workers", f"must be a number that {code!r} can have", n_workers, sentence=sentence)
