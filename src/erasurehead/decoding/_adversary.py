@@ -75,9 +75,9 @@ def worst_case(
         chosen = np.arange(s)
         return WorstCase(chosen, decoder.residual_with(code.n_workers - s), True)
     if isinstance(decoder, FirstPerGroup):
-        found = _worst_groups(decoder, s)
-        if found is not None:
-            return found
+        worst = _worst_groups(decoder, s)
+        if worst is not None:
+            return worst
     search = _Search(code, decoder)
     if code.tolerance is not None and s <= code.tolerance:
         chosen = np.arange(s)
@@ -155,11 +155,11 @@ class _Search:
         if start is not None and len(start) <= s:
             candidates.append(self.extend(start, s, random))
         scored = [WorstCase(np.sort(candidate), self.residual(candidate), False) for candidate in candidates]
-        scored.sort(key=lambda found: -found.residual)
+        scored.sort(key=lambda case: -case.residual)
         if not 0 < s < self.code.n_workers:
             return scored[0]
         left = (effort - self.spent) // _CLIMBERS
-        return max((self.climb(found, left, random) for found in scored[:_CLIMBERS]), key=lambda found: found.residual)
+        return max((self.climb(case, left, random) for case in scored[:_CLIMBERS]), key=lambda case: case.residual)
 
     def climb(self, start: WorstCase, effort: int, random: np.random.Generator) -> WorstCase:
         """Exchange single workers as long as the effort lasts, and return the worst set that was found."""

@@ -93,9 +93,9 @@ class _AlternativesSession(Session):
         number = self._find()
         if number is None:
             return self._inner.decoding()
-        found = self._sessions[number].decoding()
-        messages = self._decoder.members[number][found.messages]
-        return Decoding(self.code, messages, found.weights, found.residual)
+        decoding = self._sessions[number].decoding()
+        messages = self._decoder.members[number][decoding.messages]
+        return Decoding(self.code, messages, decoding.weights, decoding.residual)
 
     def _find(self) -> int | None:
         """Return the exact alternative with the smallest number."""

@@ -183,10 +183,10 @@ def _worst(
     residuals, proven = np.empty(len(counts)), np.zeros(len(counts), dtype=bool)
     start: IntArray | None = None
     for place, s in enumerate(counts.tolist()):
-        found = worst_case(
+        worst = worst_case(
             code, s, enumerate_up_to=enumerate_up_to, effort=effort, seed=seed, decoder=decoder, start=start
         )
-        residuals[place], proven[place], start = found.residual, found.proven, found.stragglers
+        residuals[place], proven[place], start = worst.residual, worst.proven, worst.stragglers
     return np.maximum.accumulate(residuals), proven
 
 

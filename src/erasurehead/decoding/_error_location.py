@@ -75,16 +75,18 @@ def locate(
             no promise about them.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        said = np.nan_to_num(prints / checks.lengths[:, None], nan=HUGE, posinf=HUGE, neginf=-HUGE)
+        received = np.nan_to_num(prints / checks.lengths[:, None], nan=HUGE, posinf=HUGE, neginf=-HUGE)
         guilty: list[int] = []
         while True:
-            if checks.off(said) <= noise(said, tolerance):
-                return replace(_weighed(checks, said, corrupted, bytes_a_number, strict), guilty=tuple(sorted(guilty)))
-            new, suspected, why = _search(checks, said, corrupted, tolerance)
+            if checks.off(received) <= noise(received, tolerance):
+                return replace(
+                    _weighed(checks, received, corrupted, bytes_a_number, strict), guilty=tuple(sorted(guilty))
+                )
+            new, suspected, why = _search(checks, received, corrupted, tolerance)
             if not new:
                 return Located(tuple(sorted(guilty)), suspected, settled=False, error=math.inf, why=why)
             kept = ~np.isin(checks.owner, new)
-            checks, said, corrupted = checks.without(new), said[kept], corrupted - len(new)
+            checks, received, corrupted = checks.without(new), received[kept], corrupted - len(new)
             guilty += new
 
 
@@ -101,14 +103,14 @@ def most_corrupted(checks: Checks, wanted: int) -> int:
     return max(1, most)
 
 
-def _weighed(checks: Checks, said: Array, corrupted: int, bytes_a_number: int, strict: bool) -> Located:
+def _weighed(checks: Checks, received: Array, corrupted: int, bytes_a_number: int, strict: bool) -> Located:
     """Return how far lies that the checks do not show may turn the gradient."""
-    if not np.any(said):
+    if not np.any(received):
         return Located()
-    said = said / float(np.abs(said).max())  # so that squares neither overflow nor vanish
-    middle = _middle(np.linalg.norm(said, axis=1))
+    received = received / float(np.abs(received).max())  # so that squares neither overflow nor vanish
+    middle = _middle(np.linalg.norm(received, axis=1))
     rounding = {8: 2.0**-49, 4: 2.0**-20}.get(bytes_a_number, 2.0**-7) * middle  # of a sum of a few terms
-    seen = float(np.linalg.norm(checks.table @ said, axis=0).max(initial=0.0))
+    seen = float(np.linalg.norm(checks.table @ received, axis=0).max(initial=0.0))
     promised = corrupted if checks.left is None or strict else min(corrupted, checks.left)
     factor, unseen = checks.amplification(promised)
     unseen &= strict or checks.left is not None
@@ -125,17 +127,19 @@ def _weighed(checks: Checks, said: Array, corrupted: int, bytes_a_number: int, s
     return Located(suspected=tuple(checks.workers.tolist()), settled=False, error=math.inf, why=why)
 
 
-def _search(checks: Checks, said: Array, corrupted: int, tolerance: float) -> tuple[list[int], tuple[int, ...], str]:
+def _search(
+    checks: Checks, received: Array, corrupted: int, tolerance: float
+) -> tuple[list[int], tuple[int, ...], str]:
     """Return the workers in every explanation, those in some, and what cannot be decided."""
     everybody = tuple(checks.workers.tolist())
     if corrupted < 1:
         return [], everybody, "the messages contradict each other, and no worker may lie"
     most = min(corrupted, len(everybody))
     if sum(math.comb(len(everybody), size) for size in range(1, most + 1)) <= MOST_SETS:
-        found = _explanations(checks, said, most, tolerance)
-        if not found:
+        explanations = _explanations(checks, received, most, tolerance)
+        if not explanations:
             return [], everybody, _unexplained(corrupted)
-        inside = np.array(found)
+        inside = np.array(explanations)
         guilty = checks.workers[inside.all(axis=0)].tolist()
         if guilty:
             return guilty, (), ""
@@ -144,7 +148,7 @@ def _search(checks: Checks, said: Array, corrupted: int, tolerance: float) -> tu
         many = math.comb(len(everybody), most)
         why = f"{corrupted} liars cannot be located, as there are {many:.1e} sets of workers to try"
         return [], everybody, f"the messages contradict each other; {why}"
-    guilty, explained = locate_by_powers(checks, checks.fourier, said, most, tolerance)
+    guilty, explained = locate_by_powers(checks, checks.fourier, received, most, tolerance)
     return guilty, everybody, "" if guilty else (_ambiguous(everybody) if explained else _unexplained(corrupted))
 
 
@@ -160,20 +164,20 @@ def _ambiguous(workers: Sequence[int] | IntArray) -> str:
     )
 
 
-def _explanations(checks: Checks, said: Array, corrupted: int, tolerance: float) -> list[BoolArray]:
+def _explanations(checks: Checks, received: Array, corrupted: int, tolerance: float) -> list[BoolArray]:
     """Return all minimal sets of at most `corrupted` workers that explain the observations."""
     n = len(checks.workers)
-    found: list[BoolArray] = []
+    explanations: list[BoolArray] = []
     for size in range(1, corrupted + 1):
         every = np.array(list(itertools.combinations(range(n), size)), dtype=np.int64)
-        for smaller in found:
+        for smaller in explanations:
             every = every[smaller[every].sum(axis=1) < smaller.sum()]
         for sets in checks.chunks(every):
-            for chosen in sets[checks.explaining(sets, said, tolerance)]:
+            for chosen in sets[checks.explaining(sets, received, tolerance)]:
                 inside = np.zeros(n, dtype=bool)
                 inside[chosen] = True
-                found.append(inside)
-    return found
+                explanations.append(inside)
+    return explanations
 
 
 def _middle(lengths: Array) -> float:

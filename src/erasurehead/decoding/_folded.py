@@ -68,9 +68,9 @@ def fold(code: GradientCode, choose: Callable[[GradientCode], Decoder]) -> Folde
         tolerance=None if code.tolerance is None else code.tolerance // often,
         source=code.source,
     )
-    # The unrefined code has more structure than its matrix shows.
-    known = [inner for inner in code.inner if same_matrix(inner.encoding, small.encoding)]
-    return Folded(code, messages.astype(np.int64), choose(known[0] if known else small))
+    # The unrefined code has more structure than its matrix shows, which may give it a better decoder.
+    unrefined = next((inner for inner in code.inner if same_matrix(inner.encoding, small.encoding)), small)
+    return Folded(code, messages.astype(np.int64), choose(unrefined))
 
 
 def _one_in_each(alike: IntArray) -> IntArray:

@@ -17,7 +17,7 @@ from erasurehead.decoding._parity_checks import UNSEEN, Checks, FourierChecks
 
 
 def locate_by_powers(
-    checks: Checks, fourier: FourierChecks, said: Array, corrupted: int, tolerance: float
+    checks: Checks, fourier: FourierChecks, received: Array, corrupted: int, tolerance: float
 ) -> tuple[list[int], bool]:
     """Return the proven liars, and whether a set of at most `corrupted` workers explains the observations.
 
@@ -26,27 +26,27 @@ def locate_by_powers(
     imitate this one, as many as may lie, still shows its lie.
     """
     best: tuple[int, ...] | None = None
-    for chosen in _candidates(checks, fourier, said, corrupted):
+    for chosen in _candidates(checks, fourier, received, corrupted):
         places = np.searchsorted(checks.workers, np.sort(chosen))
-        if checks.explaining(places[None], said, tolerance)[0]:
+        if checks.explaining(places[None], received, tolerance)[0]:
             best = tuple(np.sort(chosen).tolist())
             break
     if best is None:
         return [], False
-    said = said / np.abs(said).max()  # so that squares neither overflow nor vanish
+    received = received / np.abs(received).max()  # so that squares neither overflow nor vanish
     inside = np.isin(checks.owner, best)
     block = checks.table[:, inside]
-    seen = checks.table[:, ~inside] @ said[~inside]
+    seen = checks.table[:, ~inside] @ received[~inside]
     honest = least_squares(block, -seen, UNSEEN).solution
     off = float(np.linalg.norm(seen + block @ honest, axis=0).max())
-    lies = np.zeros((checks.code.n_workers, said.shape[1]))
-    np.add.at(lies, checks.owner[inside], (said[inside] - honest) ** 2)
+    lies = np.zeros((checks.code.n_workers, received.shape[1]))
+    np.add.at(lies, checks.owner[inside], (received[inside] - honest) ** 2)
     sizes = np.sqrt(lies.max(axis=1))
     missing = np.setdiff1d(np.arange(checks.code.n_workers), checks.complete)
-    size = np.abs(said).max(axis=1)
+    size = np.abs(received).max(axis=1)
     guilty: list[int] = []
     for worker in sorted(best, key=lambda worker: -sizes[worker]):
-        noise = tolerance * math.sqrt(len(said)) * float(size[~np.isin(checks.owner, guilty)].max())
+        noise = tolerance * math.sqrt(len(received)) * float(size[~np.isin(checks.owner, guilty)].max())
         gone, pretenders = [*missing.tolist(), *(set(best) - {worker})], corrupted - len(guilty)
         if len(gone) + pretenders >= fourier.number:
             break
@@ -56,11 +56,11 @@ def locate_by_powers(
     return guilty, True
 
 
-def _candidates(checks: Checks, fourier: FourierChecks, said: Array, corrupted: int) -> Iterator[IntArray]:
+def _candidates(checks: Checks, fourier: FourierChecks, received: Array, corrupted: int) -> Iterator[IntArray]:
     """Yield sets of workers that may explain the observations, the smallest first."""
     code = checks.code
     size = np.zeros(code.n_workers)
-    np.maximum.at(size, checks.owner, np.abs(said).max(axis=1))
+    np.maximum.at(size, checks.owner, np.abs(received).max(axis=1))
     median = float(np.median(size[checks.workers]))
     huge = np.flatnonzero(size > 1e3 * median)
     part = code.complex_part[checks.messages]
@@ -68,8 +68,8 @@ def _candidates(checks: Checks, fourier: FourierChecks, said: Array, corrupted: 
     for peeled in [huge[:0], huge] if 0 < len(huge) <= corrupted else [huge[:0]]:
         if len(peeled) == corrupted:
             yield peeled
-        rows = np.zeros((code.n_workers, said.shape[1]), dtype=np.complex128)
-        np.add.at(rows, checks.owner, np.where(part[:, None] == 1, 1j, 1.0) * said)
+        rows = np.zeros((code.n_workers, received.shape[1]), dtype=np.complex128)
+        np.add.at(rows, checks.owner, np.where(part[:, None] == 1, 1j, 1.0) * received)
         missing = np.union1d(np.setdiff1d(np.arange(code.n_workers), whole), peeled)
         rows[missing] = 0.0
         syndromes = fourier.matrix @ rows

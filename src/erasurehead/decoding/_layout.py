@@ -99,8 +99,8 @@ class Layout:
 
 def _ascends(row: Places) -> bool:
     """Return whether coordinates ascend, except for padding at the end."""
-    there = row[: np.count_nonzero(row >= 0)]
-    return not len(there) or bool(there[0] >= 0 and (np.diff(there) > 0).all())
+    coordinates = row[: np.count_nonzero(row >= 0)]
+    return not len(coordinates) or bool(coordinates[0] >= 0 and (np.diff(coordinates) > 0).all())
 
 
 def _cut(row: Places, edges: Sequence[int]) -> list[int]:

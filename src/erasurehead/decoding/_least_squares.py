@@ -72,7 +72,7 @@ class _LeastSquaresSession(Session):
         self._last = float(code.n_tasks)
         self._uncertain = False
         self._count = 0
-        self._found: tuple[int, Decoding] | None = None
+        self._latest: tuple[int, Decoding] | None = None
 
     def add(self, message: int) -> None:
         if not self._arrived[message]:
@@ -91,9 +91,9 @@ class _LeastSquaresSession(Session):
         return on_paper and (not self._uncertain or self.decoding().exact)
 
     def decoding(self) -> Decoding:
-        if self._found is None or self._found[0] != self._count:
-            self._found = self._count, self._decode()
-        return self._found[1]
+        if self._latest is None or self._latest[0] != self._count:
+            self._latest = self._count, self._decode()
+        return self._latest[1]
 
     def _follow(self) -> None:
         for message in self._pending:
@@ -123,9 +123,9 @@ class _LeastSquaresSession(Session):
         return np.asarray(solution.T * self._scale[messages]), residual, uncertain
 
     def _orthogonalise(self, row: Array) -> None:
-        known = self._basis[: self._rank]
-        direction = row - known.T @ (known @ row)
-        direction -= known.T @ (known @ direction)  # doing it once leaves rounding errors in the span, twice does not
+        basis = self._basis[: self._rank]
+        direction = row - basis.T @ (basis @ row)
+        direction -= basis.T @ (basis @ direction)  # doing it once leaves rounding errors in the span, twice does not
         length = float(np.sqrt(direction @ direction))
         if length <= DEPENDENT:
             return

@@ -84,10 +84,10 @@ class NullSpace(Decoder):
         # More equations than unknowns can be solved only by luck, which is left to the inner decoder.
         if len(erased) > solutions.nullity or len(erased) ** 2 * solutions.nullity > _WORK:
             return None
-        found = solutions.without(erased)
-        if found.left > _FAR:
+        solution = solutions.without(erased)
+        if solution.left > _FAR:
             return None
-        return self._checked(messages, found.weights[:, messages] * _inverse(solutions.lengths[messages]))
+        return self._checked(messages, solution.weights[:, messages] * _inverse(solutions.lengths[messages]))
 
     def _checked(self, messages: IntArray, weights: Array) -> Decoding | None:
         residual = residual_of(self.code, messages, weights)
@@ -129,13 +129,13 @@ class _NullSpaceSession(Session):
         return not self._decoder.eliminates and self._inner.exact()
 
     def residual(self) -> float:
-        found = self._exactly()
-        self._last = min(self._last, self._inner.residual() if found is None else found.residual)
+        exact = self._exactly()
+        self._last = min(self._last, self._inner.residual() if exact is None else exact.residual)
         return self._last
 
     def decoding(self) -> Decoding:
-        found = self._exactly()
-        return self._inner.decoding() if found is None else found
+        exact = self._exactly()
+        return self._inner.decoding() if exact is None else exact
 
     def _exactly(self) -> Decoding | None:
         if self._solved_with != self._missing:

@@ -133,7 +133,7 @@ class Checks:
         return workers[here == code.messages_per_worker[workers]]
 
     @cached_property
-    def _known(self) -> dict[int, tuple[float, bool]]:
+    def _amplifications(self) -> dict[int, tuple[float, bool]]:
         return {}
 
     def without(self, workers: Iterable[int]) -> Checks:
@@ -155,12 +155,12 @@ class Checks:
     def hold(self, prints: Array, tolerance: float) -> bool:
         """Return whether all checks hold for finite linear functions of the messages, shape (m, numbers)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            said = prints / self.lengths[:, None]
-            return self.off(said) <= min(noise(said, tolerance), HUGE)
+            received = prints / self.lengths[:, None]
+            return self.off(received) <= min(noise(received, tolerance), HUGE)
 
-    def off(self, said: Array) -> float:
+    def off(self, received: Array) -> float:
         """Return the largest violation of a check by messages divided by `lengths`; inf if that is not finite."""
-        off = float(np.abs(self.table @ said).max(initial=0.0))
+        off = float(np.abs(self.table @ received).max(initial=0.0))
         return off if math.isfinite(off) else math.inf
 
     def amplification(self, corrupted: int) -> tuple[float, bool]:
@@ -179,10 +179,10 @@ class Checks:
         most = min(corrupted, len(self.workers))
         if most < 1:
             return 0.0, False
-        if most not in self._known:
-            found = [self._amplified(sets) for sets in self.chunks(self._sets(most))]
-            self._known[most] = max(factor for factor, _ in found), any(unseen for _, unseen in found)
-        return self._known[most]
+        if most not in self._amplifications:
+            pairs = [self._amplified(sets) for sets in self.chunks(self._sets(most))]
+            self._amplifications[most] = max(factor for factor, _ in pairs), any(unseen for _, unseen in pairs)
+        return self._amplifications[most]
 
     def _sets(self, size: int) -> IntArray:
         n = len(self.workers)
@@ -193,9 +193,9 @@ class Checks:
         return np.concatenate([runs, np.sort(np.argsort(random, axis=1)[:, :size], axis=1)])
 
     def _amplified(self, sets: IntArray) -> tuple[float, bool]:
-        columns, there = self._columns(sets)
-        blocks = np.moveaxis(self.table[:, columns], 0, 1) * there[:, None, :]  # (sets, checks, messages of the set)
-        weights = np.moveaxis(self.weights[:, columns], 0, 1) * there[:, None, :]
+        columns, mask = self._columns(sets)
+        blocks = np.moveaxis(self.table[:, columns], 0, 1) * mask[:, None, :]  # (sets, checks, messages of the set)
+        weights = np.moveaxis(self.weights[:, columns], 0, 1) * mask[:, None, :]
         _, values, right = svd(blocks)
         seen = (values > UNSEEN)[:, None, :]
         parts = weights @ np.swapaxes(right, 1, 2)
@@ -211,12 +211,12 @@ class Checks:
         counts: IntArray = np.unique(self.owner, return_counts=True)[1].astype(np.int64)
         starts = np.cumsum(counts) - counts
         each = np.arange(int(counts.max(initial=0)))
-        there: BoolArray = each < counts[:, None]
-        return order[np.where(there, starts[:, None] + each, starts[:, None])].astype(np.int64), there
+        mask: BoolArray = each < counts[:, None]
+        return order[np.where(mask, starts[:, None] + each, starts[:, None])].astype(np.int64), mask
 
     def _columns(self, sets: IntArray) -> tuple[IntArray, BoolArray]:
-        columns, there = self._places
-        return columns[sets].reshape(len(sets), -1), there[sets].reshape(len(sets), -1)
+        columns, mask = self._places
+        return columns[sets].reshape(len(sets), -1), mask[sets].reshape(len(sets), -1)
 
     def chunks(self, sets: IntArray) -> Iterator[IntArray]:
         """Yield the sets in batches of bounded size."""
@@ -224,31 +224,31 @@ class Checks:
         for begin in range(0, len(sets), at_once):
             yield sets[begin : begin + at_once]
 
-    def explaining(self, sets: IntArray, said: Array, tolerance: float) -> BoolArray:
+    def explaining(self, sets: IntArray, received: Array, tolerance: float) -> BoolArray:
         """Return which sets of workers (indices into `workers`) explain the messages, shape (len(sets),)."""
-        columns, there = self._columns(sets)
-        blocks = np.moveaxis(self.table[:, columns], 0, 1) * there[:, None, :]
+        columns, mask = self._columns(sets)
+        blocks = np.moveaxis(self.table[:, columns], 0, 1) * mask[:, None, :]
         left, values, _ = svd(blocks)
         inside = left * (values > UNSEEN)[:, None, :]
         # Their messages are removed before anything is added up, so that a huge lie does not drown the rest.
-        others = np.ones((len(sets), len(said)), dtype=bool)
+        others = np.ones((len(sets), len(received)), dtype=bool)
         rows = np.broadcast_to(np.arange(len(sets))[:, None], columns.shape)
-        others[rows[there], columns[there]] = False
-        seen = self.table @ np.where(others[:, :, None], said, 0.0)  # (sets, checks, numbers)
+        others[rows[mask], columns[mask]] = False
+        seen = self.table @ np.where(others[:, :, None], received, 0.0)  # (sets, checks, numbers)
         seen -= inside @ (np.swapaxes(inside, 1, 2) @ seen)
         off = np.abs(seen).max(axis=(1, 2))
-        sizes = np.where(others, np.abs(said).max(axis=1), 0.0).max(axis=1)
-        return np.isfinite(off) & (off <= tolerance * math.sqrt(len(said)) * sizes)
+        sizes = np.where(others, np.abs(received).max(axis=1), 0.0).max(axis=1)
+        return np.isfinite(off) & (off <= tolerance * math.sqrt(len(received)) * sizes)
 
 
-def noise(said: Array, tolerance: float) -> float:
+def noise(received: Array, tolerance: float) -> float:
     """Return the violation of a check that rounding may cause.
 
     Arguments:
-        said: messages divided by their lengths, shape (m, numbers).
+        received: messages divided by their lengths, shape (m, numbers).
         tolerance: relative size up to which differences count as rounding errors.
     """
-    return tolerance * float(np.abs(said).max(initial=0.0)) * math.sqrt(len(said))
+    return tolerance * float(np.abs(received).max(initial=0.0)) * math.sqrt(len(received))
 
 
 def _without(table: Array, gone: BoolArray) -> Array:

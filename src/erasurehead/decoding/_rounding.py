@@ -106,13 +106,13 @@ def conditioning(
     sets = _Sets(code, _stragglers(code, stragglers), samples, seed, make_decoder(code) if decoder is None else decoder)
     seen = list(sets.seen())
     weights, factors = np.array([one.weight for one in seen]), np.array([one.factor for one in seen])
-    found = max(float(factors.max()), sets.known.amplification)
-    bound = found if sets.every else sets.known.bound
+    amplification = max(float(factors.max()), sets.prior.amplification)
+    bound = amplification if sets.every else sets.prior.bound
     return Conditioning(
         largest_coefficient=float(np.abs(code.encoding.data).max(initial=0.0)),
         largest_weight=float(weights.max()),
-        amplification=found,
-        bound=None if bound is None else max(bound, found),
+        amplification=amplification,
+        bound=None if bound is None else max(bound, amplification),
         typical=float(np.median(factors)),
         stragglers=sets.stragglers,
         sets=len(seen),
@@ -159,7 +159,7 @@ def check_rounding(
     """
     argument, value = ("rounding", rounding) if given is None else given
     sets = _Sets(code, _stragglers(code, stragglers), None, 0, make_decoder(code))
-    count, known = sets.stragglers, sets.known
+    count, prior = sets.stragglers, sets.prior
     promised = code.tolerance is not None and 0 < count <= code.tolerance
     bearable = max(BEARABLE, rounding * (1.0 + EXACT)) / rounding if rounding else math.inf
     for one in sets.seen():
@@ -171,16 +171,16 @@ def check_rounding(
                 value,
                 f"use {stable_relative(code)}, which decodes with small weights",
             )
-        searched = promised and known.bound is None and not sets.every
+        searched = promised and prior.bound is None and not sets.every
         worst = max(one.factor, 1.0 + MARGIN * (one.factor - 1.0)) if searched else one.factor
-        if one.hardest and known.bound is not None:
-            worst = max(worst, known.bound)
+        if one.hardest and prior.bound is not None:
+            worst = max(worst, prior.bound)
         if worst > bearable:
-            said = "turn" if worst == one.factor else "may, without others, turn"
+            verb = "turn" if worst == one.factor else "may, without others, turn"
             finer = "float64 messages, or " if _rounding("float64") * worst <= BEARABLE else ""
             raise invalid(
                 argument,
-                f"must be fine enough for {code}, whose decoding weights reach {one.weight:.2g} and {said} the rounding"
+                f"must be fine enough for {code}, whose decoding weights reach {one.weight:.2g} and {verb} the rounding"
                 f" of the messages into a relative error of {rounding * worst:.1e} (at most {BEARABLE:g})",
                 value,
                 f"use {finer}{stable_relative(code)}, which decodes with small weights",
@@ -242,7 +242,7 @@ class _Sets:
         """Whether these are all sets there are, or stand for all: of replicas and of designs all sets are alike."""
 
     @cached_property
-    def known(self) -> _Known:
+    def prior(self) -> _Known:
         """What is known of the worst of all sets without decoding any."""
         code, s = self.code, self.stragglers
         if self.every or not 0 < s <= (code.tolerance or 0):
@@ -257,13 +257,13 @@ class _Sets:
         weights = exact_weights(code) if least_norm or blocks else None
         if weights is None:
             return _NOTHING_KNOWN
-        found = hardest(code, weights, s)
-        return _Known(found.amplification, found.bound, found.stragglers)
+        worst = hardest(code, weights, s)
+        return _Known(worst.amplification, worst.bound, worst.stragglers)
 
     def seen(self) -> Iterator[_Seen]:
         """Decode one set of arrivals after another, the hardest first."""
         n, s = self.code.n_workers, self.stragglers
-        gone = self.known.stragglers
+        gone = self.prior.stragglers
         if len(gone) and len(gone) <= s:
             others = np.setdiff1d(np.arange(n), gone)
             yield self._decoded(np.union1d(gone, others[: s - len(gone)]))._replace(hardest=True)

@@ -278,11 +278,11 @@ class _SparseSession(Session):
         return self.residual()
 
     def decoding(self) -> Decoding:
-        found = self._decoder.solve(np.flatnonzero(self._seen)).decoding
-        nearly = found.residual <= ACCURACY * self.code.n_tasks
-        if self._decoder.small and nearly and not found.exact and self.exact():
-            return self._decoder.dense.decode(found.messages)  # where the iteration stalls
-        return found
+        decoding = self._decoder.solve(np.flatnonzero(self._seen)).decoding
+        nearly = decoding.residual <= ACCURACY * self.code.n_tasks
+        if self._decoder.small and nearly and not decoding.exact and self.exact():
+            return self._decoder.dense.decode(decoding.messages)  # where the iteration stalls
+        return decoding
 
     def _started(self) -> _State:
         if self._state is None:

@@ -41,13 +41,15 @@ def check_comparable(decoder: Decoder, rule: WaitRule) -> None:
         if enough
         else "use a code whose messages say something about each other, such as fractional_repetition or draco_cyclic"
     )
-    said = f"{code} with the rule {rule} leaves none that say anything about each other, so that no lie would be found"
+    clause = (
+        f"{code} with the rule {rule} leaves none that say anything about each other, so that no lie would be found"
+    )
     raise InvalidArgument(
         "fault_policy.verify",
         "must have messages to compare",
         True,
         remedy,
-        sentence=f"fault_policy.verify (--verify) must have messages to compare, but {said}; {remedy}.",
+        sentence=f"fault_policy.verify (--verify) must have messages to compare, but {clause}; {remedy}.",
     )
 
 

@@ -79,31 +79,31 @@ def inspect(
 
     >>> from erasurehead.codes._draco import draco_repetition
     >>> code = draco_repetition(6, corrupted=1)
-    >>> said = code.encoding @ np.arange(12.0).reshape(6, 2)
-    >>> said[4] += 1.0
-    >>> inspect(code, range(6), said).suspects.tolist()
+    >>> vectors = code.encoding @ np.arange(12.0).reshape(6, 2)
+    >>> vectors[4] += 1.0
+    >>> inspect(code, range(6), vectors).suspects.tolist()
     [4]
     """
     order = as_messages(messages)
-    said = dict(zip(order.tolist(), _rows(order, vectors), strict=True))
+    by_message = dict(zip(order.tolist(), _rows(order, vectors), strict=True))
     limit = None if corrupted is None else check_count("corrupted", corrupted, at_least=0)
     verifier = Verifier(code, tolerance=tolerance, corrupted=limit or None, seed=seed)
-    found = verifier.examine(said, said.__getitem__)
-    mad = {int(code.owner[message]) for message, why in found.refused.items() if why == NOT_FINITE}
-    unlocated = [one for one in found.undecided if not one.equal]
-    if unlocated or (limit == 0 and found.accused):
+    examination = verifier.examine(by_message, by_message.__getitem__)
+    mad = {int(code.owner[message]) for message, why in examination.refused.items() if why == NOT_FINITE}
+    unlocated = [one for one in examination.undecided if not one.equal]
+    if unlocated or (limit == 0 and examination.accused):
         why = unlocated[0].why if unlocated else "the messages contradict each other, and no worker may lie"
         raise NotLocated(
             f"The liars cannot be located: {why}. Wait for more messages, or use a code with more redundancy"
             " (draco_repetition, or draco_cyclic with a larger `corrupted`).",
-            found.accused,
+            examination.accused,
             (worker for one in unlocated for worker in one.workers),
         )
-    suspects = np.array(sorted(mad | found.accused.keys()), dtype=np.int64)
-    undecided = tuple(np.array(one.workers, dtype=np.int64) for one in found.undecided)
+    suspects = np.array(sorted(mad | examination.accused.keys()), dtype=np.int64)
+    undecided = tuple(np.array(one.workers, dtype=np.int64) for one in examination.undecided)
     left = order[~np.isin(code.owner[order], np.concatenate([suspects, *undecided]))]
     decoding = (make_decoder(code) if decoder is None else decoder).decode(np.sort(left))
-    return Inspection(suspects, undecided, decoding, found.error)
+    return Inspection(suspects, undecided, decoding, examination.error)
 
 
 def _rows(messages: IntArray, vectors: Sequence[Array] | Array) -> list[Array]:

@@ -95,14 +95,14 @@ class Verifier(Resumable):
         self._decoder: Decoder | None = None  # made when its weights are first needed
         self._checks: dict[tuple[int, ...], Checks] = {}
         self._seconds, self._rounds, self._compared = 0.0, 0, 0
-        self._told: set[str] = set()
-        self._found: dict[ComparableMessages, tuple[tuple[int, ...], frozenset[int], Finding]] = {}
+        self._reported: set[str] = set()
+        self._latest: dict[ComparableMessages, tuple[tuple[int, ...], frozenset[int], Finding]] = {}
 
     def begin(self) -> None:
         """Forget the last round's messages: a new order has been submitted."""
         self._rounds += 1
-        self._told.clear()
-        self._found.clear()
+        self._reported.clear()
+        self._latest.clear()
 
     def examine(self, arrived: Iterable[int], read: Read, pending: Iterable[int] = ()) -> Examination:
         """Examine the messages of this round that have arrived.
@@ -157,11 +157,11 @@ class Verifier(Resumable):
         Arguments:
             vectors: vectors of all its messages that have arrived, by row.
         """
-        found, self._found = self._found, {}
+        current, self._latest = self._latest, {}  # which the round that goes on still needs
         try:
             return self.examine(vectors, vectors.__getitem__)
         finally:
-            self._found = found
+            self._latest = current
 
     def joined(self, worker: int) -> None:
         """Record that a new process has a worker's number: it is not accused, and its machine is unknown."""
@@ -198,12 +198,12 @@ class Verifier(Resumable):
         for unit, theirs in by_unit.items():
             waiting = frozenset(hoped.intersection(unit.messages))
             key = tuple(theirs)
-            known = self._found.get(unit)
-            if known is not None and known[0] == key and (known[1] == waiting or not known[2].held):
-                findings.append(replace(known[2], compared=0, unlike=frozenset()))
+            earlier = self._latest.get(unit)
+            if earlier is not None and earlier[0] == key and (earlier[1] == waiting or not earlier[2].held):
+                findings.append(replace(earlier[2], compared=0, unlike=frozenset()))
                 continue
             finding = self._vote(unit, theirs, waiting) if unit.equal else self._solve(unit, theirs, bool(waiting))
-            self._found[unit] = key, waiting, finding
+            self._latest[unit] = key, waiting, finding
             findings.append(finding)
         return findings
 
@@ -235,29 +235,31 @@ class Verifier(Resumable):
         rounding = _ROUNDING.get(size, 1e-2)
         few = self._prints.of(left, vectors, _TELLING)
         if checks.hold(few, rounding):
-            found = locate(checks, few, corrupted, rounding, size, strict)
-            if found.settled:
-                return Finding(refused=bad, compared=compared, error=found.error)
+            located = locate(checks, few, corrupted, rounding, size, strict)
+            if located.settled:
+                return Finding(refused=bad, compared=compared, error=located.error)
         stated = SLACK.get(size, 1e-2) if self._tolerance is None else self._tolerance
-        found = locate(checks, self._prints.of(left, vectors), corrupted, max(stated, rounding), size, strict)
-        return self._said(found, checks, bad, more)
+        located = locate(checks, self._prints.of(left, vectors), corrupted, max(stated, rounding), size, strict)
+        return self._finding_from(located, checks, bad, more)
 
-    def _said(self, found: Located, checks: Checks, bad: Mapping[int, str], more: bool) -> Finding:
+    def _finding_from(self, located: Located, checks: Checks, bad: Mapping[int, str], more: bool) -> Finding:
         """Return the finding that follows from the located errors."""
         why = "its messages contradict those of the others, which agree without them"
-        if not found.settled:
+        if not located.settled:
             why = "its messages contradict those of the others, whichever other workers lie"
-        accused = {self._worker_ids[position]: why for position in found.guilty}
-        held = checks.messages[np.isin(checks.owner, found.suspected)].tolist()
-        reasons = dict.fromkeys(held, found.why)
-        undecided = (Undecided(tuple(self._worker_ids[position] for position in found.suspected), False, found.why),)
+        accused = {self._worker_ids[position]: why for position in located.guilty}
+        doubtful = checks.messages[np.isin(checks.owner, located.suspected)].tolist()
+        reasons = dict.fromkeys(doubtful, located.why)
+        undecided = (
+            Undecided(tuple(self._worker_ids[position] for position in located.suspected), False, located.why),
+        )
         return Finding(
             accused,
             dict(bad) if more else {**bad, **reasons},
             reasons if more else {},
             compared=len(checks.table),
-            undecided=() if found.settled else undecided,
-            error=found.error if found.settled else 0.0,
+            undecided=() if located.settled else undecided,
+            error=located.error if located.settled else 0.0,
         )
 
     def _checks_of(self, unit: ComparableMessages, messages: tuple[int, ...]) -> Checks:
@@ -298,7 +300,7 @@ class Verifier(Resumable):
         held: Mapping[int, str],
     ) -> tuple[Remark, ...]:
         """Return the new remarks; messages with the same reason are grouped."""
-        found = [
+        remarks = [
             Remark("lied", (worker,), (), why, f"worker {worker} lies, and is put aside: {why}")
             for worker, why in accused.items()
         ]
@@ -310,9 +312,9 @@ class Verifier(Resumable):
             senders: list[int] = self._worker[messages].tolist()
             text = f"{numbered('message', messages)} {'held' if waits else 'refused'}: {why}"
             kind = "held" if waits else "refused"
-            found.append(Remark(kind, tuple(dict.fromkeys(senders)), tuple(sorted(messages)), why, text))
-        new = tuple(remark for remark in found if remark.text not in self._told)
-        self._told.update(remark.text for remark in new)
+            remarks.append(Remark(kind, tuple(dict.fromkeys(senders)), tuple(sorted(messages)), why, text))
+        new = tuple(remark for remark in remarks if remark.text not in self._reported)
+        self._reported.update(remark.text for remark in new)
         return new
 
 

@@ -170,7 +170,7 @@ class FailureDetector(Resumable):
         """Return the workers newly suspected, ascending; `suspects` says why. Cheap before `next_check`."""
         if now < self.next_check():
             return []
-        found: list[int] = []
+        new: list[int] = []
         self._next = math.inf
         floor = self.floor if self.after is None else self.after
         for worker, state in self._workers.items():
@@ -182,11 +182,11 @@ class FailureDetector(Resumable):
                 state.due = earliest = state.since + self._deadline(state)
                 if now >= earliest - 1e-9 * max(1.0, abs(now)):
                     self.suspects[worker] = self._reason(worker, state, now)
-                    found.append(worker)
+                    new.append(worker)
                     continue
             if earliest < self._next:
                 self._next = earliest
-        return sorted(found)
+        return sorted(new)
 
     def next_check(self) -> float:
         """Return when to call `check` again if nothing is heard until then; inf if there is no need."""

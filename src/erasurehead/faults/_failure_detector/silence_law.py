@@ -62,10 +62,10 @@ class Law:
 
         Source: Nelson (1972), Aalen (1978) for the body; Hill (1975) for the Pareto tail.
         """
-        known = np.sort(seconds[~censored])
-        tail = max(_FEWEST, math.ceil(_TAIL * len(known)))
-        threshold, slowest = float(known[-tail - 1]), known[-tail:]
-        times, counts = np.unique(known[known <= threshold], return_counts=True)
+        answers = np.sort(seconds[~censored])
+        tail = max(_FEWEST, math.ceil(_TAIL * len(answers)))
+        threshold, slowest = float(answers[-tail - 1]), answers[-tail:]
+        times, counts = np.unique(answers[answers <= threshold], return_counts=True)
         at_risk = len(seconds) - np.searchsorted(np.sort(seconds), times, side="left")
         hazards = np.cumsum(counts / at_risk)
         beyond = seconds[seconds > threshold]
@@ -76,7 +76,7 @@ class Law:
             gain = tail * math.log(excess / ratio) - float(np.log(slowest).sum())
             if gain > _CLEARLY:
                 pareto, scale = True, ratio
-        return cls(len(known), times, hazards, threshold, scale, pareto, tail)
+        return cls(len(answers), times, hazards, threshold, scale, pareto, tail)
 
     @cached_property
     def _rises(self) -> tuple[list[float], list[float]]:
