@@ -79,9 +79,9 @@ def _assemble(
     module.constants = {v: module.names.new(v.name or "constant") for v in program.constants}
     classes = {kind: module.names.new(kind.__name__) for kind in program.tuples}
     names = Names(module.names.taken)
-    known: dict[Variable, str] = {}
+    texts: dict[Variable, str] = {}
     uses = uses_of(program.block)
-    scope = Scope(backend, module, program.block, names, known, uses, 4, comments, unfold, hook)
+    scope = Scope(backend, module, program.block, names, texts, uses, 4, comments, unfold, hook)
     arguments = {argument: names.new(argument) for argument in program.arguments}
     for leaf in program.leaves:
         source = f"{arguments[leaf.argument]}{leaf.path}"
@@ -90,7 +90,7 @@ def _assemble(
         if leaf.path:
             name = scope.bind(leaf.variable, "x")
         else:
-            name = known[leaf.variable] = source
+            name = texts[leaf.variable] = source
         if in_numpy and leaf.variable.type.is_key:
             scope.emit(f"{name} = {scope.helper('as_key')}({source})")
         elif in_numpy:
@@ -168,15 +168,15 @@ def _module_text(docstring: list[str], constants: list[str], body: list[str]) ->
 
 def _merged(texts: list[str]) -> list[str]:
     """Return import lines, merged by module."""
-    found: dict[str, list[str]] = {}
+    by_module: dict[str, list[str]] = {}
     plain: list[str] = []
     for text in texts:
         if text.startswith("from"):
             _, module, _, name = text.split()
-            found.setdefault(module, []).append(name)
+            by_module.setdefault(module, []).append(name)
         else:
             plain.append(text)
-    return [*plain, *(f"from {module} import {', '.join(sorted(names))}" for module, names in found.items())]
+    return [*plain, *(f"from {module} import {', '.join(sorted(names))}" for module, names in by_module.items())]
 
 
 def _docstring(program: TracedFunction, name: str) -> list[str]:

@@ -19,8 +19,8 @@ class Unsupported(InvalidArgument):
     def __init__(self, primitive: str, backend: str, reason: str, where: SourceLocation | None = None) -> None:
         self.primitive, self.backend, self.reason, self.where = primitive, backend, reason, where
         place = f" ({where})" if where else ""
-        said = f"{primitive} cannot be decompiled to {backend}: {reason}{place}."
-        super().__init__("function", f"must do without {primitive}", sentence=said)
+        sentence = f"{primitive} cannot be decompiled to {backend}: {reason}{place}."
+        super().__init__("function", f"must do without {primitive}", sentence=sentence)
 
     def at(self, where: SourceLocation | None) -> Unsupported:
         """Return the same error at a place in the user's source."""

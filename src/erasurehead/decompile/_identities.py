@@ -25,17 +25,17 @@ def _rewrite(block: Body) -> None:
     sums: dict[Variable, _Pair] = {}
     statements: list[Statement] = []
     for statement in block.statements:
-        made = [statement]
+        replacement = [statement]
         if statement.op == "select_n" and (pair := _logaddexp(statement, makers)) is not None:
             sums[statement.output] = pair
-            made = [Statement("logaddexp", list(pair), statement.outputs, {}, where=statement.where)]
+            replacement = [Statement("logaddexp", list(pair), statement.outputs, {}, where=statement.where)]
         elif statement.op == "exp" and (x := _slope(statement, makers, sums)) is not None:
-            made = _share(x, statement, makers)
+            replacement = _share(x, statement, makers)
         for inner in statement.blocks.values():
             for one in inner:
                 _rewrite(one)
         makers.update(dict.fromkeys(statement.outputs, statement))
-        statements += made
+        statements += replacement
     block.statements = statements
 
 
@@ -61,10 +61,10 @@ def _logaddexp(statement: Statement, makers: _Makers) -> _Pair | None:
         return None
     inner = terms[1]
     for op in ("log1p", "exp", "neg", "abs"):
-        found = _by(inner, op, makers)
-        if found is None:
+        operands = _by(inner, op, makers)
+        if operands is None:
             return None
-        (inner,) = found
+        (inner,) = operands
     pair = _by(terms[0], "max", makers)
     if pair is None or not _same(inner, compared[0]) or not all(map(_same, pair, total)):
         return None

@@ -188,13 +188,13 @@ class Lowering:
         Returns:
             Its results.
         """
-        known: dict[Any, Operand] = dict(zip(jaxpr.invars, operands, strict=True))
-        known.update(zip(jaxpr.constvars, map(self.constant, consts), strict=True))
+        bindings: dict[Any, Operand] = dict(zip(jaxpr.invars, operands, strict=True))
+        bindings.update(zip(jaxpr.constvars, map(self.constant, consts), strict=True))
 
         def read(atom: Any) -> Operand:
             if hasattr(atom, "val"):
                 return Literal(np.asarray(atom.val, atom.aval.dtype)[()], type_of(atom.aval))
-            return known[atom]
+            return bindings[atom]
 
         for equation in jaxpr.eqns:
             own = None if inside_library else origins.location_of(equation.source_info)
@@ -203,7 +203,7 @@ class Lowering:
                 results = self.equation(equation, [read(atom) for atom in equation.invars], into, where, inside_library)
             except Unsupported as error:
                 raise error if error.where is not None else error.at(where) from None
-            known.update(zip(equation.outvars, results, strict=True))
+            bindings.update(zip(equation.outvars, results, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 
     def equation(
@@ -510,10 +510,10 @@ class Lowering:
 
     def _is_number(self, operand: Operand, number: float) -> bool:
         """Return whether an operand is a given number, or an array filled with it."""
-        found = self._filled(operand)
-        if found is None or found.type.kind == "c":
+        filling = self._filled(operand)
+        if filling is None or filling.type.kind == "c":
             return False
-        value = float(found.value)
+        value = float(filling.value)
         return value == number and not np.signbit(value)
 
     def _blocks(self, statement: Statement, where: SourceLocation | None) -> None:
@@ -571,13 +571,13 @@ def _opened(jaxpr: Any) -> tuple[Any, Sequence[Any]]:
 def _forwarded(statement: Statement) -> list[Operand]:
     """Return the results of a `cond`: if all branches return the same outer variable, that variable."""
     branches = statement.blocks["branches"]
-    found: list[Operand] = []
+    forwarded: list[Operand] = []
     for output, results in zip(statement.outputs, zip(*(b.results for b in branches), strict=True), strict=True):
         first = results[0]
         inside = {v for b in branches for s in b.statements for v in s.outputs}
         same = all(r is first for r in results) and isinstance(first, Variable) and first not in inside
-        found.append(first if same else output)
-    return found
+        forwarded.append(first if same else output)
+    return forwarded
 
 
 def _platform(params: dict[str, Any], backend: str) -> Literal:

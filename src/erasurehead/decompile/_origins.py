@@ -178,9 +178,9 @@ def assigned_at(where: SourceLocation) -> tuple[Any, str] | None:
     column, end_line, end_column = where.span
     if not lines or where.line > len(lines):
         return None
-    known = _names(where.file, lines)
-    if known or not where.file.endswith((".md", ".rst", ".txt")):
-        return known.get((where.line, column, end_line, end_column))
+    names = _names(where.file, lines)
+    if names or not where.file.endswith((".md", ".rst", ".txt")):
+        return names.get((where.line, column, end_line, end_column))
     start = where.line - 1  # a snippet in a document, which as a whole is not Python: parse the function only
     while start > 0 and not lines[start].startswith("def "):
         start -= 1

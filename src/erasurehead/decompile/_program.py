@@ -213,12 +213,12 @@ class TracedFunction:
     @property
     def constants(self) -> list[Variable]:
         """The constants that statements use, each once, in the order of their first use."""
-        found: dict[Variable, None] = {}
+        constants: dict[Variable, None] = {}
 
         def see(operands: list[Operand]) -> None:
             for operand in operands:
                 if isinstance(operand, Variable) and operand.constant is not None:
-                    found.setdefault(operand)
+                    constants.setdefault(operand)
 
         for statement in self.block.walk():
             see(statement.inputs)
@@ -226,4 +226,4 @@ class TracedFunction:
                 for block in blocks:
                     see(block.results)
         see(self.block.results)
-        return list(found)
+        return list(constants)

@@ -145,6 +145,6 @@ class DecompiledSource:
         original = function or self.original
         arguments: Sequence[Any] = examples or self.examples
         if original is None:
-            said = "A source from a file needs the function that it stands for: check(function, *examples)."
-            raise InvalidArgument("function", "must be given for a source from a file", sentence=said)
+            sentence = "A source from a file needs the function that it stands for: check(function, *examples)."
+            raise InvalidArgument("function", "must be given for a source from a file", sentence=sentence)
         return check(self, original, arguments, extremes=options.pop("extremes", not self.from_file), **options)

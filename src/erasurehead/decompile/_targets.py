@@ -31,18 +31,18 @@ def find_function(target: str) -> Callable[..., Any]:
     if not colon or not source or not name.replace(".", "_").isidentifier():
         raise invalid("TARGET", "must be MODULE:FUNCTION or FILE.py:FUNCTION", target, "write it as my.py:loss")
     module: Any = _file(source) if source.endswith(".py") else _module(source)
-    found: Any = module
+    value: Any = module
     for part in name.split("."):
-        found = getattr(found, part, None)
-        if found is None:
-            known = [str(key) for key in dir(module) if inspect.isfunction(getattr(module, key))]
-            hint = f"; it has {', '.join(known[:12])}" if known else ""
+        value = getattr(value, part, None)
+        if value is None:
+            functions = [str(key) for key in dir(module) if inspect.isfunction(getattr(module, key))]
+            hint = f"; it has {', '.join(functions[:12])}" if functions else ""
             raise InvalidArgument(
                 "TARGET", "must be MODULE:FUNCTION", target, sentence=f"{source} has no function {name}{hint}."
             )
-    if not callable(found):
-        raise invalid(target, "must be a function", found)
-    return found
+    if not callable(value):
+        raise invalid(target, "must be a function", value)
+    return value
 
 
 def _file(source: str) -> Any:

@@ -120,17 +120,17 @@ def _classes(nodes: Sequence[tuple[str, Any]], step: Callable[[Any, Any], str] =
         nodes: the pytrees, each with the source of its path.
         step: returns the source of a step of a path.
     """
-    found: dict[type, str] = {}
+    paths: dict[type, str] = {}
 
     def see(node: Any, text: str) -> None:
         for key, child in children(node) or []:
             see(child, text + step(key, node))
         if children(node) is not None and type(node) not in (dict, list, tuple, type(None)):
-            found[type(node)] = text
+            paths[type(node)] = text
 
     for text, node in reversed(nodes):
         see(node, text)
-    return found
+    return paths
 
 
 def result_text(node: Any, leaves: list[str], classes: Mapping[type, str], backend: str) -> str:
@@ -218,15 +218,15 @@ def trace(
     wanted = names or {}
     leaves: list[Leaf] = []
     for (argument, text, _), invar in zip(argument_leaves, closed.jaxpr.invars, strict=True):
-        found = plain_name(argument + text) if text else argument
-        variable = Variable(type_of(invar.aval), wanted.get(argument + text, wanted.get(str(found), str(found))))
+        label = plain_name(argument + text) if text else argument
+        variable = Variable(type_of(invar.aval), wanted.get(argument + text, wanted.get(str(label), str(label))))
         leaves.append(Leaf(variable, wanted.get(argument, argument), text))
     block = _lowered(lowering, closed, [leaf.variable for leaf in leaves], title, wanted)
     renamed = [wanted.get(t, t) for t in parameter_names]
     of_arguments = _classes(list(zip(renamed, arguments, strict=True)))
     of_result = _classes([("", shape)], lambda key, node: "")
     tuples = [kind for kind in of_result if hasattr(kind, "_fields") and kind not in of_arguments]
-    known = {kind: f"type({text})" for kind, text in of_arguments.items()}
+    classes = {kind: f"type({text})" for kind, text in of_arguments.items()}
     jax = jax_module()
     program = TracedFunction(
         title,
@@ -234,7 +234,7 @@ def trace(
         leaves,
         block,
         tuples,
-        lambda texts, names: result_text(shape, list(texts), {**known, **names}, backend),
+        lambda texts, names: result_text(shape, list(texts), {**classes, **names}, backend),
         (jax.tree.structure(tuple(arguments)), jax.tree.structure(shape)),
         bool(jax.config.jax_enable_x64),
         [bool(getattr(aval, "weak_type", False)) for aval in closed.out_avals],

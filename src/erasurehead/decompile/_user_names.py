@@ -9,14 +9,14 @@ from erasurehead.decompile import _origins as origins
 from erasurehead.decompile._program import Statement
 
 
-def name_results(found: Iterable[tuple[Statement, bool]]) -> None:
+def name_results(candidates: Iterable[tuple[Statement, bool]]) -> None:
     """Give the results of statements the names to which the user's source assigns them.
 
     Arguments:
-        found: statements, each with whether it is the transpose of another one, without a line of its own.
+        candidates: statements, each with whether it is the transpose of another one, without a line of its own.
     """
     groups: dict[tuple[Any, ...], tuple[tuple[Any, str], list[Statement]]] = {}
-    for statement, transposed in found:
+    for statement, transposed in candidates:
         if transposed or statement.where is None:
             continue
         assigned = origins.assigned_at(statement.where)

@@ -147,12 +147,12 @@ class Uses:
 
 def uses_of(block: Body) -> dict[Variable, Uses]:
     """Return the uses of all variables in a block and its inner blocks."""
-    found: dict[Variable, Uses] = {}
+    by_variable: dict[Variable, Uses] = {}
 
     def see(operands: Iterable[Operand], at: Body) -> None:
         for operand in operands:
             if isinstance(operand, Variable):
-                uses = found.setdefault(operand, Uses())
+                uses = by_variable.setdefault(operand, Uses())
                 uses.count += 1
                 uses.blocks.add(id(at))
 
@@ -165,7 +165,7 @@ def uses_of(block: Body) -> dict[Variable, Uses]:
         see(at.results, at)
 
     walk(block)
-    return found
+    return by_variable
 
 
 @dataclass
@@ -208,7 +208,7 @@ class Scope:
         module: the module of the source.
         block: the block to write.
         names: names in use in the function.
-        known: variable -> its name.
+        texts: variable -> its name, or the expression that stands for it.
         uses: uses of all variables.
         indent: indentation of its lines, in columns.
         comments: whether lines name the user's lines that they come from.
@@ -221,7 +221,7 @@ class Scope:
         module: Module,
         block: Body,
         names: Names,
-        known: dict[Variable, str],
+        texts: dict[Variable, str],
         uses: dict[Variable, Uses],
         indent: int,
         comments: bool = False,
@@ -229,7 +229,7 @@ class Scope:
         hook: Callable[[Scope, Statement, list[str]], None] | None = None,
     ) -> None:
         self.backend, self.module, self.block, self.names = backend, module, block, names
-        self.known, self.uses, self.indent, self.comments, self.unfold = known, uses, indent, comments, unfold
+        self.texts, self.uses, self.indent, self.comments, self.unfold = texts, uses, indent, comments, unfold
         self.hook = hook
         self.lines: list[str] = []
         self.definitions: dict[Variable, Statement] = {}
@@ -263,15 +263,15 @@ class Scope:
 
     def name(self, variable: Variable) -> str:
         """Return the name of a variable, which must have one."""
-        if variable.constant is not None and variable not in self.known:
-            self.known[variable] = self.module.constants[variable]
-        return self.known[variable]
+        if variable.constant is not None and variable not in self.texts:
+            self.texts[variable] = self.module.constants[variable]
+        return self.texts[variable]
 
     def bind(self, variable: Variable, hint: str = "t") -> str:
         """Give a variable a name if it has none, and return its name."""
-        if variable not in self.known:
-            self.known[variable] = self.names.new(variable.name or hint)
-        return self.known[variable]
+        if variable not in self.texts:
+            self.texts[variable] = self.names.new(variable.name or hint)
+        return self.texts[variable]
 
     def remember_slice(self, variable: Variable, base: Expr, parts: list[str]) -> None:
         """Remember the source and the indices of a slice, so that it can be written as an index.
@@ -333,7 +333,7 @@ class Scope:
             self.module,
             block,
             self.names,
-            self.known,
+            self.texts,
             self.uses,
             self.indent + 4 if indent is None else indent,
             self.comments,
@@ -438,7 +438,7 @@ class Scope:
 
     def _finish(self, statement: Statement) -> None:
         if self.hook is not None:
-            self.hook(self, statement, [self.known[o] for o in statement.outputs if o in self.known])
+            self.hook(self, statement, [self.texts[o] for o in statement.outputs if o in self.texts])
 
     def _define(self, output: Variable, statement: Statement) -> None:
         hint = _DEFAULT_NAMES.get(statement.op, "t")
@@ -453,14 +453,14 @@ class Scope:
                 self._pending[output] = expr
                 return
             if expr is not None and expr.text.isidentifier():
-                self.known[output] = expr.text
+                self.texts[output] = expr.text
                 return
             self._pending.update(operands)
         elif statement.op in _MULTILINE:
             self._apply(statement, 0)
             self._finish(statement)
             return
-        name = self.known.get(output) or self.names.next(output.name or hint)
+        name = self.texts.get(output) or self.names.next(output.name or hint)
         expr = self._apply(statement, len(name) + 3)
         if expr is None:
             self._finish(statement)

@@ -31,8 +31,8 @@ def write_once(
     if backend == "jax":
         jax = jax_module()
 
-        found = jax.eval_shape(run_text(assembled.text, assembled.name, assembled.constants), *arguments)
-        for i, (weak, got) in enumerate(zip(program.weak, jax.tree.leaves(found), strict=True)):
+        results = jax.eval_shape(run_text(assembled.text, assembled.name, assembled.constants), *arguments)
+        for i, (weak, got) in enumerate(zip(program.weak, jax.tree.leaves(results), strict=True)):
             if weak != bool(getattr(got, "weak_type", False)) and not program.block.results[i].type.is_key:
                 program.casts[i] = weak
         if program.casts:

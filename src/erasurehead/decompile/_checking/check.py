@@ -102,25 +102,25 @@ def check(
         except Exception as error:
             worst.setdefault("", Difference("", draw, "structure", f"it raises {type(error).__name__}: {error}"))
             break
-        found = _structure(wanted, got, draw, source.backend)
-        if found is None:
-            found, amount, flipped = [], 0.0, False
+        differences = _structure(wanted, got, draw, source.backend)
+        if differences is None:
+            differences, amount, flipped = [], 0.0, False
             if source.backend == "jax":
-                found, amount = _apart(wanted, got, draw, _ulps, MOST_ULPS, "{:.0f} units in the last place")
-                amount = max([amount, *(d.amount for d in found if d.amount < np.inf)])
-            if (found or source.backend == "numpy") and (run := watched()) is not None:
-                found, most, flipped = _tolerance(run, plain, inputs, wanted, got, draw, not usual)
+                differences, amount = _apart(wanted, got, draw, _ulps, MOST_ULPS, "{:.0f} units in the last place")
+                amount = max([amount, *(d.amount for d in differences if d.amount < np.inf)])
+            if (differences or source.backend == "numpy") and (run := watched()) is not None:
+                differences, most, flipped = _tolerance(run, plain, inputs, wanted, got, draw, not usual)
                 amount = amount if source.backend == "jax" else most
             if flipped and draw:
                 report.flipped += usual
                 continue
             report.worst = max(report.worst, amount)
         report.counted += 1 if draw and usual else 0
-        for difference in found:
+        for difference in differences:
             before = worst.get(difference.output)
             if before is None or difference.amount > before.amount:
                 worst[difference.output] = difference
-        if any(d.kind != "value" for d in found):
+        if any(d.kind != "value" for d in differences):
             break
     report.differences = list(worst.values())
     if report.drawn and not report.counted and report.passed:
@@ -164,16 +164,16 @@ def _structure(wanted: Any, got: Any, draw: int, backend: str) -> list[Differenc
     trees = [str(structure(result)).removeprefix("PyTreeDef(").removesuffix(")") for result in (wanted, got)]
     if trees[0] != trees[1]:
         return [Difference("", draw, "structure", f"the result should be {trees[0]}, but is {trees[1]}")]
-    found: list[Difference] = []
+    differences: list[Difference] = []
     for (path, x), (_, y) in zip(a, b, strict=True):
         p, q = array_of(x), array_of(y)
         if p.shape != q.shape:
-            found.append(Difference(path, draw, "shape", f"its shape should be {p.shape}, but is {q.shape}"))
+            differences.append(Difference(path, draw, "shape", f"its shape should be {p.shape}, but is {q.shape}"))
         elif p.dtype != q.dtype:
-            found.append(Difference(path, draw, "dtype", f"its dtype should be {p.dtype}, but is {q.dtype}"))
+            differences.append(Difference(path, draw, "dtype", f"its dtype should be {p.dtype}, but is {q.dtype}"))
         elif backend == "jax" and bool(getattr(x, "weak_type", False)) != bool(getattr(y, "weak_type", False)):
-            found.append(Difference(path, draw, "dtype", "its dtype is weak on one side only"))
-    return found or None
+            differences.append(Difference(path, draw, "dtype", "its dtype is weak on one side only"))
+    return differences or None
 
 
 def _ulps(_: int, p: Any, q: Any) -> Any:
@@ -222,9 +222,9 @@ def _tolerance(
     watched: Watched, given: tuple[Any, ...], inputs: tuple[Any, ...], wanted: Any, got: Any, draw: int, extreme: bool
 ) -> tuple[list[Difference], float, bool]:
     """Compare within the tolerance that rounding needs at these inputs."""
-    found, most = _beyond(watched, given, wanted, got, draw)
-    if not found:
-        return found, most, False
+    differences, most = _beyond(watched, given, wanted, got, draw)
+    if not differences:
+        return differences, most, False
     from erasurehead.decompile._checking.diagnosis import diagnose
 
     diagnosis = diagnose(watched, given, inputs)
@@ -237,8 +237,8 @@ def _tolerance(
             if (extreme and run.sound) or not _beyond(watched, given, wanted, replaced, draw)[0]:
                 return [], most, False
     if diagnosis.text:
-        found = [Difference(d.output, d.draw, d.kind, d.text, d.amount, diagnosis.text) for d in found]
-    return found, most, diagnosis.flip
+        differences = [Difference(d.output, d.draw, d.kind, d.text, d.amount, diagnosis.text) for d in differences]
+    return differences, most, diagnosis.flip
 
 
 def _beyond(
@@ -282,11 +282,11 @@ def _other_mode(source: Any, examples: Sequence[Any], report: CheckReport) -> No
 
     arguments: Any = jax.tree.map(typed, tuple(examples))
     with jax.enable_x64(not on):
-        there = text_of(source.function, arguments, "jax")
-    if there == source.text:
+        other = text_of(source.function, arguments, "jax")
+    if other == source.text:
         return
-    here = text_of(source.function, arguments, "jax")
-    if here != there:
+    text = text_of(source.function, arguments, "jax")
+    if text != other:
         report.differences.append(
             Difference(
                 "", 0, "structure", "it is a different program when jax_enable_x64 is turned " + ("off" if on else "on")

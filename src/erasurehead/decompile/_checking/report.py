@@ -80,7 +80,7 @@ class CheckReport:
                 if self.backend == "jax"
                 else f"to {self.worst:.2g} of the tolerance"
             )
-            said = f"{self.name} does the same on {tried}, {far}."
+            sentence = f"{self.name} does the same on {tried}, {far}."
         else:
-            said = f"{self.name} differs (checked on {tried}): " + "; ".join(map(str, self.differences)) + "."
-        return " ".join([said, *self.notes])
+            sentence = f"{self.name} differs (checked on {tried}): " + "; ".join(map(str, self.differences)) + "."
+        return " ".join([sentence, *self.notes])

@@ -166,18 +166,18 @@ class Watched:
     watch: Callable[[int, int, Any], Any] = lambda k, i, value: value
 
     def __post_init__(self) -> None:
-        known = {id(s) for s in self.program.block.statements}
+        outermost = {id(s) for s in self.program.block.statements}
 
         def hook(scope: Scope, statement: Statement, names: list[str]) -> None:
             k = len(self.statements)
             self.statements.append(statement)
-            if id(statement) in known:
+            if id(statement) in outermost:
                 self.top.add(k)
             for i, name in enumerate(names):
                 scope.lines.append(f"{' ' * scope.indent}{name} = watch({k}, {i}, {name})")
 
-        made = assemble(self.program, "numpy", unfold=True, hook=hook)
-        function = run_text(made.text, made.name, made.constants, {"watch": self._show})
+        assembled = assemble(self.program, "numpy", unfold=True, hook=hook)
+        function = run_text(assembled.text, assembled.name, assembled.constants, {"watch": self._show})
         self.function = function
 
     def _show(self, k: int, i: int, value: Any) -> Any:

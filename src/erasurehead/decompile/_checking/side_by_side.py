@@ -58,9 +58,9 @@ class SideBySide:
             operands = [self.read(operand) for operand in statement.bound[0]]
         except KeyError:  # the statement that makes it was simplified away
             return False
-        found = _results(statement, operands)
-        self._in_jax |= found or {}
-        return found is not None
+        results = _results(statement, operands)
+        self._in_jax |= results or {}
+        return results is not None
 
     def read(self, operand: Operand) -> Any:
         """Return JAX's value of an operand."""
@@ -84,8 +84,8 @@ class SideBySide:
             place = self._places.get(operand) if isinstance(operand, Variable) else None
             value = None if place is None else self._in_numpy.get(place)
             operands.append(self.read(operand) if value is None or operand.type.is_key else np.asarray(value))
-        found = _results(statement, operands)
-        return found is not None and self._agrees(statement, found)
+        results = _results(statement, operands)
+        return results is not None and self._agrees(statement, results)
 
     def gap(self, statement: Statement) -> float:
         """Return by how much the operands of a statement differ between the two runs, relative to their size."""

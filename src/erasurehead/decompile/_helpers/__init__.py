@@ -22,18 +22,18 @@ _MODULES = (arithmetic, indexing, windows, linear, randomness)
 @cache
 def _all() -> dict[str, tuple[str, frozenset[str]]]:
     """Return each helper's source and the helpers that it needs."""
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for module in _MODULES:
-        found.update(_of(module))
+        sources.update(_of(module))
     return {
         name: (
             text,
             frozenset(
                 n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)
             )
-            & found.keys() - {name},
+            & sources.keys() - {name},
         )
-        for name, text in found.items()
+        for name, text in sources.items()
     }
 
 
@@ -55,15 +55,15 @@ def names() -> list[str]:
 
 def closure(wanted: Iterable[str]) -> dict[str, str]:
     """Return the sources of helpers and of those that they need, by name."""
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
 
     def add(name: str) -> None:
-        if name not in found:
+        if name not in sources:
             text, needed = _all()[name]
             for other in sorted(needed):
                 add(other)
-            found[name] = text
+            sources[name] = text
 
     for name in wanted:
         add(name)
-    return found
+    return sources

@@ -166,7 +166,7 @@ def _share(scope: Scope, groups: list[list[Variable]], hint: str) -> list[str]:
     for variables in zip(*groups, strict=True):
         named = [v.name for v in variables if v.name]
         names.append(scope.names.new(named[0] if named else hint))
-        scope.known.update(dict.fromkeys(variables, names[-1]))
+        scope.texts.update(dict.fromkeys(variables, names[-1]))
     return names
 
 
@@ -252,8 +252,8 @@ def _call(scope: Scope, statement: Statement) -> Expr:
 
 
 def _module_scope(scope: Scope, block: Body, names: Names) -> Scope:
-    known = dict(scope.module.constants)
-    return Scope(scope.backend, scope.module, block, names, known, uses_of(block), 4, scope.comments, scope.unfold)
+    texts = dict(scope.module.constants)
+    return Scope(scope.backend, scope.module, block, names, texts, uses_of(block), 4, scope.comments, scope.unfold)
 
 
 def _function_lines(inner: Scope, head: str, result: Callable[[list[str]], str]) -> list[str]:
