@@ -56,18 +56,18 @@ def completed(trace: Trace, absent: Absent = "censored", scale_with_load: bool =
         DataError: if a worker has two samples in one step, or no delay is known exactly.
     """
     seconds = trace.table(per_task=scale_with_load)
-    known = np.zeros(seconds.shape, dtype=bool)
-    known[trace.step, trace.worker] = ~trace.censored
+    exact = np.zeros(seconds.shape, dtype=bool)
+    exact[trace.step, trace.worker] = ~trace.censored
     missing = np.isnan(seconds)
-    heard = known.any(axis=1)
+    heard = exact.any(axis=1)
     if not heard.any():
         raise DataError(f"{trace.source} holds no delay that is known exactly: all of its samples are censored.")
-    seconds, known, missing = seconds[heard], known[heard], missing[heard]
-    latest = np.where(known, seconds, 0.0).max(axis=1)
+    seconds, exact, missing = seconds[heard], exact[heard], missing[heard]
+    latest = np.where(exact, seconds, 0.0).max(axis=1)
     seconds = np.where(missing, latest[:, None], seconds)
     gone = () if absent == "late" else _gone(missing)
-    if not known.all():
-        _draw_unseen(seconds, known, never=absent != "late")
+    if not exact.all():
+        _draw_unseen(seconds, exact, never=absent != "late")
     if absent == "dead":
         seconds[missing] = np.inf
     seconds[:, list(gone)] = np.inf
@@ -76,31 +76,31 @@ def completed(trace: Trace, absent: Absent = "censored", scale_with_load: bool =
 
 def _gone(missing: BoolArray) -> tuple[int, ...]:
     rounds, workers = missing.shape
-    found: list[int] = []
+    gone: list[int] = []
     for worker in range(workers):
-        there = np.flatnonzero(~missing[:, worker])
-        last = int(there[-1]) + 1 if len(there) else 0
+        answers = np.flatnonzero(~missing[:, worker])
+        last = int(answers[-1]) + 1 if len(answers) else 0
         silent = rounds - last
         if not silent:
             continue
         often = (int(missing[:last, worker].sum()) + 1.0) / (last + 2.0)
         if silent * math.log(often) < math.log(_SURE / workers):
-            found.append(worker)
-    return tuple(found)
+            gone.append(worker)
+    return tuple(gone)
 
 
-def _draw_unseen(seconds: Array, known: BoolArray, never: bool) -> None:
+def _draw_unseen(seconds: Array, exact: BoolArray, never: bool) -> None:
     """Replace censoring times by draws of the delays, which exceed them."""
     random = np.random.default_rng(0)
     lower = seconds.copy()
-    everybody = _Longer(lower.ravel(), known.ravel())
+    everybody = _Longer(lower.ravel(), exact.ravel())
     for worker in range(seconds.shape[1]):
-        open_rounds = np.flatnonzero(~known[:, worker])
+        open_rounds = np.flatnonzero(~exact[:, worker])
         if not len(open_rounds):
             continue
         own = everybody
-        if int(known[:, worker].sum()) >= _OWN:
-            own = _Longer(lower[:, worker], known[:, worker])
+        if int(exact[:, worker].sum()) >= _OWN:
+            own = _Longer(lower[:, worker], exact[:, worker])
         for row in open_rounds.tolist():
             above, uniform = float(lower[row, worker]), float(random.random())
             drawn = own.draw(above, uniform)
@@ -126,8 +126,8 @@ def survival(seconds: Array, censored: BoolArray) -> tuple[Array, Array]:
 class _Longer:
     """The Kaplan-Meier estimate of some delays, for draws beyond a given delay."""
 
-    def __init__(self, seconds: Array, known: BoolArray) -> None:
-        self._survival, self._points = survival(seconds, ~known)
+    def __init__(self, seconds: Array, exact: BoolArray) -> None:
+        self._survival, self._points = survival(seconds, ~exact)
         self.longest = float(self._points[-1])
 
     def draw(self, above: float, uniform: float) -> float:

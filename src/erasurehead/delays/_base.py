@@ -331,7 +331,7 @@ class Sum(Combined):
 
     @property
     def rounds_known(self) -> int | None:
-        return min((known for term in self.terms if (known := term.rounds_known) is not None), default=None)
+        return min((count for term in self.terms if (count := term.rounds_known) is not None), default=None)
 
     @property
     def parts(self) -> tuple[Delays, ...]:

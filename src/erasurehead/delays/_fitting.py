@@ -67,8 +67,8 @@ class Fit:
     @property
     def bad(self) -> bool:
         """Whether the P-P plot is farther from the diagonal than chance explains, and far enough to matter."""
-        known = max(1, self.n - self.n_censored)
-        return self.gap > max(_FAR, 2.0 * 1.4 / math.sqrt(known))
+        count = max(1, self.n - self.n_censored)
+        return self.gap > max(_FAR, 2.0 * 1.4 / math.sqrt(count))
 
     def drawn(self, count: int = 8) -> tuple[Delays, ...]:
         """Return models with parameters drawn from their uncertainty: log-normal, as wide as their intervals.
@@ -77,15 +77,15 @@ class Fit:
             count: number of models, at least 1; the same ones every time.
         """
         chosen, random = family(self.family), np.random.default_rng(0)
-        found: list[Delays] = []
+        models: list[Delays] = []
         for _ in range(count):
             values: dict[str, float] = {}
             for name, value in self.parameters.items():
                 low, high = self.intervals.get(name, (value, value))
                 width = math.log(high / low) / (2.0 * _Z95) if low > 0.0 and math.isfinite(high) else 0.0
                 values[name] = value * math.exp(width * float(random.standard_normal()))
-            found.append(chosen.build(values, 0, bool(getattr(self.model, "scale_with_load", False))))
-        return tuple(found)
+            models.append(chosen.build(values, 0, bool(getattr(self.model, "scale_with_load", False))))
+        return tuple(models)
 
 
 @final
@@ -134,9 +134,9 @@ def fit(
     """
     chosen = family(name)
     times, hidden = _checked(seconds, censored)
-    known = times[~hidden]
-    if known.min() == 0.0 and (chosen.name == "pareto" or len(chosen.parameters) == 2):
-        zeros = int(np.sum(known == 0.0))
+    exact = times[~hidden]
+    if exact.min() == 0.0 and (chosen.name == "pareto" or len(chosen.parameters) == 2):
+        zeros = int(np.sum(exact == 0.0))
         raise _RuledOut(
             chosen.name,
             f"{zeros:,} of the {len(times):,} delays {'is' if zeros == 1 else 'are'} 0 s, which it excludes; where "
@@ -265,9 +265,9 @@ def _checked(seconds: Array | Sequence[float], censored: BoolArray | Sequence[bo
         raise invalid(
             "seconds", "must be finite and at least 0", float(times[~(times >= 0.0) | ~np.isfinite(times)][0])
         )
-    known = np.unique(times[~hidden])
-    if len(known) < 2:
-        what = "none is known exactly" if not len(known) else f"all that are known exactly are {known[0]:g} s"
+    exact = np.unique(times[~hidden])
+    if len(exact) < 2:
+        what = "none is known exactly" if not len(exact) else f"all that are known exactly are {exact[0]:g} s"
         raise DataError(f"of {len(times)} delays {what}, so that there is no distribution to fit.")
     return times, hidden
 
@@ -275,14 +275,14 @@ def _checked(seconds: Array | Sequence[float], censored: BoolArray | Sequence[bo
 class _Decode:
     """From an unconstrained vector to (positive parameters, location)."""
 
-    def __init__(self, chosen: DistributionFamily, known: Array) -> None:
+    def __init__(self, chosen: DistributionFamily, exact: Array) -> None:
         self.n = len(chosen.parameters)
-        self.fixed = float(known.min()) if chosen.at_minimum else 0.0
+        self.fixed = float(exact.min()) if chosen.at_minimum else 0.0
         self.searched = bool(chosen.location) and not chosen.at_minimum
         # The likelihood of a shifted family may grow without bound as the shift approaches the smallest sample; as the
         # smallest of n lies about 1/n of their spread above the shift, the search keeps that distance.
-        spread = float(np.median(known) - known.min())
-        self.ceiling = max(0.0, float(known.min()) - spread / len(known))
+        spread = float(np.median(exact) - exact.min())
+        self.ceiling = max(0.0, float(exact.min()) - spread / len(exact))
 
     def __call__(self, vector: Array) -> tuple[Array, float]:
         theta = np.exp(vector[: self.n])
@@ -320,10 +320,10 @@ def _search(chosen: DistributionFamily, times: Array, hidden: BoolArray) -> tupl
         start = np.log(chosen.start(above[above > 0.0]))
         vector = np.append(start, begin) if decode.searched else start
         for _ in range(2):  # a second simplex, started where the first one ended, undoes its premature shrinking
-            found = minimize(
+            result = minimize(
                 loss, vector, method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-9 * len(times), "maxiter": 2000}
             )
-            vector = np.asarray(found.x, dtype=np.float64)
+            vector = np.asarray(result.x, dtype=np.float64)
         if loss(vector) < least:
             best, least = vector, loss(vector)
     if not math.isfinite(least):

@@ -204,8 +204,8 @@ class Recorded(Delays):
         order = None
         if ranks:
             order = np.full(table.shape, np.inf)
-            known = np.array(list(ranks), dtype=np.int64)
-            order[known[:, 0], known[:, 1] - first, known[:, 2]] = list(ranks.values())
+            ranked = np.array(list(ranks), dtype=np.int64)
+            order[ranked[:, 0], ranked[:, 1] - first, ranked[:, 2]] = list(ranks.values())
         return cls(table, first, source, order, None if steps is None else Script.of(steps, rows))
 
     @classmethod
@@ -256,10 +256,10 @@ class Recorded(Delays):
         return values
 
     def check_workers(self, n_workers: int) -> None:
-        there = self.table.shape[2]
-        if n_workers > there:
+        recorded = self.table.shape[2]
+        if n_workers > recorded:
             raise invalid(
-                "the recorded run", f"must have {counted('worker', n_workers)}", f"{counted('worker', there)}"
+                "the recorded run", f"must have {counted('worker', n_workers)}", f"{counted('worker', recorded)}"
             )
 
     def ranks(self, first: int, count: int, n_workers: int, unit: int = 0) -> Array | None:

@@ -131,12 +131,12 @@ class MarkovModulated(_UsualOrSlow):
 
     def _before(self, first: int, n_workers: int) -> BoolArray:
         state = np.zeros(n_workers, dtype=bool)
-        known = np.zeros(n_workers, dtype=bool)
-        while first > 0 and not known.all():
+        settled = np.zeros(n_workers, dtype=bool)
+        while first > 0 and not settled.all():
             low = max(0, first - _BACK)
             for moves in self._moves(low, first - low, n_workers)[::-1]:
-                state = np.where(known, state, moves > 0)
-                known |= moves != 0
+                state = np.where(settled, state, moves > 0)
+                settled |= moves != 0
             first = low
         return state
 

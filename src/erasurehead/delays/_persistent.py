@@ -46,7 +46,7 @@ def slow_workers(trace: Trace, at_least: float = 1.1, rounds: int | None = None)
         rounds: the most rounds of a worker that count as evidence, where others repeat them; None if none do.
     """
     ranks, variances = _places(trace)
-    found: list[SlowWorker] = []
+    slow: list[SlowWorker] = []
     for worker, name in enumerate(trace.names):
         own = trace.worker == worker
         if not own.any() or own.all():
@@ -62,8 +62,8 @@ def slow_workers(trace: Trace, at_least: float = 1.1, rounds: int | None = None)
         delayed = longer > 0.0 or bool(np.median(trace.censored[own]) == 1.0)  # censored ones are longer than they say
         factor = longer / usual if usual > 0.0 else math.inf
         if delayed and factor >= at_least:
-            found.append(SlowWorker(worker, name, mean, factor))
-    return tuple(sorted(found, key=lambda item: -item.factor))
+            slow.append(SlowWorker(worker, name, mean, factor))
+    return tuple(sorted(slow, key=lambda item: -item.factor))
 
 
 def _places(trace: Trace) -> tuple[Array, Array]:

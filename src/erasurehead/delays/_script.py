@@ -147,8 +147,8 @@ class Script:
                 )
             start += befell.pop(-1, ())
             for one, when in times.items():
-                told = [message for _, message in sorted(came.get(one, ()), key=lambda placed: placed[0])]
-                rounds[one] = ScriptedRound(*when, told, failed if one == number else (), befell.get(one, ()))
+                messages = [message for _, message in sorted(came.get(one, ()), key=lambda placed: placed[0])]
+                rounds[one] = ScriptedRound(*when, messages, failed if one == number else (), befell.get(one, ()))
         return cls(rounds, last_use, start, old_work or "carry") if rounds else None
 
 

@@ -37,9 +37,9 @@ def block_length(table: Array) -> int:
     own = logs - logs.mean(axis=0)
     together = [_autocovariances(series[:, None]) for series in (logs.mean(axis=1), logs.max(axis=1))]
     # Workers are many series with the same memory: their mean is known as well as that of a longer trace.
-    found = [_politis_white(item, rounds, 1) for item in together]
-    found.append(_politis_white(_autocovariances(own), rounds, logs.shape[1]))
-    return max(1, round(max(found)))
+    lengths = [_politis_white(item, rounds, 1) for item in together]
+    lengths.append(_politis_white(_autocovariances(own), rounds, logs.shape[1]))
+    return max(1, round(max(lengths)))
 
 
 def effective_rounds(table: Array) -> float:
@@ -70,9 +70,9 @@ def tail_index(table: Array) -> float:
     Returns:
         The exponent, from the longest twentieth; inf if there are fewer than 200 delays, or none above 0.
     """
-    known = np.isfinite(table) & (table > 0.0)
+    usable = np.isfinite(table) & (table > 0.0)
     over = [
-        column[there] / np.median(column[there]) for column, there in zip(table.T, known.T, strict=True) if there.any()
+        column[mask] / np.median(column[mask]) for column, mask in zip(table.T, usable.T, strict=True) if mask.any()
     ]
     seconds = np.sort(np.concatenate(over)) if over else np.zeros(0)
     longest = len(seconds) // 20

@@ -97,8 +97,8 @@ def summarize_model(model: Delays, n_workers: int, steps: int = 1000) -> Summary
     seconds = np.where(never, longest, table).ravel()
     names = tuple(map(str, range(n_workers)))
     trace = Trace(step, worker, seconds, np.ones(table.size), never.ravel(), names, "the model")
-    known = model.expected  # a mean of draws is far off where few are slow, or the tail is heavy
-    mean = math.inf if never.any() else float(table.mean()) if known is None else known
+    expected = model.expected  # a mean of draws is far off where few are slow, or the tail is heavy
+    mean = math.inf if never.any() else float(table.mean()) if expected is None else expected
     spread = _spread(table.ravel(), step, np.zeros(table.size, dtype=bool))
     slow = slow_workers(trace, rounds=model.rounds_known)
     return Summary(n_workers, steps, table.size, 0, mean, _quantiles(seconds, trace.censored), spread, slow)

@@ -120,31 +120,31 @@ class Trace:
 
     def remarks(self) -> tuple[str, ...]:
         """Return warnings about this trace, as sentences; empty if there are none."""
-        said: list[str] = []
+        remarks: list[str] = []
         if self.n_workers == 1:
-            said.append(f"{self.source} has one worker only: it says nothing of how workers differ.")
+            remarks.append(f"{self.source} has one worker only: it says nothing of how workers differ.")
         if self.n_steps == 1:
-            said.append(f"{self.source} has one step only: it says nothing of how delays change in time.")
+            remarks.append(f"{self.source} has one step only: it says nothing of how delays change in time.")
         complete = np.bincount(self.step, minlength=self.n_steps) >= self.n_workers
         if not complete.all():
-            said.append(f"{self.source}: {np.count_nonzero(~complete)} of {self.n_steps} steps lack some workers.")
+            remarks.append(f"{self.source}: {np.count_nonzero(~complete)} of {self.n_steps} steps lack some workers.")
         repeats = len(self.step) - len(np.unique(self.step * self.n_workers + self.worker))
         if repeats:
-            said.append(
+            remarks.append(
                 f"{self.source}: {counted('line', repeats)} {'repeats' if repeats == 1 else 'repeat'} the worker and "
                 "the step of another: samples that are counted twice make intervals too narrow, and plans and runs "
                 "take one line for each worker and step."
             )
         if np.ptp(self.seconds) == 0.0:
-            said.append(f"{self.source}: all samples are {self.seconds[0]:g} s.")
+            remarks.append(f"{self.source}: all samples are {self.seconds[0]:g} s.")
         for what, index in (("workers", self.worker), ("steps", self.step)):
             factor = _unit_gap(self.seconds, index)
             if factor:
-                said.append(
+                remarks.append(
                     f"{self.source}: the typical delays of some {what} are about {factor:,.0f} times those of others; "
                     "seconds and milliseconds may be mixed."
                 )
-        return tuple(said)
+        return tuple(remarks)
 
 
 def _unit_gap(seconds: Array, index: IntArray) -> float:

@@ -104,9 +104,9 @@ def write_trace(trace: Trace, path: str | Path) -> None:
     }
     if path.suffix == ".parquet":
         arrow, parquet = _pyarrow()
-        held = io.BytesIO()
-        parquet.write_table(arrow.table(table), held)
-        data = held.getvalue()
+        buffer = io.BytesIO()
+        parquet.write_table(arrow.table(table), buffer)
+        data = buffer.getvalue()
     else:
         text = io.StringIO(newline="")
         writer = csv.writer(text)
@@ -160,9 +160,9 @@ def _row(path: Path, line: int, names: Sequence[str], fields: Sequence[str]) -> 
     while len(fields) > len(names) and not fields[-1].strip():
         fields = fields[:-1]  # a delimiter at the end of a line: some programs write one
     if len(fields) != len(names):
-        said = f"{counted('field', len(fields))} instead of {len(names)}"
+        mismatch = f"{counted('field', len(fields))} instead of {len(names)}"
         raise DataError(
-            f"{path}, line {line}: {said}; the file is cut off there, or that line is wrong, or its numbers have "
+            f"{path}, line {line}: {mismatch}; the file is cut off there, or that line is wrong, or its numbers have "
             "commas where points should be."
         )
     return {name: field.strip() for name, field in zip(names, fields, strict=True)}
@@ -254,11 +254,11 @@ def _check_columns(
             raise DataError(f"{path} has no column {column!r}; it has {', '.join(map(str, row))}.")
 
 
-def _same(found: object, wanted: str | float) -> bool:
-    if str(found) == str(wanted):
+def _same(value: object, wanted: str | float) -> bool:
+    if str(value) == str(wanted):
         return True
     try:
-        return float(cast("str", found)) == float(wanted)
+        return float(cast("str", value)) == float(wanted)
     except (TypeError, ValueError):
         return False
 
