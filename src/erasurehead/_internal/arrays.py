@@ -66,13 +66,13 @@ def whole_numbers(argument: str, values: object) -> IntArray:
     Raises:
         InvalidArgument: if it has another shape, or holds anything but whole numbers.
     """
-    known: Any = values
-    if isinstance(values, np.ndarray) and known.dtype.kind in "iu" and known.ndim == 1:
-        return known.astype(np.int64)  # nothing to examine, however many there are
-    given = real_numbers(argument, known)
+    value: Any = values
+    if isinstance(values, np.ndarray) and value.dtype.kind in "iu" and value.ndim == 1:
+        return value.astype(np.int64)  # nothing to examine, however many there are
+    given = real_numbers(argument, value)
     whole = given.astype(np.int64) if np.isfinite(given).all() and (np.abs(given) < 2**53).all() else None
     if whole is None or given.ndim != 1 or (whole != given).any():
-        raise invalid(argument, "must be a list of whole numbers", known)
+        raise invalid(argument, "must be a list of whole numbers", value)
     return whole
 
 

@@ -61,10 +61,10 @@ def from_json(data: str | bytes | bytearray, parse_constant: Callable[[str], Any
     _check_length(len(text), MOST_JSON)
     if text.count("[") + text.count("{") > MOST_DEPTH or _has_long_run(text):
         _check_json(text)
-    found = json.loads(text, parse_constant=parse_constant)
+    document = json.loads(text, parse_constant=parse_constant)
     if "\\u" in text and _SURROGATE.search(text):
-        json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair could not be written anywhere
-    return found
+        json.dumps(document, ensure_ascii=False).encode()  # half a surrogate pair could not be written anywhere
+    return document
 
 
 def from_toml(text: str) -> dict[str, Any]:
@@ -109,20 +109,20 @@ def _check_json(text: str) -> None:
 def _check_toml(text: str) -> None:
     depth = parts = 0
     for token in _TOML.finditer(text):
-        kind, found = token.lastgroup, token[0]
+        kind, lexeme = token.lastgroup, token[0]
         if kind == "word":
-            if len(found) > MOST_DIGITS and _LONG.match(found):
+            if len(lexeme) > MOST_DIGITS and _LONG.match(lexeme):
                 raise _long_number(text, token.start())
-        elif found == ".":
+        elif lexeme == ".":
             parts += 1
             if parts >= MOST_PARTS:
                 raise BeyondLimits(f"a key has more than {MOST_PARTS} parts{_place(text, token.start())}")
         elif kind == "other":
             parts = 0
-            if found in "[{":
+            if lexeme in "[{":
                 depth += 1
                 _check_depth(depth, text, token.start())
-            elif found in "]}":
+            elif lexeme in "]}":
                 depth -= 1
 
 

@@ -96,8 +96,8 @@ def least_squares(matrix: Matrix, right: Matrix, cutoff: float | None = None) ->
         solution, _, rank, values = np.linalg.lstsq(matrix, right, rcond=least)
         return LeastNorm(solution, int(rank), np.asarray(values, dtype=np.float64))
     except np.linalg.LinAlgError:
-        found = svd(matrix)
-        return LeastNorm(_inverted(found, least) @ right, _rank(found.values, least), found.values)
+        factors = svd(matrix)
+        return LeastNorm(_inverted(factors, least) @ right, _rank(factors.values, least), factors.values)
 
 
 def pseudo_inverse(matrix: Matrix, cutoff: float = 1e-15, symmetric: bool = False) -> Matrix:
@@ -130,8 +130,7 @@ def _first_of(ways: tuple[Callable[[Matrix, bool], SVD], ...], matrix: Matrix, f
 def _by_iteration(matrix: Matrix, full: bool) -> SVD:
     from scipy import linalg  # a tenth of a second to import, and hardly ever needed
 
-    found = cast("tuple[Matrix, Array, Matrix]", linalg.svd(matrix, full_matrices=full, lapack_driver="gesvd"))
-    return SVD(*found)
+    return SVD(*cast("tuple[Matrix, Array, Matrix]", linalg.svd(matrix, full_matrices=full, lapack_driver="gesvd")))
 
 
 def _by_eigenvectors(matrix: Matrix, full: bool) -> SVD:
@@ -143,10 +142,10 @@ def _by_eigenvectors(matrix: Matrix, full: bool) -> SVD:
     joined[rows:, :rows] = matrix.conj().T
     values, vectors = np.linalg.eigh(joined)
     values, vectors = np.maximum(values[::-1][:count], 0.0), vectors[:, ::-1][:, :count]
-    known = int((values > _EPSILON * max(rows, columns) * values.max(initial=0.0)).sum())
-    values[known:] = 0.0
-    left = _completed(vectors[:rows, :known], rows if full else count)
-    right = _completed(vectors[rows:, :known], columns if full else count)
+    rank = int((values > _EPSILON * max(rows, columns) * values.max(initial=0.0)).sum())
+    values[rank:] = 0.0
+    left = _completed(vectors[:rows, :rank], rows if full else count)
+    right = _completed(vectors[rows:, :rank], columns if full else count)
     return SVD(left, values, right.conj().T)
 
 
@@ -161,9 +160,9 @@ def _rank(values: Array, cutoff: float) -> int:
     return int((values > cutoff * values.max(initial=0.0)).sum())
 
 
-def _inverted(found: SVD, cutoff: float) -> Matrix:
-    rank = _rank(found.values, cutoff)
-    return (found.right[:rank].conj().T / found.values[:rank]) @ found.left[:, :rank].conj().T
+def _inverted(factors: SVD, cutoff: float) -> Matrix:
+    rank = _rank(factors.values, cutoff)
+    return (factors.right[:rank].conj().T / factors.values[:rank]) @ factors.left[:, :rank].conj().T
 
 
 def _check_finite(matrix: Matrix) -> None:

@@ -35,5 +35,5 @@ def rounds_kept(late: LateWork) -> float:
     >>> rounds_kept("preempt"), rounds_kept("drop(3)"), rounds_kept("carry")
     (0, 3, inf)
     """
-    found = _DROP.fullmatch(late)
-    return int(found[1]) if found else 0 if late == "preempt" else math.inf
+    match = _DROP.fullmatch(late)
+    return int(match[1]) if match else 0 if late == "preempt" else math.inf

@@ -56,8 +56,8 @@ def going_on(resumed: bool = True) -> contextlib.AbstractContextManager[None]:
     Arguments:
         resumed: whether there is a saved state at all; if not, nothing is done.
     """
-    said = "The checkpoint does not fit this run, which cannot go on from it"
-    return unusable(said) if resumed else contextlib.nullcontext()
+    sentence = "The checkpoint does not fit this run, which cannot go on from it"
+    return unusable(sentence) if resumed else contextlib.nullcontext()
 
 
 def decode(data: Any, tensors: Mapping[int, NDArray[Any]]) -> Any:

@@ -86,8 +86,8 @@ def save_tensors(folder: Folder, name: str, tensors: Mapping[int, NDArray[Any]])
     for piece in pieces:
         digest.update(piece)
     folder.write_whole(name, pieces)
-    held = {number: (array.dtype.name, array.shape) for number, array in tensors.items()}
-    return TensorFile(sum(len(piece) for piece in pieces), digest.hexdigest(), held)
+    entries = {number: (array.dtype.name, array.shape) for number, array in tensors.items()}
+    return TensorFile(sum(len(piece) for piece in pieces), digest.hexdigest(), entries)
 
 
 def _pieces(tensors: Mapping[int, NDArray[Any]]) -> Iterator[bytes | memoryview]:
@@ -116,8 +116,8 @@ def load_tensors(folder: Folder, name: str, expected: TensorFile) -> dict[int, N
     path = folder.path / name
     try:
         folder.check_file(name)
-        there = folder.size(name)  # checked first, so as not to allocate more memory than the file is long
-        data = folder.read(name, there) if there == expected.size else b""
+        size = folder.size(name)  # checked first, so as not to allocate more memory than the file is long
+        data = folder.read(name, size) if size == expected.size else b""
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from None
     if len(data) != expected.size or hashlib.sha256(data).hexdigest() != expected.sha256:
@@ -126,8 +126,8 @@ def load_tensors(folder: Folder, name: str, expected: TensorFile) -> dict[int, N
         arrays: dict[str, NDArray[Any]] = _library().load(data)
     except Exception as error:  # safetensors raises an exception of its own
         raise DataError(f"{path} holds no tensors ({error}).") from None
-    held = {name: (array.dtype.name, array.shape) for name, array in arrays.items()}
-    if held != {str(number): entry for number, entry in expected.tensors.items()}:
+    entries = {name: (array.dtype.name, array.shape) for name, array in arrays.items()}
+    if entries != {str(number): entry for number, entry in expected.tensors.items()}:
         raise DataError(f"{path} holds other tensors than the manifest says.")
     return {int(name): array for name, array in arrays.items()}
 

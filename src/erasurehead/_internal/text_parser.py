@@ -106,12 +106,12 @@ class _Reader:
             raise invalid(self.argument, f"must not be nested more than {_MOST_DEPTH} deep", self.text)
 
     def wrong(self, rule: str, name: str = "") -> InvalidArgument:
-        known = ", ".join(_signature(name, maker) for name, maker in self.makers.items())
+        signatures = ", ".join(_signature(name, maker) for name, maker in self.makers.items())
         joined = f", joined by {' and '.join(self.operators)}" if self.operators else ""
         near = difflib.get_close_matches(name, self.makers, 1)
         unknown = f"{name!r} is unknown" if near or name not in ("", self.text.strip()) else ""
         guess = f"{unknown}, did you mean {near[0]!r}? Known" if near else f"{unknown}; known" if unknown else "known"
-        return invalid(self.argument, rule, self.text, f"{guess} are {known}{joined}")
+        return invalid(self.argument, rule, self.text, f"{guess} are {signatures}{joined}")
 
     def value(self, node: ast.expr) -> object:
         match node:

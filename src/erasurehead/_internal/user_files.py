@@ -84,10 +84,10 @@ def _refuse_address(path: str) -> None:
     Raises:
         DataError: that says how to get the file.
     """
-    found = _ADDRESS.match(path)
-    if found is None or os.path.exists(path):
+    match = _ADDRESS.match(path)
+    if match is None or os.path.exists(path):
         return
-    scheme, rest = found[1].lower(), path[found.end() :]
+    scheme, rest = match[1].lower(), path[match.end() :]
     shown, name = printable(path), printable(rest.split("?")[0].rstrip("/").rpartition("/")[2]) or "data.csv"
     if scheme == "file":
         raise DataError(f"{shown!r} is an address of a file; name the file itself: /{printable(rest).lstrip('/')}.")
@@ -116,8 +116,8 @@ def read_text(path: str | os.PathLike[str], what: str) -> str:
             raise _refused(path, what, rule, f"has more than {MOST_TOML:,} bytes, the most that is read")
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        said = f"is not a text in UTF-8 (byte {error.start}){other_encoding(error.object)}"
-        raise _refused(path, what, "must be a text in UTF-8", said) from None
+        fault = f"is not a text in UTF-8 (byte {error.start}){other_encoding(error.object)}"
+        raise _refused(path, what, "must be a text in UTF-8", fault) from None
     except NoFile:
         raise _refused(path, what, "must be there", "cannot be read: No such file or directory") from None
     except (DataError, OSError) as error:
@@ -125,8 +125,8 @@ def read_text(path: str | os.PathLike[str], what: str) -> str:
         raise _refused(path, what, "must be readable", f"cannot be read: {why}") from None
 
 
-def _refused(path: str | os.PathLike[str], what: str, rule: str, said: str) -> InvalidArgument:
-    return InvalidArgument("path", rule, str(path), sentence=f"The {what} {str(path)!r} {said}.")
+def _refused(path: str | os.PathLike[str], what: str, rule: str, fault: str) -> InvalidArgument:
+    return InvalidArgument("path", rule, str(path), sentence=f"The {what} {str(path)!r} {fault}.")
 
 
 def other_encoding(text: bytes) -> str:
@@ -161,17 +161,17 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def _spooled(descriptor: int, name: str, said: str) -> Path:
+def _spooled(descriptor: int, name: str, given: str) -> Path:
     """Read a pipe to its end into a temporary file."""
     folder = tempfile.TemporaryDirectory(prefix="erasurehead-")
     _kept.append(folder)
     place = Path(folder.name) / (name or "pipe")
     with place.open("wb") as file:
-        _copy(descriptor, file, said)
+        _copy(descriptor, file, given)
     return place
 
 
-def _copy(descriptor: int, file: IO[bytes], said: str) -> None:
+def _copy(descriptor: int, file: IO[bytes], given: str) -> None:
     patience = _seconds()
     until = time.monotonic() + patience
     begun = False
@@ -189,7 +189,7 @@ def _copy(descriptor: int, file: IO[bytes], said: str) -> None:
             return
         elif time.monotonic() > until:
             raise DataError(
-                f"Nobody writes to the pipe {printable(said)!r}: it was waited for {patience:g} seconds "
+                f"Nobody writes to the pipe {printable(given)!r}: it was waited for {patience:g} seconds "
                 f"({PIPE_SECONDS})."
             )
         else:

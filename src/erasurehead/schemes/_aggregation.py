@@ -299,8 +299,8 @@ def _presence_given_count(sizes: IntArray, arrivals: int) -> Array:
     likely = np.exp(chance - chance.max())[:, None]
     together = np.cumsum(likely * presence, axis=0)
     few = int(np.argmax((together > 0.0).all(axis=1)))
-    known = chance[: few + 1] > -np.inf
-    presence[: few + 1][known] = together[few] / likely[: few + 1].sum()
+    possible = chance[: few + 1] > -np.inf
+    presence[: few + 1][possible] = together[few] / likely[: few + 1].sum()
     return presence
 
 
@@ -312,29 +312,29 @@ def _powers(size: int, count: int, degree: int) -> list[_Scaled]:
     """Return C(count, n) ((1 + x)^size - 1)^n for n = 0..count, up to a degree."""
     one = np.array([0.0, *(float(math.comb(size, n)) for n in range(1, min(size, degree) + 1))])
     power: _Scaled = np.ones(1), 0.0
-    found: list[_Scaled] = []
+    powers: list[_Scaled] = []
     for n in range(count + 1):
         ways = math.lgamma(count + 1) - math.lgamma(n + 1) - math.lgamma(count - n + 1)
-        found.append((power[0], power[1] + ways))
+        powers.append((power[0], power[1] + ways))
         power = _scaled(np.convolve(power[0], one)[: degree + 1], power[1])
-    return found
+    return powers
 
 
 def _joined(kinds: Sequence[Sequence[_Scaled]], degree: int) -> list[_Scaled]:
     """Return the polynomials of several kinds of groups together, by how many are present."""
-    found: list[_Scaled] = [(np.ones(1), 0.0)]
+    joined: list[_Scaled] = [(np.ones(1), 0.0)]
     for kind in kinds:
         together: list[_Scaled] = []
-        for count in range(len(found) + len(kind) - 1):
-            pairs = [(found[count - n], kind[n]) for n in range(len(kind)) if 0 <= count - n < len(found)]
+        for count in range(len(joined) + len(kind) - 1):
+            pairs = [(joined[count - n], kind[n]) for n in range(len(kind)) if 0 <= count - n < len(joined)]
             largest = max(one[1] + other[1] for one, other in pairs)
             total = np.zeros(degree + 1)
             for one, other in pairs:
                 term = np.convolve(one[0], other[0])[: degree + 1]
                 total[: len(term)] += term * math.exp(one[1] + other[1] - largest)
             together.append(_scaled(total, largest))
-        found = together
-    return found
+        joined = together
+    return joined
 
 
 def _scaled(numbers: Array, factor: float) -> _Scaled:

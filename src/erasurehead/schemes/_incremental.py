@@ -107,8 +107,8 @@ class IncrementalAggregated(Aggregation):
         self._share = self._steps.fraction(oldest, order.step) if self.adapt else 1.0
         self._steps.take(order.step, self._share)
         rows = np.array([row for tasks, row in kept.items() if tasks in self._table], dtype=np.int64)
-        known = sum(len(here.tasks_of_message(row)) for row in rows.tolist())
-        weights = np.full((1, len(rows)), here.n_tasks / known)
+        covered = sum(len(here.tasks_of_message(row)) for row in rows.tolist())
+        weights = np.full((1, len(rows)), here.n_tasks / covered)
         entries = [self._table[tasks][1] for tasks in kept if tasks in self._table]
         return layout.decode(Decoding(here, rows, weights, residual=0.0), entries)
 

@@ -123,8 +123,8 @@ class Scheme:
             InvalidArgument: if the scheme does not exist for that number.
         """
         if self.reform is None:
-            said = f"the scheme {self.name} cannot be resized for {counted('worker', n_workers)}."
-            raise InvalidArgument("n_workers", "must stay what it is", n_workers, sentence=said)
+            sentence = f"the scheme {self.name} cannot be resized for {counted('worker', n_workers)}."
+            raise InvalidArgument("n_workers", "must stay what it is", n_workers, sentence=sentence)
         return replace(self.reform(n_workers, held), name=self.name, reform=self.reform)
 
     def __repr__(self) -> str:

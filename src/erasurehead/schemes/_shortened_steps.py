@@ -42,8 +42,8 @@ class ShortenedSteps(Resumable):
         """Record a step's fraction; steps in between that were not recorded have a fraction of 0."""
         wanted = step - self._first + 1
         if wanted < 1:
-            said = f"step {step} is before step {self._first}, before which nothing is kept."
-            raise InvalidArgument("step", f"must be at least {self._first}", step, sentence=said)
+            sentence = f"step {step} is before step {self._first}, before which nothing is kept."
+            raise InvalidArgument("step", f"must be at least {self._first}", step, sentence=sentence)
         self._sums += [self._sums[-1]] * (wanted - len(self._sums))
         self._sums[wanted:] = [self._sums[wanted - 1] + fraction]
         spare = len(self._sums) - 2 * (self._greatest_age + 2)

@@ -214,10 +214,10 @@ class EngineConformance(EngineSuite):
                 (event,) = arrivals(engine, 1)
                 assert event.read().tolist() == [event.step, event.worker, event.worker, event.order_round]
                 last = event.order_round
-            held: list[Arrived] = []
-            while sum(event.order_round == 29 for event in held) < 3 + (last < 29):
-                held += arrivals(engine, 1)
-            for event in held:
+            events: list[Arrived] = []
+            while sum(event.order_round == 29 for event in events) < 3 + (last < 29):
+                events += arrivals(engine, 1)
+            for event in events:
                 assert event.read().tolist() == [event.step, event.worker, event.worker, event.order_round]
 
     def test_the_current_round_may_be_sent_to_one_more_worker(self) -> None:
@@ -300,15 +300,15 @@ class EngineConformance(EngineSuite):
         with self.make(Timetable({(0, 0, 0): 3 * GRID}), "carry") as engine:
             start(engine, [Echo(worker, (worker,)) for worker in range(2)])
             engine.submit(order(0))
-            found = [_worker_and_round(event) for event in arrivals(engine, 1)]
+            answers = [_worker_and_round(event) for event in arrivals(engine, 1)]
             engine.submit(order(1), [0])
             for number in range(2, 2 + others):
                 engine.submit(order(number), [1])
-                while (1, number) not in found:
-                    found += [_worker_and_round(event) for event in arrivals(engine, 1)]
-            while (0, 1) not in found:
-                found += [_worker_and_round(event) for event in arrivals(engine, 1)]
-            assert [number for worker, number in found if worker == 0] in ([0, 1], [1])
+                while (1, number) not in answers:
+                    answers += [_worker_and_round(event) for event in arrivals(engine, 1)]
+            while (0, 1) not in answers:
+                answers += [_worker_and_round(event) for event in arrivals(engine, 1)]
+            assert [number for worker, number in answers if worker == 0] in ([0, 1], [1])
 
     def test_orders_to_some_workers_in_a_row_are_each_answered(self) -> None:
         with self.make() as engine:

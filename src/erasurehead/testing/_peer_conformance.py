@@ -50,9 +50,9 @@ def models_of_full_waiting(problem: LogisticRegression, n_peers: int, steps: int
     Returns:
         Shape (steps + 1, n_peers, n_parameters).
     """
-    made = plan(problem, "ring()", "full()", peers=n_peers, rate=RATE, batch=BATCH)
-    local, graph = LocalGradients(problem, made.shares, BATCH, 0), made.graph
-    models = [np.array([made.x] * n_peers)]
+    peer_plan = plan(problem, "ring()", "full()", peers=n_peers, rate=RATE, batch=BATCH)
+    local, graph = LocalGradients(problem, peer_plan.shares, BATCH, 0), peer_plan.graph
+    models = [np.array([peer_plan.x] * n_peers)]
     for step in range(steps):
         moved = models[-1] - RATE * local.gradients(range(n_peers), models[-1], [step] * n_peers)
         weight = Metropolis().weight(0, 1, 2, 2)
@@ -133,8 +133,8 @@ class PeerConformance:
             for other, weight in zip(row.links, row.weights, strict=True):
                 seen[row.peer, other].append(weight)
         if not policy.startswith("pairwise"):  # there, the neighbour that is asked averages in the middle of a step
-            for (here, there), weights in seen.items():
-                back = seen.get((there, here), [])  # not an entry that is made while they are gone through
+            for (one, neighbour), weights in seen.items():
+                back = seen.get((neighbour, one), [])  # not an entry that is made while they are gone through
                 assert abs(len(weights) - len(back)) <= 1
                 assert weights[: len(back)] == back[: len(weights)]
         assert done.objective < done.means[0].objective

@@ -85,8 +85,8 @@ class Running:
             while self._size < size:
                 piece = os.pread(descriptor, min(_BITE, size - self._size), self._size)
                 if not piece:
-                    said = f"it has {self._size} bytes, where {size} were written"
-                    raise Shorter(errno.EIO, said, str(folder.path / name))
+                    sentence = f"it has {self._size} bytes, where {size} were written"
+                    raise Shorter(errno.EIO, sentence, str(folder.path / name))
                 self._digest.update(piece)
                 self._size += len(piece)
         finally:

@@ -84,9 +84,9 @@ class Folder:
 
     @classmethod
     def _one_made(cls, place: Path, access: Access) -> Self:
-        made = _make(str(place), access)
+        new = _make(str(place), access)
         folder = cls.open(place, access)
-        if made:
+        if new:
             _open_to(folder._descriptor, access)
         return folder
 
@@ -113,15 +113,15 @@ class Folder:
         """
         path = self._path(name)
         with _naming(path):
-            made = make and _make(name, self.access, self._descriptor)
-        if made:
+            new = make and _make(name, self.access, self._descriptor)
+        if new:
             self.sync()
         if self.kind(name) == "link":
             raise OSError(*_REFUSED["link"], str(path))
         with _naming(path):
             flags = os.O_RDONLY | os.O_DIRECTORY | _CLOSED
             folder = Folder(path, os.open(name, flags, dir_fd=self._descriptor), self.access)
-        if made:
+        if new:
             _open_to(folder._descriptor, self.access)
         return folder
 
@@ -131,23 +131,23 @@ class Folder:
 
     def kind(self, name: str) -> Kind:
         """Return what a name refers to; links are not followed."""
-        found = self._look(name)
-        return "" if found is None else _kind(found)
+        status = self._look(name)
+        return "" if status is None else _kind(status)
 
     def size(self, name: str) -> int:
         """Return the size of a file in bytes; 0 if it does not exist or is not a regular file."""
-        found = self._look(name)
-        return found.st_size if found is not None and _kind(found) == "file" else 0
+        status = self._look(name)
+        return status.st_size if status is not None and _kind(status) == "file" else 0
 
     def changed(self, name: str) -> int:
         """Return when a file was last modified, in nanoseconds; 0 if it does not exist."""
-        found = self._look(name)
-        return 0 if found is None else found.st_mtime_ns
+        status = self._look(name)
+        return 0 if status is None else status.st_mtime_ns
 
     def same(self, name: str, descriptor: int) -> bool:
         """Return whether a name refers to an open file."""
-        found, other = self._look(name), os.fstat(descriptor)
-        return found is not None and (found.st_dev, found.st_ino) == (other.st_dev, other.st_ino)
+        status, other = self._look(name), os.fstat(descriptor)
+        return status is not None and (status.st_dev, status.st_ino) == (other.st_dev, other.st_ino)
 
     def _look(self, name: str) -> os.stat_result | None:
         self._path(name)
@@ -163,15 +163,15 @@ class Folder:
             name: name of the file.
             single: whether to refuse a file with another hard link, because it will be changed in place.
         """
-        found = self._look(name)
-        if found is not None:
-            self._check(name, found, single)
+        status = self._look(name)
+        if status is not None:
+            self._check(name, status, single)
 
-    def _check(self, name: str, found: os.stat_result, single: bool) -> None:
-        kind = _kind(found)
+    def _check(self, name: str, status: os.stat_result, single: bool) -> None:
+        kind = _kind(status)
         if kind != "file":
             raise OSError(*_REFUSED[kind], str(self.path / name))
-        if single and found.st_nlink > 1:
+        if single and status.st_nlink > 1:
             raise OSError(errno.EMLINK, _SECOND_NAME, str(self.path / name))
 
     def opened(self, name: str) -> int:
@@ -183,18 +183,18 @@ class Folder:
         return self._opened(name, os.O_RDWR, single=True)
 
     def _opened(self, name: str, flags: int, single: bool) -> int:
-        there, made = self._look(name), False
-        if there is not None:
-            self._check(name, there, single)
+        status, new = self._look(name), False
+        if status is not None:
+            self._check(name, status, single)
         elif flags & os.O_RDWR:
-            flags, made = flags | os.O_CREAT, True
+            flags, new = flags | os.O_CREAT, True
         # Non-blocking, in case it has become a pipe since the check.
         with _naming(self.path / name):
             flags |= os.O_NONBLOCK | _CLOSED
             descriptor = os.open(name, flags, FILE_MODES[self.access], dir_fd=self._descriptor)
         try:
             self._check(name, os.fstat(descriptor), single)
-            if made:
+            if new:
                 self._grant(descriptor)
         except BaseException:
             os.close(descriptor)
@@ -341,8 +341,8 @@ def _open_to(descriptor: int, access: Access) -> None:
 
 
 def _kind(status: os.stat_result) -> Kind:
-    found = stat.S_IFMT(status.st_mode)
+    file_type = stat.S_IFMT(status.st_mode)
     for kind, number in _KINDS:
-        if number == found:
+        if number == file_type:
             return kind
     return "device"

@@ -55,11 +55,11 @@ NOT_SEALED = (ArithmeticError, AttributeError, LookupError, RecursionError, Type
 
 
 @contextlib.contextmanager
-def unusable(said: str) -> Generator[None]:
+def unusable(sentence: str) -> Generator[None]:
     """Refuse in a sentence what this block cannot use: content that is sealed, and fits nothing nevertheless.
 
     Arguments:
-        said: what it is, and what cannot be done with it, without a full stop.
+        sentence: what it is, and what cannot be done with it, without a full stop.
 
     Raises:
         DataError: for whatever `NOT_SEALED` stands for, but for errors that are sentences already.
@@ -69,7 +69,7 @@ def unusable(said: str) -> Generator[None]:
     except (AssertionError, *NOT_SEALED) as error:
         if isinstance(error, ErasureHeadError):
             raise
-        raise DataError(f"{said} ({why(error)}).") from error
+        raise DataError(f"{sentence} ({why(error)}).") from error
 
 
 def why(error: Exception) -> str:

@@ -289,11 +289,11 @@ def carry_over(before: WaitRule, after: WaitRule) -> None:
         before: the old rule.
         after: the new rule.
     """
-    known = _parts(before)
+    sources = _parts(before)
     for part in _parts(after):
-        source = next((one for one in known if type(one) is type(part)), None)
+        source = next((one for one in sources if type(one) is type(part)), None)
         if source is not None:
-            known.remove(source)
+            sources.remove(source)
             if part.remembers:
                 part.restore(source.state())
 

@@ -94,9 +94,9 @@ class Confirmed(WrittenRule):
         if not view.arrived:
             return Verdict.WAIT if len(pending) else Verdict.UNREACHABLE
         arrived = np.array(view.arrived, dtype=np.int64)
-        there = copies.counts(arrived)
+        counts = copies.counts(arrived)
         possible = copies.counts(np.concatenate([arrived, pending]))
-        missing = (there > 0) & (there < np.minimum(self.copies, possible))
+        missing = (counts > 0) & (counts < np.minimum(self.copies, possible))
         return Verdict.WAIT if missing.any() else Verdict.STOP
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:

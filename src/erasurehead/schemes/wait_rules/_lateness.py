@@ -122,5 +122,5 @@ def _until_none(view: View, wanted: NDArray[np.bool_]) -> Verdict:
 
 def _tasks_of(code: GradientCode, messages: IntArray) -> IntArray:
     """Return the tasks that contribute to any of the given messages, ascending."""
-    found = [code.tasks_of_message(message) for message in messages.tolist()]
-    return np.unique(np.concatenate(found)) if found else np.empty(0, dtype=np.int64)
+    tasks = [code.tasks_of_message(message) for message in messages.tolist()]
+    return np.unique(np.concatenate(tasks)) if tasks else np.empty(0, dtype=np.int64)

@@ -113,10 +113,10 @@ def _stop_times(times: Array, decoder: Decoder, bound: float) -> Array:
     if decoder.code.replicas:
         return _replica_stop_times(times, decoder.code, bound)
     latest = _latest(times, decoder.code)
-    known = np.isfinite(latest)
+    finite = np.isfinite(latest)
     stop = np.empty(len(times))
-    stop[known] = _earliest_below(times[known], latest[known], decoder, bound)
-    stop[~known] = [_walked_stop_time(row, decoder, bound) for row in times[~known]]
+    stop[finite] = _earliest_below(times[finite], latest[finite], decoder, bound)
+    stop[~finite] = [_walked_stop_time(row, decoder, bound) for row in times[~finite]]
     return stop
 
 

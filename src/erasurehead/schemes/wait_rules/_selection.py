@@ -127,8 +127,8 @@ def _between(rows: Array, k: int, low: float, high: float) -> Array:
     shift: IntArray = np.arange(count, dtype=np.int64) * table.shape[1] - bounds[:-1]
     table.reshape(-1)[np.arange(len(places)) + np.repeat(shift, sizes)] = rows.reshape(-1)[places]
     table.sort(axis=1)
-    found = (ranks >= 1) & (ranks <= sizes)
-    return np.where(found, table[np.arange(count), np.where(found, ranks - 1, 0)], np.nan)
+    inside = (ranks >= 1) & (ranks <= sizes)
+    return np.where(inside, table[np.arange(count), np.where(inside, ranks - 1, 0)], np.nan)
 
 
 def _between_in_long_row(row: Array, k: int, low: float, high: float) -> float:
