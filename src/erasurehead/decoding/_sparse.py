@@ -89,11 +89,8 @@ class SparseLeastSquares(Decoder):
 
     `slack` says how good the bound is. Up to a million entries of the matrix (1,000 messages and tasks), newcomers are
     orthogonalised against the others once half as many messages as tasks have arrived, where the relaxation slows down:
-    the residual is then the optimum, and before that within 1% of it. For larger codes nothing is guaranteed, as a
-    residual of nearly nothing may be overstated many times. Measured on regular, Bernoulli and block codes of 10,000
-    messages and tasks: within 1% up to two thirds arrived at load 3 or less, within 4% at load up to 10; with nine
-    tenths arrived within 2%, and 7% for ill-conditioned block codes. With fewer tasks than messages it is up to 14% too
-    large about when there are as many messages as tasks.
+    the residual is then the optimum, and before that within 1% of it. For larger codes nothing is guaranteed;
+    docs/codes.md has what was measured.
 
     Arguments:
         code: a code with one piece.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from types import MappingProxyType
 from typing import Self, final
 
@@ -336,7 +335,8 @@ def _intervals(
     chosen: DistributionFamily, vector: Array, loss: _Loss, decode: _Decode, at_edge: bool, at_risk: int
 ) -> dict[str, tuple[float, float]]:
     free = len(chosen.parameters) if at_edge or not decode.searched else len(vector)
-    curvature = _curvature(partial(_with_rest, loss, vector[free:]), vector[:free])
+    rest = vector[free:]  # at the edge of what is searched, so that it has no curvature of its own
+    curvature = _curvature(lambda moved: loss(np.concatenate((moved, rest))), vector[:free])
     if not np.isfinite(curvature).all():
         raise _RuledOut(chosen.name, "the delays are so much alike that its parameters are not settled")
     covariance = pseudo_inverse(curvature)
@@ -356,11 +356,7 @@ def _intervals(
     return intervals
 
 
-def _with_rest(loss: _Loss, rest: Array, vector: Array) -> float:
-    return loss(np.concatenate((vector, rest)))
-
-
-def _curvature(function: partial[float], at: Array, step: float = 1e-3) -> Array:
+def _curvature(function: Callable[[Array], float], at: Array, step: float = 1e-3) -> Array:
     n = len(at)
     hessian = np.empty((n, n))
     steps = step * np.eye(n)

@@ -27,14 +27,13 @@ class IncrementalAggregated(Aggregation):
 
     A table holds, for each group, its newest message: those that came in time, and late ones. As long as nothing is
     known of some group, which `wait_rules.heard` prevents, the sum is scaled up by the share of the tasks that are
-    known. The incremental aggregated gradient
-    method (Blatt, Hero and Gauchman, SIAM J. Optim. 2007) with a coordinator that goes on after a few messages is PIAG
-    (Aytekin, Feyzmahdavian and Johansson, arXiv:1610.05507): as no task is ever left out, it converges to the optimum
-    where tasks differ and workers are slow for good, with bounded delays and a step size that suits the oldest entry.
+    known. The incremental aggregated gradient method (Blatt, Hero and Gauchman, SIAM J. Optim. 2007) with a coordinator
+    that goes on after a few messages is PIAG (Aytekin, Feyzmahdavian and Johansson, arXiv:1610.05507): as no task is
+    ever left out, it converges to the optimum where tasks differ and workers are slow for good, with bounded delays and
+    a step size that suits the oldest entry.
 
-    That price is inherent: the step is shortened by the age of the *oldest* entry (`ShortenedSteps`, as Wu et al., ICML
-    2022, do for PIAG), so that in the worst case the method moves no faster than one whole step per longest age. A
-    worker that is twenty times slower than the others slows all steps down, unless other workers hold its tasks.
+    The price is inherent: steps are shortened by the age of the *oldest* entry (`ShortenedSteps`, as Wu et al., ICML
+    2022, do for PIAG); see docs/schemes.md.
 
     Arguments:
         code: a code whose groups are replicas, and whose messages are plain sums of the partial gradients of their

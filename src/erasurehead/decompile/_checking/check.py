@@ -106,7 +106,8 @@ def check(
         if differences is None:
             differences, amount, flipped = [], 0.0, False
             if source.backend == "jax":
-                differences, amount = _apart(wanted, got, draw, _ulps, MOST_ULPS, "{:.0f} units in the last place")
+                unit = "{:.0f} units in the last place"
+                differences, amount = _apart(wanted, got, draw, lambda _, p, q: ulps(p, q), MOST_ULPS, unit)
                 amount = max([amount, *(d.amount for d in differences if d.amount < np.inf)])
             if (differences or source.backend == "numpy") and (run := watched()) is not None:
                 differences, most, flipped = _tolerance(run, plain, inputs, wanted, got, draw, not usual)
@@ -174,10 +175,6 @@ def _structure(wanted: Any, got: Any, draw: int, backend: str) -> list[Differenc
         elif backend == "jax" and bool(getattr(x, "weak_type", False)) != bool(getattr(y, "weak_type", False)):
             differences.append(Difference(path, draw, "dtype", "its dtype is weak on one side only"))
     return differences or None
-
-
-def _ulps(_: int, p: Any, q: Any) -> Any:
-    return ulps(p, q)
 
 
 def _apart(

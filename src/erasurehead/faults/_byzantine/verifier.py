@@ -198,10 +198,11 @@ class Verifier(Resumable):
         for unit, theirs in by_unit.items():
             waiting = frozenset(hoped.intersection(unit.messages))
             key = tuple(theirs)
-            earlier = self._latest.get(unit)
-            if earlier is not None and earlier[0] == key and (earlier[1] == waiting or not earlier[2].held):
-                findings.append(replace(earlier[2], compared=0, unlike=frozenset()))
-                continue
+            if (earlier := self._latest.get(unit)) is not None:
+                messages, expected, finding = earlier
+                if messages == key and (expected == waiting or not finding.held):  # nothing new could change it
+                    findings.append(replace(finding, compared=0, unlike=frozenset()))
+                    continue
             finding = self._vote(unit, theirs, waiting) if unit.equal else self._solve(unit, theirs, bool(waiting))
             self._latest[unit] = key, waiting, finding
             findings.append(finding)
