@@ -33,16 +33,15 @@ def certified(
     if weights is None:
         raise _refused(code, "its messages do not decode in float64", instead)
     worst = hardest(code, weights, code.tolerance, most)
+    without = f"without workers {listed(worst.stragglers.tolist())}"
     if not worst.amplification <= most:
         reason = (
             "no weights decode" if worst.amplification == np.inf else f"rounding grows {worst.amplification:.1e} times"
         )
-        who = listed(worst.stragglers.tolist())
-        raise _refused(code, f"{reason} without workers {who} ({most:.0e} times would do)", instead)
+        raise _refused(code, f"{reason} {without} ({most:.0e} times would do)", instead)
     left = _left(code, weights, worst.stragglers)
     if left > EXACT / 4:
-        who = listed(worst.stragglers.tolist())
-        raise _refused(code, f"{left:.1e} of the gradient is left without workers {who}", instead)
+        raise _refused(code, f"{left:.1e} of the gradient is left {without}", instead)
     return code.with_structure(
         amplification=worst.amplification, amplification_bound=worst.bound, hardest=worst.stragglers
     )

@@ -87,7 +87,6 @@ def _sweep_scan(statement: Statement, live: set[Variable]) -> None:
         if extended == keep:
             break
         keep = extended
-    used = _uses(body, keep + stacked_live)
     slices = [parameter in used for parameter in body.parameters[n:]]
     body.parameters = _pick(body.parameters, keep + slices)
     body.results = _pick(body.results, keep + stacked_live)

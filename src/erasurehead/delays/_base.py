@@ -413,11 +413,12 @@ class PerWorker(Combined):
         if not self.models:
             raise invalid("models", "must be at least one", self.models)
         check_models("a model of models", self.models)
-        kinds = self.kinds or tuple(range(len(self.models)))
+        places = range(len(self.models))
+        kinds = self.kinds or tuple(places)
         for worker, kind in enumerate(kinds):
-            if kind not in range(len(self.models)):
+            if kind not in places:
                 raise invalid(f"kinds[{worker}]", f"must name one of {len(self.models)} models, from 0", kind)
-        object.__setattr__(self, "kinds", () if kinds == tuple(range(len(self.models))) else kinds)
+        object.__setattr__(self, "kinds", () if kinds == tuple(places) else kinds)
 
     @property
     def parts(self) -> tuple[Delays, ...]:

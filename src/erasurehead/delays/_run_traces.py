@@ -26,10 +26,11 @@ def read_arrivals(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     Raises:
         DataError: if a line is not JSON, or not an arrival; or the file is not as the run wrote it.
     """
+    steps = path.with_name("steps.jsonl")
     check_beside(path)
-    check_beside(path.with_name("steps.jsonl"))
+    check_beside(steps)
     rows = [(number, row) for number, row in _lines(path) if row["unit"] == 0]
-    begins = _begins(path.with_name("steps.jsonl"))
+    begins = _begins(steps)
     carried = any(row["late"] for _, row in rows)
     samples: dict[tuple[int, int], tuple[int, Mapping[str, Any]]] = {}
     busy: dict[int, bool] = {}

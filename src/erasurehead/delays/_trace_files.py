@@ -240,18 +240,19 @@ def _check_columns(
     columns: Mapping[str, str],
     where: Mapping[str, str | float],
 ) -> None:
+    names = ", ".join(map(str, row))
     lacking = [name for name in _REQUIRED if theirs[name] not in row]
     if lacking:
         called = [f"{theirs[name]!r}" + f" for {name!r}" * (theirs[name] != name) for name in lacking]
         python = ", ".join(f"{name!r}: ..." for name in lacking)
         options = " ".join(f"--column {name}=..." for name in lacking)
         raise DataError(
-            f"{path} has no column {', '.join(called)}; it has {', '.join(map(str, row))}. "
+            f"{path} has no column {', '.join(called)}; it has {names}. "
             f"Say which is which: columns={{{python}}}, or {options} on the command line."
         )
     for column in [*columns.values(), *where]:
         if column not in row:
-            raise DataError(f"{path} has no column {column!r}; it has {', '.join(map(str, row))}.")
+            raise DataError(f"{path} has no column {column!r}; it has {names}.")
 
 
 def _same(value: object, wanted: str | float) -> bool:

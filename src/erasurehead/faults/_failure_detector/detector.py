@@ -286,9 +286,7 @@ class FailureDetector(Resumable):
         usual = self.usual()
         if self.after is not None or usual is None or self._law is None:
             return f"{text}{self.after:g} s were allowed"
-        cases, by = f"{round(1.0 / self.chance):,}", f"(by {self._law.answers:,} arrivals)"
+        cases, by = round(1.0 / self.chance), f"(by {self._law.answers:,} arrivals)"
         if state.orders:
-            return f"{text}that happens less than once in {cases} times {by}"
-        return (
-            f"{text}an answer takes less than {usual:.3g} s in {round(1.0 / self.chance) - 1:,} of {cases} cases {by}"
-        )
+            return f"{text}that happens less than once in {cases:,} times {by}"
+        return f"{text}an answer takes less than {usual:.3g} s in {cases - 1:,} of {cases:,} cases {by}"
