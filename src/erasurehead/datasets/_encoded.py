@@ -66,22 +66,22 @@ class EncodingReport:
 
     def sentences(self) -> tuple[str, ...]:
         """Return the report as sentences, one per column; combinations of columns are summed up in one."""
-        said = [
+        lines = [
             f"{name}: {count} of {self.n_rows} rows have a value that training never saw"
             for name, count in self.unseen.items()
             if " x " not in name
         ]
         pairs = sum(count for name, count in self.unseen.items() if " x " in name)
         if pairs:
-            said.append(f"combinations of columns: {pairs} entries have values that training never saw together")
-        said += [
+            lines.append(f"combinations of columns: {pairs} entries have values that training never saw together")
+        lines += [
             f"{name}: {count} of {self.n_rows} rows have no value"
             for name, count in self.missing.items()
             if " x " not in name
         ]
         if self.dropped:
-            said.append(f"{counted('row', self.dropped)} left out: their label is not one of the classes")
-        return tuple(said)
+            lines.append(f"{counted('row', self.dropped)} left out: their label is not one of the classes")
+        return tuple(lines)
 
 
 class Encoded(NamedTuple):

@@ -24,16 +24,16 @@ def csr(data: Array, indices: NDArray[np.int32], ends: NDArray[np.int32], shape:
     """Return a CSR matrix of the given arrays, which are not copied."""
     from scipy import sparse
 
-    made: Any = sparse.csr_array((data, indices, ends), shape=shape)
-    return made
+    matrix: Any = sparse.csr_array((data, indices, ends), shape=shape)
+    return matrix
 
 
-def check_matrix(given: Any, said: str) -> Matrix:
+def check_matrix(given: Any, name: str) -> Matrix:
     """Return a matrix as float64, dense or CSR with ascending int32 indices.
 
     Arguments:
         given: anything that numpy or scipy takes for a matrix.
-        said: its name in messages.
+        name: its name in messages.
 
     Raises:
         DataError: if it is not two-dimensional, does not hold real numbers, or one of them is NaN or infinite.
@@ -42,20 +42,20 @@ def check_matrix(given: Any, said: str) -> Matrix:
 
     to_csr: Any = sparse.csr_array
     if sparse.issparse(given):
-        check_sparse_indices(given, said)
-        return _check_sparse(to_csr(given), said)
-    array: Any = unmasked(given, said)
+        check_sparse_indices(given, name)
+        return _check_sparse(to_csr(given), name)
+    array: Any = unmasked(given, name)
     if array.ndim != 2:
-        raise DataError(f"{said} must be a matrix with two dimensions, but its shape is {array.shape}.")
-    dense = floats(array, said)
+        raise DataError(f"{name} must be a matrix with two dimensions, but its shape is {array.shape}.")
+    dense = floats(array, name)
     wrong = np.flatnonzero(~np.isfinite(dense))
     if len(wrong):
         row, column = divmod(int(wrong[0]), dense.shape[1])
-        raise _not_finite(said, row, column, float(dense[row, column]))
+        raise _not_finite(name, row, column, float(dense[row, column]))
     return dense
 
 
-def unmasked(given: Any, said: str) -> NDArray[Any]:
+def unmasked(given: Any, name: str) -> NDArray[Any]:
     """Return an array of anything that numpy takes as one.
 
     Raises:
@@ -64,15 +64,15 @@ def unmasked(given: Any, said: str) -> NDArray[Any]:
     place = masked_place(given)
     if place is not None:
         raise DataError(
-            f"{said} has masked values, the first at {place}; fill them in (numpy.ma.filled), or leave those rows out."
+            f"{name} has masked values, the first at {place}; fill them in (numpy.ma.filled), or leave those rows out."
         )
     array = as_array(given)
     if array is None:
-        raise DataError(f"{said} must be a matrix, but its rows have different lengths.")
+        raise DataError(f"{name} must be a matrix, but its rows have different lengths.")
     return array
 
 
-def check_sparse_indices(given: Any, said: str) -> None:
+def check_sparse_indices(given: Any, name: str) -> None:
     """Raise if a sparse matrix has indices out of bounds.
 
     Raises:
@@ -80,39 +80,39 @@ def check_sparse_indices(given: Any, said: str) -> None:
     """
     fault = fault_of_sparse(given)
     if fault:
-        raise DataError(f"{said} is an invalid sparse matrix: {fault}.")
+        raise DataError(f"{name} is an invalid sparse matrix: {fault}.")
 
 
-def _check_sparse(given: Any, said: str) -> SparseMatrix:
+def _check_sparse(given: Any, name: str) -> SparseMatrix:
     if not given.has_canonical_format:
         given = given.copy()
         given.sum_duplicates()
     if max(given.nnz, *given.shape) > MAX_INDEX:
-        raise DataError(f"{said} has shape {given.shape} and {given.nnz} entries, more than 32-bit indices can hold.")
+        raise DataError(f"{name} has shape {given.shape} and {given.nnz} entries, more than 32-bit indices can hold.")
     indices: NDArray[np.int32] = given.indices.astype(np.int32)
     ends: NDArray[np.int32] = given.indptr.astype(np.int32)
-    values = floats(given.data, said)
+    values = floats(given.data, name)
     wrong = np.flatnonzero(~np.isfinite(values))
     if len(wrong):
         place = int(wrong[0])
         row = int(np.count_nonzero(ends <= place)) - 1
-        raise _not_finite(said, row, int(indices[place]), float(values[place]))
+        raise _not_finite(name, row, int(indices[place]), float(values[place]))
     return csr(values, indices, ends, given.shape)
 
 
-def floats(values: Any, said: str) -> Array:
+def floats(values: Any, name: str) -> Array:
     """Return an array as float64.
 
     Raises:
         DataError: if it does not hold real numbers.
     """
     if values.dtype.kind not in "buif":
-        raise DataError(f"{said} must hold real numbers, but its type is {values.dtype}.")
+        raise DataError(f"{name} must hold real numbers, but its type is {values.dtype}.")
     return values.astype(np.float64)
 
 
-def _not_finite(said: str, row: int, column: int, value: float) -> DataError:
-    return DataError(f"{said}, row {row}, column {column}: {value} is not a finite number.")
+def _not_finite(name: str, row: int, column: int, value: float) -> DataError:
+    return DataError(f"{name}, row {row}, column {column}: {value} is not a finite number.")
 
 
 def split_last_column(matrix: Matrix) -> tuple[Matrix, Array]:

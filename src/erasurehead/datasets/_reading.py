@@ -127,8 +127,8 @@ def read(
     check_task(task)
     split = RowSplit(test_fraction, seed)
     if is_frame(path):
-        if said := given(dialect):
-            raise invalid(said[0], "is for CSV files", said[1], "a frame has its columns")
+        if setting := given(dialect):
+            raise invalid(setting[0], "is for CSV files", setting[1], "a frame has its columns")
         raw = _of_frame(path, target, columns)
         return _made(raw, dialect, task, constant, split)
     if not isinstance(path, str | os.PathLike):
@@ -147,10 +147,10 @@ def is_table(path: Path, columns: Columns, dialect: Dialect) -> bool:
         InvalidArgument: if it is a matrix and options about columns are given, or it is not a text and those about
             texts are given.
     """
-    found, said = form(path, delimited=dialect.delimiter is not None), given(dialect)
-    if said and found != "csv":
-        raise invalid(said[0], "is for CSV files", said[1], f"{path.name} is none")
-    if found in ("csv", "parquet"):
+    kind, setting = form(path, delimited=dialect.delimiter is not None), given(dialect)
+    if setting and kind != "csv":
+        raise invalid(setting[0], "is for CSV files", setting[1], f"{path.name} is none")
+    if kind in ("csv", "parquet"):
         return True
     for name in ("drop", "one_hot", "categorical", "interactions"):
         if value := getattr(columns, name):
@@ -206,7 +206,7 @@ def _made(raw: _Raw, dialect: Dialect, task: Task | None, constant: bool, split:
     tallies = tallies_of(table.columns, columns)
     for name, tally in tallies.items():
         tally.add(table, name)
-    said_of_kinds = [*settled(tallies, raw.text, label)]
+    kind_notes = [*settled(tallies, raw.text, label)]
     labels = fit_target(table.column(label), label, task, table.place)
     y, _ = labels.apply(table.column(label), table.place)
     train, test, moved = _parts(y, labels, split, raw.source)
@@ -225,14 +225,14 @@ def _made(raw: _Raw, dialect: Dialect, task: Task | None, constant: bool, split:
     _check_varies(trained.X, raw.source)
     notes = [
         *table.notes,
-        *said_of_kinds,
+        *kind_notes,
         *typed_notes(typed, labels),
         *raw.choice.notes(columns.drop),
         labels.note(task),
         *moved,
     ]
-    notes += [f"training rows: {said}" for said in trained.report.sentences()]
-    notes += [f"test rows: {said}" for said in tested.report.sentences()]
+    notes += [f"training rows: {sentence}" for sentence in trained.report.sentences()]
+    notes += [f"test rows: {sentence}" for sentence in tested.report.sentences()]
     return Dataset(
         raw.name,
         trained.X,

@@ -52,16 +52,16 @@ class ArrayEncoding(Encoding, kind="arrays"):
         if isinstance(source, str | os.PathLike):
             source = readable(source)
         arrays = self._arrays(source)
-        found = arrays.y
+        raw_labels = arrays.y
         if not isinstance(labels, bool):
             beside = source if isinstance(source, Path) else Path()
-            found = read_labels(labels, beside, int(arrays.X.shape[0]))
+            raw_labels = read_labels(labels, beside, int(arrays.X.shape[0]))
         design = with_constant(arrays.X) if self.constant else arrays.X
         unseen = {f"columns beyond {self.n_features}": arrays.beyond} if arrays.beyond else {}
         report = EncodingReport(int(design.shape[0]), unseen, {})
-        if labels is False or found is None:
+        if labels is False or raw_labels is None:
             return Encoded(design, None, report)
-        y, _ = self.target.apply(NumberColumn(found), arrays.place)
+        y, _ = self.target.apply(NumberColumn(raw_labels), arrays.place)
         return Encoded(design, y, report)
 
     def _arrays(self, source: Source) -> Arrays:
@@ -76,10 +76,10 @@ class ArrayEncoding(Encoding, kind="arrays"):
             rest, y = split_last_column(arrays.X)
             return Arrays(rest, y, arrays.place)
         if width != self.n_features:
-            said = str(source) if isinstance(source, str | os.PathLike) else "The matrix"
+            name = str(source) if isinstance(source, str | os.PathLike) else "The matrix"
             more = f" (or {self.n_features + 1} with labels)" if self.labels_last else ""
             raise DataError(
-                f"{said} has {counted('column', width)}, but the model was trained on {self.n_features}{more}."
+                f"{name} has {counted('column', width)}, but the model was trained on {self.n_features}{more}."
             )
         return arrays
 

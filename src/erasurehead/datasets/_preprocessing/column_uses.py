@@ -90,12 +90,12 @@ def _used(encoding: TableEncoding, feature: Numeric | OneHot, table: Table | Non
         elif table is not None and not copied:
             warning = rounded_warning(name, table.column(name))
         return ColumnUse(name, "number", 1, _missing(table, (name,)), numbered, warning)
-    width, (alone, there) = encoding.width(feature), _alone(encoding, feature, table, rows)
-    unique = there >= _FEWEST and 2 * alone > there
+    width, (alone, filled) = encoding.width(feature), _alone(encoding, feature, table, rows)
+    unique = filled >= _FEWEST and 2 * alone > filled
     warning = copied
     if unique and not copied:
         warning = (
-            f"{feature.label}: {alone:,} of {there:,} training rows have a value that no other row has, from which "
+            f"{feature.label}: {alone:,} of {filled:,} training rows have a value that no other row has, from which "
             f"nothing can be learned about other rows; {_remedy(*feature.columns)}"
         )
     return ColumnUse(feature.label, "one-hot", width, _missing(table, feature.columns), unique, warning)
@@ -113,8 +113,8 @@ def rounded_warning(name: str, column: Column) -> str:
 
 def copy_warning(copy: LabelCopy, name: str, label: str) -> str:
     """Return what is to be said of a column that says what the label says; empty if it does not."""
-    said = copy.warning(name, label)
-    return f"{said}; unless it is known before the label is, {_remedy(name)}" if said else ""
+    warning = copy.warning(name, label)
+    return f"{warning}; unless it is known before the label is, {_remedy(name)}" if warning else ""
 
 
 def _copies_label(
@@ -124,8 +124,8 @@ def _copies_label(
     label = encoding.target.name
     if table is None or name not in table.columns or label not in table.columns:
         return ""
-    copy, held = LabelCopy(), (table.column(name), table.column(label))
-    copy.add(*(held if rows is None else (column.take(rows) for column in held)))
+    copy, pair = LabelCopy(), (table.column(name), table.column(label))
+    copy.add(*(pair if rows is None else (column.take(rows) for column in pair)))
     return copy_warning(copy, name, label)
 
 

@@ -90,10 +90,10 @@ class Choice:
         others = [name for name in self.left_out if name not in drop]
         index = [name for name in others if name in index_columns(self.names)]
         nameless = [name for name in others if name not in index]
-        said = [f"left out as an index: {', '.join(map(repr, index))}"] if index else []
+        notes = [f"left out as an index: {', '.join(map(repr, index))}"] if index else []
         if nameless:
-            said.append(f"left out, as there is no name above: {', '.join(map(repr, nameless))}")
-        return tuple(said)
+            notes.append(f"left out, as there is no name above: {', '.join(map(repr, nameless))}")
+        return tuple(notes)
 
 
 def choose_columns(names: Sequence[str], target: str | None, columns: Columns, source: str) -> Choice:
@@ -122,18 +122,18 @@ def choose_columns(names: Sequence[str], target: str | None, columns: Columns, s
             raise invalid(argument, "must not name the column of the labels", label)
     if len(read) < 2:
         left = f" when {', '.join(sorted(out))} are left out" if out else ""
-        held = "one column only" if read else "no columns"
-        said = f", {read[0]!r}" if read else ""
-        raise DataError(f"{source} has {held}{left}{said}; there must be a target and at least one other.")
+        content = "one column only" if read else "no columns"
+        which = f", {read[0]!r}" if read else ""
+        raise DataError(f"{source} has {content}{left}{which}; there must be a target and at least one other.")
     return Choice(tuple(names), label, columns, read, tuple(name for name in names if name in out))
 
 
 def _spelled(names: Sequence[str], target: str | None, columns: Columns) -> tuple[str | None, Columns]:
     """Return what the user named, as the source spells it: letters with accents can be written in two ways."""
-    known = {normalize("NFC", name): name for name in names}
+    spellings = {normalize("NFC", name): name for name in names}
 
     def spelled(name: str) -> str:
-        return name if name in names else known.get(normalize("NFC", name), name)
+        return name if name in names else spellings.get(normalize("NFC", name), name)
 
     def all_of(group: Sequence[str]) -> Sequence[str]:
         return group if isinstance(group, str) else tuple(map(spelled, group))
@@ -162,8 +162,8 @@ def _checked(names: Sequence[str], target: str | None, columns: Columns, source:
             raise invalid(argument, f"must name columns of {source}", name, f"they are {', '.join(names[:30])}")
     for argument, name in wanted:
         if name in columns.drop:
-            said = "the column of the labels" if argument == "target" else f"a column that {argument} names"
-            raise invalid("drop", f"must not name {said}", name)
+            role = "the column of the labels" if argument == "target" else f"a column that {argument} names"
+            raise invalid("drop", f"must not name {role}", name)
     return {name for _, name in wanted}
 
 
@@ -232,11 +232,11 @@ def typed_notes(names: Sequence[str], target: Target) -> list[str]:
         names: the columns.
         target: how labels become numbers.
     """
-    said = "is of a type of texts, but holds numbers only, which count as such in every format"
+    fact = "is of a type of texts, but holds numbers only, which count as such in every format"
     remedy = "if they are categories, name it in one_hot (--one-hot {})"
-    columns = [f"column {name!r} {said}; {remedy.format(shlex.quote(name))}" for name in names if name != target.name]
+    columns = [f"column {name!r} {fact}; {remedy.format(shlex.quote(name))}" for name in names if name != target.name]
     classes = "; if they name classes, train with softmax (task, --loss softmax)" if target.classes is None else ""
-    return [*columns, *(f"the label {name!r} {said}{classes}" for name in names if name == target.name)]
+    return [*columns, *(f"the label {name!r} {fact}{classes}" for name in names if name == target.name)]
 
 
 def _is_empty(column: Column) -> bool:
@@ -245,5 +245,5 @@ def _is_empty(column: Column) -> bool:
 
 def _refuse_text(table: Table, name: str, column: TextColumn) -> None:
     row = int(np.argmax((column.codes >= 0) & np.isnan(column.numbers())))
-    said = not_a_number(f"{column.values[column.codes[row]]}", HINT)
-    raise DataError(f"{table.place(row)}, column {name!r}: {said}.")
+    fault = not_a_number(f"{column.values[column.codes[row]]}", HINT)
+    raise DataError(f"{table.place(row)}, column {name!r}: {fault}.")

@@ -116,8 +116,8 @@ class Encoding(ABC):
         try:
             data = from_json(text)
             if data["format"] != FORMAT or data["version"] not in _READ:
-                said = f"{data['format']} of version {data['version']}"
-                raise DataError(f"The encoding must be {FORMAT} of version {VERSION}, but it is {said}.")
+                version = f"{data['format']} of version {data['version']}"
+                raise DataError(f"The encoding must be {FORMAT} of version {VERSION}, but it is {version}.")
             return Encoding._kinds[data["kind"]].from_dict(data)
         except DataError:
             raise

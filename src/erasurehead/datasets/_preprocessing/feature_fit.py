@@ -33,8 +33,8 @@ class DistinctValues:
         if isinstance(column, NumberColumn):
             self._rounded |= column.rounded
             values, codes = distinct(column.values)
-            known = [self._numbers.setdefault(value, len(self)) for value in values.tolist()]
-            return np.array([*known, -1], dtype=np.int32)[codes]
+            codes_of_values = [self._numbers.setdefault(value, len(self)) for value in values.tolist()]
+            return np.array([*codes_of_values, -1], dtype=np.int32)[codes]
         own = np.full(len(column.values) + 1, -1, dtype=np.int32)
         used: list[int] = np.unique(column.codes[column.codes >= 0]).tolist()
         for code in used:
@@ -75,9 +75,9 @@ class FeatureFit:
         for name, column in numbers.items():
             self._moments.setdefault(name, Moments()).add(column[~np.isnan(column)])
         codes = {name: self._values.setdefault(name, DistinctValues()).codes(one) for name, one in values.items()}
-        for group, known in self._combinations.items():
+        for group, earlier in self._combinations.items():
             rows = np.stack([codes[name] for name in group], axis=1)
-            rows = np.concatenate([known, rows[(rows >= 0).all(axis=1)]])  # a missing value is part of no combination
+            rows = np.concatenate([earlier, rows[(rows >= 0).all(axis=1)]])  # a missing value is part of no combination
             self._combinations[group] = rows[_first_of_each(rows)]
 
     def features(

@@ -31,11 +31,11 @@ class LabelCopy:
             if self._labels is None and not self._linear:
                 return
             values, labels = column.take(rows), label.take(rows)
-            there = ~(values.missing() | labels.missing())
-            self._rows += int(np.count_nonzero(there))
-            self._missing += int(np.count_nonzero(~there))
-            if there.any():
-                x, y = _comparable(values, there), _comparable(labels, there)
+            present = ~(values.missing() | labels.missing())
+            self._rows += int(np.count_nonzero(present))
+            self._missing += int(np.count_nonzero(~present))
+            if present.any():
+                x, y = _comparable(values, present), _comparable(labels, present)
                 self._linear = self._linear and x.dtype.kind == y.dtype.kind == "f" and self._fits(x, y)
                 self._pair(x, y)
 
@@ -46,7 +46,7 @@ class LabelCopy:
         united = self._linear and line is not None and line[2] != 0.0
         if self._rows < max(_FEWEST, self._missing) or not (named or united):
             return ""
-        same = all(value == known for value, known in pairs.items()) and (line is None or line[1:] == (line[0], 1.0))
+        same = all(value == paired for value, paired in pairs.items()) and (line is None or line[1:] == (line[0], 1.0))
         what = f"equals the label {label!r}" if same else f"says what the label {label!r} says in other words or units"
         return f"{name}: {what} in every row that has a value"
 
@@ -55,12 +55,12 @@ class LabelCopy:
         values, places = np.unique(x, return_inverse=True)
         labels, numbers = np.unique(y, return_inverse=True)
         pairs = np.unique(places.astype(np.int64) * len(labels) + numbers)
-        known = self._labels
-        if known is None or not len(values) == len(labels) == len(pairs) or len(known) > _MOST:
+        earlier = self._labels
+        if earlier is None or not len(values) == len(labels) == len(pairs) or len(earlier) > _MOST:
             self._labels = None
             return
-        found = dict(zip(values.tolist(), labels[pairs % len(labels)].tolist(), strict=True))
-        self._labels = found | known if all(known.get(one, found[one]) == found[one] for one in found) else None
+        added = dict(zip(values.tolist(), labels[pairs % len(labels)].tolist(), strict=True))
+        self._labels = added | earlier if all(earlier.get(one, added[one]) == added[one] for one in added) else None
 
     def _fits(self, x: Array, y: Array) -> bool:
         """Return whether the labels are still the values times a number, plus another."""
@@ -73,9 +73,9 @@ class LabelCopy:
         return (slope != 0.0 or x[far] == value) and bool((off <= _ALIKE * np.abs(y).max()).all())
 
 
-def _comparable(column: Column, there: BoolArray) -> NDArray[Any]:
+def _comparable(column: Column, present: BoolArray) -> NDArray[Any]:
     if are_numbers(column):
-        return column.numbers()[there]
+        return column.numbers()[present]
     assert isinstance(column, TextColumn)
-    codes, places = np.unique(column.codes[there], return_inverse=True)
+    codes, places = np.unique(column.codes[present], return_inverse=True)
     return np.array([column.values[code] for code in codes.tolist()], dtype=np.str_)[places]

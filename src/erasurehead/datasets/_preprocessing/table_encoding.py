@@ -109,26 +109,26 @@ class TableEncoding(Encoding, kind="table"):
         return {feature.column: (feature.mean, feature.scale) for feature in numeric}
 
     def named_coefficients(self, weights: Array, standardized: bool = False) -> dict[str, float]:
-        found = super().named_coefficients(weights, standardized)
+        coefficients = super().named_coefficients(weights, standardized)
         if standardized:
-            return found
+            return coefficients
         shift = 0.0
         for feature in self.features:
             if isinstance(feature, Numeric):
-                found[feature.column] /= feature.scale
-                shift -= found[feature.column] * feature.mean
+                coefficients[feature.column] /= feature.scale
+                shift -= coefficients[feature.column] * feature.mean
         if self.constant or shift:
-            found[CONSTANT] = found.get(CONSTANT, 0.0) + shift
-        return found
+            coefficients[CONSTANT] = coefficients.get(CONSTANT, 0.0) + shift
+        return coefficients
 
     def apply(self, source: Source, labels: bool | str | os.PathLike[str] = True) -> Encoded:
         if not isinstance(labels, bool):
             raise DataError(f"Labels of a table are a column of it, not a file of their own ({os.fspath(labels)!r}).")
         table = self.table(source, labels)
-        found = self._labels(table) if labels else None
-        if found is None:
+        column = self._labels(table) if labels else None
+        if column is None:
             return self.encode(table)[0]
-        y, kept = self.target.apply(found, table.place)
+        y, kept = self.target.apply(column, table.place)
         encoded = self.encode(table, [kept])[0]
         dropped = table.n_rows - len(kept)
         return Encoded(encoded.X, y, EncodingReport(len(kept), encoded.report.unseen, encoded.report.missing, dropped))
@@ -176,10 +176,10 @@ class TableEncoding(Encoding, kind="table"):
 
     def _read(self, path: Path, labels: bool) -> Table:
         wanted = self._wanted(labels)
-        found = form(path, delimited=self.dialect.delimiter is not None)
-        if found not in ("csv", "parquet"):
+        kind = form(path, delimited=self.dialect.delimiter is not None)
+        if kind not in ("csv", "parquet"):
             raise DataError(f"{path} holds a matrix, but the model was trained on a table; name a CSV or Parquet file.")
-        if found == "parquet":
+        if kind == "parquet":
             from erasurehead.datasets._readers.parquet import read_parquet
 
             return read_parquet(path, wanted, self._exact, absent(self.dialect.missing))
@@ -191,8 +191,8 @@ class TableEncoding(Encoding, kind="table"):
         alike = dialect.decimal or "."
         if self.header and not self.dialect.names:
             layout = look(path, dialect, alike)
-            known = {*self.columns, self.target.name, *self.target.aliases}
-            if not known & set(layout.names):
+            expected = {*self.columns, self.target.name, *self.target.aliases}
+            if not expected & set(layout.names):
                 raise DataError(
                     f"{path}, line {layout.skip}: there must be a header with the columns' names, such as "
                     f"{self.columns[0]!r}; it has {', '.join(map(repr, layout.names[:3]))}."
@@ -222,10 +222,10 @@ class TableEncoding(Encoding, kind="table"):
         if block is None:
             return
         first = {name: as_texts(column.take(np.arange(1))) for name, column in block.columns.items()}
-        known = any(codes.codes(first[name])[0] >= 0 for name, codes in self.vocabularies.items())
+        seen = any(codes.codes(first[name])[0] >= 0 for name, codes in self.vocabularies.items())
         words = any(np.isnan(first[name].numbers()[0]) for name in first.keys() - self.vocabularies.keys())
         line = [text for column in first.values() for text in column.used()]
-        if len(line) == len(first) and not known and (words or block.n_rows > 1):
+        if len(line) == len(first) and not seen and (words or block.n_rows > 1):
             raise DataError(
                 f"{block.place(0)}: {', '.join(line)[:200]!r} looks like a header, but the model was trained on a file "
                 "without one; leave that line out, or put another row before it if it is one."
@@ -253,10 +253,10 @@ class TableEncoding(Encoding, kind="table"):
                 filled = np.where(none, feature.fill, values)
                 blocks.append(NumberBlock((filled - feature.mean) / feature.scale))
             else:
-                found = self._codes(feature, codes)
+                row_codes = self._codes(feature, codes)
                 none = np.logical_or.reduce([absent[name] for name in feature.columns])
-                missing[feature.label], unseen[feature.label] = none, (found < 0) & ~none
-                blocks.append(CodeBlock(found, self.width(feature)))
+                missing[feature.label], unseen[feature.label] = none, (row_codes < 0) & ~none
+                blocks.append(CodeBlock(row_codes, self.width(feature)))
         encoded: list[Encoded] = []
         for rows in parts:
             X = design(blocks, rows, self.constant, table.n_rows)
@@ -320,8 +320,8 @@ class TableEncoding(Encoding, kind="table"):
 
 def _check_exact(vocabularies: Mapping[str, Vocabulary | None]) -> None:
     """Raise if values of version 1 may have been rounded to one."""
-    for name, known in vocabularies.items():
-        if isinstance(known, NumberVocabulary) and bool((np.abs(known.values) >= EXACT).any()):
+    for name, vocabulary in vocabularies.items():
+        if isinstance(vocabulary, NumberVocabulary) and bool((np.abs(vocabulary.values) >= EXACT).any()):
             raise DataError(
                 f"The encoding is of an earlier version, which could take different whole numbers beyond {EXACT:,} in "
                 f"column {name!r} for one; train again."
@@ -381,9 +381,9 @@ def _dialect_from_json(facts: Facts) -> Dialect:
 
 
 def _dialect_to_json(dialect: Dialect) -> dict[str, Any]:
-    known = {"delimiter": dialect.delimiter, "decimal": dialect.decimal, "quotes": dialect.quotes}
-    known |= {"missing": list(dialect.missing) or None, "renamed": bool(dialect.names) or None}
-    return {key: value for key, value in known.items() if value is not None}
+    settings = {"delimiter": dialect.delimiter, "decimal": dialect.decimal, "quotes": dialect.quotes}
+    settings |= {"missing": list(dialect.missing) or None, "renamed": bool(dialect.names) or None}
+    return {key: value for key, value in settings.items() if value is not None}
 
 
 def _joint(columns: Sequence[str], codes: Mapping[str, Codes], vocabularies: Mapping[str, Vocabulary]) -> IntArray:

@@ -67,10 +67,10 @@ class Target:
         names = self.classes.labels()
         if self.task == "logistic":
             return f"-1 is {names[0]}, +1 is {names[1]}"
-        said = [f"{code} is {name}" for code, name in enumerate(names)]
-        if most is not None and len(said) > most:
-            said[most - 1 : -1] = ["..."]
-        return ", ".join(said)
+        meanings = [f"{code} is {name}" for code, name in enumerate(names)]
+        if most is not None and len(meanings) > most:
+            meanings[most - 1 : -1] = ["..."]
+        return ", ".join(meanings)
 
     def note(self, task: Task | None) -> str:
         """Return what the labels mean and, where their task was guessed, how to have a quantity in place of classes.
@@ -78,13 +78,13 @@ class Target:
         Arguments:
             task: the task that was asked for; None if it was chosen from the labels.
         """
-        said = f"label{self._said()}: {self.task}, {self.meaning(MOST_CLASSES)}"
+        text = f"label{self._said()}: {self.task}, {self.meaning(MOST_CLASSES)}"
         if task is not None or not isinstance(self.classes, NumberVocabulary) or self.classes.size > MOST_CLASSES:
-            return said  # more classes than that are so by their type
+            return text  # more classes than that are so by their type
         if self.classes.size == 2 and np.diff(self.classes.values)[0] in (1.0, 2.0):
-            return said  # 0 and 1, 1 and 2, -1 and 1
+            return text  # 0 and 1, 1 and 2, -1 and 1
         return (
-            f"{said}; numbers of at most {MOST_CLASSES} different values count as classes: for a quantity, train with "
+            f"{text}; numbers of at most {MOST_CLASSES} different values count as classes: for a quantity, train with "
             "least_squares (task, --loss least_squares)"
         )
 
@@ -108,9 +108,9 @@ class Target:
             return values / self.unit, np.arange(len(values))
         codes = self.classes.codes(column)
         if self.others == "refuse":
-            known = ", ".join(self.classes.labels()[:10])
-            said = f"the label{self._said()} must be one of the classes {known}, but it is"
-            _refuse(codes < 0, lambda row: f"{place(row)}: {said} {_written(column, row)!r}.")
+            names = ", ".join(self.classes.labels()[:10])
+            rule = f"the label{self._said()} must be one of the classes {names}, but it is"
+            _refuse(codes < 0, lambda row: f"{place(row)}: {rule} {_written(column, row)!r}.")
         kept = np.flatnonzero(codes >= 0)
         classes = codes[kept].astype(np.int64)
         return (classes if self.task == "softmax" else np.where(classes == 1, 1.0, -1.0)), kept
@@ -253,8 +253,8 @@ def check_all_there(column: Column, name: str, place: Callable[[int], str]) -> N
     Raises:
         DataError: that says where.
     """
-    said, other = (f"the label {name!r}", _OTHER) if name else ("the label", "")
-    _refuse(column.missing(), lambda row: f"{place(row)}: {said} is missing{_MARKS}{_FILL}{other}.")
+    subject, other = (f"the label {name!r}", _OTHER) if name else ("the label", "")
+    _refuse(column.missing(), lambda row: f"{place(row)}: {subject} is missing{_MARKS}{_FILL}{other}.")
 
 
 def _guess(column: Column, classes: Vocabulary) -> Task:

@@ -59,8 +59,8 @@ class NumberVocabulary(Vocabulary):
     def codes(self, column: Column) -> Codes:
         if isinstance(column, NumberColumn):
             return self._find(column.values)
-        known = self._find(np.array([identified(text) for text in column.values], dtype=np.float64))
-        return np.append(known, np.int32(-1))[column.codes]
+        codes_of_texts = self._find(np.array([identified(text) for text in column.values], dtype=np.float64))
+        return np.append(codes_of_texts, np.int32(-1))[column.codes]
 
     def _find(self, values: Array) -> Codes:
         places = np.searchsorted(self.values, values)
@@ -92,15 +92,17 @@ class TextVocabulary(Vocabulary):
     def codes(self, column: Column) -> Codes:
         places = {text: code for code, text in enumerate(self.values)}
         if TRUTHS.keys() >= set(places):
-            known = {TRUTHS[text]: code for text, code in places.items()}
-            places = {text: known[value] for text, value in [*TRUTHS.items(), ("0", 0.0), ("1", 1.0)] if value in known}
+            by_truth = {TRUTHS[text]: code for text, code in places.items()}
+            places = {
+                text: by_truth[value] for text, value in [*TRUTHS.items(), ("0", 0.0), ("1", 1.0)] if value in by_truth
+            }
         if isinstance(column, TextColumn):
             texts, codes = column.values, column.codes
         else:
             numbers, codes = distinct(column.values)
             texts = [plain(number) for number in numbers.tolist()]
-        known = np.array([places.get(text, -1) for text in texts], dtype=np.int32)
-        return np.append(known, np.int32(-1))[codes]
+        codes_of_texts = np.array([places.get(text, -1) for text in texts], dtype=np.int32)
+        return np.append(codes_of_texts, np.int32(-1))[codes]
 
     def labels(self) -> list[str]:
         return list(self.values)
@@ -169,15 +171,15 @@ def distinct(values: Array) -> tuple[Array, Codes]:
 
     It does what `np.unique(values, return_inverse=True)` does, much faster for integers with a small range.
     """
-    there = ~np.isnan(values)
-    whole = bool(there.all())
-    present = values if whole else values[there]
-    found, inverse = _distinct(present)
+    filled = ~np.isnan(values)
+    whole = bool(filled.all())
+    present = values if whole else values[filled]
+    unique, inverse = _distinct(present)
     if whole:
-        return found, inverse
+        return unique, inverse
     codes = np.full(len(values), -1, dtype=np.int32)
-    codes[there] = inverse
-    return found, codes
+    codes[filled] = inverse
+    return unique, codes
 
 
 def _distinct(values: Array) -> tuple[Array, Codes]:
@@ -189,8 +191,8 @@ def _distinct(values: Array) -> tuple[Array, Codes]:
             seen[shifted] = True
             places = (np.cumsum(seen) - 1).astype(np.int32)
             return np.flatnonzero(seen).astype(np.float64) + low, places[shifted]
-    found, inverse = np.unique(values, return_inverse=True)
-    return found, inverse.astype(np.int32)
+    unique, inverse = np.unique(values, return_inverse=True)
+    return unique, inverse.astype(np.int32)
 
 
 def differences(ascending: IntArray) -> list[int]:

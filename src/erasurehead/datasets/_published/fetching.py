@@ -36,15 +36,15 @@ def fetch_public(recipe: Recipe, call: Callable[..., Any] | None = None) -> Tabl
     if call is None:
         call = getattr(importlib.import_module("sklearn.datasets"), name)
     assert call is not None
-    said = f"scikit-learn's {name}" + (f" (OpenML {recipe.openml})" if recipe.openml else "")
+    source = f"scikit-learn's {name}" + (f" (OpenML {recipe.openml})" if recipe.openml else "")
     try:
         with _patience():
-            return _covtype(recipe, call, said) if recipe.openml is None else _openml(recipe, call, said)
+            return _covtype(recipe, call, source) if recipe.openml is None else _openml(recipe, call, source)
     except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
         if isinstance(error, DataError):
             raise
         cause = getattr(error, "reason", error)  # URLError wraps the network's error
-        raise DataError(f"{said} failed ({type(error).__name__}: {cause})") from None
+        raise DataError(f"{source} failed ({type(error).__name__}: {cause})") from None
 
 
 @contextmanager
@@ -60,17 +60,17 @@ def _patience() -> Generator[None]:
         socket.setdefaulttimeout(before)
 
 
-def _covtype(recipe: Recipe, call: Callable[..., Any], said: str) -> Table:
+def _covtype(recipe: Recipe, call: Callable[..., Any], source: str) -> Table:
     bunch = call(n_retries=1, delay=0.5)
     columns: dict[str, Column] = {
         name: NumberColumn(np.asarray(bunch.data[:, place], dtype=np.float64))
         for place, name in enumerate(recipe.features)
     }
     columns[recipe.target.name] = NumberColumn(np.asarray(bunch.target, dtype=np.float64))
-    return Table(said, columns, len(bunch.target), lambda row: f"{said}, row {row}")
+    return Table(source, columns, len(bunch.target), lambda row: f"{source}, row {row}")
 
 
-def _openml(recipe: Recipe, call: Callable[..., Any], said: str) -> Table:
+def _openml(recipe: Recipe, call: Callable[..., Any], source: str) -> Table:
     """Fetch as arrays, which does not need pandas; sets with columns of free text come only as frames, which do."""
     asked: dict[str, Any] = {"data_id": recipe.openml, "target_column": None, "n_retries": 1, "delay": 0.5}
     wanted = (*recipe.features, recipe.target.name, *recipe.target.aliases)
@@ -82,12 +82,12 @@ def _openml(recipe: Recipe, call: Callable[..., Any], said: str) -> Table:
             raise
         frame = call(**asked, as_frame=True, parser="auto").data
         values = {str(name): frame[name].tolist() for name in frame.columns}
-    columns = {name: column_of(values[name], name, said) for name in wanted if name in values}
+    columns = {name: column_of(values[name], name, source) for name in wanted if name in values}
     missing = [name for name in recipe.features if name not in columns]
     if missing:
-        raise DataError(f"{said} came without the column {missing[0]!r}")
+        raise DataError(f"{source} came without the column {missing[0]!r}")
     n_rows = len(values[recipe.features[0]])
-    return Table(said, columns, n_rows, lambda row: f"{said}, row {row}")
+    return Table(source, columns, n_rows, lambda row: f"{source}, row {row}")
 
 
 def _array_columns(bunch: Any) -> dict[str, list[Any]]:

@@ -67,9 +67,9 @@ def read_idx(path: Path) -> Bytes:
     if len(data) < 4 + 4 * dimensions:
         raise DataError(f"{printable(str(path))} is cut off within its header.")
     shape = struct.unpack(f">{dimensions}I", data[4 : 4 + 4 * dimensions])
-    wanted, there = int(np.prod(shape, dtype=np.int64)), len(data) - 4 - 4 * dimensions
-    if there != wanted:
-        raise DataError(f"{printable(str(path))} has {there} bytes of data, but its header announces {wanted}.")
+    wanted, length = int(np.prod(shape, dtype=np.int64)), len(data) - 4 - 4 * dimensions
+    if length != wanted:
+        raise DataError(f"{printable(str(path))} has {length} bytes of data, but its header announces {wanted}.")
     return np.frombuffer(data, np.uint8, offset=4 + 4 * dimensions).reshape(shape)
 
 
@@ -100,7 +100,7 @@ def _content(path: Path) -> bytes:
 
 
 def _mnist(folder: Path) -> tuple[tuple[Bytes, Bytes], tuple[Bytes, Bytes], list[str]] | None:
-    found: list[Bytes] = []
+    arrays: list[Bytes] = []
     notes: list[str] = []
     for name, digest in _MNIST.items():
         path = next((folder / f"{name}{end}" for end in (".gz", "") if (folder / f"{name}{end}").is_file()), None)
@@ -108,8 +108,8 @@ def _mnist(folder: Path) -> tuple[tuple[Bytes, Bytes], tuple[Bytes, Bytes], list
             return None
         if path.suffix == ".gz" and hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest() != digest:
             notes.append(f"{path.name} is not the published file: its MD5 differs")
-        found.append(read_idx(path))
-    images, labels, test_images, test_labels = found
+        arrays.append(read_idx(path))
+    images, labels, test_images, test_labels = arrays
     for pictures, numbers, name in ((images, labels, "train"), (test_images, test_labels, "t10k")):
         if pictures.ndim != 3 or numbers.ndim != 1 or len(pictures) != len(numbers) or numbers.max(initial=0) > 9:
             raise DataError(
@@ -183,27 +183,29 @@ def load_images(
         raise invalid("name", f"must be one of {', '.join(_SETS)}", name)
     if synthetic not in ("never", "fallback", "always"):
         raise invalid("synthetic", "must be 'never', 'fallback' or 'always'", synthetic)
-    found = _SETS[name]
-    wanted = None if rows is None else check_count("rows", rows, 20, found.n_train)
+    image_set = _SETS[name]
+    wanted = None if rows is None else check_count("rows", rows, 20, image_set.n_train)
     looked = os.environ.get(VARIABLE) if path is None else os.fspath(path)
     if synthetic != "always" and looked:
         for folder in (Path(looked).expanduser() / name, Path(looked).expanduser()):
-            if folder.is_dir() and (made := found.read(folder)) is not None:
-                train, test, notes = made
-                return _dataset(found, train, test, wanted, str(folder), notes, name)
-    said = f"in {printable(looked)}" if looked else f"as {VARIABLE} is not set"
+            if folder.is_dir() and (parts := image_set.read(folder)) is not None:
+                train, test, notes = parts
+                return _dataset(image_set, train, test, wanted, str(folder), notes, name)
+    where = f"in {printable(looked)}" if looked else f"as {VARIABLE} is not set"
     if synthetic == "never" or (synthetic == "fallback" and path is not None):
         files = ", ".join(_MNIST) if name == "mnist" else "data_batch_1.bin to data_batch_5.bin and test_batch.bin"
         raise DataError(
-            f"There are no files of {name} {said}: they are {files}; name their folder, or take a synthetic stand-in."
+            f"There are no files of {name} {where}: they are {files}; name their folder, or take a synthetic stand-in."
         )
-    train, test = _stand_in(found, wanted or 10_000, seed)
-    notes = [] if synthetic == "always" else [f"no files of {name} were found, {said}"]
-    return _dataset(found, train, test, None, f"synthetic stand-in of {name}, seed {seed}", notes, f"{name}-synthetic")
+    train, test = _stand_in(image_set, wanted or 10_000, seed)
+    notes = [] if synthetic == "always" else [f"no files of {name} were found, {where}"]
+    return _dataset(
+        image_set, train, test, None, f"synthetic stand-in of {name}, seed {seed}", notes, f"{name}-synthetic"
+    )
 
 
 def _dataset(
-    found: _Set,
+    image_set: _Set,
     train: tuple[Bytes, Bytes],
     test: tuple[Bytes, Bytes],
     rows: int | None,
@@ -215,8 +217,8 @@ def _dataset(
     kept = len(images) if rows is None else min(rows, len(images))
     if kept < len(images):
         notes = [*notes, f"the first {kept:,} of {len(images):,} training rows"]
-    if images.shape[1] != found.n_pixels or test_images.shape[1] != found.n_pixels:
-        raise DataError(f"The images in {source} must have {found.n_pixels} pixels, but have {images.shape[1]}.")
+    if images.shape[1] != image_set.n_pixels or test_images.shape[1] != image_set.n_pixels:
+        raise DataError(f"The images in {source} must have {image_set.n_pixels} pixels, but have {images.shape[1]}.")
     target = Target("", "softmax", vocabulary_of(NumberColumn(np.arange(10.0))))
     return Dataset(
         name=name,
@@ -225,23 +227,23 @@ def _dataset(
         X_test=_design(test_images),
         y_test=test_labels.astype(np.int64),
         task="softmax",
-        encoding=ArrayEncoding(found.n_pixels, target),
+        encoding=ArrayEncoding(image_set.n_pixels, target),
         source=source,
         notes=tuple(notes),
     )
 
 
 def _design(images: Bytes) -> Array:
-    made = np.ones((len(images), images.shape[1] + 1))
-    np.divide(images, 255.0, out=made[:, :-1])
-    made.flags.writeable = False
-    return made
+    design = np.ones((len(images), images.shape[1] + 1))
+    np.divide(images, 255.0, out=design[:, :-1])
+    design.flags.writeable = False
+    return design
 
 
-def _stand_in(found: _Set, rows: int, seed: int) -> tuple[tuple[Bytes, Bytes], tuple[Bytes, Bytes]]:
+def _stand_in(image_set: _Set, rows: int, seed: int) -> tuple[tuple[Bytes, Bytes], tuple[Bytes, Bytes]]:
     """Return images of ten smooth patterns in many styles, with noise: about as hard as the originals."""
-    rng = np.random.default_rng([seed, found.n_pixels])
-    planes, side, _ = found.shape
+    rng = np.random.default_rng([seed, image_set.n_pixels])
+    planes, side, _ = image_set.shape
 
     def smooth(count: int) -> Any:
         coarse = rng.standard_normal((count, planes, 7, 7))

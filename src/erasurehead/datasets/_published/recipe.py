@@ -100,8 +100,8 @@ def follow(
         name: name of the data set; by default the recipe's.
         whole: number of rows of a complete table; by default that of the public file.
     """
-    found = next((name for name in (recipe.target.name, *recipe.target.aliases) if name in table.columns), "")
-    y, kept = recipe.target.apply(table.column(found or recipe.target.name), table.place)
+    column = next((name for name in (recipe.target.name, *recipe.target.aliases) if name in table.columns), "")
+    y, kept = recipe.target.apply(table.column(column or recipe.target.name), table.place)
     if recipe.target.classes is not None and len(np.unique(y)) < recipe.target.classes.size:
         both = " and ".join(recipe.target.classes.labels())
         raise DataError(f"{source}: there must be rows of both labels, {both}, but one of them is missing.")
@@ -109,13 +109,13 @@ def follow(
     layout = TableLayout(recipe.columns, recipe.header)
     encoding = fit_table(table, recipe.target, layout, one_hot=recipe.one_hot, rows=kept)
     trained, tested = encoding.encode(table, [kept[train], kept[test]])
-    said = [*notes, recipe.target.meaning()]
+    remarks = [*notes, recipe.target.meaning()]
     whole = whole or recipe.n_rows
     if table.n_rows < whole:
-        said.append(f"{table.n_rows} of {whole} rows: the shapes differ from those of the paper")
+        remarks.append(f"{table.n_rows} of {whole} rows: the shapes differ from those of the paper")
     if len(kept) < table.n_rows:
-        said.append(f"{counted('row', table.n_rows - len(kept))} of other classes left out")
-    said += [f"training rows: {sentence}" for sentence in trained.report.sentences()]
+        remarks.append(f"{counted('row', table.n_rows - len(kept))} of other classes left out")
+    remarks += [f"training rows: {sentence}" for sentence in trained.report.sentences()]
     return Dataset(
         name or recipe.name,
         trained.X,
@@ -125,6 +125,6 @@ def follow(
         recipe.target.task,
         encoding,
         source,
-        tuple(said),
+        tuple(remarks),
         recipe.published,
     )

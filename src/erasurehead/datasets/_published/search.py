@@ -42,12 +42,12 @@ def locate(recipe: Recipe, path: str | os.PathLike[str] | None = None) -> Where:
     if not named:
         return Where(recipe.name, None, "", cached(recipe), (f"{VARIABLE}, which is not set",))
     place = Path(named).expanduser()
-    said = str(place) if path is not None else f"{place} ({VARIABLE})"
+    described = str(place) if path is not None else f"{place} ({VARIABLE})"
     if path is not None and place.is_file():
         file, part = place, recipe.parts.get(_bare(place), "")
     else:
         file, part = _in_folder(recipe, place)
-    return Where(recipe.name, file, part, cached(recipe) if path is None else None, (said,))
+    return Where(recipe.name, file, part, cached(recipe) if path is None else None, (described,))
 
 
 def _in_folder(recipe: Recipe, folder: Path) -> tuple[Path | None, str]:

@@ -123,5 +123,5 @@ def follow(rng: np.random.Generator, hidden: Sequence[Array], correlations: Sequ
 def stand_in(columns: Mapping[str, NDArray[Any]]) -> Table:
     """Return the table of some columns of a stand-in, shape (n_rows,) each."""
     source, n_rows = "the synthetic stand-in", len(next(iter(columns.values())))
-    held = {name: NumberColumn(np.asarray(values, dtype=np.float64)) for name, values in columns.items()}
-    return Table(source, held, n_rows, lambda row: f"{source}, row {row}")
+    numbers = {name: NumberColumn(np.asarray(values, dtype=np.float64)) for name, values in columns.items()}
+    return Table(source, numbers, n_rows, lambda row: f"{source}, row {row}")

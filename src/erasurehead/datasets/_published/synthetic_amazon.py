@@ -131,8 +131,8 @@ def amazon_table(rng: np.random.Generator, n_rows: int) -> Table:
     role, title, family = _roles(rng, sizes, division_of_department, department_of_manager, manager)
     resource = _resources(rng, sizes, department, family)
     rows = rng.permutation(n_rows)
-    found: list[IntArray] = [resource, manager, rollup, division, department, title, role, family, title]
-    codes: dict[str, IntArray] = dict(zip(AMAZON_COLUMNS, (column[rows] for column in found), strict=True))
+    columns: list[IntArray] = [resource, manager, rollup, division, department, title, role, family, title]
+    codes: dict[str, IntArray] = dict(zip(AMAZON_COLUMNS, (column[rows] for column in columns), strict=True))
     if n_rows == AMAZON.n_rows:
         reach_total(rng, codes, "RESOURCE", "MGR_ID", AMAZON_PAIRS, N_PAIRS)
     numbered = {name: _numbered(rng, column) for name, column in codes.items()}

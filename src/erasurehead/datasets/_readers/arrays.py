@@ -147,10 +147,10 @@ def read_arrays(path: Path, n_columns: int | None = None, base: int | None = Non
     Raises:
         DataError: if the file cannot be used; the message says where.
     """
-    found = form(path)
-    if found in ("csv", "parquet"):
+    kind = form(path)
+    if kind in ("csv", "parquet"):
         raise DataError(f"{path} is a table, but a matrix is needed here; name a LIBSVM, .npz or .npy file.")
-    if found in ("npz", "npy"):
+    if kind in ("npz", "npy"):
         return Arrays(read_matrix(path), None, lambda row: f"{path}, row {row}")
     rows = read_svmlight(path)
     if base is None:
@@ -160,7 +160,9 @@ def read_arrays(path: Path, n_columns: int | None = None, base: int | None = Non
             raise DataError(f"{path} has labels only: no row has an entry; each is a label, then pairs of index:value.")
         n_columns = int(rows.indices.max()) + 1 - base
         line = rows.lines[np.searchsorted(np.cumsum(rows.counts), int(rows.indices.argmax()), side="right")]
-        said = f"{path}, line {line}: a model of {n_columns:,} columns, as the index {n_columns - 1 + base} asks for,"
-        check_memory(said, _VECTORS * 8 * n_columns)
-    made, beyond = matrix(rows, n_columns, base)
-    return Arrays(made, rows.labels, lambda row: f"{path}, line {rows.lines[row]}", base, beyond)
+        subject = (
+            f"{path}, line {line}: a model of {n_columns:,} columns, as the index {n_columns - 1 + base} asks for,"
+        )
+        check_memory(subject, _VECTORS * 8 * n_columns)
+    X, beyond = matrix(rows, n_columns, base)
+    return Arrays(X, rows.labels, lambda row: f"{path}, line {rows.lines[row]}", base, beyond)

@@ -39,9 +39,9 @@ def arrow_column(array: Any, name: str, source: str, exact: bool = False, missin
     types: Any = importlib.import_module("pyarrow").types
     kind = array.type
     if types.is_dictionary(kind):
-        known = as_texts(arrow_column(array.dictionary, name, source, True, missing))
+        categories = as_texts(arrow_column(array.dictionary, name, source, True, missing))
         places = array.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
-        return TextColumn(np.append(known.codes, np.int32(-1))[places], known.values)
+        return TextColumn(np.append(categories.codes, np.int32(-1))[places], categories.values)
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
         none = array.is_null().to_numpy(zero_copy_only=False)
         values = array.fill_null(False if types.is_boolean(kind) else 0) if array.null_count else array

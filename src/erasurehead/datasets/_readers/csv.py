@@ -149,8 +149,8 @@ class _NumberBuilder(Builder):
             self._truths = truth
         elif self._truths != truth:
             kinds = ("a truth value", "numbers") if truth else ("a number", "truth values")
-            said = f"{field!r} is {kinds[0]} among {kinds[1]}; write all of them as numbers, such as 0 and 1"
-            raise FieldError(row, said, text=True)
+            fault = f"{field!r} is {kinds[0]} among {kinds[1]}; write all of them as numbers, such as 0 and 1"
+            raise FieldError(row, fault, text=True)
 
     def finish(self) -> Column:
         values = np.concatenate(self._parts)
@@ -251,7 +251,7 @@ def read_csv(path: Path, layout: TableLayout, kind: Callable[[str], Kind | None]
             continue
         if table is None:
             raise DataError(f"{path} has no rows of data.")
-        return replace(table, notes=tuple(notes), there=layout.names)
+        return replace(table, notes=tuple(notes), all_names=layout.names)
 
 
 def csv_blocks(
@@ -335,8 +335,8 @@ def _fill(
             if fault.text and isinstance(builders[name], _AutoBuilder):
                 mixed.add(name)
                 continue
-            said = f"{_place(path, layout, before + fault.row)}, column {name!r}: {fault}."
-            raise DataError((fault.text and _among_numbers(path, layout, name, not hint)) or said) from None
+            complaint = f"{_place(path, layout, before + fault.row)}, column {name!r}: {fault}."
+            raise DataError((fault.text and _among_numbers(path, layout, name, not hint)) or complaint) from None
     if mixed:
         raise Mixed(mixed)
 

@@ -22,8 +22,8 @@ MOST_STRAYS = 0.1
 
 def number(text: str) -> float:
     """Return the number in a text, with a decimal point or a decimal comma, 1 for true; NaN if it is none."""
-    found = TRUTHS.get(text, parse(text))
-    return parse(text.replace(",", ".")) if found != found and COMMA.fullmatch(text) else found
+    value = TRUTHS.get(text, parse(text))
+    return parse(text.replace(",", ".")) if value != value and COMMA.fullmatch(text) else value
 
 
 def columns_of(rows: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -37,19 +37,19 @@ def decimal_mark(columns: Sequence[Sequence[str]]) -> tuple[str, str]:
     Only columns of numbers count. `1,234` is no evidence, as its comma may stand between thousands; nor are numbers
     with both marks, or where columns differ.
     """
-    found: dict[str, str] = {}
+    marks: dict[str, str] = {}
     for column in columns:
         if not any("," in text or "." in text for text in column):
             continue
-        known = [text for text in column if number(text) == number(text) or _GROUPED.fullmatch(text)]
-        if len(known) < (1.0 - MOST_STRAYS) * len(column):
+        numbers = [text for text in column if number(text) == number(text) or _GROUPED.fullmatch(text)]
+        if len(numbers) < (1.0 - MOST_STRAYS) * len(column):
             continue
-        for text in known:
+        for text in numbers:
             if "," in text and not _THOUSANDS.fullmatch(text):
-                found.setdefault(",", text)
+                marks.setdefault(",", text)
             elif "." in text and not _THOUSANDS.fullmatch(text):
-                found.setdefault(".", text)
-    return next(iter(found.items())) if len(found) == 1 else ("", "")
+                marks.setdefault(".", text)
+    return next(iter(marks.items())) if len(marks) == 1 else ("", "")
 
 
 def grouped_points(column: Sequence[str]) -> str:
@@ -66,8 +66,8 @@ def grouped_points(column: Sequence[str]) -> str:
 def with_points(fields: Sequence[str]) -> Sequence[str] | None:
     """Return fields with points for decimal commas, all at once; None if one has a point, so that each must be seen."""
     joined = "\n".join(fields)
-    made = joined.replace(",", ".").split("\n")
-    return None if "." in joined or len(made) != len(fields) else made
+    converted = joined.replace(",", ".").split("\n")
+    return None if "." in joined or len(converted) != len(fields) else converted
 
 
 def if_decimal(text: str) -> str:

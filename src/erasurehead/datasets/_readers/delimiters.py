@@ -45,14 +45,14 @@ def check_delimiter(delimiter: str | None) -> str | None:
     """
     if delimiter is None:
         return None
-    found = _NAMED.get(delimiter.lower(), delimiter)
-    if len(found) != 1 or found.isalnum() or found in '".+-\r\n':
+    mark = _NAMED.get(delimiter.lower(), delimiter)
+    if len(mark) != 1 or mark.isalnum() or mark in '".+-\r\n':
         raise invalid(
             "delimiter",
             "must be one character that stands between fields, or one of comma, semicolon, tab, bar, blanks",
             delimiter,
         )
-    return found
+    return mark
 
 
 def guess_delimiter(lines: Sequence[str], path: Path) -> tuple[str, str]:
@@ -72,16 +72,16 @@ def guess_delimiter(lines: Sequence[str], path: Path) -> tuple[str, str]:
     if not marks:
         return (BLANKS if len(bare[0].split()) > 1 else ","), ""
     text = (_OF_TEXTS if alike else _DECIMAL).sub("", bare[0]) if len(marks) > 1 else bare[0]
-    found = max(marks, key=lambda mark: (mark == "\t" and (named or bool(alike)), text.count(mark)))
-    if found == "\t" and not named:
+    best = max(marks, key=lambda mark: (mark == "\t" and (named or bool(alike)), text.count(mark)))
+    if best == "\t" and not named:
         aligned = all("  " in line for line in bare)
         if aligned or (not alike and len({len(line.split()) for line in bare}) == 1):
             return BLANKS, ""
-    other = next((mark for mark in alike if mark != found and mark in _DECIMAL.sub("", bare[0])), None)
+    other = next((mark for mark in alike if mark != best and mark in _DECIMAL.sub("", bare[0])), None)
     if other is None:
-        return found, ""
-    return found, (
-        f"fields are taken to stand between {_NAMES[found]}, though all lines have as many {_NAMES[other]}, too "
+        return best, ""
+    return best, (
+        f"fields are taken to stand between {_NAMES[best]}, though all lines have as many {_NAMES[other]}, too "
         f"(--delimiter {_NAMES[other].removesuffix('s')} takes these)"
     )
 

@@ -61,14 +61,14 @@ def check_dialect(
     for argument, texts in (("names", names), ("missing", missing)):
         if isinstance(texts, str):
             raise invalid(argument, "must be a list of texts", texts)
-    made = tuple(normalize("NFC", name).strip() for name in names)
-    for place, name in enumerate(made):
-        if not name or name in made[:place]:
+    cleaned = tuple(normalize("NFC", name).strip() for name in names)
+    for place, name in enumerate(cleaned):
+        if not name or name in cleaned[:place]:
             raise invalid("names", "must give each column a name of its own", list(names))
     return Dialect(
         check_delimiter(delimiter),
         None if header is None else _HEADER[header],
-        made,
+        cleaned,
         cast("Decimal | None", decimal),
         cast("Quotes | None", quotes),
         tuple(text.strip() for text in missing),

@@ -143,9 +143,9 @@ def _text_form(path: Path, first: bytes, ending: str) -> Form:
     lines = b"\n".join(first.split(b"\n", 2)[:2])  # the first may be a title
     if ending in _EITHER or (not _CONTROL.search(first) and _FIELDS.search(lines)):
         return "csv"
-    said = f"its ending {ending!r} says" if ending else "its name says"
+    clue = f"its ending {ending!r} says" if ending else "its name says"
     raise DataError(
-        f"{path}: {said} not what it is, and its first lines are neither fields of a table nor of the form label "
+        f"{path}: {clue} not what it is, and its first lines are neither fields of a table nor of the form label "
         f"index:value; end its name in {READ}."
     )
 
@@ -162,8 +162,8 @@ def _zipped(path: Path) -> Form:
         raise _foreign(path, ".xlsx")
     if "content.xml" in names:
         raise _foreign(path, ".ods")
-    held = [name for name in names if not name.endswith("/")]
-    inside = f"it: {', '.join(held[:3])}{', ...' * (len(held) > 3)}" if held else "it"
+    files = [name for name in names if not name.endswith("/")]
+    inside = f"it: {', '.join(files[:3])}{', ...' * (len(files) > 3)}" if files else "it"
     raise DataError(f"{path} is a ZIP archive, which is not read; unpack it (unzip), and name the file in {inside}.")
 
 

@@ -114,8 +114,8 @@ def _lists_columns(frame: object) -> bool:
 def _names(frame: Any) -> list[Any]:
     if _lists_columns(frame):
         return list(frame.columns)
-    held = _arrow(frame, None)
-    return cast("list[Any]", held.column_names() if callable(held.column_names) else held.column_names)
+    table = _arrow(frame, None)
+    return cast("list[Any]", table.column_names() if callable(table.column_names) else table.column_names)
 
 
 def _series(frame: Any, wanted: list[str]) -> dict[str, Any] | None:
@@ -132,10 +132,10 @@ def _read_lists(
     categories = {name for name, one in series.items() if _is_category(one)}
 
     def column(name: str) -> Column:
-        one, held = series[name], series[name].dtype
+        one, dtype = series[name], series[name].dtype
         if name in categories:
             return _category(one, name, source, missing)
-        if type(held).__module__.startswith("numpy") and held.kind in "biuf":
+        if type(dtype).__module__.startswith("numpy") and dtype.kind in "biuf":
             return numbers_of(one.to_numpy(), exact=name in exact)
         return column_of(one.to_list(), name, source, name in exact, missing)
 
@@ -151,8 +151,8 @@ def _category(series: Any, name: str, source: str, missing: Collection[str]) -> 
     if codes is None:
         return as_texts(column_of(series.to_list(), name, source, True, missing))
     # The values of pandas' categories would be rounded where one is missing.
-    known = as_texts(column_of(series.cat.categories.to_list(), name, source, True, missing))
-    return TextColumn(np.append(known.codes, np.int32(-1))[codes.to_numpy()], known.values)
+    categories = as_texts(column_of(series.cat.categories.to_list(), name, source, True, missing))
+    return TextColumn(np.append(categories.codes, np.int32(-1))[codes.to_numpy()], categories.values)
 
 
 def _read_arrow(
@@ -185,13 +185,15 @@ def _arrow(frame: Any, names: list[str] | None) -> Any:
         return table if names is None else table.select(names)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # libraries announce that the protocol will be removed
-        held = frame.__dataframe__(allow_copy=True)
+        interchange = frame.__dataframe__(allow_copy=True)
         if names is None:
-            return held
+            return interchange
         try:
-            return importlib.import_module("pyarrow.interchange").from_dataframe(held.select_columns_by_name(names))
+            return importlib.import_module("pyarrow.interchange").from_dataframe(
+                interchange.select_columns_by_name(names)
+            )
         except (NotImplementedError, ValueError) as error:
-            said = str(error).rstrip(".")
+            reason = str(error).rstrip(".")
             raise DataError(
-                f"{frame_name(frame)} cannot be read: {said}; leave such columns out (drop, --drop)."
+                f"{frame_name(frame)} cannot be read: {reason}; leave such columns out (drop, --drop)."
             ) from None

@@ -43,7 +43,7 @@ def verdict(first: Sequence[str], rows: Sequence[Sequence[str]]) -> HeaderVerdic
     below = [row for row in rows if list(row) != list(first)]  # joined files repeat their header
     if not below:
         if not np.isnan(values).all() and all(
-            known == known or text in MISSING for known, text in zip(values.tolist(), first, strict=True)
+            value == value or text in MISSING for value, text in zip(values.tolist(), first, strict=True)
         ):
             return HeaderVerdict(False, "it has only numbers")
         return HeaderVerdict(True, "it has texts", True)
@@ -52,7 +52,7 @@ def verdict(first: Sequence[str], rows: Sequence[Sequence[str]]) -> HeaderVerdic
     named = not first[0] and _is_index(columns[0], len(below))
     for_header = ["its first field is empty, as above an index"] if named else []
     for_data: list[str] = []
-    above = [place for place, known in enumerate(numbers) if known is not None and not np.isnan(values[place])]
+    above = [place for place, below_it in enumerate(numbers) if below_it is not None and not np.isnan(values[place])]
     counts = named and is_numbering(first)
     unlike = (
         "it counts the columns"
@@ -63,19 +63,19 @@ def verdict(first: Sequence[str], rows: Sequence[Sequence[str]]) -> HeaderVerdic
         for_header.append(unlike)
     texts_above, word, recurs = 0, False, False
     for place, text in enumerate(first):
-        known = numbers[place]
+        below_it = numbers[place]
         if text in MISSING:
             continue
-        if known is not None and np.isnan(values[place]):
+        if below_it is not None and np.isnan(values[place]):
             texts_above += 1
             for_header.append("it has texts above numbers")
-            word = word or (text[0].isalpha() and len(known) == len(columns[place]))
-        elif known is None and columns[place] and text in set(columns[place]):
+            word = word or (text[0].isalpha() and len(below_it) == len(columns[place]))
+        elif below_it is None and columns[place] and text in set(columns[place]):
             for_data.append(f"{text!r} occurs below, too")
             recurs = True
-        elif known is not None and not unlike and known.min() <= values[place] <= known.max():
+        elif below_it is not None and not unlike and below_it.min() <= values[place] <= below_it.max():
             for_data.append("it has numbers like those below")
-        elif known is None and columns[place] and not np.isnan(values[place]) and not unlike:
+        elif below_it is None and columns[place] and not np.isnan(values[place]) and not unlike:
             for_data.append("it has a number above texts")
     shown = [text for text in first if text]
     twice = next((text for place, text in enumerate(shown) if text in shown[:place]), None)
@@ -100,9 +100,9 @@ def _there(values: Array | None) -> Array:
 
 def _numbers(column: Sequence[str]) -> Array | None:
     """Return the numbers of a column; None if it holds texts, or nothing."""
-    found = np.array([number(text) for text in column])
-    known = found[~np.isnan(found)]
-    return known if len(known) and len(known) >= (1.0 - MOST_STRAYS) * len(found) else None
+    values = np.array([number(text) for text in column])
+    numbers = values[~np.isnan(values)]
+    return numbers if len(numbers) and len(numbers) >= (1.0 - MOST_STRAYS) * len(values) else None
 
 
 def _is_index(column: Sequence[str], n_rows: int) -> bool:
@@ -128,7 +128,7 @@ def _unlike(
         return ""
     whole = bool((values == np.trunc(values)).all())
     years = whole and bool(((values >= _YEARS[0]) & (values <= _YEARS[1])).all())
-    years_below = [float(np.mean((known >= _YEARS[0]) & (known <= _YEARS[1]))) for known in numbers]
+    years_below = [float(np.mean((column >= _YEARS[0]) & (column <= _YEARS[1]))) for column in numbers]
     alone, even = len(first) == count, count < 2 or _even(np.abs(steps))
     if alone and count <= _MANY and not (even and (count >= _FEW or values[0] == 0)):
         return ""  # numbers alone that follow no rule, or too few to tell, may be any row
@@ -139,14 +139,14 @@ def _unlike(
             return "it has a year above other numbers"
     if not bool((steps > 0).all()):
         return ""
-    fractions = [float(np.count_nonzero(known % 1.0)) / len(known) for known in numbers]
+    fractions = [float(np.count_nonzero(column % 1.0)) / len(column) for column in numbers]
     counts = whole and values.tolist() == list(range(count))
     if whole and min(fractions) >= 1.0 - MOST_STRAYS and (count >= _FEW or (counts and count > 1)):
         return "it has whole numbers above fractions"
-    ranges = [float(known.max() - known.min()) for known in numbers]
+    ranges = [float(column.max() - column.min()) for column in numbers]
     distances = [
-        max(float(known.min() - value), float(value - known.max()))
-        for value, known in zip(values.tolist(), numbers, strict=True)
+        max(float(column.min() - value), float(value - column.max()))
+        for value, column in zip(values.tolist(), numbers, strict=True)
     ]
     if count < 2 or len(rows) < _FEW:
         return ""

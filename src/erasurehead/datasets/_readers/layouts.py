@@ -108,7 +108,7 @@ def _prepared(lines: Iterable[str], layout: TableLayout) -> tuple[Iterable[str],
 
 
 def _doubled(line: str) -> str:
-    return _ESCAPED.sub(lambda found: '""' if found[1] == '"' else "\\", line) if "\\" in line else line
+    return _ESCAPED.sub(lambda match: '""' if match[1] == '"' else "\\", line) if "\\" in line else line
 
 
 def _closed(line: str) -> str:
@@ -124,15 +124,15 @@ def csv_reader(lines: Iterable[str], layout: TableLayout) -> Any:
 
 def _beginning(path: Path) -> tuple[list[str], bool]:
     """Return the first lines of a file, and whether they are all."""
-    found: list[str] = []
+    beginning: list[str] = []
     size = 0
     with text_lines(path) as lines:
         for line in lines:
-            found.append(line)
+            beginning.append(line)
             size += len(line)
-            if size > _LETTERS and len(found) >= _LINES:
-                return found, False
-    return found, True
+            if size > _LETTERS and len(beginning) >= _LINES:
+                return beginning, False
+    return beginning, True
 
 
 @dataclass(frozen=True)
@@ -171,12 +171,12 @@ class _Look:
 
     def layout(self, alike: Decimal | None) -> TableLayout:
         start, declared = 0, self.dialect.delimiter
-        if (found := _DECLARED.fullmatch(self.lines[0])) and len(self.lines) > 1:
-            start, declared = 1, declared or found[1]
+        if (declaration := _DECLARED.fullmatch(self.lines[0])) and len(self.lines) > 1:
+            start, declared = 1, declared or declaration[1]
         start, comment = self._behind_comments(start, declared)
         rows = self._behind_titles(self._rows(start, declared), declared)
-        if not declared and (said := guess_delimiter(self.lines[rows.start :], self.path)[1]):
-            self.notes.append(said)
+        if not declared and (note := guess_delimiter(self.lines[rows.start :], self.path)[1]):
+            self.notes.append(note)
         if rows.fields == [[""]]:
             raise DataError(
                 f"{self.path}, line {start + 1}: a quote ends within a field, if {rows.layout.delimiter!r} stands "
@@ -187,18 +187,18 @@ class _Look:
         if commented:
             first, below = commented, rows.fields
         below = _of_width(below, rows.width or len(first))
-        found = self._verdict(first, below, bool(commented), rows.ends[0])
-        first = _adjusted(first, below, found.header)
+        decision = self._verdict(first, below, bool(commented), rows.ends[0])
+        first = _adjusted(first, below, decision.header)
         below = _of_width(below, len(first))
-        data = below if found.header else [first, *below]
-        names = self._names(first, data, found, rows.ends[0])
+        data = below if decision.header else [first, *below]
+        names = self._names(first, data, decision, rows.ends[0])
         decimal = self._decimal(data, alike)
         if decimal == "." and self.dialect.decimal is None and alike is None and rows.layout.delimiter in ";\t":
             self._refuse_grouped(names, data)
-        skip = rows.ends[0] if found.header and not commented else rows.start
+        skip = rows.ends[0] if decision.header and not commented else rows.start
         return TableLayout(
             names,
-            found.header,
+            decision.header,
             rows.layout.delimiter,
             skip,
             decimal,
@@ -221,31 +221,31 @@ class _Look:
         if len(comments) == 1 and cells == len(rows.fields[0]) > 1 and not rows.even:
             return start, ""
         none = self.dialect.header is False or _holds_names(rows)
-        found = [] if none else [line for line in comments if self._names_in(line, rows)]
-        passed = len(comments) - bool(found)
+        naming = [] if none else [line for line in comments if self._names_in(line, rows)]
+        passed = len(comments) - bool(naming)
         if passed:
             self.notes.append(f"{passed} line{'s' * (passed > 1)} of comments before the table left out")
-        return place, found[-1] if found else ""
+        return place, naming[-1] if naming else ""
 
     def _names_in(self, comment: str, rows: _Rows) -> list[str]:
         """Return the names in a comment, if they are as many as there are columns and nothing but names."""
-        found = [name.strip() for name in _parse([comment.lstrip("#")], rows.layout, True)[0][0]]
+        names = [name.strip() for name in _parse([comment.lstrip("#")], rows.layout, True)[0][0]]
         below = _of_width(rows.fields, len(rows.fields[0]))
-        alike = len(found) == len(rows.fields[0]) > 1 and all(map(_NAME.match, found[not found[0] :]))
-        return found if alike and verdict(found, below).header else []
+        alike = len(names) == len(rows.fields[0]) > 1 and all(map(_NAME.match, names[not names[0] :]))
+        return names if alike and verdict(names, below).header else []
 
     def _rows(self, start: int, delimiter: str | None) -> _Rows:
         """Return the rows from a line on, with the quotes with which they can be read."""
         mark = guess_delimiter(self.lines[start:], self.path)[0] if delimiter is None else delimiter
-        made: list[_Rows] = []
+        attempts: list[_Rows] = []
         for quotes in ("doubled", "backslash") if self.dialect.quotes is None else (self.dialect.quotes,):
             for blanks_behind in (False, True):
                 layout = TableLayout((), delimiter=mark, quotes=quotes, blanks_behind=blanks_behind)
                 fields, ends, sound = _parse(self.lines[start:], layout, self.whole)
-                made.append(_Rows(layout, start, fields, [start + end for end in ends], sound))
+                attempts.append(_Rows(layout, start, fields, [start + end for end in ends], sound))
                 if sound:
-                    return made[-1]
-        return made[0]
+                    return attempts[-1]
+        return attempts[0]
 
     def _behind_titles(self, rows: _Rows, delimiter: str | None) -> _Rows:
         """Return the rows behind titles: lines of fewer fields than all that follow, or with nothing in others."""
@@ -280,19 +280,21 @@ class _Look:
             self.notes.append("the columns' names are those of the comment before the table (--header no skips it)")
             return HeaderVerdict(True, "", True)
         if self._quoted_alone(line, len(first)):
-            found = HeaderVerdict(True, "only its fields are quoted")
+            decision = HeaderVerdict(True, "only its fields are quoted")
         else:
             first = _adjusted(first, rows, True)
-            found = verdict(first, _of_width(rows, len(first)))
-        if found.header and not found.obvious:
-            self.notes.append(f"line {line} is taken for the header, as {found.reason} (--header no reads it as data)")
-        return found
+            decision = verdict(first, _of_width(rows, len(first)))
+        if decision.header and not decision.obvious:
+            self.notes.append(
+                f"line {line} is taken for the header, as {decision.reason} (--header no reads it as data)"
+            )
+        return decision
 
     def _quoted_alone(self, line: int, count: int) -> bool:
         """Return whether all fields of a line are quoted, and none of any other."""
         return self.lines[line - 1].count('"') == 2 * count and not any('"' in text for text in self.lines[line:])
 
-    def _names(self, first: list[str], rows: list[list[str]], found: HeaderVerdict, line: int) -> tuple[str, ...]:
+    def _names(self, first: list[str], rows: list[list[str]], decision: HeaderVerdict, line: int) -> tuple[str, ...]:
         given = self.dialect.names
         if given:
             if len(given) != len(first):
@@ -302,17 +304,17 @@ class _Look:
                     list(given),
                     f"its first line is {', '.join(first)[:200]}",
                 )
-            if found.reason and not found.header:
-                self.notes.append(f"line {line} is data, as {found.reason} (--header yes leaves it out)")
-            elif found.reason and found.obvious:
-                self.notes.append(f"line {line} is taken for the header, as {found.reason}; other names were given")
+            if decision.reason and not decision.header:
+                self.notes.append(f"line {line} is data, as {decision.reason} (--header yes leaves it out)")
+            elif decision.reason and decision.obvious:
+                self.notes.append(f"line {line} is taken for the header, as {decision.reason}; other names were given")
             return given
-        behind = _empty_behind(rows, len(first), 0.5 if found.header else 0.0)
-        if not found.header:
+        behind = _empty_behind(rows, len(first), 0.5 if decision.header else 0.0)
+        if not decision.header:
             names = tuple(unnamed(place) if place in behind else str(place + 1) for place in range(len(first)))
-            said = f" (line {line} is data, as {found.reason}; --header yes takes it for their names)"
+            reason = f" (line {line} is data, as {decision.reason}; --header yes takes it for their names)"
             self.notes.append(
-                f"no header: the columns are called 1 to {len(names) - len(behind)}{said if found.reason else ''}"
+                f"no header: the columns are called 1 to {len(names) - len(behind)}{reason if decision.reason else ''}"
             )
             return names
         names = named([normalize("NFC", name) for name in first])
@@ -322,9 +324,9 @@ class _Look:
             if name and name not in earlier:
                 earlier.add(name)
             else:
-                said = f"has the same name {name!r} as an earlier one" if name else "has no name"
+                flaw = f"has the same name {name!r} as an earlier one" if name else "has no name"
                 raise DataError(
-                    f"{self.path}, line {line}: column {place + 1} {said}; name the columns yourself (--names), or, if "
+                    f"{self.path}, line {line}: column {place + 1} {flaw}; name the columns yourself (--names), or, if "
                     "that line is data, say that there is no header (--header no)."
                 )
         return names
@@ -376,8 +378,8 @@ def _all_texts(row: Sequence[str]) -> bool:
 
 
 def _few(row: Sequence[str], width: int) -> bool:
-    there = [text for text in row if text.strip()]
-    return len(there) < width and (not there or any(parse(text) != parse(text) for text in there))
+    filled = [text for text in row if text.strip()]
+    return len(filled) < width and (not filled or any(parse(text) != parse(text) for text in filled))
 
 
 def _adjusted(first: list[str], rows: Sequence[Sequence[str]], header: bool) -> list[str]:
@@ -398,13 +400,13 @@ def _adjusted(first: list[str], rows: Sequence[Sequence[str]], header: bool) -> 
 
 def _empty_behind(rows: Sequence[Sequence[str]], width: int, most: float) -> set[int]:
     """Return the last columns of which at most a share of the values is there."""
-    found: set[int] = set()
+    places: set[int] = set()
     for place in range(width - 1, 0, -1):
-        there = sum(row[place] not in MISSING for row in rows if len(row) == width)
-        if not rows or there > most * len(rows):
+        filled = sum(row[place] not in MISSING for row in rows if len(row) == width)
+        if not rows or filled > most * len(rows):
             break
-        found.add(place)
-    return found
+        places.add(place)
+    return places
 
 
 def _parse(lines: Sequence[str], layout: TableLayout, whole: bool) -> tuple[list[list[str]], list[int], bool]:

@@ -49,12 +49,12 @@ class Tally:
         numeric = [code for code, text in enumerate(column.values) if text[0] in _BEGINS and counts[code]]
         values = {code: parse(column.values[code]) for code in numeric}
         as_written = {code for code, value in values.items() if not np.isfinite(value) and written(column.values[code])}
-        known = [code for code, value in values.items() if np.isfinite(value)]
+        finite = [code for code, value in values.items() if np.isfinite(value)]
         if len(self._numbers) <= MOST_CODES:
-            self._numbers.update(values[code] for code in known)
-        self._n_numbers += int(counts[known].sum())
+            self._numbers.update(values[code] for code in finite)
+        self._n_numbers += int(counts[finite].sum())
         self._n_written += int(counts[list(as_written)].sum())
-        self._n_texts += int(counts.sum() - counts[known].sum() - counts[list(as_written)].sum())
+        self._n_texts += int(counts.sum() - counts[finite].sum() - counts[list(as_written)].sum())
         others = (code for code in range(len(counts)) if counts[code] and not np.isfinite(values.get(code, np.nan)))
         for code in islice(others, _MOST_SHOWN + 1):
             text = column.values[code]
@@ -97,8 +97,8 @@ class Tally:
         categories = "" if model or label else "name the column in one_hot (--one-hot) if its values are categories"
         if self._n_written:
             commas = if_decimal(self._written) if csv and not model else ""
-            said = not_a_number(self._written, "")
-            return f"{where()}, column {name!r}: {said}{commas}{categories and f'; {categories}'}."
+            fault = not_a_number(self._written, "")
+            return f"{where()}, column {name!r}: {fault}{commas}{categories and f'; {categories}'}."
         likewise = ", ".join(f"{text!r} ({_line(place)})" for text, place in others)
         tokens = shlex.quote(",".join(list(self._texts)[:_MOST_SHOWN]))
         missing = f"name what stands for a missing value (--missing {tokens}), " if csv and not (model or label) else ""

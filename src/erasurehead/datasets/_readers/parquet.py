@@ -47,7 +47,7 @@ def read_parquet(
         raise DataError(f"{path} has no rows of data.")
     columns = {name: joined([block.columns[name] for block in blocks]) for name in blocks[0].columns}
     return Table(
-        str(path), columns, n_rows, blocks[0].place, there=parquet_columns(path), categories=blocks[0].categories
+        str(path), columns, n_rows, blocks[0].place, all_names=parquet_columns(path), categories=blocks[0].categories
     )
 
 
@@ -77,7 +77,7 @@ def parquet_blocks(
             for name in names:
                 check_finite(
                     columns[name],
-                    lambda row, said=f"{path}, column {name!r}", start=before: f"{said}, row {start + row}",
+                    lambda row, where=f"{path}, column {name!r}", start=before: f"{where}, row {start + row}",
                 )
             yield Table(
                 str(path),

@@ -97,8 +97,8 @@ def matrix(rows: SparseRows, n_columns: int, base: int) -> tuple[SparseMatrix, i
     owners = np.repeat(np.arange(len(rows.counts)), rows.counts)
     counts = np.bincount(owners[inside], minlength=len(rows.counts))
     ends = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
-    made = csr(rows.values[inside], columns[inside].astype(np.int32), ends, (len(rows.counts), n_columns))
-    return made, len(np.unique(owners[~inside]))
+    X = csr(rows.values[inside], columns[inside].astype(np.int32), ends, (len(rows.counts), n_columns))
+    return X, len(np.unique(owners[~inside]))
 
 
 def _parse(text: bytes, first: int, path: Path) -> SparseRows:

@@ -150,13 +150,13 @@ class TextColumn:
 
     def used(self) -> list[str]:
         """Return the texts that some row has."""
-        there = np.bincount(self.codes[self.codes >= 0], minlength=len(self.values)).astype(bool)
-        return [text for text, some in zip(self.values, there, strict=True) if some]
+        present = np.bincount(self.codes[self.codes >= 0], minlength=len(self.values)).astype(bool)
+        return [text for text, some in zip(self.values, present, strict=True) if some]
 
     def numbers(self) -> Array:
         """Return the numbers that the texts stand for, 1 for true; NaN where a text is none, or missing."""
-        known = [TRUTHS.get(text, parse(text)) for text in self.values]
-        return np.array([*known, math.nan], dtype=np.float64)[self.codes]
+        numbers = [TRUTHS.get(text, parse(text)) for text in self.values]
+        return np.array([*numbers, math.nan], dtype=np.float64)[self.codes]
 
 
 Column: TypeAlias = NumberColumn | TextColumn
@@ -181,27 +181,27 @@ def with_numbers(table: Table, texts: Collection[str] = ()) -> tuple[Table, tupl
         DataError: if one of the numbers is infinite.
     """
     kept = {*texts, *table.categories}
-    found: dict[str, Column] = {
+    converted: dict[str, Column] = {
         name: numbers
         for name, column in table.columns.items()
         if isinstance(column, TextColumn) and name not in kept and (numbers := _numbers_in(column)) is not None
     }
-    for name, column in found.items():
+    for name, column in converted.items():
         check_finite(column, lambda row, name=name: f"{table.place(row)}, column {name!r}")
-    return replace(table, columns={**table.columns, **found}) if found else table, tuple(found)
+    return replace(table, columns={**table.columns, **converted}) if converted else table, tuple(converted)
 
 
 def _numbers_in(column: TextColumn) -> NumberColumn | None:
-    known, rounded = np.full(len(column.values) + 1, np.nan), False
-    there = np.bincount(column.codes[column.codes >= 0], minlength=len(column.values))
+    numbers, rounded = np.full(len(column.values) + 1, np.nan), False
+    counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.values))
     for code, text in enumerate(column.values):
-        if not there[code]:
+        if not counts[code]:
             continue
-        known[code] = value = parse(text)
+        numbers[code] = value = parse(text)
         if math.isnan(value):
             return None
         rounded |= abs(value) >= EXACT and is_rounded(text, value)
-    return NumberColumn(known[column.codes], rounded)
+    return NumberColumn(numbers[column.codes], rounded)
 
 
 def truths(values: Array) -> TextColumn:
@@ -214,10 +214,10 @@ def as_texts(column: Column) -> TextColumn:
     if isinstance(column, TextColumn):
         return column
     none = column.missing()
-    found, inverse = np.unique(column.values[~none], return_inverse=True)
+    unique, inverse = np.unique(column.values[~none], return_inverse=True)
     codes = np.full(len(none), -1, dtype=np.int32)
     codes[~none] = inverse
-    return TextColumn(codes, tuple(map(plain, found.tolist())))
+    return TextColumn(codes, tuple(map(plain, unique.tolist())))
 
 
 def joined(parts: Sequence[Column]) -> Column:
@@ -226,12 +226,12 @@ def joined(parts: Sequence[Column]) -> Column:
     if all(isinstance(part, NumberColumn) or not part.values for part in parts):
         values = [part.numbers() for part in parts]
         return NumberColumn(np.concatenate(values) if values else np.zeros(0), any(part.rounded for part in numbers))
-    known: dict[str, int] = {}
+    code_of: dict[str, int] = {}
     codes: list[NDArray[np.int32]] = []
     for part in map(as_texts, parts):
-        own = [known.setdefault(text, len(known)) for text in part.values]
+        own = [code_of.setdefault(text, len(code_of)) for text in part.values]
         codes.append(np.array([*own, -1], dtype=np.int32)[part.codes])
-    return TextColumn(np.concatenate(codes), tuple(known))
+    return TextColumn(np.concatenate(codes), tuple(code_of))
 
 
 def checked_names(names: Sequence[str], source: str) -> tuple[str, ...]:
@@ -242,8 +242,8 @@ def checked_names(names: Sequence[str], source: str) -> tuple[str, ...]:
     """
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None or not names:
-        said = "no columns" if twice is None else f"two columns with the name {twice!r}; rename one of them"
-        raise DataError(f"{source} has {said}.")
+        fault = "no columns" if twice is None else f"two columns with the name {twice!r}; rename one of them"
+        raise DataError(f"{source} has {fault}.")
     return tuple(names)
 
 
@@ -257,7 +257,7 @@ class Table:
         n_rows: number of rows.
         place: returns where a row, counted from 0, is, such as `"train.csv, line 7"`.
         notes: the reader's notes.
-        there: names of all columns of the file, if not all were read.
+        all_names: names of all columns of the file, if not all were read.
         categories: columns that the source itself declares as categorical.
     """
 
@@ -266,7 +266,7 @@ class Table:
     n_rows: int
     place: Callable[[int], str]
     notes: tuple[str, ...] = ()
-    there: tuple[str, ...] = ()
+    all_names: tuple[str, ...] = ()
     categories: frozenset[str] = frozenset()
 
     def column(self, name: str) -> Column:
@@ -276,8 +276,8 @@ class Table:
             DataError: if the table has no column of that name; the message lists those that it has.
         """
         if name not in self.columns:
-            there = ", ".join(list(self.there or self.columns)[:30])
-            raise DataError(f"{self.source} has no column {name!r}; its columns are {there or 'none'}.")
+            names = ", ".join(list(self.all_names or self.columns)[:30])
+            raise DataError(f"{self.source} has no column {name!r}; its columns are {names or 'none'}.")
         return self.columns[name]
 
     def numbers(self, name: str) -> Array:
@@ -344,7 +344,7 @@ def table_of_rows(
         source,
         lambda name: column_of([row.get(name) for row in rows], name, source, name in exact, missing),
     )
-    return Table(source, columns, len(rows), lambda row: f"{source}, row {row}", there=tuple(map(str, names)))
+    return Table(source, columns, len(rows), lambda row: f"{source}, row {row}", all_names=tuple(map(str, names)))
 
 
 def column_of(
@@ -405,17 +405,17 @@ def numbers_of(values: NDArray[Any], absent: BoolArray | None = None, exact: boo
     if values.dtype.kind == "b":
         return truths(np.where(none, np.nan, values))
     if exact and values.dtype.kind in "iu":
-        found, inverse = np.unique(values[~none], return_inverse=True)
+        unique, inverse = np.unique(values[~none], return_inverse=True)
         codes = np.full(len(values), -1, dtype=np.int32)
         codes[~none] = inverse
-        return TextColumn(codes, tuple(map(str, found.tolist())))
+        return TextColumn(codes, tuple(map(str, unique.tolist())))
     numbers = values.astype(np.float64)
     numbers[none] = np.nan
     if values.dtype.kind == "f":
         return NumberColumn(numbers)
     large = np.abs(numbers) >= EXACT  # False for NaN
     return NumberColumn(
-        numbers, any(int(known) != int(own) for known, own in zip(numbers[large], values[large], strict=True))
+        numbers, any(int(number) != int(own) for number, own in zip(numbers[large], values[large], strict=True))
     )
 
 
@@ -477,7 +477,7 @@ def _kind(of: type) -> str:
     # pandas' marks for a missing value are told by their names, as pandas need not be there
     if of is type(None) or of.__name__ in ("NAType", "NaTType"):
         return "none"
-    return next((kind for known, kind in _KINDS if issubclass(of, known)), "other")
+    return next((kind for base, kind in _KINDS if issubclass(of, base)), "other")
 
 
 def _number(value: object) -> float:

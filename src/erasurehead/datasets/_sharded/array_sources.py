@@ -105,8 +105,8 @@ class SvmlightSource(ArraySource):
             self._lowest = min(self._lowest, int(rows.indices.min(initial=1)))
             self._highest = max(self._highest, int(rows.indices.max(initial=0)))
             width, base = (0, 0) if encoding is None else (encoding.n_features, encoding.base)
-            made, beyond = matrix(rows, width, base)
-            yield Arrays(made, rows.labels, lambda row, lines=rows.lines: f"{self.path}, line {lines[row]}", 0, beyond)
+            X, beyond = matrix(rows, width, base)
+            yield Arrays(X, rows.labels, lambda row, lines=rows.lines: f"{self.path}, line {lines[row]}", 0, beyond)
 
     def _shape(self) -> _Shape:
         base = min(self._lowest, 1)
@@ -135,8 +135,8 @@ class MatrixSource(ArraySource):
         step = max(1, _BLOCK // (8 * n_columns))
         for before in range(0, n_rows, step):
             rows = slice(before, min(before + step, n_rows))
-            found = self._rows(rows)
-            X, y = split_last_column(found) if self._target is None else (found, self._target[rows])
+            block = self._rows(rows)
+            X, y = split_last_column(block) if self._target is None else (block, self._target[rows])
             yield Arrays(X, y, lambda row, before=before: f"{self.path}, row {before + row}")
 
     def _rows(self, rows: slice) -> Matrix:
@@ -146,8 +146,8 @@ class MatrixSource(ArraySource):
         wrong = np.argwhere(~np.isfinite(dense))
         if len(wrong):
             row, column = (int(place) for place in wrong[0])
-            said = f"{self.path}, row {rows.start + row}, column {column}"
-            raise DataError(f"{said}: {dense[row, column]} is not a finite number.")
+            where = f"{self.path}, row {rows.start + row}, column {column}"
+            raise DataError(f"{where}: {dense[row, column]} is not a finite number.")
         return dense
 
     def _read(self, rows: slice) -> Any:
@@ -157,10 +157,10 @@ class MatrixSource(ArraySource):
             return mapped[rows]
         width = int(mapped.shape[1])
         start = mapped.offset + rows.start * width * mapped.dtype.itemsize
-        found = np.fromfile(self.path, mapped.dtype, (rows.stop - rows.start) * width, offset=start)
-        if len(found) != (rows.stop - rows.start) * width:
+        values = np.fromfile(self.path, mapped.dtype, (rows.stop - rows.start) * width, offset=start)
+        if len(values) != (rows.stop - rows.start) * width:
             raise DataError(CHANGED.format(path=self.path))
-        return found.reshape(-1, width)
+        return values.reshape(-1, width)
 
     def _shape(self) -> _Shape:
         last = self._target is None

@@ -73,11 +73,11 @@ def read_checked(folder: Path, file: StoredFile) -> bytearray:
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
     if key not in _verdicts:
-        found = hashlib.sha256(data).hexdigest()
+        checksum = hashlib.sha256(data).hexdigest()
         _verdicts[key] = (
             ""
-            if found == file.sha256
-            else f"{path} is damaged: its SHA-256 is {found[:12]}... instead of {file.sha256[:12]}...; {_REMEDY}."
+            if checksum == file.sha256
+            else f"{path} is damaged: its SHA-256 is {checksum[:12]}... instead of {file.sha256[:12]}...; {_REMEDY}."
         )
     if complaint := _verdicts[key]:
         raise DataError(complaint)
@@ -96,28 +96,28 @@ def read_rows(folder: Path, file: StoredFile, form: Form, n_columns: int) -> Lab
     Raises:
         DataError: as for `read_checked`, or if the file does not hold such rows.
     """
-    said = str(folder / file.name)
-    tensors, _ = decode_tensors(read_checked(folder, file), said)
+    path = str(folder / file.name)
+    tensors, _ = decode_tensors(read_checked(folder, file), path)
     try:
         y = tensors["labels"]
         X = tensors["rows"] if form == "dense" else _sparse(tensors, n_columns)
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{said} does not hold {form} rows ({error}).") from None
+        raise DataError(f"{path} does not hold {form} rows ({error}).") from None
     if X.shape != (file.rows, n_columns) or y.shape != (file.rows,):
         shape = " x ".join(map(str, X.shape))
-        raise DataError(f"{said} holds {shape} instead of {file.rows} x {n_columns}.")
+        raise DataError(f"{path} holds {shape} instead of {file.rows} x {n_columns}.")
     values: Any = cast("Any", X) if form == "dense" else cast("Any", X).data
     if values.dtype != np.float64 or not np.isfinite(values).all():
-        raise DataError(f"{said} holds values that are no finite numbers of float64.")
+        raise DataError(f"{path} holds values that are no finite numbers of float64.")
     return LabelledRows(X, y)
 
 
 def _sparse(tensors: dict[str, NDArray[Any]], n_columns: int) -> Matrix:
     edges, columns = tensors["edges"], tensors["columns"]
     values = tensors.get("values")
-    made = csr(np.ones(len(columns)) if values is None else values, columns, edges, (len(edges) - 1, n_columns))
-    made.check_format(full_check=True)  # a column out of bounds would make the loops write out of bounds
-    return made
+    matrix = csr(np.ones(len(columns)) if values is None else values, columns, edges, (len(edges) - 1, n_columns))
+    matrix.check_format(full_check=True)  # a column out of bounds would make the loops write out of bounds
+    return matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,14 +146,14 @@ class ShardFolder:
     def encoding(self) -> Encoding:
         """How raw rows become rows of the matrix."""
         data = read_checked(self.path, self.manifest.encoding)
-        made = Encoding.from_json(data)
-        told = self.manifest.task, self.manifest.classes
-        if told != (made.target.task, made.target.n_classes):
+        encoding = Encoding.from_json(data)
+        stated = self.manifest.task, self.manifest.classes
+        if stated != (encoding.target.task, encoding.target.n_classes):
             raise DataError(
-                f"The manifest in {self.path} says that labels are for {told[0]} with {told[1]} classes, and the "
-                f"encoding, {made.target.task} with {made.target.n_classes}; {_REMEDY}."
+                f"The manifest in {self.path} says that labels are for {stated[0]} with {stated[1]} classes, and the "
+                f"encoding, {encoding.target.task} with {encoding.target.n_classes}; {_REMEDY}."
             )
-        return made
+        return encoding
 
     def task(self, number: int) -> LabelledRows:
         """Return the rows of a task."""
@@ -174,8 +174,8 @@ class ShardFolder:
         touched = np.zeros(self.manifest.columns, dtype=bool)
         for task in tasks:
             touched[columns[edges[task] : edges[task + 1]]] = True
-        found = np.flatnonzero(touched)
-        return None if len(found) == self.manifest.columns else found
+        support = np.flatnonzero(touched)
+        return None if len(support) == self.manifest.columns else support
 
     @cached_property
     def _supports(self) -> tuple[IntArray, NDArray[np.int32]] | None:

@@ -148,7 +148,7 @@ def read_manifest(folder: Path) -> ShardManifest:
 
 
 def _manifest(data: Mapping[str, Any]) -> ShardManifest:
-    made = ShardManifest(
+    manifest = ShardManifest(
         name=str(data["name"]),
         task=data["task"],
         classes=int(data["classes"]),
@@ -161,10 +161,16 @@ def _manifest(data: Mapping[str, Any]) -> ShardManifest:
         test=None if data["test"] is None else _file(data["test"]),
         tasks=tuple(map(_file, data["tasks"])),
     )
-    least = {"logistic": 2, "softmax": 2}.get(made.task, 0)
-    if made.task not in TASKS or made.form not in _FORMS or made.columns < 1 or not made.tasks or made.classes < least:
+    least = {"logistic": 2, "softmax": 2}.get(manifest.task, 0)
+    if (
+        manifest.task not in TASKS
+        or manifest.form not in _FORMS
+        or manifest.columns < 1
+        or not manifest.tasks
+        or manifest.classes < least
+    ):
         raise Unfit("its values contradict each other")
-    return made
+    return manifest
 
 
 def _file(data: Mapping[str, Any]) -> StoredFile:

@@ -127,9 +127,9 @@ def _batches(data: bytes, dense: bool, n_columns: int, labels: np.dtype[Any]) ->
 
     def read(dtype: Any, count: int) -> NDArray[Any]:
         nonlocal place
-        found = np.frombuffer(data, dtype, count, place)
-        place += found.nbytes
-        return found
+        numbers = np.frombuffer(data, dtype, count, place)
+        place += numbers.nbytes
+        return numbers
 
     batches: list[_Batch] = []
     while place < len(data):

@@ -175,7 +175,7 @@ class TableFit:
     def warnings(self) -> list[str]:
         """Return possible problems with the columns, and what would help, as sentences without a full stop."""
         copied = {name: copy_warning(copy, name, self._label) for name, copy in self._copies.items()}
-        return [said for name, copy in copied.items() if (said := copy or self._rounded.get(name, ""))]
+        return [warning for name, copy in copied.items() if (warning := copy or self._rounded.get(name, ""))]
 
     def encoding(self, target: Target, constant: bool) -> TableEncoding:
         """Return the encoding.
@@ -188,9 +188,9 @@ class TableFit:
             DataError: if a column has no value in any training row, or the labels cannot be used.
         """
         numeric, groups = features(self._kinds(str(self._path)), self._label, self._columns)
-        vocabularies, made = self._features.features(numeric, groups, self._columns.standardize)
+        vocabularies, fitted = self._features.features(numeric, groups, self._columns.standardize)
         dialect = as_read(self._dialect, self._layout)
-        return TableEncoding(self._layout.names, self._layout.header, vocabularies, made, target, constant, dialect)
+        return TableEncoding(self._layout.names, self._layout.header, vocabularies, fitted, target, constant, dialect)
 
     def _kinds(self, source: str) -> Table:
         """Return a table whose columns have the kinds of the file's."""
@@ -234,12 +234,12 @@ class TableSource(RowSource):
         if self._parquet:
             from erasurehead.datasets._readers.parquet import parquet_rows
 
-            found = parquet_rows(self.path)
+            n_rows = parquet_rows(self.path)
         else:
-            found = count_rows(self.path, self._layout)
-        if not found:
+            n_rows = count_rows(self.path, self._layout)
+        if not n_rows:
             raise DataError(EMPTY.format(path=self.path))
-        return found
+        return n_rows
 
     def fit(self, split: RowSplit, task: Task | None, constant: bool) -> Fitted:
         # The encoding is fitted to the training rows, which are known only after all rows are counted.
@@ -258,11 +258,11 @@ class TableSource(RowSource):
                 break
             places = final
         self._kinds |= dict.fromkeys(self._begun, "number")
-        said = moved_note(fit.labels, target, final, self.path)
+        moved = moved_note(fit.labels, target, final, self.path)
         encoding = fit.encoding(target, constant)
         typed = [name for name in self._layout.names if name in self._typed and self._kinds.get(name) != "text"]
         notes += [*typed_notes(typed, target), *self._choice.notes(self._choice.columns.drop)]
-        notes += [encoding.target.note(task), *said]
+        notes += [encoding.target.note(task), *moved]
         notes += fit.warnings()
         dense = all(isinstance(feature, Numeric) for feature in encoding.features)
         return Fitted(encoding, final, len(encoding.features) + constant, dense, tuple(notes))
@@ -308,8 +308,8 @@ class TableSource(RowSource):
         return map(self._with_numbers, parquet_blocks(self.path, self._choice.read, rows, self._choice.exact))
 
     def _with_numbers(self, block: Table) -> Table:
-        block, found = with_numbers(block, [name for name, kind in self._kinds.items() if kind == "text"])
-        self._typed |= dict.fromkeys(found)
+        block, converted = with_numbers(block, [name for name, kind in self._kinds.items() if kind == "text"])
+        self._typed |= dict.fromkeys(converted)
         return block
 
     def _settle(self, block: Table) -> None:

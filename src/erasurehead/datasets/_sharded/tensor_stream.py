@@ -96,12 +96,12 @@ class TensorWriter:
             self._file.close()
 
 
-def decode_tensors(data: bytearray, said: str) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+def decode_tensors(data: bytearray, path: str) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """Return the tensors in the bytes of a file, as views of them, and the file's description.
 
     Arguments:
         data: the whole file.
-        said: its path, for messages.
+        path: its path, for messages.
 
     Raises:
         DataError: if the bytes are not such a file.
@@ -115,7 +115,7 @@ def decode_tensors(data: bytearray, said: str) -> tuple[dict[str, NDArray[Any]],
         about = cast("dict[str, str]", header.pop("__metadata__", {}))
         return {name: _tensor(data, start, entry) for name, entry in header.items()}, about
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise DataError(f"{said} is not a file of tensors in the safetensors format ({error}).") from None
+        raise DataError(f"{path} is not a file of tensors in the safetensors format ({error}).") from None
 
 
 def _tensor(data: bytearray, start: int, entry: Mapping[str, Any]) -> NDArray[Any]:

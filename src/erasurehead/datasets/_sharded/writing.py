@@ -209,9 +209,9 @@ class _Writing:
         files: list[StoredFile] = []
         supports: list[NDArray[np.int32]] = []
         for number, rows in enumerate(self._tasks):
-            said = {"task": str(number), "first_row": str(rows.start), **about}
+            facts = {"task": str(number), "first_row": str(rows.start), **about}
             file, touched = writer.write(
-                f"task-{number:05}.safetensors", self._buckets[number], rows.stop - rows.start, said
+                f"task-{number:05}.safetensors", self._buckets[number], rows.stop - rows.start, facts
             )
             files.append(file)
             supports.append(np.flatnonzero(touched).astype(np.int32))
@@ -246,8 +246,8 @@ def _free(out: str | os.PathLike[str]) -> Path:
             "out", "must be a folder that can be made", os.fspath(out), why or "a NUL character is in its name"
         )
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        said = "is already in use: it is not empty" if place.is_dir() else "is a file"
-        raise invalid("out", "must be a folder that is empty or not there", os.fspath(out), f"this one {said}")
+        reason = "is already in use: it is not empty" if place.is_dir() else "is a file"
+        raise invalid("out", "must be a folder that is empty or not there", os.fspath(out), f"this one {reason}")
     return place
 
 
@@ -271,9 +271,9 @@ def _folder_to_be(folder: Path, access: Access) -> Generator[Path]:
             scratch.replace(folder)
             above_it.sync()
     except OSError as error:
-        said = f"{error.strerror or error}; the shards that were begun were removed"
+        reason = f"{error.strerror or error}; the shards that were begun were removed"
         culprit = str(error.filename or scratch)
-        raise OSError(error.errno, said, str(folder) if culprit.startswith(str(scratch)) else culprit) from error
+        raise OSError(error.errno, reason, str(folder) if culprit.startswith(str(scratch)) else culprit) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         with contextlib.suppress(OSError):  # a folder that holds the shards stays
