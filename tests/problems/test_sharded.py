@@ -105,7 +105,7 @@ def test_programs_carry_no_data(tmp_path: Path) -> None:
     programs, _ = build_programs(schemes.exact(8, load=2).code, problem)
     assert all(len(pickle.dumps(program)) < 4_000 for program in programs)
     held = pickle.loads(pickle.dumps(programs[3])).shards[0]
-    assert held._held is not None  # a worker that is ready has its data
+    assert held._loaded is not None  # a worker that is ready has its data
     assert len(pickle.dumps(held)) < 4_000
 
 

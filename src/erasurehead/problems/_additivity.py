@@ -57,8 +57,8 @@ def weight_per_sample(loss: Callable[[Array, Nest], Value], first: Array, data: 
         InvalidArgument: if a weight is negative or not finite, all are 0, or they depend on the parameters.
     """
     few = rows_of(data, slice(0, min(PROBE, n_samples)))
-    found = loss(first, few)
-    if not isinstance(found, tuple):
+    result = loss(first, few)
+    if not isinstance(result, tuple):
         return None
     total = 0.0
     for low in range(0, n_samples, _MOST_ROWS):
@@ -71,17 +71,17 @@ def weight_per_sample(loss: Callable[[Array, Nest], Value], first: Array, data: 
         raise invalid("the weight that loss returns", "must be positive over all samples", total)
     other = loss(_second_point(first, 1.0), few)
     weight = other[1] if isinstance(other, tuple) else math.nan
-    if weight != found[1]:
+    if weight != result[1]:
         raise invalid(
             "the weight that loss returns",
             "must not depend on the parameters",
-            f"{found[1]:.6g} at the first ones, {weight:.6g} at others",
+            f"{result[1]:.6g} at the first ones, {weight:.6g} at others",
         )
     return total / n_samples
 
 
 def value_of(
-    compute: Callable[[], Any], number: Callable[[Any], float], widen: Callable[[Any], Any], said: str
+    compute: Callable[[], Any], number: Callable[[Any], float], widen: Callable[[Any], Any], name: str
 ) -> Value:
     """Return what a user's loss returns for some samples, or raise an error that says what is wrong with it.
 
@@ -89,7 +89,7 @@ def value_of(
         compute: computes it.
         number: returns a result as a number, or raises.
         widen: returns a weight as a real number of the library.
-        said: how the loss is called, for errors.
+        name: how the loss is called, for errors.
 
     Raises:
         InvalidArgument: if it fails, or returns anything but one real number, or a sum and its weight.
@@ -100,8 +100,8 @@ def value_of(
         raise
     except Exception as error:
         when = "at the first parameters, on the first samples"
-        said = f"{said} fails {when}, with {first_line(error)}"
-        raise InvalidArgument("loss", f"must not fail {when}", sentence=said) from error
+        sentence = f"{name} fails {when}, with {first_line(error)}"
+        raise InvalidArgument("loss", f"must not fail {when}", sentence=sentence) from error
     if isinstance(result, tuple | list) and len(cast("list[Any]", result)) == 2:
         total, weight = cast("list[Any]", result)
         return number(total), number(widen(weight))
@@ -176,7 +176,7 @@ def check_adds_up(
 def _check_halves(
     loss: Callable[[Array, Any], float], x: Array, pieces: list[Any], precision: float, pairs: bool
 ) -> None:
-    found: list[tuple[float, float, float]] = []
+    results: list[tuple[float, float, float]] = []
     for rows in pieces:
         half = len(rows) // 2
         values = [loss(x, part) for part in (rows, rows[:half], rows[half:])]
@@ -188,9 +188,9 @@ def _check_halves(
                 f"{', '.join(f'{value:.6g}' for value in values)} on samples {named} and on their halves",
                 _PAIRS,
             )
-        found.append((values[0], values[1], values[2]))
-    size = max(max(map(abs, values)) for values in found)
-    for whole, low, high in found:
+        results.append((values[0], values[1], values[2]))
+    size = max(max(map(abs, values)) for values in results)
+    for whole, low, high in results:
         if not abs(whole - (low + high) / 2) <= _tolerance(precision) * max(size, 1e-3):
             came = f"{whole:.6g} on {len(pieces[0])} samples, whose halves give {low:.6g} and {high:.6g}"
             if pairs:

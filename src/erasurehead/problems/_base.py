@@ -223,14 +223,14 @@ class Problem(ABC):
         if not count:
             return [Exact(math.nan, np.full(self.n_parameters, math.nan), 0) for _ in points]
         shard, factor = self.shard(kept), self.n_samples / sum(self.weight(rows) for rows in kept)
-        found: list[Exact] = []
+        results: list[Exact] = []
         for x in points:
             gradient = np.zeros(self.n_parameters)
             local = np.empty(self.n_parameters if shard.support is None else len(shard.support))
             loss = shard.combine(shard.take(x), np.full(len(kept), factor), 0, local)
             gradient[slice(None) if shard.support is None else shard.support] = local
-            found.append(Exact(loss, gradient, count))
-        return found
+            results.append(Exact(loss, gradient, count))
+        return results
 
 
 def remaining(n_samples: int, without: Sequence[slice]) -> list[slice]:

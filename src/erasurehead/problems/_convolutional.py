@@ -89,10 +89,10 @@ def image_classes(
         MissingExtra: if PyTorch is not installed.
     """
     module, loss = small_cnn(shape, n_classes, hidden=hidden, seed=seed), torch_library().nn.CrossEntropyLoss()
-    known = SoftmaxLoss(n_classes)
+    softmax = SoftmaxLoss(n_classes)
 
     def pair(samples: Any, classes: Any) -> tuple[Any, Any]:
-        return np.asarray(samples, dtype=np.float32).reshape(-1, *shape), known.labels(np.asarray(classes), "labels")
+        return np.asarray(samples, dtype=np.float32).reshape(-1, *shape), softmax.labels(np.asarray(classes), "labels")
 
     return torch(
         module,
@@ -100,7 +100,7 @@ def image_classes(
         loss,
         l2=l2,
         test=None if test is None else pair(*check_test_pair(test)),
-        metrics=_Scores(known),
+        metrics=_Scores(softmax),
     )
 
 
@@ -124,7 +124,7 @@ class ConvolutionalModel(ScoringModel):
     """A trained `small_cnn`: its predictions for images.
 
     Arguments:
-        sample_loss: the loss that it was trained for.
+        softmax: the loss that it was trained for.
         x: the parameters, shape (n_parameters,).
         shape: shape of an image: planes, height, width.
         hidden: number of units in the layer before the last.
@@ -135,7 +135,7 @@ class ConvolutionalModel(ScoringModel):
         MissingExtra: if PyTorch is not installed.
     """
 
-    sample_loss: SampleLoss
+    softmax: SampleLoss
     x: Array
     shape: tuple[int, int, int]
     hidden: int
@@ -151,7 +151,7 @@ class ConvolutionalModel(ScoringModel):
 
     @property
     def _whole(self) -> TorchModel:
-        module = small_cnn(self.shape, self.sample_loss.n_outputs, hidden=self.hidden)
+        module = small_cnn(self.shape, self.softmax.n_outputs, hidden=self.hidden)
         return TorchModel(module, torch_library().nn.CrossEntropyLoss(), False)
 
     def _margins(self, X: Any) -> Array:

@@ -106,14 +106,14 @@ def places_of(parameters: Any, jax: Any) -> Nest:
     Raises:
         InvalidArgument: if JAX accepts a structure as a tree that source for numpy cannot take.
     """
-    known = [id(leaf) for _, leaf in leaves(parameters)]
-    if known != [id(leaf) for leaf in jax.tree.leaves(parameters)]:
+    identities = [id(leaf) for _, leaf in leaves(parameters)]
+    if identities != [id(leaf) for leaf in jax.tree.leaves(parameters)]:
         raise invalid(
             "parameters",
             "must be arrays in dicts, lists and tuples for worker_backend='numpy'",
             str(jax.tree.structure(parameters)),
         )
-    numbers = iter(range(len(known)))
+    numbers = iter(range(len(identities)))
     return mapped(lambda leaf: next(numbers), parameters)
 
 
@@ -142,24 +142,24 @@ def check_gradient(source: DecompiledSource, loss: Any, parameters: Any, batch: 
             given: Any = (parameters, batch)
             if source.backend == "numpy":
                 given = jax.tree.map(np.asarray, given)
-            found = source(*given)
+            result = source(*given)
     except Exception as error:
-        said = f"gradient: {source.name}(parameters, batch) fails on a batch, with {first_line(error)}"
-        raise InvalidArgument("gradient", "must not fail on a batch", sentence=said) from error
-    if jax.tree.structure(found) != form.tree:
-        raise invalid("gradient", f"must return {form.tree}, as the parameters are", str(jax.tree.structure(found)))
-    join(jax.tree.leaves(found), form)  # raises if shapes differ
+        sentence = f"gradient: {source.name}(parameters, batch) fails on a batch, with {first_line(error)}"
+        raise InvalidArgument("gradient", "must not fail on a batch", sentence=sentence) from error
+    if jax.tree.structure(result) != form.tree:
+        raise invalid("gradient", f"must return {form.tree}, as the parameters are", str(jax.tree.structure(result)))
+    join(jax.tree.leaves(result), form)  # raises if shapes differ
     paths = [jax.tree_util.keystr(path) for path, _ in jax.tree.flatten_with_path(parameters)[0]]
     counted = 0
-    for path, ours, rounded, right in zip(paths, jax.tree.leaves(found), wanted, exact, strict=True):
-        known = np.isfinite(right) & np.isfinite(rounded)
-        counted += int(known.sum())
-        if not known.any():
+    for path, ours, rounded, right in zip(paths, jax.tree.leaves(result), wanted, exact, strict=True):
+        finite = np.isfinite(right) & np.isfinite(rounded)
+        counted += int(finite.sum())
+        if not finite.any():
             continue
-        size = float(np.abs(right[known]).max())
-        noise = 16 * float(np.abs(rounded - right)[known].max())
+        size = float(np.abs(right[finite]).max())
+        noise = 16 * float(np.abs(rounded - right)[finite].max())
         allowed = noise + max(64 * precision(form), 1e-9) * size
-        far = np.where(known, np.abs(np.asarray(ours).astype(np.float64) - right), 0.0)
+        far = np.where(finite, np.abs(np.asarray(ours).astype(np.float64) - right), 0.0)
         place = np.unravel_index(int(np.argmax(far)), far.shape)
         if not far.max(initial=0.0) <= allowed:
             where = "".join(f"[{index}]" for index in place)
@@ -184,8 +184,8 @@ def _derived(loss: Any, parameters: Any, batch: Nest, form: Form, jax: Any) -> t
         array = np.asarray(leaf)
         return array.astype(np.float64) if jax.numpy.issubdtype(array.dtype, jax.numpy.floating) else array
 
-    def plain(found: Any) -> list[Any]:
-        return [np.asarray(leaf).astype(np.float64) for leaf in jax.tree.leaves(found)]
+    def plain(tree: Any) -> list[Any]:
+        return [np.asarray(leaf).astype(np.float64) for leaf in jax.tree.leaves(tree)]
 
     with jax.enable_x64(form.x64):
         wanted = plain(jax.jit(jax.grad(loss))(parameters, batch))

@@ -183,13 +183,13 @@ class DifferentiableProblem(Problem):
 
         Random numbers of the model, such as for dropout, are drawn from its parameters and its samples.
         """
-        found = np.empty_like(models)
+        gradients = np.empty_like(models)
         for number, (model, own) in enumerate(zip(models, rows, strict=True)):
             noise = zlib.crc32(own.tobytes(), zlib.crc32(model.tobytes()))
             with np.errstate(over="ignore", invalid="ignore"):  # a model that has diverged is noticed by the caller
                 batch = self._model.place(rows_of(self._data, own))
-                found[number] = self._model.differentiate(model, batch, noise)[1]
-        return found
+                gradients[number] = self._model.differentiate(model, batch, noise)[1]
+        return gradients
 
     def exact(self, points: Sequence[Array], without: Sequence[slice] = ()) -> list[Exact]:
         count = sum(rows.stop - rows.start for rows in self._blocks(without))
@@ -240,12 +240,12 @@ def _form(array: Any) -> str:
     return f"({', '.join(['samples', *map(str, array.shape[1:])])}{',' * (array.ndim == 1)})"
 
 
-def checked_metrics(found: Any) -> dict[str, float]:
+def checked_metrics(result: Any) -> dict[str, float]:
     """Return the result of the user's metrics function, or raise if it is not a dict of numbers by name."""
-    if not isinstance(found, Mapping):
-        raise invalid("metrics", "must return a dict of numbers by name", found)
+    if not isinstance(result, Mapping):
+        raise invalid("metrics", "must return a dict of numbers by name", result)
     named: dict[str, float] = {}
-    for name, value in cast("Mapping[Any, Any]", found).items():
+    for name, value in cast("Mapping[Any, Any]", result).items():
         number = real(value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value)
         if not isinstance(name, str) or (math.isnan(number) and not _is_nan(value)):
             raise invalid("metrics", "must return a dict of numbers by name", {name: value})

@@ -127,8 +127,8 @@ class JaxModel(Differentiated):
         assert self.gradient is not None
         arrays = self.form.split(self._wide(x), np)
         jax = jax_library()
-        found = self.gradient(jax.tree.unflatten(self.form.tree, arrays), jax.tree.map(np.asarray, batch))
-        return join([np.asarray(leaf) for leaf in jax.tree.leaves(found)], self.form)
+        gradient = self.gradient(jax.tree.unflatten(self.form.tree, arrays), jax.tree.map(np.asarray, batch))
+        return join([np.asarray(leaf) for leaf in jax.tree.leaves(gradient)], self.form)
 
     @cached_property
     def _compiled(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -186,10 +186,10 @@ def form_of(parameters: Any) -> tuple[Form, Array]:
         InvalidArgument: if one of them is not an array of finite, real floating-point numbers.
     """
     jax = jax_library()
-    found, tree = jax.tree.flatten_with_path(parameters)
-    if not found:
+    entries, tree = jax.tree.flatten_with_path(parameters)
+    if not entries:
         raise invalid("parameters", "must hold at least one array", parameters)
-    for path, leaf in found:
+    for path, leaf in entries:
         place = f"parameters{jax.tree_util.keystr(path)}"
         if not hasattr(leaf, "dtype") or not hasattr(leaf, "shape"):
             raise invalid(place, "must be an array", leaf, "write numbers as jnp.asarray(0.0)")
@@ -202,7 +202,7 @@ def form_of(parameters: Any) -> tuple[Form, Array]:
             )
         if not np.isfinite(np.asarray(leaf).astype(np.float64)).all():
             raise invalid(place, "must be finite", UNSAID)
-    arrays = [np.asarray(leaf) for _, leaf in found]
+    arrays = [np.asarray(leaf) for _, leaf in entries]
     dtypes = tuple(array.dtype.name for array in arrays)
     # numpy's arrays of float64 mean float64, whatever JAX would make of them by default
     x64 = bool(jax.config.jax_enable_x64) or "float64" in dtypes
@@ -225,18 +225,18 @@ def called(loss: Callable[..., Any], parameters: Any, batch: Nest, form: Form) -
     return value_of(compute, _number, lambda weight: jax.numpy.asarray(weight, dtype=float), "loss(parameters, batch)")
 
 
-def _number(found: Any) -> float:
+def _number(result: Any) -> float:
     jax = jax_library()
-    shape: Any = np.shape(found) if hasattr(found, "dtype") or np.isscalar(found) else None
+    shape: Any = np.shape(result) if hasattr(result, "dtype") or np.isscalar(result) else None
     if shape != ():
-        came = "an array of shape " + str(shape) if shape is not None else type(found).__name__
+        came = "an array of shape " + str(shape) if shape is not None else type(result).__name__
         raise invalid(
             "loss(parameters, batch)",
             "must return one number, or a sum and its weight",
             came,
             "return the mean over the samples, and nothing else",
         )
-    number = jax.numpy.asarray(found)
+    number = jax.numpy.asarray(result)
     if not jax.numpy.issubdtype(number.dtype, jax.numpy.floating):
         raise invalid("loss(parameters, batch)", "must return a real number", f"one of {number.dtype}")
     return float(number)

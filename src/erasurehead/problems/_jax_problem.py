@@ -156,13 +156,13 @@ def jax(
         exact = if_it_computes(wide, whole, first, rows_of(samples, slice(0, PROBE)))
     check_adds_up(exact, first, samples, n_samples, precision(exact.form), weight is not None)
 
-    def measure(x: Array, held: Nest) -> dict[str, float]:
+    def measure(x: Array, test_data: Nest) -> dict[str, float]:
         if metrics is None and weight is not None:
-            return {"loss": mean_of(called(user, whole.parameters(x), held, form))}
+            return {"loss": mean_of(called(user, whole.parameters(x), test_data, form))}
         if metrics is None:
-            return {"loss": whole.loss(x, whole.place(held))}
+            return {"loss": whole.loss(x, whole.place(test_data))}
         with jax_library().enable_x64(form.x64):
-            return checked_metrics(metrics(whole.parameters(x), whole.place(held)))
+            return checked_metrics(metrics(whole.parameters(x), whole.place(test_data)))
 
     if worker_backend not in ("jax", "numpy"):
         raise invalid("worker_backend", "must be 'jax' or 'numpy'", worker_backend)

@@ -192,5 +192,5 @@ def add_in_place(total: Array, places: Places, weight: float, values: Array) -> 
     if code is not None:
         code.add_in_place(total, places, weight, values)
         return
-    there = places >= 0
-    np.add.at(total, places[there], weight * values[there])
+    used = places >= 0
+    np.add.at(total, places[used], weight * values[used])

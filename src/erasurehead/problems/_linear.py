@@ -126,11 +126,11 @@ class LinearProblem(Problem):
     def exact(self, points: Sequence[Array], without: Sequence[slice] = ()) -> list[Exact]:
         if without:
             return super().exact(points, without)
-        found: list[Exact] = []
+        results: list[Exact] = []
         for x in points:  # loss and gradient in one pass over the data
             gradient = np.empty(self.n_parameters)
-            found.append(Exact(self._whole.combine(x, np.ones(1), 0, gradient), gradient, self.n_samples))
-        return found
+            results.append(Exact(self._whole.combine(x, np.ones(1), 0, gradient), gradient, self.n_samples))
+        return results
 
     @property
     def labels(self) -> Labels:
@@ -156,8 +156,8 @@ class LinearProblem(Problem):
     def column_scales(self) -> tuple[float, float] | None:
         scales = np.sqrt(self._design.column_squares() / self.n_samples)
         scales[[column for column in self.unpenalized if column < self.n_features]] = 0.0
-        there = scales[scales > 0.0]
-        return (float(there.min()), float(there.max())) if len(there) else None
+        nonzero = scales[scales > 0.0]
+        return (float(nonzero.min()), float(nonzero.max())) if len(nonzero) else None
 
     def metrics(self, x: Array) -> dict[str, float]:
         """Return the quality of a model on the test samples by name; empty without test samples.
@@ -190,9 +190,9 @@ class LogisticRegression(LinearProblem):
 
     def _choose_loss(self, values: Array) -> SampleLoss:
         loss = LogisticLoss()
-        found = np.unique(loss.labels(values, "y"))
-        if len(found) != 2:
-            raise invalid("y", "must hold both labels, -1 and +1", f"{found[0]:+g} throughout")
+        labels = np.unique(loss.labels(values, "y"))
+        if len(labels) != 2:
+            raise invalid("y", "must hold both labels, -1 and +1", f"{labels[0]:+g} throughout")
         return loss
 
 
@@ -262,12 +262,12 @@ class SoftmaxRegression(LinearProblem):
     def _choose_loss(self, values: Array) -> SampleLoss:
         if self._n_classes is not None:
             return SoftmaxLoss(self._n_classes)
-        found = np.unique(values)
-        greatest = float(found[-1])
+        classes = np.unique(values)
+        greatest = float(classes[-1])
         if greatest < 1:
             raise invalid("y", "must number at least two classes, from 0", f"{greatest:g} at most")
-        if found[0] >= 0 and len(found) <= greatest and (found % 1 == 0).all():
-            empty = next(number for number, label in enumerate(found) if label != number)
+        if classes[0] >= 0 and len(classes) <= greatest and (classes % 1 == 0).all():
+            empty = next(number for number, label in enumerate(classes) if label != number)
             raise invalid(
                 "y",
                 f"must number the classes from 0 without a gap, but no sample is of class {empty}",

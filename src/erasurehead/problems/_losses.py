@@ -96,12 +96,12 @@ class LogisticLoss(SampleLoss):
     n_outputs = 1
 
     def labels(self, values: Array, argument: str) -> Labels:
-        found = np.unique(values)
-        if not np.isin(found, (-1.0, 1.0)).all():
+        distinct = np.unique(values)
+        if not np.isin(distinct, (-1.0, 1.0)).all():
             raise invalid(
                 f"every value of {argument}",
                 "must be one of the two labels -1 and +1",
-                _few(found),
+                _few(distinct),
                 "map one class to -1 and the other to +1",
             )
         return values
@@ -183,12 +183,12 @@ class SoftmaxLoss(SampleLoss):
         self.n_outputs = check_count("n_classes", n_classes, at_least=2)
 
     def labels(self, values: Array, argument: str) -> Labels:
-        found = np.unique(values)
-        if not np.isin(found, np.arange(self.n_outputs)).all():
+        distinct = np.unique(values)
+        if not np.isin(distinct, np.arange(self.n_outputs)).all():
             raise invalid(
                 f"every value of {argument}",
                 f"must be a class number from 0 to {self.n_outputs - 1}",
-                _few(found),
+                _few(distinct),
                 "number the classes from 0, or state n_classes",
             )
         return values.astype(np.int64)
@@ -233,7 +233,7 @@ def _weighted_logistic(margins: Array, labels: Labels, scales: Array) -> float:
     return loss
 
 
-def _few(found: Array, most: int = 6) -> str:
+def _few(values: Array, most: int = 6) -> str:
     # The values found, as a person would write them.
-    shown = ", ".join(f"{value:g}" for value in found[:most])
-    return shown if len(found) <= most else f"{shown}, ... ({len(found)} different ones)"
+    shown = ", ".join(f"{value:g}" for value in values[:most])
+    return shown if len(values) <= most else f"{shown}, ... ({len(values)} different ones)"

@@ -108,10 +108,10 @@ class TwoLayerNetwork(Problem):
 
     def sample_gradients(self, models: Array, rows: IntArray) -> Array:
         """Return the gradients of several models over samples of their own; see `Sampled`."""
-        found = np.empty_like(models)
+        gradients = np.empty_like(models)
         for number, (model, own) in enumerate(zip(models, rows, strict=True)):
-            self._go(model, self._X[own], self._labels[own], 1.0 / len(own), found[number])
-        return found
+            self._go(model, self._X[own], self._labels[own], 1.0 / len(own), gradients[number])
+        return gradients
 
     def metrics(self, x: Array) -> dict[str, float]:
         if self._test is None:

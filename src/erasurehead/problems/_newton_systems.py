@@ -26,7 +26,7 @@ def solve(bend: Callable[[Array], Array], bound: Array, damping: float, vector: 
     extra = damping + _DAMPING * bound
     diagonal = bound + extra
     diagonal[diagonal == 0.0] = 1.0
-    found, left = vector * 0.0, vector.copy()
+    solution, left = vector * 0.0, vector.copy()
     scaled = left / diagonal
     direction, length = scaled.copy(), product(left, scaled)
     enough = _LEFT * length
@@ -38,10 +38,10 @@ def solve(bend: Callable[[Array], Array], bound: Array, damping: float, vector: 
         if not curvature > 0.0:
             break
         step = length / curvature
-        found += step * direction
+        solution += step * direction
         left -= step * turned
         scaled = left / diagonal
         length, before = product(left, scaled), length
         direction *= length / before
         direction += scaled
-    return found
+    return solution

@@ -52,18 +52,18 @@ def _by_class(class_weight: Any, labels: Labels, sample_loss: SampleLoss) -> Arr
         raise invalid(
             "class_weight", "must be left out where targets are no classes", class_weight, "use sample_weight"
         )
-    found, places, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    classes, places, counts = np.unique(labels, return_inverse=True, return_counts=True)
     if isinstance(class_weight, str):
         if class_weight != "balanced":
             raise invalid("class_weight", "must be 'balanced', or factors by label", class_weight)
-        return (len(labels) / (len(found) * counts))[places]
+        return (len(labels) / (len(classes) * counts))[places]
     if not isinstance(class_weight, Mapping):
         raise invalid("class_weight", "must be 'balanced', or factors by label", class_weight)
     given = cast("Mapping[Any, Any]", class_weight)
     for label, factor in given.items():
         if not (np.isfinite(real(factor)) and factor >= 0):
             raise invalid(f"class_weight[{label!r}]", "must be a finite number of at least 0", factor)
-    missing = [float(label) for label in found if label not in given]
+    missing = [float(label) for label in classes if label not in given]
     if missing:
         raise invalid("class_weight", f"must have a factor for the label {missing[0]:g}", dict(given))
-    return np.array([float(given[label]) for label in found.tolist()])[places]
+    return np.array([float(given[label]) for label in classes.tolist()])[places]

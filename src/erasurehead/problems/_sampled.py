@@ -47,20 +47,20 @@ def linear_gradients(
     """
     n_models, n_samples = rows.shape
     weights = np.ascontiguousarray(models).reshape(n_models, loss.n_outputs, design.n_columns)
-    found = np.empty_like(weights)
+    gradients = np.empty_like(weights)
     if isinstance(design, CompressedDesign):
         for model in range(n_models):
             own = rows[model]
             count = None if counts is None else counts[own]
-            _sparse(design.matrix[own], labels[own], loss, weights[model], found[model], count)
+            _sparse(design.matrix[own], labels[own], loss, weights[model], gradients[model], count)
     else:
         assert isinstance(design, DenseDesign)
         together = max(1, MOST_NUMBERS // (n_samples * design.n_columns))
         for first in range(0, n_models, together):
             part = slice(first, first + together)
             count = None if counts is None else counts[rows[part]].reshape(-1)
-            _dense(design.matrix[rows[part]], labels[rows[part]], loss, weights[part], found[part], count)
-    return found.reshape(n_models, -1)
+            _dense(design.matrix[rows[part]], labels[rows[part]], loss, weights[part], gradients[part], count)
+    return gradients.reshape(n_models, -1)
 
 
 def _dense(samples: Array, labels: Labels, loss: SampleLoss, weights: Array, out: Array, counts: Array | None) -> None:

@@ -45,10 +45,10 @@ def separates(design: Design, labels: Labels, n_classes: int, columns: IntArray,
     least, greatest = low.min(axis=0), high.max(axis=0)
     constant = (least == greatest) & (least != 0.0)
     about_zero = (low >= 0.0) & (other_high <= 0.0) | (high <= 0.0) & (other_low >= 0.0)
-    found = about_zero & ((least != 0.0) | (greatest != 0.0))
+    separating = about_zero & ((least != 0.0) | (greatest != 0.0))
     if constant.any():  # its weight moves the border
-        found |= ((low >= other_high) | (high <= other_low)) & (least != greatest)
-    return bool(found.any())
+        separating |= ((low >= other_high) | (high <= other_low)) & (least != greatest)
+    return bool(separating.any())
 
 
 def _extremes(
@@ -76,6 +76,6 @@ def _of_others(low: Array) -> Array:
     holder, columns = low.argmin(axis=0), np.arange(len(low[0]))
     others = low.copy()
     others[holder, columns] = np.inf
-    found = np.repeat(low.min(axis=0)[np.newaxis], len(low), axis=0)
-    found[holder, columns] = others.min(axis=0)
-    return found
+    least = np.repeat(low.min(axis=0)[np.newaxis], len(low), axis=0)
+    least[holder, columns] = others.min(axis=0)
+    return least

@@ -96,12 +96,12 @@ class ShardedProblem(Problem):
         Raises:
             InvalidArgument: if they cannot; the error names the numbers that work.
         """
-        there = self.folder.manifest.n_tasks
-        if there % n_tasks:
-            fits = [str(number) for number in range(1, there + 1) if there % number == 0]
+        n_stored = self.folder.manifest.n_tasks
+        if n_stored % n_tasks:
+            fits = [str(number) for number in range(1, n_stored + 1) if n_stored % number == 0]
             raise invalid(
                 "n_tasks",
-                f"must divide the {there} tasks that {self.folder.path} is cut into",
+                f"must divide the {n_stored} tasks that {self.folder.path} is cut into",
                 n_tasks,
                 f"{', '.join(fits)} work{'s' * (len(fits) == 1)}, or shard the data into {n_tasks} tasks",
             )
@@ -124,12 +124,12 @@ class ShardedProblem(Problem):
         return range(first, end)
 
     def loss(self, x: Array) -> float:
-        return sum(held.loss(x, share) for held, share in self._each())
+        return sum(shard.loss(x, share) for shard, share in self._each())
 
     def gradient(self, x: Array) -> Array:
         total, part = np.zeros(self.n_parameters), np.empty(self.n_parameters)
-        for held, share in self._each():
-            held.combine(x, share, 0, part)
+        for shard, share in self._each():
+            shard.combine(x, share, 0, part)
             total += part
         return total
 
@@ -147,10 +147,10 @@ class ShardedProblem(Problem):
                 rows = self._store.read([file])
             except DataError:
                 continue
-            held = hold_rows(self._store.design(rows), rows.y, self.sample_loss)
+            shard = hold_rows(self._store.design(rows), rows.y, self.sample_loss)
             count += file.rows
             for place, x in enumerate(points):
-                losses[place] += held.combine(x, np.array([float(file.rows)]), 0, part)
+                losses[place] += shard.combine(x, np.array([float(file.rows)]), 0, part)
                 gradients[place] += part
         if not count:
             return [Exact(math.nan, np.full(self.n_parameters, math.nan), 0) for _ in points]
@@ -163,8 +163,8 @@ class ShardedProblem(Problem):
         """Yield each task's rows, over all columns, and the fraction of all rows that they are."""
         for file in self.folder.manifest.tasks:
             rows = self._store.read([file])
-            held = hold_rows(self._store.design(rows), rows.y, self.sample_loss)
-            yield held, np.array([file.rows / self.n_samples])
+            shard = hold_rows(self._store.design(rows), rows.y, self.sample_loss)
+            yield shard, np.array([file.rows / self.n_samples])
 
     def without_minimum(self, loss: float) -> bool:
         if not self.sample_loss.endless or self.regularizer.smooth or self.regularizer.sharp:

@@ -118,20 +118,20 @@ class LinearShard(Shard):
         self.curvature(coefficients, bound)
         weights = self._weights(local)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            held = [(piece, own / share, self._margins(piece, weights)) for piece, own in rows]
+            pieces = [(piece, own / share, self._margins(piece, weights)) for piece, own in rows]
 
             def bend(direction: Array) -> Array:
                 turned = np.zeros_like(weights)
-                for piece, own, margins in held:
+                for piece, own, margins in pieces:
                     change = self._margins(piece, direction.reshape(weights.shape))
                     room = np.empty_like(turned)
                     piece.block.multiply_transposed(own * self.sample_loss.bend(margins, change), room)
                     turned += room
                 return turned.ravel()
 
-            found = solve(bend, bound / share, damping, vector, iterations)
-            if np.isfinite(found).all():
-                out[:] = found
+            solution = solve(bend, bound / share, damping, vector, iterations)
+            if np.isfinite(solution).all():
+                out[:] = solution
 
     def _margins(self, piece: Piece, weights: Array) -> Array:
         margins = np.empty((len(weights), len(piece.labels)))
@@ -140,10 +140,10 @@ class LinearShard(Shard):
 
     def _of_rows(self, piece: Piece, scales: list[float]) -> Array:
         """Return what each of a piece's rows counts for, as a fraction of all samples."""
-        found = np.zeros(len(piece.labels))
+        shares = np.zeros(len(piece.labels))
         for task, rows in piece.parts:
-            found[rows] = scales[task] if piece.weights is None else scales[task] * piece.weights[rows]
-        return found
+            shares[rows] = scales[task] if piece.weights is None else scales[task] * piece.weights[rows]
+        return shares
 
     def _weights(self, local: Array) -> Array:
         return np.ascontiguousarray(local, dtype=np.float64).reshape(self.sample_loss.n_outputs, self.n_columns)
@@ -252,5 +252,7 @@ def _piece(
     ranges = [rows for _, rows in group]
     edges = [0, *accumulate(rows.stop - rows.start for rows in ranges)]
     parts = tuple((task, slice(*edge)) for (task, _), edge in zip(group, pairwise(edges), strict=True))
-    held = None if weights is None else np.concatenate([weights[rows] for rows in ranges])
-    return Piece(design.block(ranges, features), np.concatenate([labels[rows] for rows in ranges]), parts, held)
+    piece_weights = None if weights is None else np.concatenate([weights[rows] for rows in ranges])
+    return Piece(
+        design.block(ranges, features), np.concatenate([labels[rows] for rows in ranges]), parts, piece_weights
+    )

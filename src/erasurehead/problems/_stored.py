@@ -77,8 +77,8 @@ class Store:
         """Return rows in the form of the whole data: a task with only ones is not a pattern if other tasks differ."""
         if self.form == "dense":
             return DenseDesign(cast("Array", rows.X))
-        made = PatternDesign if self.form == "pattern" else SparseDesign
-        return made(cast("SparseMatrix", rows.X))
+        kind = PatternDesign if self.form == "pattern" else SparseDesign
+        return kind(cast("SparseMatrix", rows.X))
 
 
 @final
@@ -99,7 +99,7 @@ class StoredShard(Shard):
         self._store = store
         self._tasks = tuple(map(tuple, tasks))
         self._features = None if features is None else features.astype(np.int32)
-        self._held: LinearShard | None = None
+        self._loaded: LinearShard | None = None
         self._prepare()
 
     def _prepare(self) -> None:
@@ -114,39 +114,39 @@ class StoredShard(Shard):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._store, self._tasks, self._features = state["store"], state["tasks"], state["features"]
-        self._held = None
+        self._loaded = None
         self._prepare()
         with contextlib.suppress(DataError):  # raised when the shard is used, which costs messages and not the worker
-            self.held()
+            self._shard()
 
     def take(self, point: Array) -> Array:
         return on_support(point, self.support)
 
     def combine(self, local: Array, coefficients: Array, step: int, out: Array) -> float:
-        return self.held().combine(local, coefficients, step, out)
+        return self._shard().combine(local, coefficients, step, out)
 
     def curvature(self, coefficients: Array, out: Array) -> float:
-        return self.held().curvature(coefficients, out)
+        return self._shard().curvature(coefficients, out)
 
-    def held(self) -> LinearShard:
+    def _shard(self) -> LinearShard:
         """Return the shard with its data, reading them if they have not been read.
 
         Raises:
             DataError: if a file is missing or damaged; the message names it.
         """
-        if self._held is None:
-            self._held = self._read_dense() if self._store.form == "dense" else self._read_joined()
-        return self._held
+        if self._loaded is None:
+            self._loaded = self._read_dense() if self._store.form == "dense" else self._read_joined()
+        return self._loaded
 
     def _read_joined(self) -> LinearShard:
         store = self._store
         rows = store.read([file for files in self._tasks for file in files])
         edges = [0, *accumulate(sum(file.rows for file in files) for files in self._tasks)]
         ranges = [slice(low, high) for low, high in pairwise(edges)]
-        held = build_shard(store.design(rows), rows.y, store.sample_loss, ranges, store.n_samples)
-        if not np.array_equal(_whole(held.support), _whole(self.support)):
+        shard = build_shard(store.design(rows), rows.y, store.sample_loss, ranges, store.n_samples)
+        if not np.array_equal(_whole(shard.support), _whole(self.support)):
             raise DataError(f"the supports in {store.folder} are not those of its tasks; shard the data anew.")
-        return held
+        return shard
 
     def _read_dense(self) -> LinearShard:
         """Read each task into an array of its own: joining them would hold the data twice for a moment."""

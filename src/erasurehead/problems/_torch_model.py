@@ -50,8 +50,8 @@ class TorchModel(Differentiated):
 
     def __reduce__(self) -> Any:
         # By value, like the rest of the user's program: even the plain pickle can then load it.
-        held = (self.module, self._loss, self._training, self._weight)
-        return _unpack, (cast("Any", cloudpickle).dumps(held, protocol=5),)
+        parts = (self.module, self._loss, self._training, self._weight)
+        return _unpack, (cast("Any", cloudpickle).dumps(parts, protocol=5),)
 
     def place(self, batch: Nest) -> Any:
         torch, dtype = torch_library(), self.named[0][1].dtype
@@ -80,8 +80,8 @@ class TorchModel(Differentiated):
 
     def value(self, tensors: list[Any], batch: Any) -> Any:
         """Return the mean loss for the given parameters, as a tensor."""
-        found = self._value(tensors, batch)
-        return found if self._weight is None else found[0] / (_count(batch) * self._weight)
+        value = self._value(tensors, batch)
+        return value if self._weight is None else value[0] / (_count(batch) * self._weight)
 
     def _value(self, tensors: list[Any], batch: Any) -> Any:
         inputs, targets = batch
@@ -90,8 +90,8 @@ class TorchModel(Differentiated):
 
     def outputs(self, given: dict[str, Any], inputs: Any) -> Any:
         """Return the module's outputs for inputs, with the given parameters in place of its own."""
-        held = cast("tuple[Any, ...]", inputs) if isinstance(inputs, tuple) else (inputs,)
-        return torch_library().func.functional_call(self.module, given, held)
+        arguments = cast("tuple[Any, ...]", inputs) if isinstance(inputs, tuple) else (inputs,)
+        return torch_library().func.functional_call(self.module, given, arguments)
 
     def evaluated(self, x: Array, inputs: Any) -> Any:
         """Return the outputs of a model in evaluation mode."""

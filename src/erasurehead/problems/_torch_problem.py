@@ -109,10 +109,12 @@ def torch(
     check_adds_up(exact, first, samples, n_samples, precision, weight is not None)
     _check_memory(model, first, samples, n_samples)
 
-    def measure(x: Array, held: Nest) -> dict[str, float]:
+    def measure(x: Array, test_data: Nest) -> dict[str, float]:
+        if metrics is None and weight is not None:
+            return {"loss": mean_of(_called(whole, x, test_data))}
         if metrics is None:
-            return {"loss": whole.loss(x, whole.place(held)) if weight is None else mean_of(_called(whole, x, held))}
-        inputs, targets = whole.place(held)
+            return {"loss": whole.loss(x, whole.place(test_data))}
+        inputs, targets = whole.place(test_data)
         with library.no_grad():
             return checked_metrics(metrics(whole.evaluated(x, inputs), targets))
 
@@ -179,16 +181,16 @@ def _first(model: TorchModel) -> tuple[Array, Any]:
 
 def _pairs(data: Any, argument: str) -> Any:
     if isinstance(data, tuple | list):
-        found: tuple[Any, ...] = tuple(cast("list[Any]", data))
+        pair: tuple[Any, ...] = tuple(cast("list[Any]", data))
     elif hasattr(data, "tensors"):
-        found = tuple(data.tensors)
+        pair = tuple(data.tensors)
     elif hasattr(data, "__getitem__") and hasattr(data, "__len__"):
-        found = _stacked(data, argument)
+        pair = _stacked(data, argument)
     else:
         raise invalid(argument, "must be (inputs, targets), or a data set with a length", type(data).__name__)
-    if len(found) != 2:
-        raise invalid(argument, "must be two, inputs and targets", f"{len(found)} of them")
-    return found
+    if len(pair) != 2:
+        raise invalid(argument, "must be two, inputs and targets", f"{len(pair)} of them")
+    return pair
 
 
 _READ_AGAIN = 64
@@ -270,19 +272,19 @@ def _called(model: TorchModel, x: Array, batch: Nest) -> Value:
     )
 
 
-def _number(found: Any) -> float:
-    shape = tuple(found.shape) if hasattr(found, "shape") else None
+def _number(result: Any) -> float:
+    shape = tuple(result.shape) if hasattr(result, "shape") else None
     if shape != ():
-        came = type(found).__name__ if shape is None else f"a tensor of shape {shape}"
+        came = type(result).__name__ if shape is None else f"a tensor of shape {shape}"
         raise invalid(
             "loss(outputs, targets)",
             "must return one number, or a sum and its weight",
             came,
             "take the mean (reduction='mean')",
         )
-    if not hasattr(found, "is_floating_point") or not found.is_floating_point():
-        raise invalid("loss(outputs, targets)", "must return a real number", str(found.dtype))
-    return float(found)
+    if not hasattr(result, "is_floating_point") or not result.is_floating_point():
+        raise invalid("loss(outputs, targets)", "must return a real number", str(result.dtype))
+    return float(result)
 
 
 def _any_loss(outputs: Any, targets: Any) -> Any:

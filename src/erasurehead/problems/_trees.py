@@ -24,8 +24,8 @@ def leaves(tree: Nest, path: str = "") -> list[tuple[str, Any]]:
     if tree is None:
         return []
     if isinstance(tree, Mapping):
-        held = cast("Mapping[Any, Any]", tree)
-        return [leaf for key in sorted(held, key=_order) for leaf in leaves(held[key], f"{path}[{key!r}]")]
+        mapping = cast("Mapping[Any, Any]", tree)
+        return [leaf for key in sorted(mapping, key=_order) for leaf in leaves(mapping[key], f"{path}[{key!r}]")]
     if isinstance(tree, list | tuple):
         each = cast("list[Any]", tree)
         return [leaf for place, part in enumerate(each) for leaf in leaves(part, f"{path}[{place}]")]
@@ -41,8 +41,8 @@ def mapped(function: Callable[[Any], Any], tree: Nest) -> Nest:
     if tree is None:
         return None
     if isinstance(tree, Mapping):
-        held = cast("Mapping[Any, Any]", tree)
-        return {key: mapped(function, held[key]) for key in sorted(held, key=_order)}
+        mapping = cast("Mapping[Any, Any]", tree)
+        return {key: mapped(function, mapping[key]) for key in sorted(mapping, key=_order)}
     if isinstance(tree, list | tuple):
         parts = [mapped(function, part) for part in cast("list[Any]", tree)]
         if isinstance(tree, list):
@@ -73,10 +73,10 @@ def check_data(data: Nest, argument: str) -> tuple[Nest, int]:
     Raises:
         InvalidArgument: if there is no array, one is not of numbers or booleans, or lengths differ.
     """
-    found = leaves(data, argument)
-    if not found:
+    entries = leaves(data, argument)
+    if not entries:
         raise invalid(argument, "must hold at least one array", data)
-    lengths = {path: _rows(leaf, path) for path, leaf in found}
+    lengths = {path: _rows(leaf, path) for path, leaf in entries}
     first, n_samples = next(iter(lengths.items()))
     for path, length in lengths.items():
         if length != n_samples:

@@ -60,19 +60,19 @@ class PenaltySearch(LinearEstimator):
         folds: Any = check_cv(self.cv, y, classifier=classes)
         score: Any = check_scoring(self._plain(), scoring=self.scoring or self._scored_by)
         scores: list[list[float]] = []
-        for fitted, held in folds.split(samples, y):
+        for fitted, scored in folds.split(samples, y):
             model = self._plain(**settings, warm_start=True)
-            inside, outside = (None, {}) if weights is None else (weights[fitted], {"sample_weight": weights[held]})
+            inside, outside = (None, {}) if weights is None else (weights[fitted], {"sample_weight": weights[scored]})
             scores.append([])
             for strength in path:
                 model.set_params(**{self._penalty_name: strength}).fit(samples[fitted], y[fitted], inside)
-                scores[-1].append(score(model, samples[held], y[held], **outside))
+                scores[-1].append(score(model, samples[scored], y[scored], **outside))
         self.scores_: Array = np.array(scores)
         best = path[int(self.scores_.mean(axis=0).argmax())]
         model = self._plain(**settings, **{self._penalty_name: best}).fit(samples, y, weights)
-        found: dict[str, Any] = {name: value for name, value in vars(model).items() if name.endswith("_")}
-        found |= {f"{self._penalty_name}_": best, f"{self._penalty_name}s_": np.array(path)}
-        vars(self).update(found)
+        attributes: dict[str, Any] = {name: value for name, value in vars(model).items() if name.endswith("_")}
+        attributes |= {f"{self._penalty_name}_": best, f"{self._penalty_name}s_": np.array(path)}
+        vars(self).update(attributes)
         return self
 
 
@@ -170,9 +170,9 @@ class ElasticNetCV(PenaltySearch, TargetModel):
 
 def _strengths(argument: str, given: Any) -> list[float]:
     positive = argument == "Cs"  # which may be infinite, too
-    found = [
+    strengths = [
         check_number(f"{argument}[{place}]", one, infinite=positive, above=positive) for place, one in enumerate(given)
     ]
-    if not found:
+    if not strengths:
         raise invalid(argument, "must have at least one number", given)
-    return found
+    return strengths

@@ -69,16 +69,16 @@ class LinearRegressor(TargetModel):
         if self.warm_start and getattr(self, "coef_", np.empty(0)).shape == shape:
             coefs, intercepts = self.coef_.reshape(-1, shape[-1]), np.atleast_1d(self.intercept_ - mean)
             starts = [(row[None], constant[None]) for row, constant in zip(coefs, intercepts, strict=True)]
-        found = [
+        solutions = [
             samples.solve(solver, LeastSquares, target, l1, l2, start)
             for target, start in zip(np.atleast_2d((y - mean).T), starts, strict=True)
         ]
-        self.coef_ = np.concatenate([one.coef for one in found]).reshape(shape)
-        constants = np.concatenate([one.intercept for one in found]) + mean
-        passes = [one.n_iter for one in found]
+        self.coef_ = np.concatenate([one.coef for one in solutions]).reshape(shape)
+        constants = np.concatenate([one.intercept for one in solutions]) + mean
+        passes = [one.n_iter for one in solutions]
         self.intercept_ = 0.0 if not self.fit_intercept else constants if several else float(constants[0])
         self.n_iter_ = np.array(passes) if several else passes[0]
-        self.converged_ = all(one.converged for one in found)
+        self.converged_ = all(one.converged for one in solutions)
         return self
 
 

@@ -87,8 +87,8 @@ class Solver:
             return self.tol or None
         # `train` compares with the gradient at the first model, which is short where that is near the minimum.
         nowhere, here = (
-            squared_norm(problem.regularizer.residual(x, found.gradient)) ** 0.5
-            for x, found in zip((0.0 * first, first), problem.exact([0.0 * first, first]), strict=True)
+            squared_norm(problem.regularizer.residual(x, exact.gradient)) ** 0.5
+            for x, exact in zip((0.0 * first, first), problem.exact([0.0 * first, first]), strict=True)
         )
         return min(1.0, self.tol * nowhere / here) or None if here else 1.0
 
