@@ -109,8 +109,8 @@ class _Group(TyperGroup):
             hint = "use fewer workers or peers, rows or columns, or a machine with more memory"
             raise _exit(f"There is not enough memory for this ({error or 'none is left'}); {hint}.", FAILED) from None
         except KeyboardInterrupt as error:
-            said = stopped_by(error)
-            raise _exit(f"{said[0].upper()}{said[1:]}.", INTERRUPTED) from None
+            reason = stopped_by(error)
+            raise _exit(f"{reason[0].upper()}{reason[1:]}.", INTERRUPTED) from None
         except BrokenPipeError as error:
             raise _unwritten(error) from None
         except OSError as error:
@@ -138,14 +138,14 @@ def _of_system(error: OSError) -> str:
     from erasurehead._internal.user_files import printable
 
     what = printable(str(error.filename)) if error.filename else "A file or a connection"
-    said = f"{what} cannot be used: {error.strerror or error}"
+    sentence = f"{what} cannot be used: {error.strerror or error}"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        said += "; free some space, or name another folder (--out)"
+        sentence += "; free some space, or name another folder (--out)"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        said += "; name a place where this user may read and write"
+        sentence += "; name a place where this user may read and write"
     elif error.errno in (errno.EMFILE, errno.ENFILE):
-        said += "; raise the number of files that may be open (ulimit -n)"
-    return f"{said}."
+        sentence += "; raise the number of files that may be open (ulimit -n)"
+    return f"{sentence}."
 
 
 def _unwritten(error: OSError) -> typer.Exit:

@@ -36,8 +36,8 @@ class CatalogueTable:
         table = _plain("Code", "Kind", *(("Guarantees", "Choose it") if wide else ("Guarantees / choose it",)))
         for family in self.families:
             words, choose = (text.replace("`", "") for text in (family.promise, family.choose))
-            told = (words, choose) if wide else (f"{words}\n→ {choose}",)
-            table.add_row(*map(plain_text, (family.name, family.status, *told)))
+            cells = (words, choose) if wide else (f"{words}\n→ {choose}",)
+            table.add_row(*map(plain_text, (family.name, family.status, *cells)))
         yield table
 
 
@@ -58,14 +58,14 @@ class FamilyPage:
         yield plain_text(f"{_registry.describe(self.name, min(options.max_width, _LINE))}\n{self.code!r}:")
 
 
-def facts(found: Analysis) -> dict[str, object]:
+def facts(analysis: Analysis) -> dict[str, object]:
     """Return the facts about a code as plain data.
 
     Arguments:
-        found: analysis of the code, for any numbers of stragglers.
+        analysis: analysis of the code, for any numbers of stragglers.
     """
-    code, cost, rounding = found.code, found.cost, found.conditioning
-    said: dict[str, object] = {
+    code, cost, rounding = analysis.code, analysis.cost, analysis.conditioning
+    data: dict[str, object] = {
         "call": repr(code),
         "n_workers": code.n_workers,
         "n_tasks": code.n_tasks,
@@ -86,33 +86,36 @@ def facts(found: Analysis) -> dict[str, object]:
         "float32_error": rounding.error("float32"),
         "source": code.source,
     }
-    if (found.curves.bound == found.curves.bound).any():
-        said |= {"spectral_gap": code.spectrum.gap, "spectral_ratio": code.spectrum.ratio}
+    if (analysis.curves.bound == analysis.curves.bound).any():
+        data |= {"spectral_gap": code.spectrum.gap, "spectral_ratio": code.spectrum.ratio}
     shown = ("rounded", "expected_residual", "aligned_residual", "corrupted", "second_eigenvalue")
-    return said | {name: value for name, value in code.structure.known().items() if name in shown}
+    return data | {name: value for name, value in code.structure.known().items() if name in shown}
 
 
-def facts_table(found: Analysis) -> Table:
+def facts_table(analysis: Analysis) -> Table:
     """Return the facts about a code as a table of two columns.
 
     Arguments:
-        found: analysis of the code.
+        analysis: analysis of the code.
     """
     from erasurehead.errors import counted
     from erasurehead.reports._code_tables import times
 
-    said, code, rounding = facts(found), found.code, found.conditioning
-    fewest, most = int(code.messages_per_worker.min()), found.cost.messages
-    one = found.cost.replication[-1] == 1
-    holders = f"{_span(*found.cost.replication)} worker{'' if one else 's'}"
+    values, code, rounding = facts(analysis), analysis.code, analysis.conditioning
+    fewest, most = int(code.messages_per_worker.min()), analysis.cost.messages
+    one = analysis.cost.replication[-1] == 1
+    holders = f"{_span(*analysis.cost.replication)} worker{'' if one else 's'}"
     missing = counted("straggler", rounding.stragglers)
     worst = "in the worst of all sets" if rounding.proven else "the largest found for any set"
     limit = "" if rounding.proven or rounding.bound is None else f" (at most {times(rounding.bound)})"
     rows: list[tuple[str, str]] = [
         ("workers", f"{code.n_workers}"),
         ("tasks", f"{code.n_tasks}"),
-        ("load", f"{counted('task', found.cost.load)} on the busiest worker, {found.cost.mean_load:.3g} on average"),
-        ("replication", f"{holders} per task; all data {found.cost.storage:.3g} times"),
+        (
+            "load",
+            f"{counted('task', analysis.cost.load)} on the busiest worker, {analysis.cost.mean_load:.3g} on average",
+        ),
+        ("replication", f"{holders} per task; all data {analysis.cost.storage:.3g} times"),
         ("messages", f"{_span(fewest, most)} per worker and step, each {_size(code.n_pieces)}"),
         ("tolerates", _tolerance(code.tolerance)),
         (
@@ -121,9 +124,9 @@ def facts_table(found: Analysis) -> Table:
             f"relative error of float32: {rounding.error('float32'):.1e}",
         ),
         ("coefficients", f"up to {rounding.largest_coefficient:.3g}; weights up to {rounding.largest_weight:.3g}"),
-        ("decoder", f"{found.cost.decoder}"),
+        ("decoder", f"{analysis.cost.decoder}"),
     ]
-    if "spectral_gap" in said:
+    if "spectral_gap" in values:
         spectrum = code.spectrum
         rows.append(
             (
@@ -138,7 +141,7 @@ def facts_table(found: Analysis) -> Table:
         "expected_residual": "mean residual {:.4g} tasks",
         "corrupted": "tolerates {} lying workers",
     }
-    rows += [(names[key], units[key].format(said[key])) for key in names if key in said]
+    rows += [(names[key], units[key].format(values[key])) for key in names if key in values]
     table = _plain()
     for name, value in rows:
         table.add_row(plain_text(f"  {name}"), plain_text(value))

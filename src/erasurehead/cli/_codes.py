@@ -95,10 +95,10 @@ def show(
     screen = Screen(output)
     screen.say(f"analysing {code} ...")
     built = codes.family(code).example_code if named else parse_code(_call(code, parameters or []))
-    found = decoding.analyse(built, _numbers(None, built.n_workers, curves=False))
+    analysis = decoding.analyse(built, _numbers(None, built.n_workers, curves=False))
     name = code.partition("(")[0].strip()  # `design_for` builds codes of other names
-    data = {**codes.family(name).row(), "built": {**facts(found), "analysis": found.as_dict()}}
-    screen.result(data, FamilyPage(name, built), facts_table(found), "", residual_table({name: found}, SHARES))
+    data = {**codes.family(name).row(), "built": {**facts(analysis), "analysis": analysis.as_dict()}}
+    screen.result(data, FamilyPage(name, built), facts_table(analysis), "", residual_table({name: analysis}, SHARES))
 
 
 def compare(
@@ -143,7 +143,7 @@ def compare(
         analyses[name] = decoding.analyse(code, numbers[name], **chosen)
     files = [] if out is None else draw_codes(analyses, out)
     data = {
-        "codes": [{"text": name, **found.as_dict()} for name, found in analyses.items()],
+        "codes": [{"text": name, **analysis.as_dict()} for name, analysis in analyses.items()],
         "files": [str(path) for path in files],
     }
     residuals = residual_table(analyses, SHARES if stragglers is None else None)

@@ -142,11 +142,12 @@ def _compare_finished(
     screen, spelled = Screen(output), options.spelled()
     of_place = {"run.out", "run.overwrite", "run.access"}
     for key in ["scheme"] if scheme else [key for key in spelled if key not in of_place]:
-        said = "--scheme" if key == "scheme" else spelled[key]
-        raise InvalidArgument(said, "must be left out, as nothing is trained where finished runs are compared")
+        name = "--scheme" if key == "scheme" else spelled[key]
+        raise InvalidArgument(name, "must be left out, as nothing is trained where finished runs are compared")
     compared = compare_finished(folders, target)
-    for said in (said for folder in folders for said in RunFolder.open(folder).summary.get("changed_by_others", ())):
-        screen.warn(said)
+    for folder in folders:
+        for warning in RunFolder.open(folder).summary.get("changed_by_others", ()):
+            screen.warn(warning)
     run = options.tables().get("run", {})
     access = run.get("access", "private")
     place = make_folder(run.get("out") or next_free(RUNS, "compare-finished"), bool(run.get("overwrite")), access)

@@ -136,7 +136,7 @@ def _way_on(experiment: ConsensusExperiment) -> str:
 def _introduce(screen: Screen, experiment: ConsensusExperiment) -> None:
     from erasurehead.errors import counted
 
-    data, made, config = experiment.data, experiment.plan, experiment.config
+    data, plan, config = experiment.data, experiment.plan, experiment.config
     if data.name.endswith("-synthetic") and config.data.synthetic == "fallback":
         screen.warn(
             f"The files of {config.data.source} are not available here: synthetic images of the same shape are used."
@@ -146,15 +146,15 @@ def _introduce(screen: Screen, experiment: ConsensusExperiment) -> None:
     )
     for note in data.notes:
         screen.say(f"  {note}")
-    graph, clock = made.graph, "virtual clock" if config.run.engine == "virtual" else config.run.engine
+    graph, clock = plan.graph, "virtual clock" if config.run.engine == "virtual" else config.run.engine
     screen.say(
         f"{graph.n_peers} peers on {graph}: {counted('link', len(graph.edges))}, {_span(graph.degrees)} "
         f"each, spectral gap {graph.spectral_gap:.3g}"
         + (f", disconnected without {', '.join(map(str, sorted(graph.cut_vertices)))}" if graph.cut_vertices else "")
     )
     screen.say(
-        f"{config.problem.loss}, {made.algorithm} at rate {config.consensus.rate}, policy {made.policy}, mixing "
-        f"{made.mixing}, data {config.consensus.split}; {clock}, delays {made.delays}, {made.late}"
+        f"{config.problem.loss}, {plan.algorithm} at rate {config.consensus.rate}, policy {plan.policy}, mixing "
+        f"{plan.mixing}, data {config.consensus.split}; {clock}, delays {plan.delays}, {plan.late}"
     )
 
 
@@ -165,11 +165,11 @@ def _lines(screen: Screen) -> Any:
     class Lines(ConsensusCallback):
         """Prints the progress every few seconds."""
 
-        said = time.monotonic()
+        latest = time.monotonic()
 
         def on_mean(self, row: MeanRow) -> None:
-            if time.monotonic() - self.said > 2.0:
-                self.said = time.monotonic()
+            if time.monotonic() - self.latest > 2.0:
+                self.latest = time.monotonic()
                 screen.say(f"  step {row.step:.0f}: loss {row.objective:.4g}, distance {row.distance:.3g}")
 
         def on_view_change(self, row: ViewChangeRow) -> None:
@@ -218,15 +218,15 @@ def _draw(screen: Screen, experiment: ConsensusExperiment, done: ConsensusRun, f
         runs[full.policy], seconds[full.policy] = full.means, full.seconds_per_step
     try:
         with Folder.open(experiment.out, experiment.config.run.access) as out, out.inside(FIGURES, make=True) as folder:
-            made = draw_links(done.graph, rows, title, folder) if rows else []
-            made += draw_progress(runs, seconds, f"{experiment.data.name}, {done.graph}", folder)
+            pictures = draw_links(done.graph, rows, title, folder) if rows else []
+            pictures += draw_progress(runs, seconds, f"{experiment.data.name}, {done.graph}", folder)
     except MissingExtra as missing:
         screen.warn(f"No pictures: {missing}")
         return []
     except OSError as error:  # the run is complete, and its summary still to come
         screen.warn(f"No pictures: {error.filename or experiment.out} cannot be written: {why(error)}.")
         return []
-    return [str(path) for path in made]
+    return [str(path) for path in pictures]
 
 
 def _conclude(

@@ -65,8 +65,8 @@ def run(
         for key, option in reading.spelled().items():
             if key != "data.path":
                 raise InvalidArgument(option, "must come with a file to be read")
-        found = _look(reading.path)
-        screen.result({"data": found}, _places(found), _WAYS.rstrip())
+        places = _look(reading.path)
+        screen.result({"data": places}, _places(places), _WAYS.rstrip())
         return
     sections: list[DataSection] = []
     for source in sources:
@@ -131,16 +131,16 @@ def _table(uses: tuple[ColumnUse, ...]) -> Table:
     return table
 
 
-def _places(found: list[dict[str, Any]]) -> Table:
+def _places(places: list[dict[str, Any]]) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for heading in ("Data set", "File", "Looked for in"):
         table.add_column(heading, overflow="fold")
-    for place in found:
-        held = f" ({place['part']})" if place["part"] else ""
+    for place in places:
+        part = f" ({place['part']})" if place["part"] else ""
         where = (
-            f"{place['file']}{held}" if place["file"] else place["cache"] or "not found (--synthetic makes a stand-in)"
+            f"{place['file']}{part}" if place["file"] else place["cache"] or "not found (--synthetic makes a stand-in)"
         )
         table.add_row(place["name"], where, ", ".join(place["looked"]))
     return table

@@ -93,24 +93,24 @@ def fit_notes(fits: Ranking) -> list[str]:
     """Return sentences on a ranking: how good the best fit is, which others are as good, and how to use it."""
     best, limit = fits[0], chance(fits[0])
     close = [item.family for item in fits[1:] if item.aic - best.aic < 2.0]
-    said = [f"Best: {best.short}"]
+    notes = [f"Best: {best.short}"]
     if best.gap > 2.0 * limit:
-        said.append(
+        notes.append(
             f"No family fits well: a gap of {best.gap:.3f} is more than chance alone leaves with the right "
             f"family, about "
             f"{limit:.3f}. To plan, draw from the trace itself: erasurehead plan --trace."
         )
     else:
-        said.append(f"Its gap is {best.gap:.3f}; chance alone leaves about {limit:.3f} of the right family.")
+        notes.append(f"Its gap is {best.gap:.3f}; chance alone leaves about {limit:.3f} of the right family.")
     if close:
-        said.append(f"As good, by AIC: {', '.join(close)}.")
+        notes.append(f"As good, by AIC: {', '.join(close)}.")
     exponent = best.parameters.get("exponent", math.inf)
     if exponent <= 1.0:
-        said.append("Its mean is infinite: the longer one waits for all workers, the longer the mean step becomes.")
+        notes.append("Its mean is infinite: the longer one waits for all workers, the longer the mean step becomes.")
     for reason in dict.fromkeys(fits.ruled_out.values()):
         names = [name for name, own in fits.ruled_out.items() if own == reason]
-        said.append(f"Ruled out ({', '.join(names)}): {reason}.")
-    return said
+        notes.append(f"Ruled out ({', '.join(names)}): {reason}.")
+    return notes
 
 
 def slow_facts(item: SlowWorker) -> dict[str, Any]:
@@ -164,33 +164,33 @@ def workers_note(best: Fit, workers: Mapping[str, Fit], trace: Trace) -> str:
     return f"Workers {differ}: AIC {apart:,.1f} fitted apart, {best.aic:,.1f} together."
 
 
-def summary_facts(said: Summary) -> dict[str, Any]:
+def summary_facts(summary: Summary) -> dict[str, Any]:
     """Return a summary as plain data."""
     return {
-        "workers": said.n_workers,
-        "steps": said.n_steps,
-        "samples": said.n_samples,
-        "censored": said.n_censored,
-        "mean": said.mean,
-        "quantiles": {f"{share:g}": value for share, value in said.quantiles.items()},
-        "longest_over_median": dict(zip(("median", "p95", "max"), _spread(said), strict=True)),
-        "slow_workers": [slow_facts(item) for item in said.slow],
+        "workers": summary.n_workers,
+        "steps": summary.n_steps,
+        "samples": summary.n_samples,
+        "censored": summary.n_censored,
+        "mean": summary.mean,
+        "quantiles": {f"{share:g}": value for share, value in summary.quantiles.items()},
+        "longest_over_median": dict(zip(("median", "p95", "max"), _spread(summary), strict=True)),
+        "slow_workers": [slow_facts(item) for item in summary.slow],
     }
 
 
-def summary_table(said: Summary) -> Table:
+def summary_table(summary: Summary) -> Table:
     """Return a summary as a table."""
-    usual = [value for share, value in said.quantiles.items() if share <= 0.5]
+    usual = [value for share, value in summary.quantiles.items() if share <= 0.5]
     # If most delays are 0, the unit is chosen from those that are not, as they would otherwise be rounded away.
-    unit = time_unit(usual if any(usual) else [said.mean, *(v for v in said.quantiles.values() if v > 0.0)])
+    unit = time_unit(usual if any(usual) else [summary.mean, *(v for v in summary.quantiles.values() if v > 0.0)])
     table = _table(("Delay", "left"), (f"({unit.name})", "right"))
     names = {0.0: "shortest", 0.5: "median", 1.0: "longest"}
-    for share, value in said.quantiles.items():
-        longer = "never" if not said.n_censored else "not waited for"
+    for share, value in summary.quantiles.items():
+        longer = "never" if not summary.n_censored else "not waited for"
         table.add_row(names.get(share, f"{share:.0%}"), unit.write(value) if math.isfinite(value) else longer)
-    table.add_row("mean", "infinite" if math.isinf(said.mean) else unit.write(said.mean))
-    typical, often, most = _spread(said)
-    at_least = "at least " if said.n_censored else ""
+    table.add_row("mean", "infinite" if math.isinf(summary.mean) else unit.write(summary.mean))
+    typical, often, most = _spread(summary)
+    at_least = "at least " if summary.n_censored else ""
     for name, value in (("median step", typical), ("95% of steps", often), ("worst step", most)):
         times = "never" if math.isinf(value) else f"{at_least}{_RATIO.write(value)} times"
         shown = NOTHING if math.isnan(value) else times
@@ -198,12 +198,12 @@ def summary_table(said: Summary) -> Table:
     return table
 
 
-def _spread(said: Summary) -> tuple[float, float, float]:
-    known = np.sort(said.spread[~np.isnan(said.spread)])
-    if not len(known):
+def _spread(summary: Summary) -> tuple[float, float, float]:
+    spread = np.sort(summary.spread[~np.isnan(summary.spread)])
+    if not len(spread):
         return math.nan, math.nan, math.nan
-    median, high = (float(known[math.ceil(share * len(known)) - 1]) for share in (0.5, 0.95))
-    return median, high, float(known[-1])
+    median, high = (float(spread[math.ceil(share * len(spread)) - 1]) for share in (0.5, 0.95))
+    return median, high, float(spread[-1])
 
 
 def _parameter(item: Fit, name: str) -> str:

@@ -160,13 +160,15 @@ def show(
     screen = Screen(output)
     if ("(" in what or what in MODELS) and not Path(what).expanduser().exists():
         model = build_delays(what)
-        said = summarize_model(model, workers, steps)
+        summary = summarize_model(model, workers, steps)
         facts, name = {"model": str(model)}, f"{model}: {counted('step', steps)} of {counted('worker', workers)} drawn"
     else:
         trace = reading.read(what)
-        said = summarize(trace)
+        summary = summarize(trace)
         facts, name = {"trace": pages.trace_facts(trace)}, pages.title(trace)
-    screen.result({**facts, **pages.summary_facts(said)}, name, pages.summary_table(said), *pages.slow_lines(said.slow))
+    screen.result(
+        {**facts, **pages.summary_facts(summary)}, name, pages.summary_table(summary), *pages.slow_lines(summary.slow)
+    )
 
 
 def convert(

@@ -166,13 +166,13 @@ def run(*, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions,
     drill = Drill(_settings(faults, subject), schedule, report.out)
     for fault in drill.schedule.faults:
         screen.say(f"{fault.at:10.2f} s  {fault}")
-    found = drill.run(screen.say)
-    _show(found, screen)
+    findings = drill.run(screen.say)
+    _show(findings, screen)
     if report.figures:
         from erasurehead.drills._picture import draw_drill
 
-        draw_drill(found, Path(found.folder))
-    if not found.passed:
+        draw_drill(findings, Path(findings.folder))
+    if not findings.passed:
         raise typer.Exit(1)
 
 
@@ -181,10 +181,10 @@ def _live(lives: int, faults: FaultOptions, subject: SubjectOptions, report: Rep
 
     refuse_others(("lives", "seed"), "must be left out with --lives, which are struck by kills only", faults)
     refuse_others(("out",), "must be left out with --lives", report)
-    found = Lives(_settings(faults, subject), lives, report.out).run(screen.say)
-    broken = [f"life {one.number}, {one.strike}: {text}" for one in found.broken for text in one.broken]
-    screen.result(found.as_dict(), "\n".join([*broken, f"{found.verdict}; the report is in {found.folder}"]))
-    if not found.passed:
+    findings = Lives(_settings(faults, subject), lives, report.out).run(screen.say)
+    broken = [f"life {one.number}, {one.strike}: {text}" for one in findings.broken for text in one.broken]
+    screen.result(findings.as_dict(), "\n".join([*broken, f"{findings.verdict}; the report is in {findings.folder}"]))
+    if not findings.passed:
         raise typer.Exit(1)
 
 
@@ -207,10 +207,10 @@ def _peers(policy: str, faults: FaultOptions, subject: SubjectOptions, report: R
     except InvalidArgument as error:
         names = {"peers": "--workers", "engine": "--engine", "seconds": "--seconds", "policy": "--peers"}
         raise error.about(names[error.subject]) if error.subject in names else error from None
-    found = drill.run(screen.say, report.out)
-    verdicts = [verdict_line(verdict) for verdict in found.verdicts]
-    screen.result(found.as_dict(), "\n".join([*verdicts, "", conclusion(found)]))
-    if not found.passed:
+    findings = drill.run(screen.say, report.out)
+    verdicts = [verdict_line(verdict) for verdict in findings.verdicts]
+    screen.result(findings.as_dict(), "\n".join([*verdicts, "", conclusion(findings)]))
+    if not findings.passed:
         raise typer.Exit(1)
 
 
@@ -224,12 +224,12 @@ def _settings(faults: FaultOptions, subject: SubjectOptions) -> DrillSettings:
     return DrillSettings(seed=faults.seed, kinds=_kinds(faults.kinds), **given)
 
 
-def _show(found: Findings, screen: Screen) -> None:
+def _show(findings: Findings, screen: Screen) -> None:
     from erasurehead.drills._report import conclusion, cost_table, fault_table, verdict_line
 
-    verdicts = [verdict_line(verdict) for verdict in found.verdicts]
-    said = "\n".join([*verdicts, "", conclusion(found)])
-    screen.result(found.as_dict(), fault_table(found), cost_table(found), said)
+    verdicts = [verdict_line(verdict) for verdict in findings.verdicts]
+    text = "\n".join([*verdicts, "", conclusion(findings)])
+    screen.result(findings.as_dict(), fault_table(findings), cost_table(findings), text)
 
 
 def _kinds(given: list[str] | None) -> tuple[Kind, ...]:

@@ -26,10 +26,10 @@ def loss_text(done: Run) -> str:
         return f"training objective {done.final.objective:.5g} (exact{part})"
     from erasurehead.cli._progress import estimated
 
-    known = [row for row in done.steps if row.loss is not None and not row.rejected]
-    if not known:
+    rows = [row for row in done.steps if row.loss is not None and not row.rejected]
+    if not rows:
         return ""
-    return f"training loss {known[-1].loss:.5g}{estimated(known[-1].coverage)}"
+    return f"training loss {rows[-1].loss:.5g}{estimated(rows[-1].coverage)}"
 
 
 def warn(screen: Screen, experiment: Experiment, done: Run) -> None:
@@ -89,9 +89,9 @@ def measured_text(done: Run) -> str:
     from erasurehead.reports._units import seconds_text
 
     parts = [
-        f"{len(found)} times {where} ({seconds_text(sum(one.seconds for one in found))})"
+        f"{len(group)} times {where} ({seconds_text(sum(one.seconds for one in group))})"
         for beside, where in ((True, "beside training"), (False, "between steps"))
-        if (found := [one for one in done.measured if one.beside == beside])
+        if (group := [one for one in done.measured if one.beside == beside])
     ]
     return f"the target was measured {' and '.join(parts)}" if parts and done.engine != "virtual" else ""
 
@@ -120,16 +120,16 @@ def not_converged(final: FinalModel, steps: int, limit: str) -> str:
         limit: the option that ended them.
     """
     more = f"more {'time' if limit == '--max-seconds' else 'steps'} ({limit})"
-    said = (
+    sentence = (
         f"training has not converged: after {counted('step', steps)} the gradient is "
         f"{final.gradient_left:.2g} times as long as at the start"
     )
     scales = final.column_scales
     if scales is not None and scales[1] > 10.0 * scales[0]:
-        said += (
+        sentence += (
             f", and the scales of the columns range from {scales[0]:.2g} to {scales[1]:.2g} (root mean square); the "
             f"smallest are learned last. Bring them to one scale, or take {more}"
         )
     else:
-        said += f"; {more} would bring it closer"
-    return said
+        sentence += f"; {more} would bring it closer"
+    return sentence

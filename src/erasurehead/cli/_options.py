@@ -167,7 +167,7 @@ FILE_KEYS = tuple(
 class FileOptions:
     """The keys of a run file as options; None for those that were not given."""
 
-    known: ClassVar[Mapping[str, Key]]
+    option_keys: ClassVar[Mapping[str, Key]]
 
     if TYPE_CHECKING:
 
@@ -178,7 +178,7 @@ class FileOptions:
     def tables(self) -> dict[str, Any]:
         """Return the options that were given, as tables of a run file."""
         tables: dict[str, Any] = {}
-        for name, key in self.known.items():
+        for name, key in self.option_keys.items():
             value = getattr(self, name)
             if value is not None:
                 tables.setdefault(key.section, {})[key.name] = _value(key, value)
@@ -186,7 +186,7 @@ class FileOptions:
 
     def spelled(self) -> Mapping[str, str]:
         """Return the names of the options that were given, by the path of their key."""
-        return {key.path: key.option for name, key in self.known.items() if getattr(self, name) is not None}
+        return {key.path: key.option for name, key in self.option_keys.items() if getattr(self, name) is not None}
 
 
 Options = TypeVar("Options", bound=FileOptions)
@@ -206,9 +206,9 @@ def options_of(
 
     def fill(group: type[Options]) -> type[Options]:
         by_path = {key.path: key for key in keys(file) if key.options}
-        group.known = {_field(by_path[path]): by_path[path] for path in paths or by_path}
-        group.__annotations__ = {name: _type(key) | None for name, key in group.known.items()}
-        for name, key in group.known.items():
+        group.option_keys = {_field(by_path[path]): by_path[path] for path in paths or by_path}
+        group.__annotations__ = {name: _type(key) | None for name, key in group.option_keys.items()}
+        for name, key in group.option_keys.items():
             text = (texts or {}).get(key.path, key.help)
             names = ", ".join((key.option, *key.options[1:]) if paths else key.options)
             setattr(group, name, option(names, text, panel=key.panel, metavar=key.metavar or None))

@@ -53,8 +53,8 @@ def check_options(asked: PlanOptions) -> None:
         TooLarge: if by estimate the plan would take longer than allowed.
     """
     if (asked.trace is None) == (asked.delays is None):
-        said = "Exactly one of --trace and --delays must be given."
-        raise InvalidArgument("--trace", "must be given if --delays is not, and left out if it is", sentence=said)
+        sentence = "Exactly one of --trace and --delays must be given."
+        raise InvalidArgument("--trace", "must be given if --delays is not, and left out if it is", sentence=sentence)
     _check_nonnegative("--seconds-per-task", asked.seconds_per_task)
     of_traces = {
         "--keep": asked.keep,

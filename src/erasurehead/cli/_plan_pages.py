@@ -298,11 +298,11 @@ class Page:
         if self.sampled is None:
             sent = [f"{item.messages / item.pieces:.3g} gradient" for item in items]
             return [("Data per\nworker", [share_text(item.share_of_data) for item in items]), ("Sent per\nstep", sent)]
-        held = [item.share_of_data * self.sampled.bytes_of_data for item in items]
+        data_bytes = [item.share_of_data * self.sampled.bytes_of_data for item in items]
         sent = [float(item.bytes_per_worker(self.sampled.n_parameters)) for item in items]
-        memory, network = byte_unit(held), byte_unit(sent)
+        memory, network = byte_unit(data_bytes), byte_unit(sent)
         return [
-            (f"Data per worker\n({memory.name})", [memory.write(value) for value in held]),
+            (f"Data per worker\n({memory.name})", [memory.write(value) for value in data_bytes]),
             (f"Sent per step\n({network.name})", [network.write(value) for value in sent]),
         ]
 

@@ -154,8 +154,8 @@ class ProgressLines(Callback):
         if not self._is_time():
             return
         pace = (self._clock() - self._began) / (self._done - self._first)
-        known = row.loss is not None and not row.rejected
-        loss = f"loss {row.loss:.4g}{estimated(row.coverage)}, " if known else ""
+        has_loss = row.loss is not None and not row.rejected
+        loss = f"loss {row.loss:.4g}{estimated(row.coverage)}, " if has_loss else ""
         left = duration((self._steps - self._done) * pace)
         at_most = f"at most {left} left"  # who converges, or reaches a target, ends before
         self._say(f"step {self._done} of at most {self._steps:,}: {loss}{seconds_text(pace)} a step, {at_most}")

@@ -84,12 +84,13 @@ def run(
     given = {"path": path, "synthetic": synthetic, "rows": rows, "engine": engine, "steps": steps}
     with _watching(screen, engine) as callbacks:
         settings = _settings(callbacks, {key: value for key, value in given.items() if value is not None})
-        made = reproduce(PAPERS[paper], figure or (), settings, out, screen.say)
-    shown = [f"{exhibit.title}\n\n{exhibit.summary.to_markdown()}" for exhibit, _ in made.exhibits]
+        reproduction = reproduce(PAPERS[paper], figure or (), settings, out, screen.say)
+    shown = [f"{exhibit.title}\n\n{exhibit.summary.to_markdown()}" for exhibit, _ in reproduction.exhibits]
     last = (
-        f"{len(made.exhibits)} exhibits in {made.seconds:.0f} s; reproduction.md, pictures and numbers in {made.folder}"
+        f"{len(reproduction.exhibits)} exhibits in {reproduction.seconds:.0f} s; reproduction.md, pictures and numbers "
+        f"in {reproduction.folder}"
     )
-    screen.result(made.as_dict(), *shown, last)
+    screen.result(reproduction.as_dict(), *shown, last)
 
 
 def _settings(callbacks: Sequence[Callback], given: dict[str, Any]) -> ReproductionSettings:

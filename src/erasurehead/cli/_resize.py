@@ -31,5 +31,5 @@ def run(
 
     screen = Screen(output)
     ask_for_workers(Path(folder), workers)
-    said = f"{folder} is asked to continue with {counted('worker', workers)}"
-    screen.result({"folder": folder, "workers": workers}, said)
+    sentence = f"{folder} is asked to continue with {counted('worker', workers)}"
+    screen.result({"folder": folder, "workers": workers}, sentence)

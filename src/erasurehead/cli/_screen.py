@@ -49,13 +49,13 @@ class _Results(Terminal):
 @contextlib.contextmanager
 def sentences() -> Generator[None]:
     """Print what this block warns users of as sentences on stderr, each of them once, and not with a line of code."""
-    console, said, usual = Terminal(stderr=True), set[str](), warnings.showwarning
+    console, printed, usual = Terminal(stderr=True), set[str](), warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
         if not issubclass(category, UserWarning):
             usual(visible(str(message)), category, *place, **more)
-        elif str(message) not in said:
-            said.add(str(message))
+        elif str(message) not in printed:
+            printed.add(str(message))
             console.print(str(message), style=_WARNING, soft_wrap=True)
 
     with warnings.catch_warnings():

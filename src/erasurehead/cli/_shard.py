@@ -147,8 +147,8 @@ def _check(path: str, tasks: int | None, out: str | None, screen: Screen) -> Non
     folder = ShardFolder.open(path)
     complaints = folder.check()
     count = len(folder.manifest.files)
-    said = [*complaints, f"{folder.path}: {count - len(complaints)} of {count} files are intact"]
-    screen.result({**_facts(folder), "damaged": complaints}, "\n".join(said))
+    lines = [*complaints, f"{folder.path}: {count - len(complaints)} of {count} files are intact"]
+    screen.result({**_facts(folder), "damaged": complaints}, "\n".join(lines))
     if complaints:
         raise typer.Exit(1)
 

@@ -70,10 +70,10 @@ def pairs(name: str, texts: Sequence[str]) -> dict[str, str]:
     """
     from erasurehead.errors import invalid
 
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in texts:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not (equals and key and value):
             raise invalid(name, "must be written KEY=VALUE", text)
-        found[key] = value
-    return found
+        values[key] = value
+    return values

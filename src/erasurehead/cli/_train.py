@@ -290,12 +290,12 @@ def _conclude(
         lines[0] += f"; resumed after step {', '.join(map(str, summary['resumed']))}"
     if done.stopped:
         lines.append(f"{done.stopped} after {done.steps_taken} of {counted('step', summary['steps_planned'])}")
-    if said := ended_text(experiment, done):
+    if ending := ended_text(experiment, done):
         over = bool(summary["resumed"]) and summary["resumed"][-1] == len(done.steps)
-        lines.append(f"{said}: nothing was left to do, and no worker was started" if over else said)
-    if said := measured_text(done):
-        lines.append(said)
-    loss = [said] if (said := loss_text(done)) else []
+        lines.append(f"{ending}: nothing was left to do, and no worker was started" if over else ending)
+    if measuring := measured_text(done):
+        lines.append(measuring)
+    loss = [objective] if (objective := loss_text(done)) else []
     measured = [f"{name} {value:.5g}" for name, value in summary["metrics"].items() if value is not None]
     if loss or measured:
         tested = [f"test rows: {', '.join(measured)}"] if measured else []
@@ -303,15 +303,15 @@ def _conclude(
     reached: dict[str, object] = {}
     if goal is not None:
         seconds = done.time_to(*goal)
-        said = "not reached" if seconds is None else f"reached after {seconds_text(seconds)}"
-        lines.append(f"{goal[0]} {goal[1]:g}: {said}")
+        outcome = "not reached" if seconds is None else f"reached after {seconds_text(seconds)}"
+        lines.append(f"{goal[0]} {goal[1]:g}: {outcome}")
         reached["target"] = {"metric": goal[0], "value": goal[1], "seconds": seconds}
     lines.append(str(stopwatch))
     out = str(experiment.out)
     where = f"records in {out}, model in {summary['model'] or 'no folder: it is lost'}"
     lines.append(f"records and model in {out}" if summary["model"] == out else where)
-    for said in summary.get("changed_by_others", ()):
-        screen.warn(said)
+    for warning in summary.get("changed_by_others", ()):
+        screen.warn(warning)
     warn(screen, experiment, done)
     if done.stopped and (way_on := _way_on(experiment)):
         screen.say(way_on.strip())

@@ -63,9 +63,9 @@ class Command(TyperCommand):
         except Exception as error:  # raised by typer, which may include a copy of click, or by click
             unknown = getattr(error, "option_name", None) == "--target"
             if unknown and any("--label" in parameter.opts for parameter in self.params):
-                said = "There is no option --target here: it is the METRIC=VALUE of train, compare and plan."
+                reason = "There is no option --target here: it is the METRIC=VALUE of train, compare and plan."
                 raise InvalidArgument(
-                    "--target", "must be left out", sentence=f"{said} The column to predict is --label."
+                    "--target", "must be left out", sentence=f"{reason} The column to predict is --label."
                 ) from None
             raise
 
@@ -193,13 +193,13 @@ def _as_typed(error: InvalidArgument, parameter: Any, ctx: Any) -> InvalidArgume
     """Return an error that shows the typed text if its value was converted from that text, or is a part of it."""
     from erasurehead.errors import UNSAID
 
-    held = ctx.params.get(parameter.name)
-    given = ",".join(cast("list[str]", held)) if isinstance(held, list | tuple) else held
+    value = ctx.params.get(parameter.name)
+    given = ",".join(cast("list[str]", value)) if isinstance(value, list | tuple) else value
     if error.within or error.value is UNSAID or not isinstance(given, str) or not _typed(parameter, ctx):
         return error
     if str(error.value) == given:
         return error
-    meant = value_of(parameter.name, held)
+    meant = value_of(parameter.name, value)
     if _plain(error.value) == _plain(meant):
         return error.but(value=given)
     return error.but(typed=repr(given)) if isinstance(error.value, str) and error.value in given else error
