@@ -15,7 +15,7 @@ from erasurehead.cli._screen import Screen
 if TYPE_CHECKING:
     from erasurehead.drills._drill import DrillSettings
     from erasurehead.drills._schedule import Kind
-    from erasurehead.drills._verdicts import Findings
+    from erasurehead.drills._verdicts import Judged
 
 HELP = """
 Rehearse the faults that clusters inflict on a run: does it survive them?
@@ -152,31 +152,36 @@ class ReportOptions:
 
 def run(*, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, output: OutputOptions) -> None:
     """Rehearse what clusters do to a run."""
+    screen = Screen(output)
+    if subject.peers is not None:
+        passed = _peers(subject.peers, faults, subject, report, screen)
+    elif faults.lives is not None:
+        passed = _live(faults.lives, faults, subject, report, screen)
+    else:
+        passed = _scheduled(faults, subject, report, screen)
+    if not passed:
+        raise typer.Exit(1)
+
+
+def _scheduled(faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, screen: Screen) -> bool:
     from erasurehead.drills._drill import Drill
+    from erasurehead.drills._report import cost_table, fault_table
     from erasurehead.drills._schedule import read_schedule
 
-    screen = Screen(output)
-    if faults.lives is not None and subject.peers is None:
-        _live(faults.lives, faults, subject, report, screen)
-        return
-    if subject.peers is not None:
-        _peers(subject.peers, faults, subject, report, screen)
-        return
     schedule = None if faults.schedule is None else read_schedule(faults.schedule)
     drill = Drill(_settings(faults, subject), schedule, report.out)
     for fault in drill.schedule.faults:
         screen.say(f"{fault.at:10.2f} s  {fault}")
     findings = drill.run(screen.say)
-    _show(findings, screen)
+    screen.result(findings.as_dict(), fault_table(findings), cost_table(findings), _verdicts(findings))
     if report.figures:
         from erasurehead.drills._picture import draw_drill
 
         draw_drill(findings, Path(findings.folder))
-    if not findings.passed:
-        raise typer.Exit(1)
+    return findings.passed
 
 
-def _live(lives: int, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, screen: Screen) -> None:
+def _live(lives: int, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, screen: Screen) -> bool:
     from erasurehead.drills._lives import Lives
 
     refuse_others(("lives", "seed"), "must be left out with --lives, which are struck by kills only", faults)
@@ -184,13 +189,11 @@ def _live(lives: int, faults: FaultOptions, subject: SubjectOptions, report: Rep
     findings = Lives(_settings(faults, subject), lives, report.out).run(screen.say)
     broken = [f"life {one.number}, {one.strike}: {text}" for one in findings.broken for text in one.broken]
     screen.result(findings.as_dict(), "\n".join([*broken, f"{findings.verdict}; the report is in {findings.folder}"]))
-    if not findings.passed:
-        raise typer.Exit(1)
+    return findings.passed
 
 
-def _peers(policy: str, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, screen: Screen) -> None:
+def _peers(policy: str, faults: FaultOptions, subject: SubjectOptions, report: ReportOptions, screen: Screen) -> bool:
     from erasurehead.consensus._drill import PeerDrill
-    from erasurehead.drills._report import conclusion, verdict_line
     from erasurehead.errors import InvalidArgument
 
     taken = ("peers", "engine", "workers", "seconds", "seed", "delays", "out")
@@ -208,10 +211,8 @@ def _peers(policy: str, faults: FaultOptions, subject: SubjectOptions, report: R
         names = {"peers": "--workers", "engine": "--engine", "seconds": "--seconds", "policy": "--peers"}
         raise error.about(names[error.subject]) if error.subject in names else error from None
     findings = drill.run(screen.say, report.out)
-    verdicts = [verdict_line(verdict) for verdict in findings.verdicts]
-    screen.result(findings.as_dict(), "\n".join([*verdicts, "", conclusion(findings)]))
-    if not findings.passed:
-        raise typer.Exit(1)
+    screen.result(findings.as_dict(), _verdicts(findings))
+    return findings.passed
 
 
 def _settings(faults: FaultOptions, subject: SubjectOptions) -> DrillSettings:
@@ -224,12 +225,10 @@ def _settings(faults: FaultOptions, subject: SubjectOptions) -> DrillSettings:
     return DrillSettings(seed=faults.seed, kinds=_kinds(faults.kinds), **given)
 
 
-def _show(findings: Findings, screen: Screen) -> None:
-    from erasurehead.drills._report import conclusion, cost_table, fault_table, verdict_line
+def _verdicts(findings: Judged) -> str:
+    from erasurehead.drills._report import conclusion, verdict_line
 
-    verdicts = [verdict_line(verdict) for verdict in findings.verdicts]
-    text = "\n".join([*verdicts, "", conclusion(findings)])
-    screen.result(findings.as_dict(), fault_table(findings), cost_table(findings), text)
+    return "\n".join([*map(verdict_line, findings.verdicts), "", conclusion(findings)])
 
 
 def _kinds(given: list[str] | None) -> tuple[Kind, ...]:

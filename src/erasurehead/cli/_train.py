@@ -293,13 +293,9 @@ def _conclude(
     if ending := ended_text(experiment, done):
         over = bool(summary["resumed"]) and summary["resumed"][-1] == len(done.steps)
         lines.append(f"{ending}: nothing was left to do, and no worker was started" if over else ending)
-    if measuring := measured_text(done):
-        lines.append(measuring)
-    loss = [objective] if (objective := loss_text(done)) else []
     measured = [f"{name} {value:.5g}" for name, value in summary["metrics"].items() if value is not None]
-    if loss or measured:
-        tested = [f"test rows: {', '.join(measured)}"] if measured else []
-        lines.append("; ".join([*loss, *tested]))
+    tested = f"test rows: {', '.join(measured)}" if measured else ""
+    lines += [measured_text(done), "; ".join(filter(None, (loss_text(done), tested)))]
     reached: dict[str, object] = {}
     if goal is not None:
         seconds = done.time_to(*goal)
@@ -316,7 +312,7 @@ def _conclude(
     if done.stopped and (way_on := _way_on(experiment)):
         screen.say(way_on.strip())
     facts = {"folder": str(experiment.out), **summary, **reached, "wall": stopwatch.as_dict()}
-    screen.result(facts, "\n".join(lines))
+    screen.result(facts, "\n".join(filter(None, lines)))
 
 
 def workers_text(done: Run) -> str:

@@ -62,34 +62,15 @@ def read(
     quotes: Quotes | None = None,
     missing: Sequence[str] = (),
 ) -> Dataset:
-    """Read your own data, a file or a frame, into a data set; a file's suffix tells its format.
+    """Read your own data, a file or a frame, into a data set.
 
-    - `.csv`, `.tsv`, `.txt`, `.data` (also with `.gz`, `.bz2`): one row per line, read in bounded chunks. The delimiter
-      is comma, semicolon, tab or bar, whichever occurs most often in the first line, or otherwise blanks. Whether the
-      first line holds names is decided by what only that line has, and said in a note unless it is obvious; without
-      names the columns are called `1`, `2`, ... First columns without a name are an index that pandas wrote: they are
-      left out, with a note. So are lines of comments (`#`) and titles before the table, and last columns without a
-      name. Decimal commas are detected, with a note.
-    - `.parquet`: where pyarrow is installed (extra `report`).
-    - `.svm`, `.svmlight`, `.libsvm`, and `.txt`, `.data` or any other suffix if the first line looks like it (also with
-      `.gz`, `.bz2`): svmlight/LIBSVM. Columns are counted from 0 if an index of 0 occurs, otherwise from 1.
-    - `.npz` of `scipy.sparse.save_npz`, `.npy` of `numpy.save`: a matrix, as it is.
-    - A DataFrame of pandas or polars, or a table of pyarrow; where pyarrow is installed, a frame of any other library
-      that hands out Arrow data or supports the dataframe interchange protocol. An index is not a column.
+    It reads text tables (CSV and the like), Parquet (extra `report`), svmlight/LIBSVM, scipy's `.npz`, NumPy's `.npy`,
+    and frames of pandas, polars, pyarrow and others. docs/data.md tells what is detected and how columns are treated:
+    a column means the same in every format, and whatever is guessed is said in a note of the data set.
 
-    A column means the same in every format. Texts that all are numbers are numbers, whatever the type of their column
-    (with a note), unless it is categorical, or named in `one_hot`. A column of truth values (`true`, `False`) alone is
-    one of numbers, 1 for true, unless it is named in `one_hot`. Whole numbers and decimals of a column that is named
-    there are told apart however large they are. Columns of categorical type (in frames, and Arrow's dictionaries in
-    Parquet files) are one-hot encoded without being named. Of other types (times, lists, binary data) none can be read.
-
-    The first bytes of a file take precedence over its suffix: gzip, Parquet and NumPy files are recognised by them. A
-    pipe, or `-` for standard input, is read to its end first. Anything else is refused, with advice in the message.
-
-    Missing values of tables (an empty field, `NA`, `N/A`, `n/a`, `#N/A`, `<NA>`, `NaN`, `nan`, `-nan`, `null`, `NULL`,
-    `None`, `\\N`, `?`, other spellings of these, and what `missing` names; Parquet and frames: null and NaN): a missing
-    number is replaced by the mean of the training rows, a missing category has no entry in the row, a missing label is
-    refused. Infinity is refused. Categories are those of the training rows; others are counted and have no entry.
+    A missing number is replaced by the mean of the training rows, a missing category has no entry in the row, a missing
+    label is refused, and so is infinity. Categories are those of the training rows; others are counted and have no
+    entry.
 
     Arguments:
         path: the file, or the frame.
@@ -130,14 +111,14 @@ def read(
         if setting := given(dialect):
             raise invalid(setting[0], "is for CSV files", setting[1], "a frame has its columns")
         raw = _of_frame(path, target, columns)
-        return _made(raw, dialect, task, constant, split)
-    if not isinstance(path, str | os.PathLike):
+    elif not isinstance(path, str | os.PathLike):
         raise invalid("path", "must be a file, or a frame of pandas, polars or pyarrow", type(path).__name__, _FRAMES)
-    place = readable(path)
-    if is_table(place, columns, dialect):
+    else:
+        place = readable(path)
+        if not is_table(place, columns, dialect):
+            return _read_arrays(place, target, task, constant, split)
         raw = _of_file(place, target, columns, dialect)
-        return _made(raw, dialect, task, constant, split)
-    return _read_arrays(place, target, task, constant, split)
+    return _encoded(raw, dialect, task, constant, split)
 
 
 def is_table(path: Path, columns: Columns, dialect: Dialect) -> bool:
@@ -199,7 +180,7 @@ def _of_frame(frame: Frame, target: str | os.PathLike[str] | None, columns: Colu
     return _Raw("frame", source.removeprefix("the "), layout, choice, table)
 
 
-def _made(raw: _Raw, dialect: Dialect, task: Task | None, constant: bool, split: RowSplit) -> Dataset:
+def _encoded(raw: _Raw, dialect: Dialect, task: Task | None, constant: bool, split: RowSplit) -> Dataset:
     layout, label, columns = raw.layout, raw.choice.label, raw.choice.columns
     table, typed = (raw.table, ()) if raw.text else with_numbers(raw.table, raw.choice.exact)
     numeric, one_hot = features(table, label, columns)

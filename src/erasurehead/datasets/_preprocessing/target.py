@@ -78,7 +78,7 @@ class Target:
         Arguments:
             task: the task that was asked for; None if it was chosen from the labels.
         """
-        text = f"label{self._said()}: {self.task}, {self.meaning(MOST_CLASSES)}"
+        text = f"{self._label}: {self.task}, {self.meaning(MOST_CLASSES)}"
         if task is not None or not isinstance(self.classes, NumberVocabulary) or self.classes.size > MOST_CLASSES:
             return text  # more classes than that are so by their type
         if self.classes.size == 2 and np.diff(self.classes.values)[0] in (1.0, 2.0):
@@ -98,18 +98,18 @@ class Target:
         Raises:
             DataError: if a label is missing, not a number (least squares), or not one of the classes.
         """
-        _refuse(column.missing(), lambda row: f"{place(row)}: the label{self._said()} is missing{_FILL}.")
+        _refuse(column.missing(), lambda row: f"{place(row)}: the {self._label} is missing{_FILL}.")
         if self.classes is None:
             values = column.numbers()
             _refuse(
                 np.isnan(values),
-                lambda row: f"{place(row)}: the label{self._said()}, {_written(column, row)!r}, is not a number.",
+                lambda row: f"{place(row)}: the {self._label}, {_written(column, row)!r}, is not a number.",
             )
             return values / self.unit, np.arange(len(values))
         codes = self.classes.codes(column)
         if self.others == "refuse":
             names = ", ".join(self.classes.labels()[:10])
-            rule = f"the label{self._said()} must be one of the classes {names}, but it is"
+            rule = f"the {self._label} must be one of the classes {names}, but it is"
             _refuse(codes < 0, lambda row: f"{place(row)}: {rule} {_written(column, row)!r}.")
         kept = np.flatnonzero(codes >= 0)
         classes = codes[kept].astype(np.int64)
@@ -130,23 +130,21 @@ class Target:
             return ()
         if self.n_classes > max(MOST_CLASSES, (n_train - len(moved)) // 2):
             raise DataError(
-                f"{source}: The label{self._said()} has {self.n_classes:,} different values, almost one a row, as "
-                f"identifiers do; name the column to predict{self._option()}."
+                f"{source}: The {self._label} has {self.n_classes:,} different values, almost one a row, as "
+                f"identifiers do; name the column to predict{' (--label)' if self.name else ''}."
             )
         names = self.classes.labels()
         shown = ", ".join(repr(names[code]) for code in map(int, moved[:_MOST_SAID]))
         more = f" and {len(moved) - _MOST_SAID} more" if len(moved) > _MOST_SAID else ""
         one = len(moved) == 1
         return (
-            f"the label{self._said()}: all rows of class{'' if one else 'es'} {shown}{more} would be for testing; "
+            f"the {self._label}: all rows of class{'' if one else 'es'} {shown}{more} would be for testing; "
             f"{'its first one is' if one else 'the first one of each is'} for training",
         )
 
-    def _option(self) -> str:
-        return " (--label)" if self.name else ""
-
-    def _said(self) -> str:
-        return f" {self.name!r}" if self.name else ""
+    @property
+    def _label(self) -> str:
+        return _label(self.name)
 
     def to_json(self) -> dict[str, Any]:
         """Return the target as plain JSON data, for `target_from_json`."""
@@ -208,8 +206,7 @@ def fit_target(column: Column, name: str, task: Task | None, place: Callable[[in
             regression, or texts for least squares.
     """
     check_task(task)
-    label = f"the label {name!r}" if name else "the label"
-    other = _OTHER if name else ""
+    label, other = f"the {_label(name)}", _OTHER if name else ""
     check_all_there(column, name, place)
     if task == "least_squares":
         target = Target(name, "least_squares")
@@ -253,8 +250,12 @@ def check_all_there(column: Column, name: str, place: Callable[[int], str]) -> N
     Raises:
         DataError: that says where.
     """
-    subject, other = (f"the label {name!r}", _OTHER) if name else ("the label", "")
-    _refuse(column.missing(), lambda row: f"{place(row)}: {subject} is missing{_MARKS}{_FILL}{other}.")
+    other = _OTHER if name else ""
+    _refuse(column.missing(), lambda row: f"{place(row)}: the {_label(name)} is missing{_MARKS}{_FILL}{other}.")
+
+
+def _label(name: str) -> str:
+    return f"label {name!r}" if name else "label"
 
 
 def _guess(column: Column, classes: Vocabulary) -> Task:

@@ -57,7 +57,13 @@ def verdict(first: Sequence[str], rows: Sequence[Sequence[str]]) -> HeaderVerdic
     unlike = (
         "it counts the columns"
         if counts
-        else _unlike(values[above], [_there(numbers[place]) for place in above], below, above, first)
+        else _unlike(
+            values[above],
+            [column for column in (numbers[place] for place in above) if column is not None],
+            below,
+            above,
+            first,
+        )
     )
     if unlike:
         for_header.append(unlike)
@@ -91,11 +97,6 @@ def verdict(first: Sequence[str], rows: Sequence[Sequence[str]]) -> HeaderVerdic
     if len(for_header) < len(for_data):
         return HeaderVerdict(False, for_data[0])
     return HeaderVerdict(True, for_header[0], bool(texts_above) and not for_data and not holds_numbers)
-
-
-def _there(values: Array | None) -> Array:
-    assert values is not None
-    return values
 
 
 def _numbers(column: Sequence[str]) -> Array | None:

@@ -45,7 +45,7 @@ class Tally:
         column = table.column(name)
         if not isinstance(column, TextColumn) or name in table.categories:
             return
-        counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.values))
+        counts = column.counts()
         numeric = [code for code, text in enumerate(column.values) if text[0] in _BEGINS and counts[code]]
         values = {code: parse(column.values[code]) for code in numeric}
         as_written = {code for code, value in values.items() if not np.isfinite(value) and written(column.values[code])}

@@ -150,8 +150,11 @@ class TextColumn:
 
     def used(self) -> list[str]:
         """Return the texts that some row has."""
-        present = np.bincount(self.codes[self.codes >= 0], minlength=len(self.values)).astype(bool)
-        return [text for text, some in zip(self.values, present, strict=True) if some]
+        return [text for text, count in zip(self.values, self.counts(), strict=True) if count]
+
+    def counts(self) -> IntArray:
+        """Return how many rows have each text, shape (len(values),)."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.values))
 
     def numbers(self) -> Array:
         """Return the numbers that the texts stand for, 1 for true; NaN where a text is none, or missing."""
@@ -193,7 +196,7 @@ def with_numbers(table: Table, texts: Collection[str] = ()) -> tuple[Table, tupl
 
 def _numbers_in(column: TextColumn) -> NumberColumn | None:
     numbers, rounded = np.full(len(column.values) + 1, np.nan), False
-    counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.values))
+    counts = column.counts()
     for code, text in enumerate(column.values):
         if not counts[code]:
             continue
@@ -213,11 +216,14 @@ def as_texts(column: Column) -> TextColumn:
     """Return a column as one of texts: numbers as people write them."""
     if isinstance(column, TextColumn):
         return column
-    none = column.missing()
-    unique, inverse = np.unique(column.values[~none], return_inverse=True)
+    return _coded(column.values, column.missing(), plain)
+
+
+def _coded(values: NDArray[Any], none: BoolArray, text: Callable[[Any], str]) -> TextColumn:
+    unique, inverse = np.unique(values[~none], return_inverse=True)
     codes = np.full(len(none), -1, dtype=np.int32)
     codes[~none] = inverse
-    return TextColumn(codes, tuple(map(plain, unique.tolist())))
+    return TextColumn(codes, tuple(map(text, unique.tolist())))
 
 
 def joined(parts: Sequence[Column]) -> Column:
@@ -405,10 +411,7 @@ def numbers_of(values: NDArray[Any], absent: BoolArray | None = None, exact: boo
     if values.dtype.kind == "b":
         return truths(np.where(none, np.nan, values))
     if exact and values.dtype.kind in "iu":
-        unique, inverse = np.unique(values[~none], return_inverse=True)
-        codes = np.full(len(values), -1, dtype=np.int32)
-        codes[~none] = inverse
-        return TextColumn(codes, tuple(map(str, unique.tolist())))
+        return _coded(values, none, str)
     numbers = values.astype(np.float64)
     numbers[none] = np.nan
     if values.dtype.kind == "f":
