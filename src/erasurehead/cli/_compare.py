@@ -141,9 +141,9 @@ def _compare_finished(
 
     screen, spelled = Screen(output), options.spelled()
     of_place = {"run.out", "run.overwrite", "run.access"}
-    for key in ["scheme"] if scheme else [key for key in spelled if key not in of_place]:
-        name = "--scheme" if key == "scheme" else spelled[key]
-        raise InvalidArgument(name, "must be left out, as nothing is trained where finished runs are compared")
+    if of_training := ["--scheme"] if scheme else [spelled[key] for key in spelled if key not in of_place]:
+        rule = "must be left out, as nothing is trained where finished runs are compared"
+        raise InvalidArgument(of_training[0], rule)
     compared = compare_finished(folders, target)
     for folder in folders:
         for warning in RunFolder.open(folder).summary.get("changed_by_others", ()):

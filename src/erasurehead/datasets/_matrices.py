@@ -51,7 +51,7 @@ def check_matrix(given: Any, name: str) -> Matrix:
     wrong = np.flatnonzero(~np.isfinite(dense))
     if len(wrong):
         row, column = divmod(int(wrong[0]), dense.shape[1])
-        raise _not_finite(name, row, column, float(dense[row, column]))
+        raise not_finite(name, row, column, float(dense[row, column]))
     return dense
 
 
@@ -96,7 +96,7 @@ def _check_sparse(given: Any, name: str) -> SparseMatrix:
     if len(wrong):
         place = int(wrong[0])
         row = int(np.count_nonzero(ends <= place)) - 1
-        raise _not_finite(name, row, int(indices[place]), float(values[place]))
+        raise not_finite(name, row, int(indices[place]), float(values[place]))
     return csr(values, indices, ends, given.shape)
 
 
@@ -111,7 +111,8 @@ def floats(values: Any, name: str) -> Array:
     return values.astype(np.float64)
 
 
-def _not_finite(name: str, row: int, column: int, value: float) -> DataError:
+def not_finite(name: str, row: int, column: int, value: float) -> DataError:
+    """Return the error for an entry that is NaN or infinite."""
     return DataError(f"{name}, row {row}, column {column}: {value} is not a finite number.")
 
 

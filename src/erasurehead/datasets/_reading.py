@@ -141,6 +141,15 @@ def is_table(path: Path, columns: Columns, dialect: Dialect) -> bool:
     return False
 
 
+def layout_of(path: Path, dialect: Dialect) -> tuple[TableLayout, bool]:
+    """Return how a file of named columns is laid out, and whether it is a Parquet file, as opposed to a text."""
+    if form(path, delimited=dialect.delimiter is not None) != "parquet":
+        return look(path, dialect), False
+    from erasurehead.datasets._readers.parquet import parquet_columns
+
+    return TableLayout(parquet_columns(path)), True
+
+
 @dataclass(frozen=True, eq=False)
 class _Raw:
     """A table as read.
@@ -163,11 +172,12 @@ class _Raw:
 
 
 def _of_file(path: Path, target: str | os.PathLike[str] | None, columns: Columns, dialect: Dialect) -> _Raw:
-    parquet = form(path, delimited=dialect.delimiter is not None) == "parquet"
-    layout = _parquet_layout(path) if parquet else look(path, dialect)
+    layout, parquet = layout_of(path, dialect)
     choice = choose_columns(layout.names, None if target is None else os.fspath(target), columns, path.name)
     if parquet:
-        table = _parquet_table(path, choice.read, choice.exact)
+        from erasurehead.datasets._readers.parquet import read_parquet
+
+        table = read_parquet(path, choice.read, choice.exact)
     else:
         table = read_csv(path, layout, csv_kinds(choice), HINT)
     return _Raw(path.name.split(".")[0], str(path), layout, choice, table, not parquet)
@@ -226,18 +236,6 @@ def _encoded(raw: _Raw, dialect: Dialect, task: Task | None, constant: bool, spl
         tuple(notes),
         uses=column_uses(encoding, table, train),
     )
-
-
-def _parquet_layout(path: Path) -> TableLayout:
-    from erasurehead.datasets._readers.parquet import parquet_columns
-
-    return TableLayout(parquet_columns(path))
-
-
-def _parquet_table(path: Path, wanted: Sequence[str], exact: Sequence[str]) -> Table:
-    from erasurehead.datasets._readers.parquet import read_parquet
-
-    return read_parquet(path, wanted, exact)
 
 
 def _parts(y: Labels, target: Target, split: RowSplit, path: Path | str) -> tuple[IntArray, IntArray, tuple[str, ...]]:

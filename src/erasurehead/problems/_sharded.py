@@ -14,6 +14,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.datasets._sharded.folder import ShardFolder
+from erasurehead.datasets._sharded.manifest import StoredFile
 from erasurehead.errors import DataError, invalid
 from erasurehead.problems._base import Exact, Problem
 from erasurehead.problems._checks import intercept_parameters
@@ -144,10 +145,9 @@ class ShardedProblem(Problem):
             if left_out:
                 continue
             try:
-                rows = self._store.read([file])
+                shard = self._read(file)
             except DataError:
                 continue
-            shard = hold_rows(self._store.design(rows), rows.y, self.sample_loss)
             count += file.rows
             for place, x in enumerate(points):
                 losses[place] += shard.combine(x, np.array([float(file.rows)]), 0, part)
@@ -162,9 +162,11 @@ class ShardedProblem(Problem):
     def _each(self) -> Iterator[tuple[LinearShard, Array]]:
         """Yield each task's rows, over all columns, and the fraction of all rows that they are."""
         for file in self.folder.manifest.tasks:
-            rows = self._store.read([file])
-            shard = hold_rows(self._store.design(rows), rows.y, self.sample_loss)
-            yield shard, np.array([file.rows / self.n_samples])
+            yield self._read(file), np.array([file.rows / self.n_samples])
+
+    def _read(self, file: StoredFile) -> LinearShard:
+        rows = self._store.read([file])
+        return hold_rows(self._store.design(rows), rows.y, self.sample_loss)
 
     def without_minimum(self, loss: float) -> bool:
         if not self.sample_loss.endless or self.regularizer.smooth or self.regularizer.sharp:

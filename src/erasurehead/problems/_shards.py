@@ -235,6 +235,7 @@ def _cut(
 ) -> list[Piece]:
     groups: list[list[tuple[int, slice]]] = []
     room = 0
+    # Large tasks are cut, for the cache; small ones share a block, as each block is a pass over the columns.
     for task, whole in enumerate(tasks):
         for start in range(whole.start, whole.stop, MOST_ROWS):
             rows = slice(start, min(start + MOST_ROWS, whole.stop))

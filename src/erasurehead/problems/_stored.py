@@ -99,10 +99,10 @@ class StoredShard(Shard):
         self._store = store
         self._tasks = tuple(map(tuple, tasks))
         self._features = None if features is None else features.astype(np.int32)
-        self._loaded: LinearShard | None = None
         self._prepare()
 
     def _prepare(self) -> None:
+        self._loaded: LinearShard | None = None
         self.n_tasks = len(self._tasks)
         self.support = None
         if self._features is not None:
@@ -114,7 +114,6 @@ class StoredShard(Shard):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._store, self._tasks, self._features = state["store"], state["tasks"], state["features"]
-        self._loaded = None
         self._prepare()
         with contextlib.suppress(DataError):  # raised when the shard is used, which costs messages and not the worker
             self._shard()

@@ -65,7 +65,7 @@ def column_uses(
     features = {
         feature.column if isinstance(feature, Numeric) else feature.label: feature for feature in encoding.features
     }
-    labels = {encoding.target.name, *encoding.target.aliases}
+    labels = encoding.target.names
     uses: list[ColumnUse] = []
     for name in dict.fromkeys((*encoding.columns, *features)):
         if name in labels:

@@ -135,7 +135,7 @@ class TableEncoding(Encoding, kind="table"):
 
     def _labels(self, table: Table) -> Column | None:
         """Return the column of raw labels, or None if there is none or it has no values."""
-        name = next((name for name in (self.target.name, *self.target.aliases) if name in table.columns), None)
+        name = next((name for name in self.target.names if name in table.columns), None)
         if name is None:
             return None
         column = table.column(name)
@@ -162,7 +162,7 @@ class TableEncoding(Encoding, kind="table"):
     @property
     def _exact(self) -> tuple[str, ...]:
         """The columns whose values are looked up, and so must not be rounded."""
-        classes = () if self.target.classes is None else (self.target.name, *self.target.aliases)
+        classes = () if self.target.classes is None else self.target.names
         return (*self.vocabularies, *classes)
 
     def _wanted(self, labels: bool) -> dict[str, Kind]:
@@ -171,7 +171,7 @@ class TableEncoding(Encoding, kind="table"):
         wanted |= {feature.column: "number" for feature in self.features if isinstance(feature, Numeric)}
         if labels:
             label: Kind = "number" if self.target.classes is None else "text"
-            wanted |= dict.fromkeys((self.target.name, *self.target.aliases), label)
+            wanted |= dict.fromkeys(self.target.names, label)
         return wanted
 
     def _read(self, path: Path, labels: bool) -> Table:
@@ -191,7 +191,7 @@ class TableEncoding(Encoding, kind="table"):
         alike = dialect.decimal or "."
         if self.header and not self.dialect.names:
             layout = look(path, dialect, alike)
-            expected = {*self.columns, self.target.name, *self.target.aliases}
+            expected = {*self.columns, *self.target.names}
             if not expected & set(layout.names):
                 raise DataError(
                     f"{path}, line {layout.skip}: there must be a header with the columns' names, such as "

@@ -52,6 +52,11 @@ class Target:
     aliases: tuple[str, ...] = ()
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """All names that the column may have."""
+        return (self.name, *self.aliases)
+
+    @property
     def n_classes(self) -> int:
         """Number of classes; 0 for least squares."""
         return 0 if self.classes is None else self.classes.size

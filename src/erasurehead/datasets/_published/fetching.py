@@ -73,7 +73,7 @@ def _covtype(recipe: Recipe, call: Callable[..., Any], source: str) -> Table:
 def _openml(recipe: Recipe, call: Callable[..., Any], source: str) -> Table:
     """Fetch as arrays, which does not need pandas; sets with columns of free text come only as frames, which do."""
     asked: dict[str, Any] = {"data_id": recipe.openml, "target_column": None, "n_retries": 1, "delay": 0.5}
-    wanted = (*recipe.features, recipe.target.name, *recipe.target.aliases)
+    wanted = (*recipe.features, *recipe.target.names)
     try:
         bunch = call(**asked, as_frame=False, parser="liac-arff")
         values = _array_columns(bunch)

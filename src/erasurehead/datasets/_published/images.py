@@ -152,9 +152,13 @@ def image_shape(name: str) -> tuple[int, int, int]:
     >>> image_shape("cifar10")
     (3, 32, 32)
     """
+    return _set(name).shape
+
+
+def _set(name: str) -> _Set:
     if name not in _SETS:
         raise invalid("name", f"must be one of {', '.join(_SETS)}", name)
-    return _SETS[name].shape
+    return _SETS[name]
 
 
 def load_images(
@@ -179,11 +183,9 @@ def load_images(
         InvalidArgument: if there is no such data set.
         DataError: if the files are missing or cannot be used.
     """
-    if name not in _SETS:
-        raise invalid("name", f"must be one of {', '.join(_SETS)}", name)
+    image_set = _set(name)
     if synthetic not in ("never", "fallback", "always"):
         raise invalid("synthetic", "must be 'never', 'fallback' or 'always'", synthetic)
-    image_set = _SETS[name]
     wanted = None if rows is None else check_count("rows", rows, 20, image_set.n_train)
     looked = os.environ.get(VARIABLE) if path is None else os.fspath(path)
     if synthetic != "always" and looked:

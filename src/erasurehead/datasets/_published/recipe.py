@@ -63,7 +63,7 @@ def read_recipe(recipe: Recipe, path: Path) -> Table:
         DataError: if a column is missing, a field is not a number, or the file is truncated.
     """
     path = readable(path)
-    labels = (recipe.target.name, *recipe.target.aliases)
+    labels = recipe.target.names
     if recipe.header:
         layout = replace(look(path, Dialect(header=True)), notes=())
         missing = [name for name in recipe.features if name not in layout.names]
@@ -100,8 +100,8 @@ def follow(
         name: name of the data set; by default the recipe's.
         whole: number of rows of a complete table; by default that of the public file.
     """
-    column = next((name for name in (recipe.target.name, *recipe.target.aliases) if name in table.columns), "")
-    y, kept = recipe.target.apply(table.column(column or recipe.target.name), table.place)
+    column = next((name for name in recipe.target.names if name in table.columns), recipe.target.name)
+    y, kept = recipe.target.apply(table.column(column), table.place)
     if recipe.target.classes is not None and len(np.unique(y)) < recipe.target.classes.size:
         both = " and ".join(recipe.target.classes.labels())
         raise DataError(f"{source}: there must be rows of both labels, {both}, but one of them is missing.")

@@ -13,7 +13,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.datasets._base import RowSplit
 from erasurehead.datasets._encoded import Task
-from erasurehead.datasets._matrices import Matrix, floats, split_last_column, with_constant
+from erasurehead.datasets._matrices import Matrix, floats, not_finite, split_last_column, with_constant
 from erasurehead.datasets._preprocessing.array_encoding import ArrayEncoding
 from erasurehead.datasets._preprocessing.encoding import Encoding
 from erasurehead.datasets._readers.arrays import Arrays, load_npy, read_labels, read_matrix
@@ -146,8 +146,7 @@ class MatrixSource(ArraySource):
         wrong = np.argwhere(~np.isfinite(dense))
         if len(wrong):
             row, column = (int(place) for place in wrong[0])
-            where = f"{self.path}, row {rows.start + row}, column {column}"
-            raise DataError(f"{where}: {dense[row, column]} is not a finite number.")
+            raise not_finite(str(self.path), rows.start + row, column, float(dense[row, column]))
         return dense
 
     def _read(self, rows: slice) -> Any:

@@ -30,10 +30,10 @@ from erasurehead.datasets._preprocessing.target import MOST_CLASSES, Target, che
 from erasurehead.datasets._preprocessing.vocabulary import Codes
 from erasurehead.datasets._readers.csv import Kind, Mixed, count_rows, csv_blocks
 from erasurehead.datasets._readers.dialects import Dialect
-from erasurehead.datasets._readers.forms import form
-from erasurehead.datasets._readers.layouts import TableLayout, look
+from erasurehead.datasets._readers.layouts import TableLayout
 from erasurehead.datasets._readers.mixed_columns import settled
 from erasurehead.datasets._readers.table import Column, NumberColumn, Table, TextColumn, are_numbers, with_numbers
+from erasurehead.datasets._reading import layout_of
 from erasurehead.datasets._sharded.sources import (
     BLOCK_ROWS,
     CHANGED,
@@ -211,9 +211,8 @@ class TableSource(RowSource):
 
     def __init__(self, path: Path, target: str | None, columns: Columns, dialect: Dialect) -> None:
         super().__init__(path)
-        self._parquet = form(path, delimited=dialect.delimiter is not None) == "parquet"
+        self._layout, self._parquet = layout_of(path, dialect)
         self._dialect = dialect
-        self._layout = self._look()
         self._choice = choose_columns(self._layout.names, target, columns, path.name)
         self._label = self._choice.label
         kind = csv_kinds(self._choice)
@@ -222,13 +221,6 @@ class TableSource(RowSource):
             self._kinds = {name: "auto" if how == "number" else how for name, how in self._kinds.items()}
         self._begun: set[str] = set()
         self._typed: dict[str, None] = {}  # columns of numbers whose type is that of texts
-
-    def _look(self) -> TableLayout:
-        if not self._parquet:
-            return look(self.path, self._dialect)
-        from erasurehead.datasets._readers.parquet import parquet_columns
-
-        return TableLayout(parquet_columns(self.path))
 
     def _count(self) -> int:
         if self._parquet:
