@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from erasurehead.cli._findings import spanned
 from erasurehead.cli._options import FileOptions, OutputOptions, argument, option, options_of
 from erasurehead.cli._ranks import stand_by
 from erasurehead.cli._screen import Screen
 from erasurehead.consensus._config import ConsensusConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from erasurehead.consensus._experiment import ConsensusExperiment
     from erasurehead.consensus._result import ConsensusRun
     from erasurehead.consensus._training_options import SlowestPeer
@@ -148,7 +147,7 @@ def _introduce(screen: Screen, experiment: ConsensusExperiment) -> None:
         screen.say(f"  {note}")
     graph, clock = plan.graph, "virtual clock" if config.run.engine == "virtual" else config.run.engine
     screen.say(
-        f"{graph.n_peers} peers on {graph}: {counted('link', len(graph.edges))}, {_span(graph.degrees)} "
+        f"{graph.n_peers} peers on {graph}: {counted('link', len(graph.edges))}, {spanned('neighbour', graph.degrees)} "
         f"each, spectral gap {graph.spectral_gap:.3g}"
         + (f", disconnected without {', '.join(map(str, sorted(graph.cut_vertices)))}" if graph.cut_vertices else "")
     )
@@ -284,11 +283,3 @@ def _conclude(
     model = "the mean model" if of is None else f"the model of peer {of}"
     lines.append(f"records, {model}{' and pictures' if drawn else ''} in {experiment.out}")
     screen.result({"folder": str(experiment.out), **summary, "pictures": drawn}, "\n".join(lines))
-
-
-def _span(degrees: Sequence[int]) -> str:
-    """Return how many neighbours peers have."""
-    from erasurehead.errors import counted
-
-    fewest, most = min(degrees), max(degrees)
-    return counted("neighbour", most) if fewest == most else f"{fewest} to {counted('neighbour', most)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from erasurehead.errors import counted
@@ -17,6 +18,12 @@ _WHOLE = 1e-9
 
 CONVERGED = 0.01
 """Gradient norm, as a fraction of the initial one, at which training has converged if columns have similar scales."""
+
+
+def spanned(word: str, numbers: Collection[int]) -> str:
+    """Return a number of things as text; if it varies, the fewest and the most."""
+    fewest, most = min(numbers), max(numbers)
+    return counted(word, most) if fewest == most else f"{fewest:,} to {counted(word, most)}"
 
 
 def loss_text(done: Run) -> str:

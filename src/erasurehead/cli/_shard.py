@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from erasurehead.cli._findings import spanned
 from erasurehead.cli._options import (
     FILE_KEYS,
     FileOptions,
@@ -174,8 +175,7 @@ def _described(folder: ShardFolder) -> str:
     from erasurehead.errors import counted
 
     manifest = folder.manifest
-    sizes = [file.rows for file in manifest.tasks]
-    rows = f"{'' if min(sizes) == max(sizes) else f'{min(sizes):,} to '}{counted('row', max(sizes))}"
+    rows = spanned("row", [file.rows for file in manifest.tasks])
     size = sum(file.bytes for file in manifest.files)
     shown = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB"
     return "\n".join(

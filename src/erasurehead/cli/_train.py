@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from erasurehead.cli._findings import ended_text, loss_text, measured_text, warn
+from erasurehead.cli._findings import ended_text, loss_text, measured_text, spanned, warn
 from erasurehead.cli._options import OutputOptions, RunOptions, argument, option
 from erasurehead.cli._ranks import stand_by
 from erasurehead.cli._screen import Screen
@@ -317,8 +317,4 @@ def _conclude(
 
 def workers_text(done: Run) -> str:
     """Return the number of workers as text; if it changed, the fewest and the most."""
-    from erasurehead.errors import counted
-
-    numbers = sorted({row.workers for row in done.steps})
-    fewest = f"{numbers[0]:,} to " if numbers[0] != numbers[-1] else ""
-    return f"{fewest}{counted('worker', numbers[-1])}"
+    return spanned("worker", {row.workers for row in done.steps})

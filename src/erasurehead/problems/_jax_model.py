@@ -16,7 +16,7 @@ from erasurehead.decompile import DecompiledSource
 from erasurehead.errors import UNSAID, MissingExtra, invalid
 from erasurehead.problems._additivity import Value, value_of
 from erasurehead.problems._differentiable import Differentiated
-from erasurehead.problems._trees import Nest, fitted, leaves, mapped
+from erasurehead.problems._trees import Nest, fitted, leaves, mapped, sample_count
 
 _OPTIONS = {"xla_cpu_multi_thread_eigen": False}
 """For XLA: with more cores, threads would sum in another order, but equal arrivals must give equal bits."""
@@ -102,7 +102,7 @@ class JaxModel(Differentiated):
     def differentiate(self, x: Array, batch: Any, noise: int | None = None) -> tuple[float, Array]:
         with jax_library().enable_x64(self.form.x64):
             if self.gradient is not None and self.gradient.backend == "numpy" and self._fits(batch):
-                return float(self._compiled[1](self._wide(x), batch)), self._by_numpy(x, batch)
+                return self.loss(x, batch), self._by_numpy(x, batch)
             value, slope = self._compiled[0](self._wide(x), batch)
             return float(value), np.asarray(slope, dtype=np.float64)
 
@@ -117,7 +117,7 @@ class JaxModel(Differentiated):
             return jax.tree.unflatten(self.form.tree, self.form.split(jax.numpy.asarray(self._wide(x)), jax.numpy))
 
     def _fits(self, batch: Any) -> bool:
-        return len(leaves(batch)[0][1]) == self._rows
+        return sample_count(batch) == self._rows
 
     def _wide(self, x: Array) -> Any:
         with np.errstate(over="ignore"):
@@ -250,7 +250,7 @@ def mean_of_pair(loss: Callable[..., Any], weight: float, parameters: Any, batch
         weight: mean weight of a sample.
         parameters, batch: its arguments.
     """
-    return loss(parameters, batch)[0] / (len(leaves(batch)[0][1]) * weight)
+    return loss(parameters, batch)[0] / (sample_count(batch) * weight)
 
 
 def canonical(data: Nest, form: Form, argument: str) -> Nest:

@@ -15,7 +15,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import MissingExtra
 from erasurehead.problems._differentiable import Differentiated
-from erasurehead.problems._trees import Nest, leaves, mapped
+from erasurehead.problems._trees import Nest, mapped, sample_count
 
 
 def torch_library() -> Any:
@@ -81,7 +81,7 @@ class TorchModel(Differentiated):
     def value(self, tensors: list[Any], batch: Any) -> Any:
         """Return the mean loss for the given parameters, as a tensor."""
         value = self._value(tensors, batch)
-        return value if self._weight is None else value[0] / (_count(batch) * self._weight)
+        return value if self._weight is None else value[0] / (sample_count(batch) * self._weight)
 
     def _value(self, tensors: list[Any], batch: Any) -> Any:
         inputs, targets = batch
@@ -143,10 +143,6 @@ class TorchModel(Differentiated):
             for part, mode in modes:
                 part.training = mode
             torch.set_num_threads(threads)
-
-
-def _count(batch: Any) -> int:
-    return len(leaves(batch)[0][1])
 
 
 def _unpack(data: bytes) -> TorchModel:

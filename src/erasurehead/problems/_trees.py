@@ -36,6 +36,11 @@ def _order(key: Any) -> tuple[str, Any]:
     return type(key).__name__, key
 
 
+def sample_count(batch: Nest) -> int:
+    """Return the number of samples of a batch."""
+    return len(leaves(batch)[0][1])
+
+
 def mapped(function: Callable[[Any], Any], tree: Nest) -> Nest:
     """Return a tree of the same form, with a function applied to each leaf."""
     if tree is None:
