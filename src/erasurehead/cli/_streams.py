@@ -24,6 +24,8 @@ class _Optional(io.RawIOBase):
         descriptor: descriptor of the file.
     """
 
+    _ignored: tuple[type[OSError], ...] = (OSError,)
+
     def __init__(self, descriptor: int) -> None:
         super().__init__()
         self._descriptor = descriptor
@@ -40,7 +42,7 @@ class _Optional(io.RawIOBase):
     def write(self, data: Any) -> int:
         left = memoryview(data).cast("B")
         size = len(left)
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(*self._ignored):
             while left:
                 left = left[os.write(self._descriptor, left) :]
         return size
@@ -49,13 +51,7 @@ class _Optional(io.RawIOBase):
 class _Cut(_Optional):
     """A pipe or connection that accepts and discards everything once its reader has gone."""
 
-    def write(self, data: Any) -> int:
-        left = memoryview(data).cast("B")
-        size = len(left)
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            while left:
-                left = left[os.write(self._descriptor, left) :]
-        return size
+    _ignored = (BrokenPipeError, ConnectionResetError)
 
 
 _closed = False  # whether this process was started without a standard output

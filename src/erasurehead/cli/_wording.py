@@ -157,8 +157,7 @@ def in_users_words(error: InvalidArgument, ctx: Any) -> InvalidArgument:
         return _in_file(error.about(key) if key != subject else error, key, ctx)
     if parameter.param_type_name == "argument":
         return _as_typed(error.about(str(parameter.metavar or subject).strip("[].")), parameter, ctx)
-    option = _option(subject)
-    return _as_typed(error.about(option), parameter, ctx)
+    return _as_typed(error.about(_option(subject)), parameter, ctx)
 
 
 def _option(subject: str) -> str:
