@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead._internal.arrays import Array
 from erasurehead.runs import Experiment, RunFolder
 from erasurehead.runs._config import read_config
 
+from ..arrays import Array
 from .shop import Typed, write_shop
 
 VIRTUAL = (

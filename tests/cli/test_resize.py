@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from erasurehead._internal.arrays import Array
 from erasurehead.cli._train import workers_text
 from erasurehead.runs import Experiment
 from erasurehead.runs._config import read_config
 from erasurehead.training import Callback, StepRow
 
+from ..arrays import Array
 from .shop import SMALL, Typed
 
 

@@ -6,8 +6,9 @@ from itertools import combinations
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes import GradientCode
+
+from ..arrays import Array, IntArray
 
 
 def optimal_residual(code: GradientCode, messages: IntArray) -> float:

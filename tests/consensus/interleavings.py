@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
 from erasurehead.consensus import Mixing, Policy, Port
 from erasurehead.consensus._algorithms import Algorithm, Memory
 from erasurehead.consensus._contract import Message, MixedStep
@@ -34,6 +33,8 @@ from erasurehead.consensus._peers import LocalPeer, Setup
 from erasurehead.consensus._policies import BoundedStaleness
 from erasurehead.consensus._views import NetworkView
 from erasurehead.optimizers._schedules import Constant
+
+from ..arrays import Array
 
 _QUICK, _SLOW = 1.0, 10.0  # seconds of a step, as peers have measured them
 

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from erasurehead._internal.arrays import Array
 from erasurehead.consensus import Mixing
 from erasurehead.consensus._graphs import Graph, neighbours_by, parse_graph
 from erasurehead.consensus._mixing import FixedMixing, MaxDegree, Metropolis, mixed, parse_mixing
 from erasurehead.errors import InvalidArgument
+
+from ..arrays import Array
 
 
 def step_matrix(mixing: Mixing, graph: Graph, links: set[tuple[int, int]]) -> Array:

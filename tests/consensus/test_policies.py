@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead._internal import state_json
-from erasurehead._internal.arrays import Array
 from erasurehead.consensus import Crash, NetworkPartition, train
 from erasurehead.consensus._contract import Message
 from erasurehead.consensus._graphs import Graph, components, neighbours_by, parse_graph
@@ -22,6 +21,8 @@ from erasurehead.consensus._spanning_tree import spanning_tree
 from erasurehead.delays import Exponential, Fixed, Scaled, parse
 from erasurehead.errors import InvalidArgument
 from erasurehead.problems import LogisticRegression
+
+from ..arrays import Array
 
 POLICIES = [
     "full()",

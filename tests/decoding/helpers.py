@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from erasurehead._internal.arrays import Array
 from erasurehead.codes import GradientCode
 from erasurehead.decoding import Decoder
 from erasurehead.decoding._base import Decoding, residual_of
+
+from ..arrays import Array
 
 
 def code_of(matrix: Array, groups: Iterable[int] | None = None, n_pieces: int = 1, name: str = "plain") -> GradientCode:

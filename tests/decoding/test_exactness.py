@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import codes, delays, engines, optimizers, schemes
-from erasurehead._internal.arrays import IntArray
 from erasurehead.codes import GradientCode
 from erasurehead.decoding import make_decoder
 from erasurehead.decoding._fixed_weights import FixedWeights, OneStep
@@ -18,6 +17,8 @@ from erasurehead.errors import InvalidArgument, Unreachable
 from erasurehead.faults import FaultPolicy
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import train
+
+from ..arrays import IntArray
 
 ANY: dict[str, Callable[[int], GradientCode]] = {
     "draco_cyclic": lambda n: codes.family("draco_cyclic").constructor(n, min(2, n // 12)),

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from erasurehead import delays, schemes
-from erasurehead._internal.arrays import Array
 from erasurehead.delays import _clock
 from erasurehead.engines import VirtualEngine
 from erasurehead.errors import DataError, InvalidArgument
@@ -20,6 +19,8 @@ from erasurehead.planning._carry_over import simulate_with_memory
 from erasurehead.planning._simulation import simulate
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import train
+
+from ..arrays import Array
 
 TEXTS = [
     "along(exponential(0.5, seed=1), every=2.0)",

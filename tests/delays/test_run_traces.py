@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, engines, optimizers, problems, schemes, training
-from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import fit_trace
 from erasurehead.delays._trace_files import read_trace
 from erasurehead.errors import DataError
 
 
-def record(folder: Path, late: LateWork, steps: int = 150) -> Path:
+def record(folder: Path, late: str, steps: int = 150) -> Path:
     """Train on the virtual clock, and write what a run folder would hold."""
     rng = np.random.default_rng(0)
     problem = problems.LeastSquares(rng.standard_normal((60, 2)), rng.standard_normal(60))
@@ -38,7 +37,7 @@ def record(folder: Path, late: LateWork, steps: int = 150) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("late", ["preempt", "carry"])
-def test_a_fit_of_a_run_finds_the_injected_delays(tmp_path: Path, late: LateWork) -> None:
+def test_a_fit_of_a_run_finds_the_injected_delays(tmp_path: Path, late: str) -> None:
     path = record(tmp_path, late)
     with warnings.catch_warnings():
         if late == "carry":  # busy workers give no samples: steps lack them

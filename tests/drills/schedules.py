@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 
 from erasurehead import schemes
-from erasurehead._internal.arrays import Array
-from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Exponential
 from erasurehead.drills import Fault, FaultSchedule, FaultyEngine
 from erasurehead.drills._journal import NoticeRecorder
@@ -19,6 +17,8 @@ from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import GradientDescent
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import Callback, Run, train
+
+from ..arrays import Array
 
 PROBLEM = Quadratic.random(36, 5, seed=3, l2=0.01)
 WORKERS, LOAD, STEPS = 9, 3, 24
@@ -65,7 +65,7 @@ class Faulty:
 def taken(
     schedule: FaultSchedule | Sequence[Fault],
     chosen: schemes.Scheme | None = None,
-    late: LateWork = "preempt",
+    late: str = "preempt",
     fault_policy: FaultPolicy | None = None,
     steps: int = STEPS,
     callbacks: Sequence[Callback] = (),

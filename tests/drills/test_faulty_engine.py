@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import schemes
-from erasurehead._internal.arrays import Tree
-from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays
 from erasurehead.drills import Fault, FaultSchedule, FaultyEngine
 from erasurehead.drills._schedule import OF_WORKERS
@@ -31,7 +29,7 @@ pytestmark = pytest.mark.slow
 class TestCalm(EngineConformance, FaultInjectionConformance):
     """An engine without a fault schedule is as good as the one inside."""
 
-    def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> Engine:
+    def make(self, delays: Delays | None = None, late: str = "preempt") -> Engine:
         return FaultyEngine(VirtualEngine(delays, late), FaultSchedule())
 
 
@@ -41,7 +39,7 @@ def drawn(seed: int, seconds: float = 18.0) -> FaultSchedule:
 
 @settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), late=st.sampled_from(["preempt", "drop(2)", "carry"]))
-def test_whatever_the_schedule_an_exact_scheme_ends_at_the_model_of_plain_descent(seed: int, late: LateWork) -> None:
+def test_whatever_the_schedule_an_exact_scheme_ends_at_the_model_of_plain_descent(seed: int, late: str) -> None:
     found = taken(drawn(seed), late=late)
     np.testing.assert_allclose(found.run.x, descend(), rtol=1e-9)
     assert [row.step for row in found.run.steps] == list(range(STEPS))
@@ -184,9 +182,9 @@ class _Saving(Callback):
 
     def __init__(self, after: int) -> None:
         self.after = after
-        self.state: Tree = None
+        self.state: Any = None
 
-    def on_state(self, step: int, state: Callable[[], Tree]) -> None:
+    def on_state(self, step: int, state: Callable[[], Any]) -> None:
         if step == self.after:
             self.state = state()
 
@@ -195,7 +193,7 @@ class _Saving(Callback):
 @given(
     seed=st.integers(0, 10**6), after=st.integers(1, STEPS - 1), late=st.sampled_from(["preempt", "drop(2)", "carry"])
 )
-def test_a_run_resumed_in_mid_schedule_ends_with_the_same_bits(seed: int, after: int, late: LateWork) -> None:
+def test_a_run_resumed_in_mid_schedule_ends_with_the_same_bits(seed: int, after: int, late: str) -> None:
     saving = _Saving(after)
     whole = taken(drawn(seed), late=late, callbacks=[saving])
     resumed = taken(

@@ -16,8 +16,6 @@ import numpy as np
 import pytest
 
 from erasurehead import consensus, schemes
-from erasurehead._internal.arrays import Array
-from erasurehead._internal.late_work import LateWork
 from erasurehead.consensus import Policy
 from erasurehead.consensus._result import ConsensusRun
 from erasurehead.delays import Delays, Exponential
@@ -36,6 +34,8 @@ from erasurehead.testing._programs import Echo, Faulty, Timetable
 from erasurehead.training import Callback, Run, train
 from erasurehead.training._result import Resumption
 
+from ..arrays import Array
+
 GRID = 0.06  # seconds between two injected delays
 
 if __name__ in sys.modules:
@@ -45,7 +45,7 @@ if __name__ in sys.modules:
 class TestConformance(EngineConformance, FaultInjectionConformance):
     detection_seconds = 30.0  # within a second: in `test_mpi.py`, where nothing else runs
 
-    def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> MPIEngine:
+    def make(self, delays: Delays | None = None, late: str = "preempt") -> MPIEngine:
         return MPIEngine(delays, late)
 
 
@@ -54,7 +54,7 @@ class TestConformanceOfWhatTravels(EngineConformance, FaultInjectionConformance)
 
     detection_seconds = 30.0
 
-    def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> MPIEngine:
+    def make(self, delays: Delays | None = None, late: str = "preempt") -> MPIEngine:
         return MPIEngine(delays, late, share=False)
 
 
@@ -156,7 +156,7 @@ class TestOwn:
 
     @pytest.mark.parametrize("share", [True, False])
     @pytest.mark.parametrize("late", ["preempt", "carry"])
-    def test_messages_are_whole_under_a_burst_of_orders(self, late: LateWork, share: bool) -> None:
+    def test_messages_are_whole_under_a_burst_of_orders(self, late: str, share: bool) -> None:
         with MPIEngine(late=late, share=share) as engine:
             start(engine, [Big(worker, (worker,), n_parameters=20_000) for worker in range(4)])
             newest = dict.fromkeys(range(4), -1)
@@ -202,7 +202,7 @@ class TestOwn:
     @pytest.mark.parametrize("name", ["erasurehead", "exact"])
     @at_some_pace
     def test_training_stops_on_the_same_arrivals_as_on_the_virtual_clock_and_reaches_the_same_bits(
-        self, name: str, late: LateWork, pace: float
+        self, name: str, late: str, pace: float
     ) -> None:
         grid = pace * GRID
         scheme = schemes.erasurehead(6, 2, 2) if name == "erasurehead" else schemes.exact(6, 3)
@@ -252,7 +252,7 @@ class TestAllRanks:
             assert isinstance(take(engine, 1)[0], Joined)
 
     @pytest.mark.parametrize("late", ["preempt", "carry"])
-    def test_a_program_is_replaced_even_where_an_endless_delay_is_sat_out(self, late: LateWork) -> None:
+    def test_a_program_is_replaced_even_where_an_endless_delay_is_sat_out(self, late: str) -> None:
         with MPIEngine(Timetable({(0, 0, 0): 1e6}), late) as engine:
             room = sum(n or 0 for n in engine.hosts().values())
             start(engine, [Echo(worker, (worker,)) for worker in range(room)])  # no rank is left to go to
@@ -264,7 +264,7 @@ class TestAllRanks:
             assert {event.worker: event.read()[1] for event in arrivals(engine, room)}[0] == 9
 
 
-def check_asynchronous(make: Callable[[Delays, LateWork], Engine]) -> None:
+def check_asynchronous(make: Callable[[Delays, str], Engine]) -> None:
     """Train asynchronously, and replay it from its records; go on with the replay from its middle."""
     delays, states = Exponential(0.01, seed=1), list[Any]()
 

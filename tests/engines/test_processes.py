@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 
 from erasurehead import schemes
-from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays
 from erasurehead.engines import Arrived, MessageSpec, ProcessEngine, Program, VirtualEngine
 from erasurehead.engines._packed_program import ArrayCache, pack
@@ -41,7 +40,7 @@ GRID = 0.06  # seconds between two injected delays
 
 
 class TestProcessEngine(EngineConformance, FaultInjectionConformance):
-    def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> ProcessEngine:
+    def make(self, delays: Delays | None = None, late: str = "preempt") -> ProcessEngine:
         return ProcessEngine(delays, late)
 
     @pytest.mark.alone
@@ -68,7 +67,7 @@ def wait_until_gone(pids: Sequence[int], seconds: float) -> list[int]:
 @pytest.mark.alone
 @pytest.mark.usefixtures("nothing_is_left_in_shared_memory")
 @pytest.mark.parametrize("late", ["preempt", "carry"])
-def test_closing_ends_every_worker_at_once_whatever_it_does(late: LateWork) -> None:
+def test_closing_ends_every_worker_at_once_whatever_it_does(late: str) -> None:
     with ProcessEngine(Timetable({(w, 0, 0): 1e6 for w in range(3)}), late) as engine:
         start(engine, [Echo(worker, (worker,)) for worker in range(4)])
         pids = [engine.pid(worker) for worker in range(4)]
@@ -214,7 +213,7 @@ def spread_delays(scheme: schemes.Scheme, steps: int, pace: float) -> Timetable:
 @pytest.mark.parametrize("scheme", [schemes.erasurehead(6, 2, 2), schemes.exact(6, 4, "cyclic")], ids=lambda s: s.name)
 @at_some_pace
 def test_both_engines_stop_on_the_same_arrivals_and_reach_the_same_bits(
-    scheme: schemes.Scheme, late: LateWork, pace: float
+    scheme: schemes.Scheme, late: str, pace: float
 ) -> None:
     steps, grid = 3, pace * GRID
     delays = grid_delays(6, steps, 11, grid) if late == "preempt" else spread_delays(scheme, steps, pace)

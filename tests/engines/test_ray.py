@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 
 from erasurehead import schemes
-from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays
 from erasurehead.engines import Arrived, Died, Engine, Failed, Joined, MessageSpec, RayEngine, VirtualEngine
 from erasurehead.engines._base import NoRoom
@@ -58,7 +57,7 @@ def cluster() -> Generator[RayEngine]:
 class TestRayEngine(EngineConformance, FaultInjectionConformance):
     detection_seconds = PROMPT  # within a second: below, where nothing else runs
 
-    def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> RayEngine:
+    def make(self, delays: Delays | None = None, late: str = "preempt") -> RayEngine:
         return RayEngine(delays, late)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays
 from erasurehead.engines import Died, InProcessEngine, VirtualEngine
 from erasurehead.engines._base import NoRoom
@@ -18,12 +17,12 @@ from erasurehead.testing._programs import Echo
 
 
 class TestVirtualEngine(EngineConformance, FaultInjectionConformance):
-    def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> VirtualEngine:
+    def make(self, delays: Delays | None = None, late: str = "preempt") -> VirtualEngine:
         return VirtualEngine(delays, late)
 
 
 class TestInProcessEngine(EngineConformance, FaultInjectionConformance):
-    def make(self, delays: Delays | None = None, late: LateWork = "preempt") -> InProcessEngine:
+    def make(self, delays: Delays | None = None, late: str = "preempt") -> InProcessEngine:
         return InProcessEngine(delays, late)
 
 

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from erasurehead._internal.arrays import Tree
-from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Exponential
 from erasurehead.engines import Arrived, Engine, Event, Order, Program, VirtualEngine
 from erasurehead.errors import DataError, EngineError
@@ -26,11 +24,11 @@ def programs() -> dict[int, Program]:
     return {worker: Echo(worker, (2 * worker, 2 * worker + 1)) for worker in range(N_WORKERS + 1)}
 
 
-def make(late: LateWork) -> VirtualEngine:
+def make(late: str) -> VirtualEngine:
     return VirtualEngine(Exponential(mean=1.0, seed=4), late, seconds_per_task=0.01, hosts=HOSTS)
 
 
-def begin(late: LateWork) -> VirtualEngine:
+def begin(late: str) -> VirtualEngine:
     """Return an engine with workers, and a plan of deaths, of a host to come, and of a hang."""
     engine = make(late)
     for worker, program in programs().items():
@@ -64,7 +62,7 @@ def _told(event: Event) -> tuple[Any, ...]:
 
 
 @given(st.sampled_from(["preempt", "drop(1)", "carry"]), st.lists(st.integers(0, 9), max_size=3, unique=True))
-def test_a_restored_engine_goes_on_to_the_bit(late: LateWork, cuts: list[int]) -> None:
+def test_a_restored_engine_goes_on_to_the_bit(late: str, cuts: list[int]) -> None:
     unbroken = begin(late)
     engine = begin(late)
     for number in range(10):
@@ -140,10 +138,10 @@ class _Elsewhere(VirtualEngine):
 
     name = "elsewhere"
 
-    def state(self) -> Tree | None:
+    def state(self) -> Any | None:
         return Engine.state(self)
 
-    def restore(self, state: Tree, programs: Mapping[int, Program]) -> None:
+    def restore(self, state: Any, programs: Mapping[int, Program]) -> None:
         Engine.restore(self, state, programs)
 
 

@@ -11,7 +11,6 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from erasurehead import FaultPolicy, codes, schemes, train
-from erasurehead._internal.arrays import Array
 from erasurehead.delays import Exponential
 from erasurehead.drills import Fault, FaultSchedule, FaultyEngine
 from erasurehead.engines import Engine, Order, ProcessEngine, VirtualEngine, Wire
@@ -19,13 +18,14 @@ from erasurehead.engines._base import PRECISE, MessageLost
 from erasurehead.engines._wired_engine import WiredEngine
 from erasurehead.engines._wires import Cast, Dithered, TopK, parse_wire
 from erasurehead.errors import InvalidArgument
-from erasurehead.optimizers import GradientDescent, Nesterov, Optimizer
-from erasurehead.optimizers._base import Answer
+from erasurehead.optimizers import Answer, GradientDescent, Nesterov, Optimizer
 from erasurehead.problems import LeastSquares, Problem
 from erasurehead.runs import Experiment
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import Callback, Run
 from erasurehead.training._result import Resumption
+
+from ..arrays import Array
 
 WIRES: list[Wire] = [
     Cast(),

@@ -11,7 +11,6 @@ from hypothesis import given, settings, strategies as st
 from scipy import sparse
 
 from erasurehead import codes, schemes
-from erasurehead._internal.arrays import Array
 from erasurehead.codes import GradientCode
 from erasurehead.decoding import make_decoder
 from erasurehead.decoding._layout import Layout
@@ -26,6 +25,8 @@ from erasurehead.problems import LeastSquares
 from erasurehead.schemes.wait_rules import View
 from erasurehead.training import Run, train
 from erasurehead.training._programs import build_programs
+
+from ..arrays import Array
 
 CATALOGUE = {family.name: family.example_code for family in codes.catalogue()}
 GROUPS = codes.fractional_repetition(12, load=3)

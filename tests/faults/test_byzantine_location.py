@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import codes
-from erasurehead._internal.arrays import Array
 from erasurehead.codes import GradientCode
 from erasurehead.decoding import make_decoder
 from erasurehead.decoding._error_location import locate
@@ -18,6 +17,8 @@ from erasurehead.decoding._parity_checks import Checks
 from erasurehead.errors import NotLocated
 from erasurehead.faults import Verifier
 from erasurehead.faults._byzantine import Inspection, inspect
+
+from ..arrays import Array
 
 LENGTH = 40
 CODES: dict[str, tuple[str, dict[str, int], int]] = {  # the code, and how many may lie

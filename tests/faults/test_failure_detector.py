@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from erasurehead import delays
-from erasurehead._internal.arrays import Array
 from erasurehead.delays import Delays
 from erasurehead.delays._trace_files import read_trace
 from erasurehead.errors import InvalidArgument
 from erasurehead.faults import FailureDetector
 from erasurehead.faults._failure_detector import Law, simulate_rounds
 from erasurehead.faults._failure_detector.window import Window
+
+from ..arrays import Array
 
 Late = Literal["preempt", "carry"]
 

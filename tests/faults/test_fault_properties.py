@@ -15,7 +15,6 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from erasurehead import codes, schemes
-from erasurehead._internal.arrays import Array
 from erasurehead._internal.partition import split_samples
 from erasurehead.decoding._base import Decoding
 from erasurehead.decoding._layout import Layout
@@ -29,6 +28,8 @@ from erasurehead.schemes._aggregation import Plain
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import ArrivalRow, Callback, Notice, Run, StepRow, train
 from erasurehead.training._result import Resumption
+
+from ..arrays import Array
 
 STEPS, RATE, MOST_EVENTS = 6, 0.1, 20_000
 PROBLEMS = {

@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from erasurehead import codes, schemes
-from erasurehead._internal.arrays import Array
-from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Exponential
 from erasurehead.engines import Order, VirtualEngine
 from erasurehead.errors import InvalidArgument
@@ -24,6 +22,8 @@ from erasurehead.schemes import wait_rules
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import Callback, train
 from erasurehead.training._result import Resumption
+
+from ..arrays import Array
 
 MAKERS = {
     "gradient_descent": lambda x: GradientDescent(x, 0.1),
@@ -165,7 +165,7 @@ def test_one_that_is_told_the_estimate_alone_as_they_once_were_is_refused_with_w
 
 
 @pytest.mark.parametrize("late", ["preempt", "carry"])
-def test_nobody_but_the_optimizer_sets_anything_of_it(late: LateWork) -> None:
+def test_nobody_but_the_optimizer_sets_anything_of_it(late: str) -> None:
     class Guarded(GradientDescent):
         def __setattr__(self, name: str, value: Any) -> None:
             assert sys._getframe(1).f_locals.get("self") is self, f"{name} is set from outside"

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import schemes
-from erasurehead._internal.arrays import Array
 from erasurehead.delays import Delays, Exponential, Fixed
 from erasurehead.delays._base import Sum
 from erasurehead.delays._distributions import Pareto
@@ -27,6 +26,8 @@ from erasurehead.problems import L1, LeastSquares, LogisticRegression, Penalty, 
 from erasurehead.problems._penalties import L2
 from erasurehead.training import Callback, Run, StepRow, train
 from erasurehead.training._result import Resumption
+
+from ..arrays import Array
 
 N, WORKERS = 600, 30
 

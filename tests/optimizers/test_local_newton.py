@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import FaultPolicy, schemes
-from erasurehead._internal.arrays import Array
-from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays, Exponential, Fixed
 from erasurehead.delays._base import Sum
 from erasurehead.engines import Order, ProcessEngine, VirtualEngine
@@ -24,6 +22,8 @@ from erasurehead.problems import LeastSquares, LogisticRegression, Problem
 from erasurehead.runs import Recorder, RunFolder, replay
 from erasurehead.training import Callback, Run, StepRow, train
 from erasurehead.training._result import Resumption
+
+from ..arrays import Array
 
 WORKERS = 30
 
@@ -46,9 +46,7 @@ def without(problem: Problem) -> Problem:
     return problem
 
 
-def fit(
-    problem: Problem, delays: Delays | None = None, late: LateWork = "carry", steps: int = 3000, **others: Any
-) -> Run:
+def fit(problem: Problem, delays: Delays | None = None, late: str = "carry", steps: int = 3000, **others: Any) -> Run:
     engine = others.pop("engine", None) or VirtualEngine(
         delays or Exponential(0.5, seed=1), late, seconds_per_task=1e-5
     )
@@ -73,7 +71,7 @@ def newton(run: Run) -> list[int]:
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 @pytest.mark.parametrize("loss", ["squares", "logistic"])
 @pytest.mark.slow
-def test_what_is_slow_otherwise_is_at_the_optimum_far_sooner(loss: str, late: LateWork) -> None:
+def test_what_is_slow_otherwise_is_at_the_optimum_far_sooner(loss: str, late: str) -> None:
     ratios: list[float] = []
     for seed in range(3):
         run = fit(hard(loss=loss), Exponential(0.5, seed=seed), late)
@@ -120,7 +118,7 @@ def test_where_each_worker_has_little_of_the_data_few_arrivals_go_on_for_longer(
 
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 @pytest.mark.parametrize("seed", range(3))
-def test_tasks_that_differ_are_at_the_optimum_all_the_same(seed: int, late: LateWork) -> None:
+def test_tasks_that_differ_are_at_the_optimum_all_the_same(seed: int, late: str) -> None:
     run = fit(hard("sorted"), Exponential(0.5, seed=seed), late)
     whole = fit(hard("sorted"), Exponential(0.5, seed=seed), "drop(1)")
     assert run.ended == whole.ended == "converged"
@@ -150,7 +148,7 @@ def test_their_rows_say_how_long_they_took_and_how_many_came() -> None:
 
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 @pytest.mark.slow
-def test_where_times_grow_with_the_work_a_few_products_are_tried_at_most(late: LateWork) -> None:
+def test_where_times_grow_with_the_work_a_few_products_are_tried_at_most(late: str) -> None:
     for seed in range(4):
         run = fit(hard(), Exponential(0.5, seed=seed, scale_with_load=True), late)
         assert run.ended == "converged"
@@ -184,7 +182,7 @@ def test_without_replicas_they_come_from_single_tasks() -> None:
 
 
 @pytest.mark.parametrize("late", ["preempt", "carry"])
-def test_runs_with_them_are_replayed_to_the_bit(tmp_path: Path, late: LateWork) -> None:
+def test_runs_with_them_are_replayed_to_the_bit(tmp_path: Path, late: str) -> None:
     first = fit(hard(), late=late, callbacks=[Recorder(RunFolder.create(tmp_path))])
     assert newton(first)
     again = fit(hard(), engine=VirtualEngine(replay(tmp_path)))
@@ -194,7 +192,7 @@ def test_runs_with_them_are_replayed_to_the_bit(tmp_path: Path, late: LateWork) 
 
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 @pytest.mark.slow
-def test_runs_go_on_from_any_of_them_to_the_bit(late: LateWork) -> None:
+def test_runs_go_on_from_any_of_them_to_the_bit(late: str) -> None:
     kept = States()
     whole = fit(hard(), late=late, callbacks=[kept])
     first, *_, last = newton(whole)
@@ -220,7 +218,7 @@ class Kill(Callback):
 
 @pytest.mark.parametrize("death", ["replace", "leave", "spread"])
 @pytest.mark.parametrize("late", ["preempt", "carry"])
-def test_workers_may_die_meanwhile(death: Any, late: LateWork) -> None:
+def test_workers_may_die_meanwhile(death: Any, late: str) -> None:
     engine = VirtualEngine(Exponential(0.5, seed=1), late, seconds_per_task=1e-5)
     kill = Kill(engine)
     run = fit(hard(), engine=engine, callbacks=[kill], fault_policy=FaultPolicy(on_death=death))

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from erasurehead import schemes
-from erasurehead._internal.arrays import Array
 from erasurehead.optimizers import QuasiNewton
 from erasurehead.optimizers._nothing_to_gain import NothingToGain
 from erasurehead.problems import LeastSquares, LogisticRegression
 from erasurehead.problems._linear import LinearProblem
 from erasurehead.training import Callback, Run, train
 from erasurehead.training._result import Resumption
+
+from ..arrays import Array
 
 N = 120
 

@@ -13,7 +13,6 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from erasurehead import codes, schemes
-from erasurehead._internal.arrays import Array
 from erasurehead.delays import Exponential
 from erasurehead.delays._distributions import Pareto
 from erasurehead.delays._fixed import NoDelay
@@ -35,6 +34,8 @@ from erasurehead.problems import (
 from erasurehead.problems._linear import LinearProblem
 from erasurehead.training import Callback, Run, train
 from erasurehead.training._result import Resumption
+
+from ..arrays import Array
 
 N = 240
 WORKERS = 6

@@ -7,7 +7,6 @@ import pytest
 from sklearn.linear_model import ElasticNet as PeersElasticNet, Lasso
 
 from erasurehead import schemes
-from erasurehead._internal.arrays import Array
 from erasurehead.engines import VirtualEngine
 from erasurehead.optimizers import QuasiNewton
 from erasurehead.optimizers._lbfgs_matrix import LBFGSMatrix
@@ -16,6 +15,8 @@ from erasurehead.optimizers._sharp_steps import sharp_step
 from erasurehead.problems import L1, ElasticNet, LeastSquares, LogisticRegression, Penalty
 from erasurehead.problems._linear import LinearProblem
 from erasurehead.training import Run, train
+
+from ..arrays import Array
 
 
 def pairs(count: int, size: int, seed: int = 0) -> tuple[list[Array], list[Array]]:

@@ -11,7 +11,6 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from erasurehead._internal.arrays import Array
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.papers import reproduce
 from erasurehead.papers._erasurehead import ERASUREHEAD
@@ -19,6 +18,7 @@ from erasurehead.papers._exhibit import Exhibit
 from erasurehead.papers._reproduction import Reproduction, ReproductionSettings
 from erasurehead.training import Callback, StepRow
 
+from ..arrays import Array
 from .conftest import SMALL
 
 EXHIBITS = ERASUREHEAD.figures

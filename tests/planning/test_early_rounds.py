@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, engines, optimizers, problems, training
-from erasurehead._internal.arrays import Array
-from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays, _clock
 from erasurehead.planning._trainer import Trainer
 from erasurehead.planning._trials import Runs
 from erasurehead.schemes import parse_scheme
+
+from ..arrays import Array
 
 GAPS = (1e-1, 1e-2, 1e-3)
 STEPS = 600
@@ -54,7 +54,7 @@ class Path(training.Callback):
 
 
 @cache
-def ran(setting: str, law: Delays, workers: int, late: LateWork) -> Path:
+def ran(setting: str, law: Delays, workers: int, late: str) -> Path:
     path = Path()
     engine = engines.VirtualEngine(law, late, 0.01)
     training.train(PROBLEM, parse_scheme(setting, workers), solver(), engine, STEPS, [path], 0, tolerance=None)
@@ -82,7 +82,7 @@ def ran(setting: str, law: Delays, workers: int, late: LateWork) -> Path:
     ],
 )
 def test_a_trial_takes_the_time_of_a_run_that_begins_with_few_arrivals(
-    setting: str, law: Delays, workers: int, gap: float, late: LateWork
+    setting: str, law: Delays, workers: int, gap: float, late: str
 ) -> None:
     found = Runs(trainer(gap), law, workers, 0.01, late).trial(setting, 1, math.inf, 1.0)
     path = ran(setting, law, workers, late)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Bootstrap, Trace, _mixed, fit, fit_trace
 from erasurehead.delays._fitting import Uncertain
 from erasurehead.delays._stationarity import block_length
@@ -133,7 +132,7 @@ def test_worse_delays_cost_those_that_wait_for_everybody_most() -> None:
 
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_worse_delays_never_make_a_step_sooner(setting: str, late: LateWork) -> None:
+def test_worse_delays_never_make_a_step_sooner(setting: str, late: str) -> None:
     """They are forecast with fewer steps than the plan, which must not show."""
     found = plan(delays.Exponential(0.5, seed=0), 12, 0.1, (setting,), late=late)
     by_factor = [if_worse(found, factor=factor).advised.seconds_per_step for factor in (1.0, 1.5, 2.0)]

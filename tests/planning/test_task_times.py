@@ -8,11 +8,12 @@ from itertools import cycle
 import numpy as np
 import pytest
 
-from erasurehead._internal.arrays import Array
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import _task_times as task_times, measure_task
 from erasurehead.planning._task_times import measure_tasks
 from erasurehead.problems import LeastSquares, Problem, Shard
+
+from ..arrays import Array
 
 
 class Clock:

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead._internal.arrays import Array
 from erasurehead.delays._stationarity import block_length
 from erasurehead.planning import forecast, plan
 from erasurehead.planning._settings import default_settings
 from erasurehead.planning._simulation import stop_times
 from erasurehead.planning._trace_errors import TraceErrors
 from erasurehead.schemes import parse_scheme
+
+from ..arrays import Array
 
 Law = Callable[[np.random.Generator, int], Array]
 

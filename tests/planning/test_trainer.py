@@ -10,13 +10,13 @@ import pytest
 from scipy import sparse
 
 from erasurehead import delays, engines, optimizers, training
-from erasurehead._internal.arrays import Array
-from erasurehead._internal.late_work import LateWork
 from erasurehead.planning._early_rounds import EarlyRounds
 from erasurehead.planning._trainer import Trainer
 from erasurehead.planning._trials import simulated_steps
 from erasurehead.problems import LeastSquares, LogisticRegression, Problem
 from erasurehead.schemes import parse_scheme
+
+from ..arrays import Array
 
 LAW = delays.Exponential(0.5, seed=1)
 WORKERS = 12
@@ -56,7 +56,7 @@ class Models(training.Callback):
 
 
 def tried(
-    problem: Problem, setting: str, make: Callable[[Array], optimizers.Optimizer], late: LateWork, steps: int
+    problem: Problem, setting: str, make: Callable[[Array], optimizers.Optimizer], late: str, steps: int
 ) -> list[bytes]:
     """Return the models of a trial, after each step."""
     made: list[optimizers.Optimizer] = []
@@ -111,7 +111,7 @@ def test_a_trial_is_a_virtual_run_of_the_same_arrivals_to_the_bit(
     setting: str,
     make: Callable[[Array], optimizers.Optimizer],
     kinds: set[str],
-    late: LateWork,
+    late: str,
 ) -> None:
     steps = 400 if "newton" in kinds else 60
     found, run, one = tried(problem(), setting, make, late, steps), Models(), problem()

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, engines, optimizers, problems, training
-from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays, _mixed
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import break_even, explain, plan, remarks
@@ -59,7 +58,7 @@ def tried(
     max_steps: int,
     repeats: int = 3,
     seconds_per_task: float = 0.0,
-    late: LateWork = "preempt",
+    late: str = "preempt",
 ) -> list[Trial]:
     """Return trials of settings on the data, the quickest first."""
     runs = Runs(Trainer(PROBLEM, optimizer, goal, max_steps), law, 12, seconds_per_task, late)
@@ -68,7 +67,7 @@ def tried(
 
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 @pytest.mark.parametrize("setting", ["erasurehead(load=3, wait_for=3)", "ignore_stragglers(wait_for=7)"])
-def test_a_trial_takes_the_steps_and_the_time_of_a_real_run(setting: str, late: LateWork) -> None:
+def test_a_trial_takes_the_steps_and_the_time_of_a_real_run(setting: str, late: str) -> None:
     (trial,) = tried([setting], nesterov, EXPONENTIAL, ("auc", 0.905), 60, 1, 0.01, late)
     engine = engines.VirtualEngine(EXPONENTIAL, late, 0.01)
     run = training.train(PROBLEM, parse_scheme(setting, 12), nesterov(), engine, 60)
@@ -109,7 +108,7 @@ def solver() -> optimizers.QuasiNewton:
 
 @pytest.mark.parametrize("late", ["preempt", "carry", "drop(1)"])
 @pytest.mark.slow
-def test_what_train_does_with_nothing_said_runs_beside_the_race_with_its_own_optimizer(late: LateWork) -> None:
+def test_what_train_does_with_nothing_said_runs_beside_the_race_with_its_own_optimizer(late: str) -> None:
     settings = (*SETTINGS, *adaptive_settings(12, 4))
     found = plan(EXPONENTIAL, 12, 0.01, settings, steps=500, late=late)
     trials = {trial.setting: trial for trial in race(found, PROBLEM, descent, ("gap", 0.01), 200, 2, None, solver)}

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.special import log_softmax, softmax
 
-from erasurehead._internal.arrays import Array
 from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression
 from erasurehead.problems._linear import LinearProblem
+
+from ..arrays import Array
 
 FORMS = ("dense", "sparse", "one_hot", "ragged")
 KINDS = ("logistic", "least_squares", "softmax")

@@ -12,13 +12,11 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from erasurehead import codes, schemes
-from erasurehead._internal.arrays import Array
 from erasurehead._internal.partition import split_samples
 from erasurehead.datasets import read, shard
 from erasurehead.delays import Exponential
 from erasurehead.engines import Order, ProcessEngine, VirtualEngine
-from erasurehead.optimizers import Optimizer, QuasiNewton
-from erasurehead.optimizers._base import Answer
+from erasurehead.optimizers import Answer, Optimizer, QuasiNewton
 from erasurehead.problems import (
     LeastSquares,
     LogisticRegression,
@@ -31,6 +29,8 @@ from erasurehead.runs._config import parts
 from erasurehead.runs._config.sections import ProblemSection
 from erasurehead.training import train
 from erasurehead.training._programs import build_programs
+
+from ..arrays import Array
 
 N = 48
 WEIGHTS = np.random.default_rng(6).integers(0, 4, N).astype(float)

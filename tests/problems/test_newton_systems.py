@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import sparse
 
-from erasurehead._internal.arrays import Array
 from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression
 from erasurehead.problems._linear import LinearProblem
 from erasurehead.problems._losses import LogisticLoss, SampleLoss, SoftmaxLoss, SquaredLoss
 from erasurehead.problems._newton_systems import solve
+
+from ..arrays import Array
 
 N, D = 60, 7
 KINDS = ("squares", "logistic", "softmax")

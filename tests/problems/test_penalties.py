@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from erasurehead import engines, optimizers, schemes
-from erasurehead._internal.arrays import Array
 from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import FirstOrder, Optimizer
 from erasurehead.problems import L1, ElasticNet, LeastSquares, LogisticRegression, Penalty, _linear
 from erasurehead.problems._penalties import L2
 from erasurehead.training import Run, train
+
+from ..arrays import Array
 
 RNG = np.random.default_rng(0)
 X = np.hstack([RNG.standard_normal((60, 5)), np.ones((60, 1))])

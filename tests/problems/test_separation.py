@@ -11,11 +11,12 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from erasurehead import optimizers, schemes
-from erasurehead._internal.arrays import Array
 from erasurehead.engines import VirtualEngine
 from erasurehead.problems import L1, ElasticNet, LeastSquares, LogisticRegression, SoftmaxRegression
 from erasurehead.problems._linear import LinearProblem
 from erasurehead.training import train
+
+from ..arrays import Array
 
 RNG = np.random.default_rng(2)
 X = RNG.standard_normal((90, 3))

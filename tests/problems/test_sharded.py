@@ -16,7 +16,6 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from erasurehead import codes, delays, engines, optimizers, schemes
-from erasurehead._internal.arrays import Array
 from erasurehead._internal.partition import split_samples
 from erasurehead.datasets import read, shard
 from erasurehead.datasets._sharded import ShardedDataset, ShardFolder
@@ -30,6 +29,8 @@ from erasurehead.runs._config.sections import ProblemSection
 from erasurehead.schemes import Scheme
 from erasurehead.training import Run, train
 from erasurehead.training._programs import build_programs
+
+from ..arrays import Array
 
 TASKS = 12
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, optimizers, problems, schemes
-from erasurehead._internal.late_work import LateWork
 from erasurehead.engines import VirtualEngine
 from erasurehead.training import Callback, Run, train
 
@@ -29,7 +28,7 @@ def make_runs() -> MakeRuns:
     def make(
         chosen: Sequence[schemes.Scheme],
         steps: int = 8,
-        late: LateWork = "preempt",
+        late: str = "preempt",
         with_test: bool = True,
         callbacks: Sequence[Callback] = (),
     ) -> list[Run]:

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 
 from erasurehead import codes, delays, engines, optimizers, schemes, training
-from erasurehead._internal.arrays import Array, Tree
 from erasurehead.decoding import Decoder
 from erasurehead.decoding._base import Decoding
 from erasurehead.decoding._layout import Layout
 from erasurehead.delays._fixed import Recorded
 from erasurehead.engines import Engine, Order, _wires
 from erasurehead.faults import FaultPolicy
-from erasurehead.optimizers import Optimizer
-from erasurehead.optimizers._base import Answer
+from erasurehead.optimizers import Answer, Optimizer
 from erasurehead.problems import ElasticNet, Penalty
 from erasurehead.schemes import Aggregation, LateMessage, Scheme
 from erasurehead.schemes._aggregation import Plain
@@ -26,6 +24,8 @@ from erasurehead.schemes.wait_rules import Verdict, View, WaitRule
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import Callback, Run
 from erasurehead.training._result import Resumption
+
+from ..arrays import Array
 
 STEPS = 14
 
@@ -50,7 +50,7 @@ class Learns(WaitRule):
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
         return np.sort(times, axis=1)[:, 0]
 
-    def state(self) -> Tree:
+    def state(self) -> Any:
         return {"wanted": self.wanted}
 
     def restore(self, state: Any) -> None:

@@ -13,7 +13,6 @@ from hypothesis import assume, given, settings, strategies as st
 from scipy import sparse
 
 from erasurehead import FaultPolicy, codes, delays, engines, optimizers, problems, schemes, training
-from erasurehead._internal.late_work import LateWork
 from erasurehead.delays._fixed import Recorded
 from erasurehead.engines import Engine, VirtualEngine
 from erasurehead.errors import DataError, Unreachable
@@ -61,7 +60,7 @@ def test_the_virtual_engine_replays_a_real_run_to_the_same_bits(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("late", ["preempt", "drop(2)", "carry"])
-def test_a_replay_is_the_same_whatever_late_workers_did(tmp_path: Path, late: LateWork) -> None:
+def test_a_replay_is_the_same_whatever_late_workers_did(tmp_path: Path, late: str) -> None:
     scheme = schemes.ignore_stragglers(6, wait_for=4)
     first = train(
         engines.VirtualEngine(delays.Exponential(0.5, seed=2), late), scheme, folder=RunFolder.create(tmp_path)
@@ -142,7 +141,7 @@ def recorded(run: Run) -> VirtualEngine:
     cut=st.integers(1, 11),
 )
 def test_deaths_are_replayed_where_they_were_and_a_replay_goes_on_from_any_step(
-    kind: str, late: LateWork, death: Any, kills: list[tuple[int, float]], cut: int
+    kind: str, late: str, death: Any, kills: list[tuple[int, float]], cut: int
 ) -> None:
     scheme, policy = SCHEMES[kind](), FaultPolicy(on_death=death, on_suspicion="ignore")
     if scheme.late == "carry":

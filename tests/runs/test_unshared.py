@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from erasurehead._internal.arrays import Array
 from erasurehead.errors import InvalidArgument
 from erasurehead.problems import LogisticRegression
 from erasurehead.runs import Experiment, build_config
 from erasurehead.runs._config import merged, read_config
 from erasurehead.runs._unshared import unshared_training
+
+from ..arrays import Array
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import engines, schemes, training
-from erasurehead._internal.arrays import Array
 from erasurehead.delays import Exponential
 from erasurehead.engines import VirtualEngine
 from erasurehead.errors import Diverged, InvalidArgument
@@ -23,6 +22,8 @@ from erasurehead.testing._problems import Quadratic
 from erasurehead.testing._programs import Timetable
 from erasurehead.training import Callback, Run
 from erasurehead.training._result import Resumption
+
+from ..arrays import Array
 
 CURVATURE, NOISE, WIDTH = 1.0, 1.0, 2_000
 

@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import codes, delays, engines, schemes, training
-from erasurehead._internal.arrays import Array
-from erasurehead._internal.late_work import LateWork
 from erasurehead.codes import _transforms
 from erasurehead.decoding import make_decoder
 from erasurehead.decoding._layout import Layout
@@ -28,6 +26,8 @@ from erasurehead.testing._problems import Quadratic
 from erasurehead.testing._programs import Timetable
 from erasurehead.training import Callback, Run, find_optimum
 from erasurehead.training._result import Resumption
+
+from ..arrays import Array
 
 WIDTH = 3
 
@@ -138,7 +138,7 @@ def differing(n: int = 480) -> LeastSquares:
 
 @pytest.mark.parametrize("late", ["preempt", "carry", "drop(4)"])
 @pytest.mark.slow
-def test_it_reaches_the_optimum_where_tasks_differ_and_a_worker_is_slow_for_good(late: LateWork) -> None:
+def test_it_reaches_the_optimum_where_tasks_differ_and_a_worker_is_slow_for_good(late: str) -> None:
     problem = differing()
     optimum = find_optimum(problem, problem.initial())
     slow = delays.Scaled(delays.Exponential(0.5, seed=1), (20.0, *(1.0,) * 11))

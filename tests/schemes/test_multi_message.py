@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, schemes, train
-from erasurehead._internal.late_work import LateWork
 from erasurehead.engines import VirtualEngine
 from erasurehead.optimizers import QuasiNewton
 from erasurehead.problems import LogisticRegression
@@ -22,7 +21,7 @@ def test_a_message_per_task_is_sooner_where_delays_grow_with_the_load_and_later_
     y = np.sign(X @ rng.standard_normal(5) + rng.standard_normal(600))
     problem = LogisticRegression(X, y, l2=1 / 600)
 
-    def seconds(multi_message: bool, grows: bool, seed: int, late: LateWork) -> float:
+    def seconds(multi_message: bool, grows: bool, seed: int, late: str) -> float:
         engine = VirtualEngine(delays.Exponential(0.5, seed=seed, scale_with_load=grows), late=late)
         scheme = replace(schemes.adaptive(30, 3, multi_message=multi_message), by_task=None)  # no choice on the way
         run = train(problem, scheme, QuasiNewton(problem.initial()), engine, steps=200)

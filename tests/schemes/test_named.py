@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import codes, schemes
-from erasurehead._internal.arrays import Array
 from erasurehead.codes import GradientCode
 from erasurehead.decoding import make_decoder
 from erasurehead.decoding._layout import Layout
@@ -20,6 +19,8 @@ from erasurehead.schemes import ByCoverage, wait_rules
 from erasurehead.schemes._aggregation import ByExpectation, ByPresence, Plain, presence_among_first, rescaling
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training._programs import build_programs
+
+from ..arrays import Array
 
 
 @pytest.mark.parametrize(("n", "load", "first"), [(12, 2, 6), (12, 3, 5), (6, 2, 3), (7, 3, 4)])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from erasurehead import codes, delays, engines, optimizers, schemes
-from erasurehead._internal.arrays import Array
 from erasurehead.codes._exactness import EXACT
 from erasurehead.codes._families import Family
 from erasurehead.decoding import _fixed_weights, _rounding
@@ -14,6 +13,8 @@ from erasurehead.schemes import Scheme
 from erasurehead.schemes._aggregation import rescaling
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import Run, train
+
+from ..arrays import Array
 
 STEPS, RATE = 25, 0.2
 FAMILIES = codes.catalogue()

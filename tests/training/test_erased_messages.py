@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from erasurehead import codes, schemes
-from erasurehead._internal.arrays import Array
 from erasurehead.codes import GradientCode
 from erasurehead.decoding import make_decoder
 from erasurehead.delays import Exponential
@@ -22,6 +21,8 @@ from erasurehead.optimizers import GradientDescent
 from erasurehead.problems import LeastSquares
 from erasurehead.schemes import wait_rules
 from erasurehead.training import Run, train
+
+from ..arrays import Array
 
 STEPS = 4
 RNG = np.random.default_rng(0)

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from erasurehead import engines, schemes
-from erasurehead._internal.arrays import Array
 from erasurehead.cli._findings import measured_text
 from erasurehead.delays import Exponential
 from erasurehead.optimizers import GradientDescent
@@ -24,6 +23,8 @@ from erasurehead.training import Callback, Run, StepRow, train
 from erasurehead.training._evaluator import Evaluator, EvaluatorLost, spare_core
 from erasurehead.training._metric import Measured, Metric
 from erasurehead.training._result import Resumption
+
+from ..arrays import Array
 
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
 FIRST = PROBLEM.objective(PROBLEM.initial())

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from erasurehead import codes, delays, problems, schemes
-from erasurehead._internal.arrays import Array
 from erasurehead.decoding._base import Decoding
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import Order, VirtualEngine
@@ -24,6 +23,8 @@ from erasurehead.testing._programs import Timetable
 from erasurehead.training import Callback, Run, train
 from erasurehead.training._round import RoundRunner
 from erasurehead.training._round_state import RoundResult
+
+from ..arrays import Array
 
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
 

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import codes, schemes
-from erasurehead._internal.arrays import Array
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import Order, VirtualEngine
 from erasurehead.errors import DataError, Diverged, InvalidArgument, Unreachable
 from erasurehead.faults import FaultPolicy
-from erasurehead.optimizers import GradientDescent, Nesterov
-from erasurehead.optimizers._base import Answer
+from erasurehead.optimizers import Answer, GradientDescent, Nesterov
 from erasurehead.problems import Shard
 from erasurehead.schemes import Aggregation, ByCoverage, LateMessage, wait_rules
 from erasurehead.schemes._aggregation import Plain
 from erasurehead.testing._problems import Quadratic
 from erasurehead.testing._programs import Timetable
 from erasurehead.training import Callback, Notice, Run, train
+
+from ..arrays import Array
 
 LEAVE = FaultPolicy(on_death="leave")
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)

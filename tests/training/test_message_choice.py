@@ -13,8 +13,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import FaultPolicy, schemes
-from erasurehead._internal.arrays import Array
-from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays, Exponential
 from erasurehead.delays._fixed import Recorded
 from erasurehead.engines import Engine, Order, ProcessEngine, VirtualEngine
@@ -28,6 +26,8 @@ from erasurehead.training._programs import build_programs, with_tasks
 from erasurehead.training._result import Resumption
 from erasurehead.training._round import RoundRunner
 from erasurehead.training._workers import Assignment, WorkerPool
+
+from ..arrays import Array
 
 WORKERS, LOAD = 30, 3
 
@@ -48,7 +48,7 @@ def law(seed: int, grows: bool = True) -> Exponential:
 
 def fit(
     delays: Delays | None = None,
-    late: LateWork = "carry",
+    late: str = "carry",
     choose: bool = True,
     engine: Engine | None = None,
     steps: int = 800,
@@ -68,7 +68,7 @@ def by_task(run: Run) -> list[bool]:
 @pytest.mark.parametrize("late", ["carry", "preempt"])
 @pytest.mark.slow
 def test_where_delays_grow_with_the_load_tasks_are_sent_one_by_one_and_training_is_sooner_at_the_optimum(
-    late: LateWork,
+    late: str,
 ) -> None:
     ratios: list[float] = []
     back = 0
@@ -94,7 +94,7 @@ def test_where_delays_grow_with_the_load_tasks_are_sent_one_by_one_and_training_
 
 @pytest.mark.parametrize("late", ["carry", "preempt"])
 @pytest.mark.slow
-def test_where_they_do_not_it_is_the_same_run_to_the_bit(late: LateWork) -> None:
+def test_where_they_do_not_it_is_the_same_run_to_the_bit(late: str) -> None:
     tried = 0
     for seed in range(8):
         run, sums = fit(law(seed, grows=False), late), fit(law(seed, grows=False), late, choose=False)
@@ -108,7 +108,7 @@ def test_where_they_do_not_it_is_the_same_run_to_the_bit(late: LateWork) -> None
 
 
 @pytest.mark.parametrize("late", ["carry", "preempt"])
-def test_messages_that_turn_out_to_take_as_long_as_sums_are_given_up_after_an_order(late: LateWork) -> None:
+def test_messages_that_turn_out_to_take_as_long_as_sums_are_given_up_after_an_order(late: str) -> None:
     choice, rng = MessageChoice(LOAD, late), np.random.default_rng(1)
     for number, (curved, mean) in enumerate([*3 * [(True, 1.0)], (False, 0.5)]):
         assert not choice.by_task
@@ -139,7 +139,7 @@ def drawn(rng: np.random.Generator, number: int, mean: float, tasks: bool) -> li
     st.integers(0, 2**31), st.sampled_from([True, False]), st.sampled_from(["carry", "preempt"]), st.floats(0.2, 5.0)
 )
 @pytest.mark.slow
-def test_what_is_chosen_can_be_saved_at_any_time(seed: int, grows: bool, late: LateWork, mean: float) -> None:
+def test_what_is_chosen_can_be_saved_at_any_time(seed: int, grows: bool, late: str, mean: float) -> None:
     choice = MessageChoice(LOAD, late)
     for order, rows in rounds(np.random.default_rng(seed), choice, grows, late, mean):
         again = MessageChoice(LOAD, late)
@@ -150,7 +150,7 @@ def test_what_is_chosen_can_be_saved_at_any_time(seed: int, grows: bool, late: L
 
 
 def rounds(
-    rng: np.random.Generator, choice: MessageChoice, grows: bool, late: LateWork, mean: float = 1.0
+    rng: np.random.Generator, choice: MessageChoice, grows: bool, late: str, mean: float = 1.0
 ) -> Iterator[tuple[Order, list[ArrivalRow]]]:
     """Forty rounds, the first with curvatures, as they are asked for."""
     for number in range(40):
@@ -164,7 +164,7 @@ def rounds(
 
 @pytest.mark.parametrize("late", ["carry", "preempt"])
 @pytest.mark.slow
-def test_it_is_hardly_ever_wrong_and_then_not_for_long(late: LateWork) -> None:
+def test_it_is_hardly_ever_wrong_and_then_not_for_long(late: str) -> None:
     runs, tried, kept = 300, 0, 0
     for seed in range(runs):
         alike, growing = MessageChoice(LOAD, late), MessageChoice(LOAD, late)
@@ -197,7 +197,7 @@ class States(Callback):
 
 
 @pytest.mark.parametrize("late", ["carry", "preempt"])
-def test_it_goes_on_from_any_step_to_the_bit(late: LateWork) -> None:
+def test_it_goes_on_from_any_step_to_the_bit(late: str) -> None:
     kept = States()
     whole = fit(law(3), late, callbacks=[kept])
     change = by_task(whole).index(True)
@@ -210,7 +210,7 @@ def test_it_goes_on_from_any_step_to_the_bit(late: LateWork) -> None:
 
 @pytest.mark.parametrize("late", ["carry", "preempt"])
 @pytest.mark.slow
-def test_it_is_replayed_to_the_bit(tmp_path: Path, late: LateWork) -> None:
+def test_it_is_replayed_to_the_bit(tmp_path: Path, late: str) -> None:
     first = fit(law(3), late, callbacks=[Recorder(RunFolder.create(tmp_path))])
     assert any(by_task(first))
     again = fit(engine=VirtualEngine(replay(tmp_path)))
@@ -235,7 +235,7 @@ class Kill(Callback):
 
 @pytest.mark.parametrize("death", ["replace", "leave", "spread"])
 @pytest.mark.parametrize("late", ["carry", "preempt"])
-def test_workers_may_die_and_the_code_be_resized(death: Any, late: LateWork) -> None:
+def test_workers_may_die_and_the_code_be_resized(death: Any, late: str) -> None:
     engine = VirtualEngine(law(3), late, seconds_per_task=1e-5)
     kill = Kill(engine)
     run = fit(engine=engine, callbacks=[kill], fault_policy=FaultPolicy(on_death=death))

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from erasurehead import codes, schemes
-from erasurehead._internal.arrays import Array, Tree
 from erasurehead.decoding import Decoder
 from erasurehead.decoding._base import Decoding
 from erasurehead.decoding._layout import Layout
@@ -26,6 +25,8 @@ from erasurehead.schemes.wait_rules import Verdict, View, WaitRule
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import Callback, Run, train
 from erasurehead.training._result import Resumption
+
+from ..arrays import Array
 
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
 
@@ -57,7 +58,7 @@ class Patience(WaitRule):
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
         return np.sort(times, axis=1)[:, 0]
 
-    def state(self) -> Tree:
+    def state(self) -> Any:
         return {"seen": list(self.seen), "lates": self.lates}
 
     def restore(self, state: Any) -> None:

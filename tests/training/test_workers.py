@@ -14,7 +14,6 @@ from hypothesis import given, settings, strategies as st
 from scipy import sparse
 
 from erasurehead import codes, schemes
-from erasurehead._internal.arrays import Array
 from erasurehead.delays import Exponential
 from erasurehead.engines import Arrived, Died, Event, Joined, VirtualEngine
 from erasurehead.errors import EngineError, InvalidArgument, Unreachable
@@ -26,6 +25,8 @@ from erasurehead.testing._problems import Quadratic
 from erasurehead.testing._programs import Timetable
 from erasurehead.training import ArrivalRow, Callback, Run, StepRow, train
 from erasurehead.training._workers import spread
+
+from ..arrays import Array
 
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
 SECOND = Timetable({(w, s, 0): 1.0 for w in range(12) for s in range(20)})

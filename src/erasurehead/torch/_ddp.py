@@ -224,16 +224,14 @@ def measure(
     """Measure which ranks are late in a loop that uses `DistributedDataParallel`; nothing that it computes changes.
 
     To be called by all ranks, before the first step. A rank is named after three steps in each of which it took longer
-    than the others; the stages `"data"` and `"forward"` are told apart from `"backward"` where the loop marks them:
+    than the others; the stages `"data"` and `"forward"` are told apart from `"backward"` where the loop marks them::
 
-    ```python
-    times = eht.measure(model)
-    for x, y in times.loading(loader):
-        with times.forward():
-            loss = loss_fn(model(x), y)
-        loss.backward()
-        optimizer.step()
-    ```
+        times = measure(model)
+        for x, y in times.loading(loader):
+            with times.forward():
+                loss = loss_fn(model(x), y)
+            loss.backward()
+            optimizer.step()
 
     What is measured is the time from one all-reduce of gradients to the next. Where ranks meet in between, as with
     `SyncBatchNorm` or an all-reduce of the loss, the time in which they wait for each other there is in it.

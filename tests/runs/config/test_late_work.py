@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import schemes
-from erasurehead._internal.arrays import Array
 from erasurehead._internal.late_work import rounds_kept
 from erasurehead.decoding import make_decoder
 from erasurehead.delays import Delays, Exponential, Fixed
@@ -26,6 +25,8 @@ from erasurehead.testing._driving import order, start
 from erasurehead.testing._problems import Quadratic
 from erasurehead.testing._programs import Echo
 from erasurehead.training import train
+
+from ...arrays import Array
 
 LATE = st.sampled_from(["preempt", "drop(1)", "drop(2)", "drop(3)", "carry"])
 

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from erasurehead import codes
-from erasurehead._internal.arrays import Array
 from erasurehead.decoding import make_decoder
 from erasurehead.errors import InvalidArgument
 from erasurehead.schemes import wait_rules
 from erasurehead.schemes.wait_rules import Verdict, View, _early
 from erasurehead.schemes.wait_rules._view import LateArrival
+
+from ...arrays import Array
 
 WORKERS, LOAD = 30, 3
 CODE = codes.fractional_repetition(WORKERS, LOAD)

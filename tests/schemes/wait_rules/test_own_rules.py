@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import codes, schemes
-from erasurehead._internal.arrays import Array
 from erasurehead.decoding import Decoder
 from erasurehead.delays import Exponential, Fixed
 from erasurehead.engines import VirtualEngine
@@ -21,6 +20,8 @@ from erasurehead.optimizers import GradientDescent
 from erasurehead.problems import LeastSquares
 from erasurehead.schemes.wait_rules import Verdict, View, WaitRule
 from erasurehead.training import Run, train
+
+from ...arrays import Array
 
 RNG = np.random.default_rng(0)
 PROBLEM = LeastSquares(RNG.standard_normal((24, 3)), RNG.standard_normal(24))

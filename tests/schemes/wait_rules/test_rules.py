@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import codes
-from erasurehead._internal.arrays import Array
 from erasurehead.codes import GradientCode, cyclic_repetition, fractional_repetition
 from erasurehead.decoding import Decoder, make_decoder
 from erasurehead.errors import InvalidArgument
 from erasurehead.schemes import wait_rules
 from erasurehead.schemes.wait_rules import Verdict, View, WaitRule, _base, _confirmed, _counts, _deadline, _residual
+
+from ...arrays import Array
 
 
 def two_message_code() -> GradientCode:

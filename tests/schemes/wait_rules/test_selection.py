@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from erasurehead._internal.arrays import Array
 from erasurehead.schemes.wait_rules._selection import bracketed, kth_smallest, networked, partitioned
 from erasurehead.schemes.wait_rules._sorting_networks import LANES, network
+
+from ...arrays import Array
 
 Select = Callable[[Array, int], Array]
 WAYS = pytest.mark.parametrize("select", [bracketed, partitioned, kth_smallest])
