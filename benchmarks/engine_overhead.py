@@ -22,7 +22,7 @@ from erasurehead import codes, schemes
 from erasurehead.decoding._layout import Layout
 from erasurehead.delays import Exponential
 from erasurehead.engines import ProcessEngine
-from erasurehead.engines._shared_memory import Block
+from erasurehead.engines._shared_memory import SharedBlock
 from rounds import D, N, Rounds, Single, all_of, supports
 
 REPETITIONS, STEPS = 9, 10
@@ -33,7 +33,7 @@ class Bare:
 
     def __init__(self) -> None:
         context = multiprocessing.get_context("forkserver")
-        self.model, self.slots = Block(8 * D), Block(8 * D * N)
+        self.model, self.slots = SharedBlock(8 * D), SharedBlock(8 * D * N)
         self.pipes: list[Connection] = []
         self.processes = []
         for worker in range(N):
@@ -67,7 +67,7 @@ class Bare:
             process.join()
 
 
-def _bare_worker(worker: int, slots: Block, pipe: Connection) -> None:
+def _bare_worker(worker: int, slots: SharedBlock, pipe: Connection) -> None:
     vector = slots.array(8 * D * worker, D)
     try:
         while True:

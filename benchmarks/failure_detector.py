@@ -20,7 +20,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays, _trace_files
 from erasurehead.faults import FailureDetector
-from erasurehead.faults._failure_detector import Law, play
+from erasurehead.faults._failure_detector import Law, simulate_rounds
 
 WORKERS, ROUNDS, CHANCE = 30, 3000, 1e-3
 LIGHT: Mapping[str, Delays] = {
@@ -50,7 +50,7 @@ def alarms() -> tuple[float, float]:
         for name, law in laws.items():
             rows = law.rows(0, ROUNDS, WORKERS)
             rates = [
-                play(rows, FailureDetector(floor=0.0, chance=CHANCE, late=late), first).rate / CHANCE
+                simulate_rounds(rows, FailureDetector(floor=0.0, chance=CHANCE, late=late), first).rate / CHANCE
                 for first, late in WAYS
             ]
             print(f"| {name} | {' | '.join(f'{rate:.2f}' for rate in rates)} |")
@@ -84,9 +84,9 @@ def hangs() -> tuple[list[float], int]:
     silent: list[float] = []
     for seed in range(20):
         rows = delays.Exponential(0.5, seed=seed).rows(0, 300, WORKERS)
-        silent += play(rows, FailureDetector(), 11, hung={3: 200}).found.values()
+        silent += simulate_rounds(rows, FailureDetector(), 11, hung={3: 200}).detected.values()
     rows = delays.Exponential(0.5, seed=1).rows(0, 300, WORKERS)
-    return silent, len(play(rows, FailureDetector(), 11, dict.fromkeys(range(10), 100)).found)
+    return silent, len(simulate_rounds(rows, FailureDetector(), 11, dict.fromkeys(range(10), 100)).detected)
 
 
 def blocks() -> Iterator[tuple[str, Array]]:
@@ -107,12 +107,12 @@ def aws() -> dict[str, float]:
     for name, rows in blocks():
         long = rows > STALL
         stalls, samples = stalls + int(long.sum()), samples + rows.size
-        found = play(rows, FailureDetector()).alarms
+        found = simulate_rounds(rows, FailureDetector()).alarms
         short = sum(not long[one] for one in found)
         raised, false = raised + len(found), false + short
         hasty: list[float] = []
         for late in ("preempt", "carry"):
-            some = play(rows, FailureDetector(late=late), 200).alarms
+            some = simulate_rounds(rows, FailureDetector(late=late), 200).alarms
             hasty.append(sum(not long[one] for one in some) / rows.size)
         worst = max(worst, *hasty)
         print(

@@ -19,7 +19,7 @@ from erasurehead._internal.storage.sealed import Unfit
 
 
 @dataclass(frozen=True)
-class Part:
+class Slice:
     tasks: tuple[int, ...]
     loss: float
 
@@ -55,7 +55,7 @@ class Everything(Base):
         "seen",
         "_hidden",
     )
-    records = (Part,)
+    records = (Slice,)
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Everything(Base):
         self.best: tuple[int, NDArray[Any]] | None = None
         self.x = np.zeros(3)
         self.pair: tuple[int, float] = (0, 0.0)
-        self.parts: dict[tuple[int, int], list[Part]] = {}
+        self.parts: dict[tuple[int, int], list[Slice]] = {}
         self.due = deque[int](maxlen=3)
         self.ages = defaultdict[int, set[int]](set)
         self.hosts = OrderedDict[str, int]()
@@ -80,7 +80,7 @@ def changed() -> Everything:
     assert one.inner is not None
     one.step, one.inner.count, one.level, one.exact, one.why = 7, 2, np.float64(0.1), False, "so"
     one.best, one.x, one.pair = (3, np.arange(2.0)), np.array([1.0, math.nan, -0.0]), (1, 0.5)
-    one.parts = {(1, 2): [Part((1,), 0.5)], (0, 3): []}
+    one.parts = {(1, 2): [Slice((1,), 0.5)], (0, 3): []}
     one.due.extend((1, 2))
     one.ages[3].add(5)
     one.hosts["b"], one.hosts["a"] = 1, 2
@@ -123,7 +123,7 @@ def test_a_state_does_not_change_with_its_object() -> None:
     one = changed()
     before = json.dumps(encode(state := one.state(), id))
     one.due.append(9)
-    one.parts[0, 3].append(Part((), 0.0))
+    one.parts[0, 3].append(Slice((), 0.0))
     one.ages[3].add(6)
     one.seen.clear()
     assert json.dumps(encode(state, id)) == before
@@ -161,7 +161,7 @@ def test_another_kind_is_refused_in_a_clause(name: str, value: Any) -> None:
         Everything().restore({**changed().state(), name: value})
 
 
-@pytest.mark.parametrize("parts", [{"map": [[1]]}, {"what": []}, {"map": 3}, {}, {"map": [[1, {"Part": [1]}]]}])
+@pytest.mark.parametrize("parts", [{"map": [[1]]}, {"what": []}, {"map": 3}, {}, {"map": [[1, {"Slice": [1]}]]}])
 def test_what_was_never_saved_is_an_error_that_checkpoints_refuse(parts: Any) -> None:
     with pytest.raises((LookupError, TypeError, ValueError)):
         Everything().restore({**changed().state(), "parts": parts})
@@ -169,4 +169,4 @@ def test_what_was_never_saved_is_an_error_that_checkpoints_refuse(parts: Any) ->
 
 def test_a_record_that_is_not_declared_is_not_built() -> None:
     with pytest.raises(LookupError):
-        Inner().restore({"count": {"Part": [[], 0.0]}})
+        Inner().restore({"count": {"Slice": [[], 0.0]}})

@@ -57,6 +57,7 @@ FOREIGN = {
     "decompile": "the code that is being written",
     "engines/_ray/handle.py": "what Ray says",
     "testing": "assertions",
+    "torch": "what PyTorch says",
 }
 """Files whose texts are not the library's own sentences."""
 

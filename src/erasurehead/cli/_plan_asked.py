@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from erasurehead.cli._plan import FREE, PlanOptions
+from erasurehead.cli._plan_options import FREE, PlanOptions
 from erasurehead.cli._screen import Screen
 from erasurehead.cli._traces import pairs
 from erasurehead.datasets import Dataset

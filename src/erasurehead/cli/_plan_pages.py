@@ -16,8 +16,8 @@ from rich.text import Text
 
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead._internal.resources import check_seconds, usable_cores
-from erasurehead.cli._plan import FREE, PlanOptions
 from erasurehead.cli._plan_asked import TRACE, SampledData, TaskCost
+from erasurehead.cli._plan_options import FREE, PlanOptions
 from erasurehead.cli._screen import Screen
 from erasurehead.delays import Trace
 from erasurehead.delays._trace_files import write_trace

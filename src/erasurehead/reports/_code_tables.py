@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from erasurehead._internal.arrays import IntArray
-from erasurehead.codes._exactness import EXACT
 from erasurehead.decoding._analysis import Analysis
+from erasurehead.decoding._base import EXACT
 from erasurehead.errors import invalid
 from erasurehead.reports._units import NOTHING
 

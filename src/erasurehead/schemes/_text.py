@@ -6,13 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from erasurehead import schemes
 from erasurehead._internal import text_parser
 from erasurehead.codes._text import parse_code
 from erasurehead.errors import InvalidArgument, invalid
 from erasurehead.optimizers import Schedule
 from erasurehead.optimizers._schedules import as_schedule
-from erasurehead.schemes import wait_rules
+from erasurehead.schemes import _named, wait_rules
 from erasurehead.schemes._aggregation import rescaling
 from erasurehead.schemes._named import Scheme
 
@@ -53,7 +52,7 @@ def parse_scheme(text: str, n_workers: int) -> Scheme:
     >>> print(parse_scheme("erasurehead(load=3, wait_for=11)", 30).rule)
     first(11) | decodable()
     """
-    makers: dict[str, Callable[..., Scheme]] = {name: partial(getattr(schemes, name), n_workers) for name in _NAMED}
+    makers: dict[str, Callable[..., Scheme]] = {name: partial(getattr(_named, name), n_workers) for name in _NAMED}
     makers["custom"] = partial(_custom, n_workers)
     return _naming("scheme", text, lambda: text_parser.read(_call(text), "scheme", Scheme, makers, {}))
 
@@ -125,7 +124,7 @@ def _custom(n_workers: int, code: str, wait: str, rescale: str = "none", name: s
             rescale,
             "erasurehead and ignore_stragglers know 'expectation' as well",
         )
-    return schemes.custom(built, wait_rules.parse(wait), rescaling(rescale, built, None), name)
+    return _named.custom(built, wait_rules.parse(wait), rescaling(rescale, built, None), name)
 
 
 def _call(text: str) -> str:
