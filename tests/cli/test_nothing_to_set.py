@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from erasurehead.runs import Experiment, RunFolder
-from erasurehead.runs._config import read_config
 
 from ..arrays import Array
+from ..run_files import read_config
 from .shop import Typed, write_shop
 
 VIRTUAL = (

@@ -15,8 +15,8 @@ from erasurehead import delays
 from erasurehead.cli import _plan_asked as plan_asked, _plan_pages as plan_pages
 from erasurehead.delays import Trace
 from erasurehead.delays._trace_files import read_trace, write_trace
-from erasurehead.runs._config import read_config
 
+from ..run_files import read_config
 from .shop import Typed
 
 SHORT = ("-s", "exact(load=3)", "-s", "erasurehead(load=3, wait_for=5)", "-s", "ignore_stragglers(wait_for=9)")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from erasurehead.cli._train import workers_text
 from erasurehead.runs import Experiment
-from erasurehead.runs._config import read_config
 from erasurehead.training import Callback, StepRow
 
 from ..arrays import Array
+from ..run_files import read_config
 from .shop import SMALL, Typed
 
 

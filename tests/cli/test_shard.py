@@ -9,7 +9,6 @@ import pytest
 
 from erasurehead.errors import InvalidArgument
 from erasurehead.runs import Experiment, RunFolder, build_config
-from erasurehead.runs._config import merged
 
 from .shop import SMALL, Typed
 
@@ -129,7 +128,7 @@ def test_a_run_goes_on_with_a_copy_of_its_shards_and_with_no_others(typed: Typed
     whole = {"data": {"source": "shards"}, "run": {"engine": "virtual", "workers": 6, "out": "whole", "steps": 8}}
     expected = Experiment.from_config(build_config(whole)).run()
     saving = {"every_steps": 1, "every_seconds": 0.0, "keep_finished": True}
-    short = merged(whole, {"run": {"steps": 4, "out": "short"}, "checkpoints": saving})
+    short = {**whole, "run": {**whole["run"], "steps": 4, "out": "short"}, "checkpoints": saving}
     Experiment.from_config(build_config(short)).run()
     Path("shards").rename("moved")
     with pytest.raises(InvalidArgument, match=r"data was '[0-9a-f]+' and is"):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from erasurehead.runs import Experiment, RunFolder
-from erasurehead.runs._config import read_config
 
+from ..run_files import read_config
 from .shop import SMALL, Typed
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from erasurehead.runs import Experiment
-from erasurehead.runs._config import read_config
 
+from ..run_files import read_config
 from .shop import Typed
 
 

@@ -32,7 +32,7 @@ from erasurehead.consensus._mixing import Metropolis
 from erasurehead.consensus._peers import LocalPeer, Setup
 from erasurehead.consensus._policies import BoundedStaleness
 from erasurehead.consensus._views import NetworkView
-from erasurehead.optimizers._schedules import Constant
+from erasurehead.optimizers import GradientDescent
 
 from ..arrays import Array
 
@@ -194,7 +194,7 @@ class Interleavings:
             self._view,
             self.mixing.on(self.graph, self.graph.edges),
             _Stamped(),
-            Constant(1.0),
+            GradientDescent(np.zeros(1), rate=1.0).schedule,
             np.zeros(n_peers),
             self.preempt,
             0,

@@ -73,12 +73,12 @@ def test_what_cannot_be_drilled_is_said(more: dict[str, Any], said: str) -> None
 
 
 def test_the_command_drills_peers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from erasurehead.cli._app import build
+    from ..typed import command_line
 
     words = ["drill", "--peers", "local()", "--workers", "6", "--seconds", "40", "--out", str(tmp_path), "--json"]
-    build()(words, standalone_mode=False)
+    command_line()(words, standalone_mode=False)
     told = json.loads(capsys.readouterr().out)
     assert told["passed"] is True
     assert told["policy"] == "local()"
-    build()([*words, "--kinds", "kill"], standalone_mode=False)
+    command_line()([*words, "--kinds", "kill"], standalone_mode=False)
     assert "--kinds must be left out with --peers" in capsys.readouterr().err

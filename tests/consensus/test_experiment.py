@@ -359,7 +359,7 @@ def test_only_runs_of_peers_go_on_here(tmp_path: Path) -> None:
 
 
 def test_the_command_says_what_was_saved(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from erasurehead.cli._app import build
+    from ..typed import command_line
 
     words = [
         "consensus",
@@ -378,7 +378,7 @@ def test_the_command_says_what_was_saved(rows: Path, tmp_path: Path, capsys: pyt
         "--no-pictures",
         "--json",
     ]
-    build()(words, standalone_mode=False)
+    command_line()(words, standalone_mode=False)
     out, aside = capsys.readouterr()
     told = json.loads(out)
     assert 32 <= told["steps"] < 36

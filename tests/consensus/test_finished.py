@@ -175,16 +175,16 @@ def test_the_command_compares_finished_runs(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("matplotlib")
-    from erasurehead.cli._app import build
+    from ..typed import command_line
 
     monkeypatch.chdir(tmp_path)
     words = ["compare", str(place / "coordinator"), str(place / "peers")]
-    build()([*words, "--target", "auc=0.8", "--out", "x", "--json"], standalone_mode=False)
+    command_line()([*words, "--target", "auc=0.8", "--out", "x", "--json"], standalone_mode=False)
     told = json.loads(capsys.readouterr().out)
     assert [run["peers"] for run in told["runs"]] == [False, True]
     assert sorted(Path(path).name for path in told["figures"]) == ["progress.png", "progress.svg"]
     assert "| exact |" in Path("x/comparison.md").read_text()
-    build()([*words, "--out", "x", "--overwrite", "--no-figures"], standalone_mode=False)
+    command_line()([*words, "--out", "x", "--overwrite", "--no-figures"], standalone_mode=False)
     for more, said in (
         ([*words, "--scheme", "uncoded"], "--scheme must be left out, as nothing is trained"),
         ([*words, "--steps", "3"], "--steps must be left out, as nothing is trained"),
@@ -193,6 +193,6 @@ def test_the_command_compares_finished_runs(
     ):
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
-            build()(more)
+            command_line()(more)
         assert ended.value.code == 2
         assert said in capsys.readouterr().err

@@ -17,7 +17,6 @@ import pytest
 
 from erasurehead import consensus, schemes
 from erasurehead.consensus import Policy
-from erasurehead.consensus._result import ConsensusRun
 from erasurehead.delays import Delays, Exponential
 from erasurehead.delays._fixed import Recorded
 from erasurehead.engines import Arrived, Died, Engine, Joined, MessageSpec, MPIEngine, Order, VirtualEngine
@@ -59,7 +58,7 @@ class TestConformanceOfWhatTravels(EngineConformance, FaultInjectionConformance)
 
 
 class TestPeers(PeerConformance):
-    def train(self, problem: LogisticRegression, graph: str, policy: Policy | str, **settings: Any) -> ConsensusRun:
+    def train(self, problem: LogisticRegression, graph: str, policy: Policy | str, **settings: Any) -> Any:
         return consensus.train(problem, graph, policy, engine="mpi", **settings)
 
 

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from erasurehead.errors import InvalidArgument, MissingExtra
-from erasurehead.runs._config import read_config
 
 from ..bounded import PATIENCE, PROMPT
+from ..run_files import read_config
 from . import mpi_inside
 from .mpi_jobs import environment, job, mpiexec, running
 

@@ -16,15 +16,12 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from erasurehead import codes, schemes
 from erasurehead._internal.partition import split_samples
-from erasurehead.decoding._base import Decoding
-from erasurehead.decoding._layout import Layout
 from erasurehead.delays import Exponential
 from erasurehead.engines import Event, Joined, MessageSpec, Order, Program, VirtualEngine
 from erasurehead.errors import Diverged, EngineError, ErasureHeadError, InvalidArgument, Unreachable
 from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import GradientDescent
 from erasurehead.schemes import Aggregation, ByCoverage
-from erasurehead.schemes._aggregation import Plain
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import ArrivalRow, Callback, Notice, Run, StepRow, train
 from erasurehead.training._result import Resumption
@@ -152,9 +149,9 @@ class Spy(Aggregation):
 
     def __init__(self, inner: Aggregation) -> None:
         self.inner = inner
-        self.decoded: dict[int, tuple[int, Decoding]] = {}
+        self.decoded: dict[int, tuple[int, Any]] = {}
 
-    def estimate(self, decoding: Decoding, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
+    def estimate(self, decoding: Any, vectors: Sequence[Array], layout: Any, order: Order) -> Array | None:
         self.decoded[order.step] = order.round, decoding
         return self.inner.estimate(decoding, vectors, layout, order)
 
@@ -264,7 +261,7 @@ def schedules(draw: st.DrawFn) -> Schedule:
     schedule = Schedule(
         code,
         draw(st.sampled_from(rules)),
-        draw(st.sampled_from([Plain(), ByCoverage()])),
+        draw(st.sampled_from([schemes.uncoded(1).aggregation, ByCoverage()])),
         fault_policy,
         kills=draw(st.lists(st.tuples(worker, when), max_size=10)),
         acts=draw(
@@ -289,7 +286,7 @@ def schedules(draw: st.DrawFn) -> Schedule:
     return schedule
 
 
-def counted(decoding: Decoding, lost: Sequence[int], n_tasks: int) -> Array:
+def counted(decoding: Any, lost: Sequence[int], n_tasks: int) -> Array:
     """How often each task's piece is counted, shape (n_pieces, n_tasks, n_pieces)."""
     pieces = decoding.code.n_pieces
     left = [task for task in range(n_tasks) if task not in lost]
@@ -298,7 +295,7 @@ def counted(decoding: Decoding, lost: Sequence[int], n_tasks: int) -> Array:
     return table
 
 
-def check_step(schedule: Schedule, row: StepRow, decoding: Decoding, before: Array, after: Array) -> None:
+def check_step(schedule: Schedule, row: StepRow, decoding: Any, before: Array, after: Array) -> None:
     """Work out residual, coverage and the new model anew, from who was counted how often."""
     n_tasks, problem = schedule.code.n_tasks, schedule.problem()
     assert row.used == decoding.used.tolist()

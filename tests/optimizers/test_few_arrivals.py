@@ -11,9 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import schemes
-from erasurehead.delays import Delays, Exponential, Fixed
-from erasurehead.delays._base import Sum
-from erasurehead.delays._distributions import Pareto
+from erasurehead.delays import Delays, Exponential, Fixed, parse
 from erasurehead.delays._fixed import NoDelay
 from erasurehead.engines import VirtualEngine
 from erasurehead.faults import FaultPolicy
@@ -118,7 +116,7 @@ def test_tasks_that_differ_are_left_at_the_newest_model_however_low_their_losses
 ALIKE = Fixed([[0.3] * WORKERS])
 
 
-@pytest.mark.parametrize("delays", [NoDelay(), ALIKE, Sum((ALIKE, Exponential(0.02, seed=1)))])
+@pytest.mark.parametrize("delays", [parse("none()"), ALIKE, ALIKE + Exponential(0.02, seed=1)])
 def test_where_nobody_is_slow_every_gradient_is_whole(delays: Delays) -> None:
     one = problem()
     *runs, whole = (fit(one, delays, late, evaluate_every=0) for late in ("preempt", "carry", "drop(1)"))
@@ -136,7 +134,7 @@ def cold_start(seed: int) -> Delays:
     """Delays of half a second, and the first order takes all workers a while: their machines are cold."""
     first = np.zeros((1000, WORKERS))
     first[0] = 0.3
-    return Sum((Fixed(first.tolist()), Exponential(0.5, seed=seed)))
+    return Fixed(first.tolist()) + Exponential(0.5, seed=seed)
 
 
 @pytest.mark.parametrize("late", ["preempt", "carry"])
@@ -207,7 +205,7 @@ def test_a_part_that_is_never_heard_is_not_waited_for_for_ever() -> None:
     """All workers of a group are fifty seconds late once."""
     slow = np.zeros((60, WORKERS))
     slow[0, :3] = 50.0
-    delays = Sum((Fixed(slow.tolist()), Exponential(0.5, seed=3)))
+    delays = Fixed(slow.tolist()) + Exponential(0.5, seed=3)
     run = fit(alike(), delays, "carry", evaluate_every=0, steps=200)
     count = early(run)
     assert run.steps[count - 1].end < 20.0
@@ -281,7 +279,7 @@ def test_no_number_of_workers_and_no_delay_ends_in_infinity(
     seed: int, law: str, workers: int, load: int, late: str
 ) -> None:
     one = problem("sorted" if seed % 2 else "shuffled", "logistic" if seed % 3 else "squares")
-    pareto = Pareto(minimum=0.1, exponent=1.1, seed=seed)
+    pareto = parse(f"pareto(0.1, 1.1, seed={seed})")
     delays = Exponential(0.5, seed=seed) if law == "exponential" else pareto
     scheme = schemes.adaptive(workers, load=min(load, workers))
     run = fit(one, delays, late, scheme=scheme, evaluate_every=0)

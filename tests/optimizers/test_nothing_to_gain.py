@@ -13,7 +13,6 @@ from erasurehead import schemes
 from erasurehead.optimizers import QuasiNewton
 from erasurehead.optimizers._nothing_to_gain import NothingToGain
 from erasurehead.problems import LeastSquares, LogisticRegression
-from erasurehead.problems._linear import LinearProblem
 from erasurehead.training import Callback, Run, train
 from erasurehead.training._result import Resumption
 
@@ -31,13 +30,13 @@ def data(loss: str, columns: int, seed: int) -> tuple[Array, Array]:
     return X, np.where(X @ model + rng.logistic(size=N) > 0.0, 1.0, -1.0)
 
 
-def moved(loss: str, X: Array, y: Array, offset: float) -> LinearProblem:
+def moved(loss: str, X: Array, y: Array, offset: float) -> Any:
     """Return the problem with columns (and targets) far from 0, and a column of ones: its minimum is the same."""
     far = np.column_stack([X + offset, np.ones(N)])
     return LeastSquares(far, y + offset) if loss == "squares" else LogisticRegression(far, y)
 
 
-def fit(problem: LinearProblem, steps: int = 400, **others: Any) -> Run:
+def fit(problem: Any, steps: int = 400, **others: Any) -> Run:
     first = others.pop("first", problem.initial())
     return train(problem, schemes.adaptive(6), QuasiNewton(first), "virtual", steps, evaluate_every=0, **others)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.linear_model import ElasticNet as PeersElasticNet, Lasso
@@ -13,7 +15,6 @@ from erasurehead.optimizers._lbfgs_matrix import LBFGSMatrix
 from erasurehead.optimizers._lbfgs_memory import LBFGSMemory
 from erasurehead.optimizers._sharp_steps import sharp_step
 from erasurehead.problems import L1, ElasticNet, LeastSquares, LogisticRegression, Penalty
-from erasurehead.problems._linear import LinearProblem
 from erasurehead.training import Run, train
 
 from ..arrays import Array
@@ -86,12 +87,12 @@ def data(rows: int, columns: int, common: float = 0.0) -> tuple[Array, Array]:
     return X, score
 
 
-def solved(one: LinearProblem) -> Run:
+def solved(one: Any) -> Run:
     optimizer = QuasiNewton(one.initial())
     return train(one, schemes.uncoded(4), optimizer, VirtualEngine(), steps=1_000, evaluate_every=100)
 
 
-def objective(one: LinearProblem, x: Array) -> float:
+def objective(one: Any, x: Array) -> float:
     return one.loss(x) + one.penalty(x)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, engines, optimizers, problems, training
-from erasurehead.delays import Delays, _clock
+from erasurehead.delays import Delays
 from erasurehead.planning._trainer import Trainer
 from erasurehead.planning._trials import Runs
 from erasurehead.schemes import parse_scheme
@@ -78,7 +78,7 @@ def ran(setting: str, law: Delays, workers: int, late: str) -> Path:
             delays.Exponential(0.5, seed=4, scale_with_load=True),
             30,
         ),  # in the end a message per task
-        ("adaptive(load=3)", _clock.AlongClock(delays.Exponential(0.5, seed=1), every=0.5), 30),
+        ("adaptive(load=3)", delays.parse("along(exponential(0.5, seed=1), every=0.5)"), 30),
     ],
 )
 def test_a_trial_takes_the_time_of_a_run_that_begins_with_few_arrivals(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.delays import Trace, _fixed, fit_trace
+from erasurehead.delays import Trace, fit_trace
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import plan
 from erasurehead.planning._pictures import draw_plan, draw_ranking, draw_tradeoff, draw_trials
@@ -73,7 +73,7 @@ def test_times_that_differ_a_lot_are_on_a_logarithmic_axis_without_formulas(smal
 
 
 def test_a_plan_where_nothing_is_ever_met_can_still_be_drawn(tmp_path: Path) -> None:
-    dead = delays.Exponential(0.5, seed=0) + _fixed.Late(tuple(range(6)))
+    dead = delays.Exponential(0.5, seed=0) + delays.parse("late([0, 1, 2, 3, 4, 5])")
     found = plan(dead, 6, settings=["exact(load=2)"])
     assert all(path.stat().st_size > 1000 for path in draw_plan(found, tmp_path))
 

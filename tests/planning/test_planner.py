@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, engines, optimizers, problems, training
-from erasurehead.delays import _mixed
 from erasurehead.delays._trace_files import read_trace
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import Constants, ErrorTarget, break_even, explain, forecast, plan, remarks
@@ -276,7 +275,7 @@ def test_no_fewer_rounds_settle_it_than_advice_can_go_by() -> None:
 
 def test_settings_that_take_no_time_are_compared_with_those_that_do() -> None:
     """Uncoded was said not to reach the target, and trials on data ended in a division by zero."""
-    seldom = _mixed.Bimodal(0.1, delays.parse("none()"), delays.Exponential(5.0))
+    seldom = delays.parse("bimodal(0.1, none(), exponential(5.0))")
     settings = [f"erasurehead(load=3, wait_for={count})" for count in (1, 2, 4)] + ["adaptive(load=3)"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

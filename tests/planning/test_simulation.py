@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from erasurehead import delays, engines, optimizers, problems, schemes, training
 from erasurehead.codes import GradientCode, cyclic_repetition, fractional_repetition, uncoded
 from erasurehead.decoding import make_decoder
-from erasurehead.delays import Delays, _mixed
+from erasurehead.delays import Delays
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.planning import plan
 from erasurehead.planning._arrivals import ArrivalTimes
@@ -79,7 +79,7 @@ def test_a_virtual_run_stops_when_the_simulation_says_and_with_the_same_residual
     model=st.sampled_from(
         [
             EXPONENTIAL,
-            _mixed.MarkovModulated(0.1, 0.2, delays.parse("none()"), EXPONENTIAL, seed=1),
+            delays.parse(f"markov(0.1, 0.2, none(), {EXPONENTIAL}, seed=1)"),
             delays.Bootstrap(np.arange(1.0, 61.0).reshape(5, 12), block=3),
             delays.parse("late((0, 5))"),
         ]

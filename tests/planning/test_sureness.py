@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.delays import Bootstrap, Trace, _mixed, fit, fit_trace
+from erasurehead.delays import Bootstrap, Trace, fit, fit_trace
 from erasurehead.delays._fitting import Uncertain
 from erasurehead.delays._stationarity import block_length
 from erasurehead.errors import InvalidArgument
@@ -95,9 +95,7 @@ class TestFits:
         assert str(Uncertain(best.model, best.drawn())) == str(best.model)
 
     def test_a_fit_that_is_far_off_is_called_so(self) -> None:
-        rows = _mixed.Bimodal(
-            0.2, delays.parse("lognormal(0.1, 0.05, seed=1)"), delays.parse("lognormal(5.0, 0.05, seed=2)"), seed=3
-        )
+        rows = delays.parse("bimodal(0.2, lognormal(0.1, 0.05, seed=1), lognormal(5.0, 0.05, seed=2), seed=3)")
         trace = self.censored(rows.rows(0, 100, 12), 11)
         assert all(item.bad for item in fit_trace(trace))
         drawn = Bootstrap.from_trace(trace)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, engines, optimizers, problems, training
-from erasurehead.delays import Delays, _mixed
+from erasurehead.delays import Delays
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import break_even, explain, plan, remarks
 from erasurehead.planning._accuracy import measured_accuracy
@@ -304,7 +304,7 @@ def test_the_seconds_per_step_of_a_trial_are_of_the_repetitions_that_reached_the
 
 def test_a_few_steps_without_a_rare_stall_do_not_contradict_a_forecast() -> None:
     """Each worker is stuck in a hundredth of the steps, for 100 s: that of ten steps none stalls is no wonder."""
-    stuck = _mixed.Bimodal(0.01, delays.Exponential(0.1, seed=2), delays.Fixed(((100.0,) * 12,)), seed=7)
+    stuck = delays.parse(f"bimodal(0.01, exponential(0.1, seed=2), fixed([{[100.0] * 12}]), seed=7)")
     found = plan(stuck, 12, settings=("exact(load=2)",))
     assert found.uncoded.seconds_per_step > 5.0 * found.best.seconds_per_step
     quick = Trial("uncoded()", (3.0,), (0.05,), (10.0,))

@@ -21,7 +21,7 @@ from erasurehead.datasets import read, shard
 from erasurehead.datasets._sharded import ShardedDataset, ShardFolder
 from erasurehead.engines import Engine
 from erasurehead.errors import DataError, InvalidArgument
-from erasurehead.optimizers import _base
+from erasurehead.optimizers import Answer
 from erasurehead.problems import Problem, Shard, ShardedProblem
 from erasurehead.problems._stored import StoredShard
 from erasurehead.runs._config import parts
@@ -207,7 +207,7 @@ def test_a_damaged_copy_is_named_and_costs_a_replica(tmp_path: Path, said: str, 
     x = optimizers.Nesterov(problem.initial(), rate=0.05)
     for _ in range(5):
         point = x.ask().points[0]
-        x.tell(_base.Answer(problem.gradient(point) + problem.penalty_gradient(point)))
+        x.tell(Answer(problem.gradient(point) + problem.penalty_gradient(point)))
     np.testing.assert_allclose(found.x, x.x, rtol=1e-9, atol=1e-12)
 
 

@@ -6,13 +6,13 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from erasurehead import codes
 from erasurehead.decoding import analyse
-from erasurehead.decoding._analysis import Analysis
 from erasurehead.errors import InvalidArgument
 from erasurehead.reports._canvas import drawing, new_figure
 from erasurehead.reports._code_curves import draw_adversary, draw_codes, draw_one_step, draw_residuals
@@ -25,7 +25,7 @@ NAMES = ("residual", "one_step", "adversary")
 
 
 @pytest.fixture(scope="module")
-def analyses() -> Mapping[str, Analysis]:
+def analyses() -> Mapping[str, Any]:
     """A design, repetition, a code with a bound that is not met, and one whose loads differ."""
     built = {
         "projective_plane(3)": codes.build("projective_plane", order=3),
@@ -36,7 +36,7 @@ def analyses() -> Mapping[str, Analysis]:
     return {name: analyse(code, range(7), samples=30, effort=30, enumerate_up_to=200) for name, code in built.items()}
 
 
-def test_each_picture_comes_in_each_format_the_same_each_time(analyses: Mapping[str, Analysis], tmp_path: Path) -> None:
+def test_each_picture_comes_in_each_format_the_same_each_time(analyses: Mapping[str, Any], tmp_path: Path) -> None:
     first = draw_codes(analyses, tmp_path / "new" / "first")
     again = draw_codes(analyses, tmp_path / "again")
     assert [path.name for path in first] == [f"{name}.{form}" for name in NAMES for form in ("png", "svg")]
@@ -44,7 +44,7 @@ def test_each_picture_comes_in_each_format_the_same_each_time(analyses: Mapping[
         assert one.read_bytes() == other.read_bytes(), one.name
 
 
-def test_all_codes_are_drawn_with_the_band_of_their_error(analyses: Mapping[str, Analysis]) -> None:
+def test_all_codes_are_drawn_with_the_band_of_their_error(analyses: Mapping[str, Any]) -> None:
     with drawing():
         left, right = new_figure(10, 5).subplots(1, 2)
         draw_residuals(left, analyses, worst=False)
@@ -66,7 +66,7 @@ def test_all_codes_are_drawn_with_the_band_of_their_error(analyses: Mapping[str,
         assert len(colours) == len(analyses)
 
 
-def test_one_step_is_drawn_against_optimal(analyses: Mapping[str, Analysis]) -> None:
+def test_one_step_is_drawn_against_optimal(analyses: Mapping[str, Any]) -> None:
     found = analyses["fractional_repetition(12, load=4)"]
     with drawing():
         axes = new_figure(5, 4).subplots()
@@ -78,7 +78,7 @@ def test_one_step_is_drawn_against_optimal(analyses: Mapping[str, Analysis]) -> 
     assert one_step.get_label().startswith("one-step")
 
 
-def test_between_the_worst_found_and_the_bound_is_the_shade(analyses: Mapping[str, Analysis]) -> None:
+def test_between_the_worst_found_and_the_bound_is_the_shade(analyses: Mapping[str, Any]) -> None:
     found = analyses["regular(20, load=3)"]
     assert list(found.curves.worst_proven) == [True, True, True, False, False, False, False]
     with drawing():
@@ -97,7 +97,7 @@ def test_between_the_worst_found_and_the_bound_is_the_shade(analyses: Mapping[st
         assert shade[:, 1].max() == pytest.approx(100 * found.curves.bound[-1] / 20)
 
 
-def test_what_is_not_there_is_said(analyses: Mapping[str, Analysis]) -> None:
+def test_what_is_not_there_is_said(analyses: Mapping[str, Any]) -> None:
     with drawing():
         axes = new_figure(5, 4).subplots()
         draw_adversary(axes, analyses["bernoulli(12, load=3)"])
@@ -113,7 +113,7 @@ def test_what_is_not_there_is_said(analyses: Mapping[str, Analysis]) -> None:
         assert [text.get_text() for text in axes.texts] == ["no one-step decoding"]
 
 
-def test_any_number_of_codes_and_points_can_be_drawn(analyses: Mapping[str, Analysis], tmp_path: Path) -> None:
+def test_any_number_of_codes_and_points_can_be_drawn(analyses: Mapping[str, Any], tmp_path: Path) -> None:
     one = analyse(codes.uncoded(4), [0], samples=2)
     assert len(draw_codes({"uncoded(4)": one}, tmp_path / "one", formats=["svg"])) == 3
     many = {
@@ -124,7 +124,7 @@ def test_any_number_of_codes_and_points_can_be_drawn(analyses: Mapping[str, Anal
     assert len(draw_codes(many, tmp_path / "many", formats=["svg"])) == 3
 
 
-def test_titles_say_what_is_compared_with_units(analyses: Mapping[str, Analysis], tmp_path: Path) -> None:
+def test_titles_say_what_is_compared_with_units(analyses: Mapping[str, Any], tmp_path: Path) -> None:
     for path in draw_codes(analyses, tmp_path, formats=["svg"]):
         text = path.read_text()
         assert "stragglers (% of workers)" in text
@@ -133,7 +133,7 @@ def test_titles_say_what_is_compared_with_units(analyses: Mapping[str, Analysis]
             assert name in text
 
 
-def test_errors_say_what_would_work(analyses: Mapping[str, Analysis], tmp_path: Path) -> None:
+def test_errors_say_what_would_work(analyses: Mapping[str, Any], tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="formats must be among png, svg, pdf, but it is 'gif'"):
         draw_codes(analyses, tmp_path, formats=["gif"])
     with pytest.raises(InvalidArgument, match="analyses must have at least one code"):

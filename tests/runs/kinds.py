@@ -10,16 +10,12 @@ import numpy as np
 
 from erasurehead import codes, delays, engines, optimizers, schemes, training
 from erasurehead.decoding import Decoder
-from erasurehead.decoding._base import Decoding
-from erasurehead.decoding._layout import Layout
 from erasurehead.delays._fixed import Recorded
-from erasurehead.engines import Engine, Order, _wires
+from erasurehead.engines import Engine, Order
 from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import Answer, Optimizer
 from erasurehead.problems import ElasticNet, Penalty
 from erasurehead.schemes import Aggregation, LateMessage, Scheme
-from erasurehead.schemes._aggregation import Plain
-from erasurehead.schemes._recorded import RecordedArrival, RecordedStep
 from erasurehead.schemes.wait_rules import Verdict, View, WaitRule
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import Callback, Run
@@ -44,7 +40,7 @@ class Learns(WaitRule):
     def verdict(self, view: View) -> Verdict:
         return Verdict.STOP if view.finished >= min(self.wanted, len(view.able)) else Verdict.WAIT
 
-    def learn(self, step: RecordedStep, arrivals: Sequence[RecordedArrival]) -> None:
+    def learn(self, step: Any, arrivals: Sequence[Any]) -> None:
         self.wanted = 1 + step.arrived % 3
 
     def stop_times(self, times: Array, decoder: Decoder) -> Array:
@@ -75,12 +71,12 @@ class Remembers(Aggregation):
     def late(self, message: LateMessage) -> None:
         self.sum = self.sum + 0.01 * message.vector / (1 + message.age)
 
-    def estimate(self, decoding: Decoding, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
-        found = Plain().estimate(decoding, vectors, layout, order)
+    def estimate(self, decoding: Any, vectors: Sequence[Array], layout: Any, order: Order) -> Array | None:
+        found = schemes.uncoded(1).aggregation.estimate(decoding, vectors, layout, order)
         self.sum = 0.5 * self.sum + (0.0 if found is None else found) / (1 + self.seen % 3)
         return self.sum
 
-    def learn(self, step: RecordedStep, arrivals: Sequence[RecordedArrival]) -> None:
+    def learn(self, step: Any, arrivals: Sequence[Any]) -> None:
         self.seen += sum(row.late for row in arrivals)
 
     def state(self) -> dict[str, Any]:
@@ -171,8 +167,8 @@ KINDS: Mapping[str, Kind] = {
     "seconds": Kind(FIRST, "carry", how={"max_seconds": 2.0}),
     "points": Kind(_mixed, optimizer=Reduced),
     "penalty": Kind(FIRST, problem=lambda: _problem(Sharp)),
-    "dithered": Kind(FIRST, "carry", how={"wire": _wires.Dithered(seed=5)}),
-    "top_k": Kind(FIRST, how={"wire": _wires.TopK(0.4)}),
+    "dithered": Kind(FIRST, "carry", how={"wire": "dithered(seed=5)"}),
+    "top_k": Kind(FIRST, how={"wire": "top_k(0.4)"}),
     "replay": Kind(lambda: schemes.asynchronous(6, 12), policy=FaultPolicy(on_death="spread")),
 }
 

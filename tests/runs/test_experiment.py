@@ -15,7 +15,6 @@ from erasurehead.datasets import shard
 from erasurehead.engines import Program, VirtualEngine
 from erasurehead.engines._base import NoRoom
 from erasurehead.errors import DataError, InvalidArgument
-from erasurehead.optimizers import _schedules
 from erasurehead.runs import Experiment, RunFolder, build_config
 from erasurehead.runs._config import merged
 from erasurehead.testing._problems import Quadratic
@@ -67,7 +66,7 @@ def test_the_paper_s_settings_have_a_name() -> None:
     houses = experiment(SYNTHETIC, PAPER, {"data": {"source": "kc_housing"}})
     assert houses.config.problem.loss == "least_squares"
     assert houses.config.optimizer.rate == "geometric(0.1, 0.99)"
-    assert houses.optimizer().schedule == _schedules.Geometric(0.1, 0.99)
+    assert repr(houses.optimizer().schedule) == "Geometric(rate=0.1, factor=0.99)"
 
 
 @pytest.mark.parametrize("data", ["amazon", "kc_housing", "own"])

@@ -6,7 +6,6 @@ import pytest
 
 from erasurehead import schemes
 from erasurehead.errors import InvalidArgument
-from erasurehead.optimizers._schedules import Constant, Geometric, InverseTime
 from erasurehead.schemes import ByCoverage, parse_scheme
 from erasurehead.schemes._aggregation import ByExpectation, Plain
 from erasurehead.schemes._text import default_scheme, paper_schemes, parse_rate
@@ -106,10 +105,10 @@ def test_the_default_schemes_are_the_papers_for_thirty_workers() -> None:
 
 
 def test_step_sizes() -> None:
-    assert parse_rate(10) == Constant(10)
-    assert parse_rate("geometric(0.1, factor=0.99)") == Geometric(0.1, 0.99)
-    assert parse_rate("inverse_time(1.0, half_life=5)") == InverseTime(1.0, 5)
-    assert parse_rate("10") == Constant(10.0)
+    assert repr(parse_rate(10)) == "Constant(rate=10.0)"
+    assert repr(parse_rate("geometric(0.1, factor=0.99)")) == "Geometric(rate=0.1, factor=0.99)"
+    assert repr(parse_rate("inverse_time(1.0, half_life=5)")) == "InverseTime(rate=1.0, half_life=5)"
+    assert repr(parse_rate("10")) == "Constant(rate=10.0)"
     for wrong, said in [
         ("quick", "rate must use known names"),
         ("nan", "must be a positive finite number"),

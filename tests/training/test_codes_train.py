@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from erasurehead import codes, delays, engines, optimizers, schemes
-from erasurehead.codes._exactness import EXACT
-from erasurehead.codes._families import Family
 from erasurehead.decoding import _fixed_weights, _rounding
 from erasurehead.schemes import Scheme
 from erasurehead.schemes._aggregation import rescaling
@@ -22,7 +22,7 @@ TOLERANT = [family for family in FAMILIES if family.example_code.tolerance]
 PROMISING = [family for family in FAMILIES if family.example_code.tolerance is not None]
 
 
-def name_of(family: Family) -> str:
+def name_of(family: Any) -> str:
     return family.name
 
 
@@ -54,18 +54,18 @@ def allowed(code: codes.GradientCode) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", PROMISING, ids=name_of)
-def test_waiting_until_it_decodes_gives_the_model_of_gradient_descent(family: Family) -> None:
+def test_waiting_until_it_decodes_gives_the_model_of_gradient_descent(family: Any) -> None:
     code = family.example_code
     problem = problem_for(code)
     done = run(schemes.custom(code, "decodable()"), problem)
     expected = descent(problem)
     assert np.abs(done.x - expected).max() <= allowed(code) * np.abs(expected).max()
-    assert all(row.stepped and row.residual <= EXACT * code.n_tasks for row in done.steps)
+    assert all(row.stepped and row.residual <= 1e-12 * code.n_tasks for row in done.steps)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", TOLERANT, ids=name_of)
-def test_as_many_silent_workers_as_it_tolerates_change_nothing(family: Family) -> None:
+def test_as_many_silent_workers_as_it_tolerates_change_nothing(family: Any) -> None:
     code = family.example_code
     assert code.tolerance is not None
     silent = np.zeros(code.n_workers, dtype=bool)
@@ -79,7 +79,7 @@ def test_as_many_silent_workers_as_it_tolerates_change_nothing(family: Family) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=name_of)
-def test_three_quarters_of_the_workers_are_enough_to_come_closer_to_the_minimum(family: Family) -> None:
+def test_three_quarters_of_the_workers_are_enough_to_come_closer_to_the_minimum(family: Any) -> None:
     code = family.example_code
     problem = problem_for(code)
     rule = f"first({max(1, 3 * code.n_workers // 4)}) | decodable()"
@@ -99,7 +99,7 @@ def normal_equations(problem: Quadratic) -> tuple[Array, Array]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=name_of)
-def test_a_residual_that_can_be_borne_ends_the_waiting(family: Family) -> None:
+def test_a_residual_that_can_be_borne_ends_the_waiting(family: Any) -> None:
     code = family.example_code
     bearable = 0.25 * code.n_tasks
     done = run(schemes.custom(code, f"residual_below({bearable})"), problem_for(code))
@@ -109,7 +109,7 @@ def test_a_residual_that_can_be_borne_ends_the_waiting(family: Family) -> None:
 @pytest.mark.parametrize(
     "family", [f for f in FAMILIES if f.example_code.structure.decoder == "fixed_weights"], ids=name_of
 )
-def test_fixed_weights_train_without_any_decoding(family: Family) -> None:
+def test_fixed_weights_train_without_any_decoding(family: Any) -> None:
     code = family.example_code
     problem = problem_for(code)
     decoder = _fixed_weights.FixedWeights(code)

@@ -13,7 +13,7 @@ from erasurehead import optimizers, schemes
 from erasurehead.delays import Exponential
 from erasurehead.engines import VirtualEngine
 from erasurehead.errors import Diverged, InvalidArgument
-from erasurehead.optimizers import _base
+from erasurehead.optimizers import Answer
 from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression
 from erasurehead.problems._base import remaining
 from erasurehead.training import Run, StepRow, train
@@ -99,7 +99,7 @@ def test_without_restarts_nesterov_is_as_published() -> None:
         following = (1.0 - theta) * x + theta * u - 0.1 * gradient
         u = x + (following - x) / theta
         x = following
-        plain.tell(_base.Answer(gradient))
+        plain.tell(Answer(gradient))
         assert (plain.x == x).all()
 
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import codes, schemes
-from erasurehead.decoding._layout import Layout
 from erasurehead.engines import Order, VirtualEngine
 from erasurehead.errors import DataError, Diverged, InvalidArgument, Unreachable
 from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import Answer, GradientDescent, Nesterov
 from erasurehead.problems import Shard
 from erasurehead.schemes import Aggregation, ByCoverage, LateMessage, wait_rules
-from erasurehead.schemes._aggregation import Plain
 from erasurehead.testing._problems import Quadratic
 from erasurehead.testing._programs import Timetable
 from erasurehead.training import Callback, Notice, Run, train
@@ -95,8 +94,8 @@ class _Watch(Aggregation):
     def late(self, message: LateMessage) -> None:
         self.late_rounds.append(message.order_round)
 
-    def estimate(self, decoding: object, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
-        return Plain().estimate(decoding, vectors, layout, order)  # type: ignore[arg-type]
+    def estimate(self, decoding: object, vectors: Sequence[Array], layout: Any, order: Order) -> Array | None:
+        return schemes.uncoded(1).aggregation.estimate(decoding, vectors, layout, order)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wants_late", [False, True])

@@ -16,7 +16,6 @@ from erasurehead import FaultPolicy, schemes
 from erasurehead.delays import Delays, Exponential
 from erasurehead.delays._fixed import Recorded
 from erasurehead.engines import Engine, Order, ProcessEngine, VirtualEngine
-from erasurehead.engines._base import BY_TASK
 from erasurehead.optimizers import QuasiNewton
 from erasurehead.problems import LogisticRegression
 from erasurehead.runs import Recorder, RunFolder, replay
@@ -62,7 +61,7 @@ def fit(
 
 
 def by_task(run: Run) -> list[bool]:
-    return [bool(row.decision.get(BY_TASK, False)) for row in run.steps]
+    return [bool(row.decision.get("by_task", False)) for row in run.steps]
 
 
 @pytest.mark.parametrize("late", ["carry", "preempt"])
@@ -122,7 +121,7 @@ def test_messages_that_turn_out_to_take_as_long_as_sums_are_given_up_after_an_or
 
 
 def an_order(number: int, curved: bool, tasks: bool) -> Order:
-    return Order(number, (), round=number, note={"curvature": curved, BY_TASK: tasks})
+    return Order(number, (), round=number, note={"curvature": curved, "by_task": tasks})
 
 
 def drawn(rng: np.random.Generator, number: int, mean: float, tasks: bool) -> list[ArrivalRow]:
@@ -228,7 +227,7 @@ class Kill(Callback):
         self.engine, self.killed = engine, 0
 
     def on_step_end(self, row: Any, x: Array) -> None:
-        if row.decision.get(BY_TASK, False) and self.killed < 5:
+        if row.decision.get("by_task", False) and self.killed < 5:
             self.engine.kill(2 * self.killed)
             self.killed += 1
 
@@ -270,7 +269,7 @@ def test_real_workers_send_what_they_are_asked_for_round_by_round(curved: bool) 
         for number, tasks in enumerate([False, True, True, False]):
             pool.ask_by_task(tasks)
             kind = "curvature" if curved else "gradient"
-            result = rounds.gather(Order(number, (x,), round=number, kind=kind, note={BY_TASK: tasks}))
+            result = rounds.gather(Order(number, (x,), round=number, kind=kind, note={"by_task": tasks}))
             assert result.exact
             assert result.estimate is not None
             np.testing.assert_allclose(result.estimate[:-1], PROBLEM.gradient(x), rtol=1e-10, atol=1e-15)

@@ -10,8 +10,6 @@ import pytest
 
 from erasurehead import codes, schemes
 from erasurehead.decoding import Decoder
-from erasurehead.decoding._base import Decoding
-from erasurehead.decoding._layout import Layout
 from erasurehead.delays import Exponential
 from erasurehead.engines import Order, VirtualEngine
 from erasurehead.errors import InvalidArgument
@@ -19,8 +17,6 @@ from erasurehead.optimizers import GradientDescent, Nesterov
 from erasurehead.planning._carry_over import simulate_with_memory
 from erasurehead.planning._simulation import simulate
 from erasurehead.schemes import Aggregation, LateMessage, wait_rules
-from erasurehead.schemes._aggregation import Plain
-from erasurehead.schemes._recorded import RecordedArrival, RecordedStep
 from erasurehead.schemes.wait_rules import Verdict, View, WaitRule
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import Callback, Run, train
@@ -51,7 +47,7 @@ class Patience(WaitRule):
         enough = view.finished >= min(self.wanted, len(view.able) - 1)
         return Verdict.STOP if enough and view.arrived else Verdict.WAIT
 
-    def learn(self, step: RecordedStep, arrivals: Sequence[RecordedArrival]) -> None:
+    def learn(self, step: Any, arrivals: Sequence[Any]) -> None:
         self.seen.append(step.arrived % 4)
         self.lates += sum(row.late for row in arrivals)
 
@@ -84,13 +80,13 @@ class Momentum(Aggregation):
     def late(self, message: LateMessage) -> None:
         self.sum = self.sum + 0.01 * message.vector
 
-    def estimate(self, decoding: Decoding, vectors: Sequence[Array], layout: Layout, order: Order) -> Array | None:
-        found = Plain().estimate(decoding, vectors, layout, order)
+    def estimate(self, decoding: Any, vectors: Sequence[Array], layout: Any, order: Order) -> Array | None:
+        found = schemes.uncoded(1).aggregation.estimate(decoding, vectors, layout, order)
         if found is not None:
             self.sum = 0.5 * self.sum + found
         return self.sum
 
-    def learn(self, step: RecordedStep, arrivals: Sequence[RecordedArrival]) -> None:
+    def learn(self, step: Any, arrivals: Sequence[Any]) -> None:
         self.steps += 1
 
 
@@ -199,7 +195,7 @@ def test_no_task_is_older_than_is_allowed_and_the_rule_waits_no_longer_than_that
             super().late(message)
             self.newest[message.message] = max(self.newest[message.message], message.step)
 
-        def estimate(self, decoding: Decoding, vectors: Any, layout: Layout, order: Order) -> Array | None:
+        def estimate(self, decoding: Any, vectors: Any, layout: Any, order: Order) -> Array | None:
             self.newest[list(vectors.arrived)] = order.step
             ages.append(int((order.step - self.newest).max()))
             return super().estimate(decoding, vectors, layout, order)

@@ -16,7 +16,6 @@ from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import GradientDescent
 from erasurehead.runs import Checkpointer, Experiment, Recorder, RunFolder
 from erasurehead.runs._checkpoints.store import CheckpointStore
-from erasurehead.runs._names import SUMMARY, WAITING
 from erasurehead.runs._resuming import resumption
 from erasurehead.testing._pacing import at_some_pace
 from erasurehead.testing._problems import Quadratic
@@ -230,7 +229,7 @@ def test_a_run_that_ended_early_is_finished_and_can_go_on(tmp_path: Path) -> Non
     recorder = Recorder(RunFolder.create(tmp_path / "run"))
     keeper = Checkpointer(recorder, every_steps=7, every_seconds=0)
     run = go(300, callbacks=[recorder, keeper], until="gap < 1e-2", tolerance=None)
-    summary = json.loads((tmp_path / "run" / SUMMARY).read_text())
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert (summary["status"], summary["ended"], summary["steps"]) == ("finished", "until", len(run.steps))
     assert summary["optimum"]["objective"] == pytest.approx(least(PROBLEM))
     assert summary["measured"]["value"] < 1e-2
@@ -298,7 +297,7 @@ def test_run_files_know_them_and_published_settings_keep_their_steps() -> None:
 @at_some_pace
 def test_who_is_late_now_can_be_read_while_a_step_is_waited_for(tmp_path: Path, pace: float) -> None:
     path, seen = tmp_path / str(pace), list[Any]()
-    folder, waiting = RunFolder.create(path), path / WAITING
+    folder, waiting = RunFolder.create(path), path / "waiting.json"
 
     class Reads(Callback):
         def on_wait(self, step: int, missing: Any, elapsed: float) -> None:
