@@ -10,7 +10,6 @@ from erasurehead import planning, schemes
 from erasurehead.codes import _bernoulli, _graph_codes, _registry as registry, _soft_designs
 from erasurehead.delays import Exponential
 from erasurehead.errors import DataError, InvalidArgument
-from erasurehead.planning import _settings
 
 SIZED = [
     (one.name, argument)
@@ -52,8 +51,6 @@ def test_schemes_and_plans_refuse_them() -> None:
         lambda: schemes.adaptive(10**12),
         lambda: schemes.erasurehead(10**30, load=3, wait_for=3),
         lambda: planning.plan(Exponential(mean=1.0), 10**12),
-        lambda: _settings.default_settings(10**12),
-        lambda: _settings.usual_setting(10**30),
     ):
         with pytest.raises(InvalidArgument, match="n_workers must be at most 10000000"):
             call()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from erasurehead import codes
+from erasurehead import codes, delays
 from erasurehead.codes import GradientCode
 from erasurehead.decoding import make_decoder
 from erasurehead.decoding._adversary import worst_case
@@ -167,3 +167,12 @@ def test_workers_with_several_messages():
     twice = sparse.csr_array(np.kron(np.eye(3), np.ones((2, 1))))
     code = GradientCode("twice", {}, twice, np.array([0, 1, 1, 2, 2, 0]), 3, 3, groups=np.array([0, 0, 1, 1, 2, 2]))
     assert worst_case(code, 2).residual == pytest.approx(largest(code, 2)) == 1.0
+
+
+def test_the_workers_that_hurt_a_code_most_never_answer() -> None:
+    code = codes.fractional_repetition(60, 5)
+    lost = delays.parse(f"late({worst_case(code, 17).stragglers.tolist()})").row(0, 60) == np.inf
+    assert lost.sum() == 17
+    assert make_decoder(code).residual(np.flatnonzero(~lost)) == 5 * (
+        17 // 5
+    )  # Charles et al. 2017: s * floor((k - r) / s)

@@ -12,7 +12,7 @@ import pytest
 from erasurehead import delays, engines, optimizers, schemes
 from erasurehead.delays import _fixed
 from erasurehead.errors import InvalidArgument, Unreachable
-from erasurehead.planning import _simulation
+from erasurehead.planning import forecast
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import train
 
@@ -73,8 +73,7 @@ def trained(model: delays.Delays, late: Any = "preempt") -> object:
 
 
 def planned(model: delays.Delays) -> object:
-    scheme = schemes.uncoded(4)
-    return _simulation.simulate(scheme.decoder, scheme.rule, model, 1)
+    return forecast("uncoded()", 4, model, steps=1)
 
 
 @pytest.mark.parametrize("asking", ASKING)

@@ -14,9 +14,6 @@ from erasurehead.delays import _clock
 from erasurehead.engines import VirtualEngine
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.optimizers import GradientDescent
-from erasurehead.planning import forecast
-from erasurehead.planning._carry_over import simulate_with_memory
-from erasurehead.planning._simulation import simulate
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import train
 
@@ -42,9 +39,6 @@ def test_they_have_a_text_and_say_that_they_follow_the_clock(text: str) -> None:
     values = np.stack([model.row(step, 6, posted=0.37 * step) for step in range(40)])
     assert (values >= 0).all()
     assert np.isfinite(values).all()
-    scheme = schemes.uncoded(6)
-    with pytest.raises(InvalidArgument, match="along the clock"):
-        simulate(scheme.decoder, scheme.rule, model, 4)
 
 
 @given(st.floats(0, 500), st.integers(0, 10_000), st.integers(0, 10_000))
@@ -112,16 +106,6 @@ def test_a_model_of_ones_own_says_which_draw_an_order_meets() -> None:
     problem = Quadratic.random(8, 3, seed=1)
     run = train(problem, schemes.uncoded(4), GradientDescent(np.zeros(3), 0.1), VirtualEngine(OfItsOwn()), 5)
     assert [row.waited for row in run.steps] == [1.0, 1.0, 1.0, 2.0, 2.0]
-
-
-def test_planning_simulates_what_follows_the_clock_step_by_step() -> None:
-    model = _clock.Stalls(5.0, 2.0, seed=3) + delays.Exponential(0.1, seed=4)
-    scheme = schemes.erasurehead(6, 2, 3)
-    problem = Quadratic.random(12, 3, seed=1)
-    run = train(problem, scheme, GradientDescent(np.zeros(3), 0.01), VirtualEngine(model), 50, evaluate_every=0)
-    found = simulate_with_memory(scheme.decoder, scheme.rule, model, 50, late="preempt")
-    assert found.seconds.tolist() == [row.waited for row in run.steps]
-    assert forecast("erasurehead(load=2, wait_for=3)", 6, model).seconds_per_step > 0
 
 
 def test_an_order_may_be_delayed_once_and_not_each_of_its_messages() -> None:

@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.codes import fractional_repetition
-from erasurehead.decoding import make_decoder
-from erasurehead.decoding._adversary import worst_case
 from erasurehead.delays import _base, _clock, _distributions, _fixed, _mixed
 from erasurehead.errors import InvalidArgument
 
@@ -90,15 +87,6 @@ def test_what_is_no_model_is_no_part_of_one() -> None:
 def test_late_workers_are_late_from_their_step_on() -> None:
     model = _fixed.Late((1, 9), by=2.0, since=3)
     assert model.rows(2, 3, 2).tolist() == [[0.0, 0.0], [0.0, 2.0], [0.0, 2.0]]
-
-
-def test_the_workers_that_hurt_a_code_most_never_answer() -> None:
-    code = fractional_repetition(60, 5)
-    lost = _fixed.Late(tuple(worst_case(code, 17).stragglers.tolist())).row(0, 60) == np.inf
-    assert lost.sum() == 17
-    assert make_decoder(code).residual(np.flatnonzero(~lost)) == 5 * (
-        17 // 5
-    )  # Charles et al. 2017: s * floor((k - r) / s)
 
 
 def test_an_infinite_mean_is_allowed_and_said() -> None:

@@ -20,7 +20,7 @@ from .pages import ROOT
 
 TESTS, SOURCE = ROOT / "tests", ROOT / "src" / "erasurehead"
 
-MOST = 124
+MOST = 73
 """Names from the inside of a room that tests of other rooms import: fewer are welcome, and then this falls.
 
 Most are codes, decoders and delay models that a user has by a text, and what the loop, the rows and the run files are

@@ -19,9 +19,10 @@ from erasurehead.engines import Arrived, Event, Order, VirtualEngine
 from erasurehead.engines._base import MessageLost
 from erasurehead.errors import Diverged, InvalidArgument, Unreachable
 from erasurehead.faults import FaultPolicy, Verifier
-from erasurehead.faults._byzantine import Examination, unusable
+from erasurehead.faults._byzantine import Examination, check_comparable, unusable
 from erasurehead.optimizers import GradientDescent
 from erasurehead.problems import LeastSquares
+from erasurehead.schemes import wait_rules
 from erasurehead.schemes.wait_rules import View
 from erasurehead.training import Run, train
 from erasurehead.training._programs import build_programs
@@ -470,3 +471,18 @@ def test_where_nobody_can_tell_training_ends_and_does_not_blame_the_step_size() 
 def test_what_makes_no_sense_is_refused(arguments: dict[str, float], said: str) -> None:
     with pytest.raises(InvalidArgument, match=said):
         Verifier(GROUPS, **arguments)  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("code", "rule"),
+    [
+        (codes.build("cyclic_mds", n_workers=9, stragglers=4), "first(6)"),
+        (codes.build("reed_solomon", n_workers=12, load=5), "first(12)"),
+        (codes.fractional_repetition(12, load=3), "first(6) | decodable()"),
+        (codes.fractional_repetition(12, load=3), "deadline(0.01)"),
+        (codes.build("multi_message", n_workers=6, load=3), "first(2)"),
+    ],
+    ids=str,
+)
+def test_what_can_be_compared_is_not_refused(code: GradientCode, rule: str) -> None:
+    check_comparable(make_decoder(code), wait_rules.parse(rule))

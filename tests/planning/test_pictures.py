@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.delays import Trace, fit_trace
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import plan
 from erasurehead.planning._pictures import draw_plan, draw_ranking, draw_tradeoff, draw_trials
 from erasurehead.planning._planner import Plan
 from erasurehead.planning._trials import Trial
 from erasurehead.reports import _canvas as canvas
-from erasurehead.reports._delay_pictures import draw_fits, draw_pp, draw_tails
 
 SETTINGS = ("ignore_stragglers(wait_for=6)", "exact(load=3)", "erasurehead(load=3, wait_for=4)")
 
@@ -24,11 +22,6 @@ SETTINGS = ("ignore_stragglers(wait_for=6)", "exact(load=3)", "erasurehead(load=
 @pytest.fixture(scope="module")
 def small() -> Plan:
     return plan(delays.Exponential(0.5, seed=0), 12, 0.01, SETTINGS, current="exact(load=2)")
-
-
-@pytest.fixture(scope="module")
-def trace() -> Trace:
-    return Trace.from_table(delays.parse("weibull(0.3, 0.7, seed=0)").rows(0, 50, 6), "latencies.csv")
 
 
 def axes() -> canvas.Axes:
@@ -78,31 +71,7 @@ def test_a_plan_where_nothing_is_ever_met_can_still_be_drawn(tmp_path: Path) -> 
     assert all(path.stat().st_size > 1000 for path in draw_plan(found, tmp_path))
 
 
-def test_the_pp_plot_of_the_right_family_keeps_to_the_diagonal(trace: Trace) -> None:
-    fits = fit_trace(trace, ["weibull", "exponential"])
-    with canvas.drawing():
-        shown, tails = axes(), axes()
-        draw_pp(shown, fits)
-        lines = {line.get_label(): line for line in shown.get_lines()}
-        weibull = next(line for name, line in lines.items() if name.startswith("weibull"))
-        assert np.abs(weibull.get_xdata() - weibull.get_ydata()).max() < 1.36 / math.sqrt(300)
-        draw_tails(tails, trace, fits)
-        assert len(tails.get_lines()) == 3  # the samples, and two fits
-        assert tails.get_ylim()[0] == pytest.approx(0.5 / 300)
-
-
-@pytest.mark.slow
-def test_equal_fits_give_equal_files(tmp_path: Path, trace: Trace) -> None:
-    fits = fit_trace(trace, ["weibull"])
-    one = draw_fits(trace, fits, tmp_path / "a")
-    other = draw_fits(trace, fits, tmp_path / "b")
-    assert [path.name for path in one] == ["fits.png", "fits.svg"]
-    assert all(a.read_bytes() == b.read_bytes() for a, b in zip(one, other, strict=True))
-
-
-def test_what_cannot_be_drawn_is_refused(tmp_path: Path, trace: Trace, small: Plan) -> None:
-    with pytest.raises(InvalidArgument, match="fits must have at least one"):
-        draw_fits(trace, [], tmp_path)
+def test_what_cannot_be_drawn_is_refused(tmp_path: Path, small: Plan) -> None:
     with pytest.raises(InvalidArgument, match="formats must be among png"):
         draw_plan(small, tmp_path, ("gif",))
     (tmp_path / "file").write_text("")

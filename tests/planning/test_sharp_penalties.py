@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from erasurehead.consensus._shares import LocalGradients
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning._constants import estimate_constants
-from erasurehead.problems import L1, ElasticNet, LeastSquares
+from erasurehead.problems import L1, LeastSquares
 
 X, Y = np.eye(4), np.arange(4.0)
 
@@ -16,9 +15,3 @@ X, Y = np.eye(4), np.arange(4.0)
 def test_the_minimum_is_not_looked_for_as_if_the_penalty_were_smooth() -> None:
     with pytest.raises(InvalidArgument, match=r"problem must have a smooth penalty where its minimum.*L1\(l1=0.1"):
         estimate_constants(LeastSquares(X, Y, penalty=L1(0.1)), 2)
-
-
-@pytest.mark.parametrize("penalty", [L1(0.1), ElasticNet(0.1, 0.1)], ids=str)
-def test_training_without_a_coordinator_knows_l2_only(penalty: L1 | ElasticNet) -> None:
-    with pytest.raises(InvalidArgument, match="penalty must have a gradient everywhere for peers"):
-        LocalGradients(LeastSquares(X, Y, penalty=penalty), (np.arange(2), np.arange(2, 4)))

@@ -10,16 +10,13 @@ import pytest
 
 from erasurehead import codes, schemes
 from erasurehead.codes import GradientCode
-from erasurehead.decoding import make_decoder
 from erasurehead.delays import Exponential
 from erasurehead.engines import Arrived, Event, VirtualEngine
 from erasurehead.engines._base import MessageLost
 from erasurehead.errors import InvalidArgument, Unreachable
 from erasurehead.faults import FaultPolicy
-from erasurehead.faults._byzantine import check_comparable
 from erasurehead.optimizers import GradientDescent
 from erasurehead.problems import LeastSquares
-from erasurehead.schemes import wait_rules
 from erasurehead.training import Run, train
 
 from ..arrays import Array
@@ -132,18 +129,3 @@ def test_verification_with_nothing_to_compare_is_refused_before_the_start(
     with pytest.raises(InvalidArgument, match=f"must have messages to compare.*{remedy}"):
         train(PROBLEM, schemes.custom(code, rule), optimizer, engine, 1, fault_policy=FaultPolicy(verify=True))
     assert engine.now() == 0.0
-
-
-@pytest.mark.parametrize(
-    ("code", "rule"),
-    [
-        (codes.build("cyclic_mds", n_workers=9, stragglers=4), "first(6)"),
-        (codes.build("reed_solomon", n_workers=12, load=5), "first(12)"),
-        (codes.fractional_repetition(12, load=3), "first(6) | decodable()"),
-        (codes.fractional_repetition(12, load=3), "deadline(0.01)"),
-        (codes.build("multi_message", n_workers=6, load=3), "first(2)"),
-    ],
-    ids=str,
-)
-def test_what_can_be_compared_is_not_refused(code: GradientCode, rule: str) -> None:
-    check_comparable(make_decoder(code), wait_rules.parse(rule))

@@ -14,8 +14,6 @@ from erasurehead.delays import Exponential
 from erasurehead.engines import Order, VirtualEngine
 from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import GradientDescent, Nesterov
-from erasurehead.planning._carry_over import simulate_with_memory
-from erasurehead.planning._simulation import simulate
 from erasurehead.schemes import Aggregation, LateMessage, wait_rules
 from erasurehead.schemes.wait_rules import Verdict, View, WaitRule
 from erasurehead.testing._problems import Quadratic
@@ -154,15 +152,6 @@ def _learnt(state: Any) -> Any:
     if "rules" in state:
         return next((found for one in state["rules"] if (found := _learnt(one))), None)
     return state if "seen" in state else None
-
-
-def test_a_rule_that_learns_is_simulated_step_by_step() -> None:
-    scheme = schemes.custom(codes.uncoded(6), Patience(), Momentum())
-    run, _ = go(scheme, 15)
-    with pytest.raises(InvalidArgument, match="simulate_with_memory"):
-        simulate(scheme.decoder, scheme.rule, Exponential(0.5, seed=3), 15)
-    found = simulate_with_memory(scheme.decoder, scheme.rule, Exponential(0.5, seed=3), 15)
-    assert found.seconds.tolist() == [row.waited for row in run.steps]
 
 
 def test_ages_are_kept_for_rules_that_say_that_they_read_them() -> None:

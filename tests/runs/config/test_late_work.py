@@ -8,21 +8,14 @@ from hypothesis import given, settings, strategies as st
 
 from erasurehead import schemes
 from erasurehead._internal.late_work import rounds_kept
-from erasurehead.decoding import make_decoder
-from erasurehead.delays import Delays, Exponential, Fixed
+from erasurehead.delays import Delays, Fixed
 from erasurehead.engines import Arrived, VirtualEngine
 from erasurehead.errors import InvalidArgument
-from erasurehead.optimizers import GradientDescent
-from erasurehead.planning import plan
-from erasurehead.planning._carry_over import simulate_with_memory
-from erasurehead.planning._trials import simulated_steps
 from erasurehead.runs import Experiment, build_config
 from erasurehead.runs._config import parts
 from erasurehead.runs._config.checking import read_config
 from erasurehead.runs._config.toml import to_toml
-from erasurehead.schemes import wait_rules
 from erasurehead.testing._driving import order, start
-from erasurehead.testing._problems import Quadratic
 from erasurehead.testing._programs import Echo
 from erasurehead.training import train
 
@@ -100,22 +93,6 @@ def test_a_run_of_ever_so_many_steps_is_examined_as_fast_as_a_long_one(steps: in
         scheme = schemes.uncoded(n_workers)
         parts.check_reachable(scheme, delays, build_config({}).delays, steps)
         assert 0 < delays.steps <= min(100_000, (1 << 24) // n_workers)
-
-
-def test_plans_and_simulations_take_the_steps_of_training() -> None:
-    problem, delays, late = Quadratic.random(24, 6, seed=4), Exponential(0.5, seed=3), "drop(1)"
-    scheme = schemes.custom(schemes.uncoded(6).code, "first(2)")
-    run = train(problem, scheme, GradientDescent(np.zeros(6), 0.01), VirtualEngine(delays, late), 20)
-    waited = [row.waited for row in run.steps]
-    found = simulate_with_memory(make_decoder(scheme.code), wait_rules.first(2), delays, 20, late=late)
-    assert found.seconds.tolist() == waited
-    assert simulated_steps(scheme, delays, 0.0, late, 0, 20).seconds.tolist() == waited
-    made = plan(delays, 6, 0.01, ["ignore_stragglers(wait_for=2)"], steps=64, late=late)
-    kept = plan(delays, 6, 0.01, ["ignore_stragglers(wait_for=2)"], steps=64, late="carry")
-    assert made.late == late
-    assert made.best.seconds_per_step < kept.best.seconds_per_step
-    with pytest.raises(InvalidArgument, match="late must be 'preempt'"):
-        plan(delays, 6, 0.01, late="drop(x)")
 
 
 def test_an_experiment_runs_with_it_and_says_so() -> None:

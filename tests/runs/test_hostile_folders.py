@@ -24,7 +24,7 @@ from erasurehead.runs._names import make_folder
 from erasurehead.runs._resuming import can_be_resumed
 from erasurehead.training import Callback
 
-from ...bounded import in_time
+from ..bounded import in_time
 from .hostile import FORMS, SECRET, picture, remove
 
 LINES = "size,rooms,price\n" + "".join(f"{30 + n % 70},{1 + n % 6},{90 + 2 * (n % 70)}\n" for n in range(60))
