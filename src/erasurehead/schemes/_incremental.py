@@ -57,7 +57,7 @@ class IncrementalAggregated(Aggregation):
                 "code",
                 "must have groups of workers that send equal sums of their tasks",
                 code.name,
-                "such as codes.uncoded, codes.fractional_repetition or codes.multi_message",
+                "such as uncoded, fractional_repetition or multi_message",
             )
         self.code, self.adapt, self._oldest = code, adapt, greatest_age
         self._table: dict[_Tasks, tuple[int, Array]] = {}  # by tasks: the step of the model, and the message

@@ -39,7 +39,7 @@ class Scheme:
             cannot be resized.
         late: what late workers must do with old work for this scheme; None if anything will do.
         by_task: decoder of the same tasks on the same workers, sent one by one, to which training changes where that
-            pays, and back (`training.orders`); None if it never does.
+            pays, and back; None if it never does.
     """
 
     name: str
@@ -194,7 +194,7 @@ def exact(n_workers: int, load: int, code: str = "repetition", seed: int = 0) ->
     Arguments:
         n_workers: number of workers.
         load: tasks per worker; any load - 1 stragglers are tolerated, often more.
-        code: `"repetition"` (fractional repetition) or `"cyclic"` (`codes.exact_cyclic`: the real cyclic MDS code where
+        code: `"repetition"` (fractional repetition) or `"cyclic"` (`exact_cyclic`: the real cyclic MDS code where
             there is one that float64 bears, else Tandon's cyclic repetition, else a Reed-Solomon code).
         seed: of the random draws of the latter.
     """
@@ -255,7 +255,7 @@ def adaptive(
 ) -> Scheme:
     """Return the scheme of `optimizers.QuasiNewton`: few arrivals first, then whole gradients from the fastest workers.
 
-    The first steps wait for as many arrivals as the optimizer asks for (`wait_rules.early`), unless old work is dropped
+    The first steps wait for as many arrivals as the optimizer asks for, unless old work is dropped
     when it is some rounds old. The others wait until the full gradient can be decoded, as a method that judges its own
     steps and its convergence requires. Each task is held by several workers, and the fastest of them is enough.
 
@@ -264,7 +264,7 @@ def adaptive(
         load: tasks per worker; by default 3, or `n_workers` if there are fewer workers than that.
         n_tasks: number of tasks; by default one per worker.
         multi_message: whether workers send the gradient of each task as soon as it is finished from the first step on
-            (`codes.multi_message`), rather than the sum of all their tasks at the end. The work of stragglers then
+            (`multi_message`), rather than the sum of all their tasks at the end. The work of stragglers then
             counts as far as it has come, and an early step costs one task. It pays if delays grow with the load, and
             costs if each message has a delay of its own, as there are `load` times as many. Without it, training
             finds out which of both is the case, and changes to a message per task where it pays.

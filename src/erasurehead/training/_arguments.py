@@ -77,7 +77,7 @@ def as_wire(wire: Wire | str | None) -> Wire | None:
     if isinstance(wire, str):
         return parse_wire(wire)
     if wire is not None and not isinstance(wire, Wire):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise invalid("wire", "must be a wire, or the text of one", wire, "such as engines.Cast('float32')")
+        raise invalid("wire", "must be a wire, or the text of one", wire, "such as \"cast('float32')\"")
     return wire
 
 
@@ -85,7 +85,7 @@ def check_wire(code: GradientCode, engine: Engine) -> None:
     """Raise if a code amplifies the rounding of an engine's messages so much that gradients are useless.
 
     Raises:
-        InvalidArgument: as `decoding.check_rounding`.
+        InvalidArgument: if it does.
     """
     if engine.message_rounding:
         wire = str(engine.wire) if isinstance(engine, WiredEngine) else engine.message_rounding
