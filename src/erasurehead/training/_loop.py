@@ -82,7 +82,7 @@ def train(
         max_seconds: end after this many seconds of training, in the middle of a step if need be.
         tolerance: end when the gradient is exact, and its norm, penalty included, is at most this fraction of the first
             one's; None for never. Where the penalty is sharp, as l1 is, that is the norm of the shortest subgradient.
-        wire: how messages cross, as the text of a run file, such as `"cast('float32')"`, or as a `Wire`; None for as they
+        wire: how messages cross: a `Wire`, or a text, as in a run file, such as `"cast('float32')"`; None for as they
             are, in float64.
 
     Returns:
