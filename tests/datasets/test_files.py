@@ -6,21 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from erasurehead._internal.user_files import readable
 from erasurehead.datasets._readers.files import blocks, suffix, text_lines
 from erasurehead.errors import DataError
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 5001))
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"There is no file '.*nothing\.csv'"):
-        readable(tmp_path / "nothing.csv")
-
-
-def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="is a folder; name a file in it"):
-        readable(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from erasurehead.datasets import load, synthetic
 from erasurehead.datasets._published import public
 from erasurehead.datasets._published.fetching import fetch_public
+from erasurehead.datasets._published.public import NAMES, published
 from erasurehead.datasets._published.recipe import Recipe
 from erasurehead.datasets._published.search import VARIABLE
 from erasurehead.datasets._published.synthetic import kc_housing_table
@@ -93,3 +94,7 @@ def test_importing_it_imports_nothing_heavy() -> None:
     script = f"import sys, erasurehead.datasets; print(sorted({heavy} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_the_published_runs_have_the_settings_that_run_files_begin_with() -> None:
+    assert {(published(name).n_workers, published(name).steps) for name in NAMES} == {(30, 100)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -101,3 +103,14 @@ def test_equal_messages_have_a_residual_before_any_is_in() -> None:
     assert decoder.residual([]) == 4.0
     assert decoder.decode([]).messages.tolist() == []
     assert decoder.residual([2]) == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.alone
+def test_the_decoder_of_a_huge_design_is_chosen_by_what_it_states():
+    code = codes.build("paley", n_workers=1019)
+    begin = time.perf_counter()
+    decoder = make_decoder(code)
+    assert time.perf_counter() - begin < 1.0  # and not for all sets of stragglers
+    assert isinstance(decoder, UniformOverlap)
+    assert decoder.overlap == (509, 509 - 254, 254)
+    assert decoder.residual(range(1019)) == pytest.approx(0, abs=1e-9)

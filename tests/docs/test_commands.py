@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import shlex
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from erasurehead.cli import _app as app
-from erasurehead.consensus._config import ConsensusConfig
-from erasurehead.runs._config import Config, build
 from erasurehead.schemes import parse_scheme
 
+from ..typed import command_line
 from .pages import ROOT, blocks, name, pages
 
 SHELL = ("sh", "console", "bash", "shell", "")
@@ -46,7 +42,7 @@ RUN_FILES = [(name(page), block.text) for page in pages() for block in blocks(pa
 def parse(line: str) -> dict[str, Any]:
     """Return the arguments of a command line as the program understands them, without running it."""
     words = shlex.split(line, comments=True)[1:]
-    group: Any = typer.main.get_command(app.build())
+    group: Any = command_line()
     if words[0] not in group.commands:
         raise ValueError(f"No such command {words[0]!r}")
     with group.commands[words[0]].make_context(words[0], words[1:]) as context:
@@ -72,12 +68,6 @@ def test_an_option_that_is_not_there_is_found_out() -> None:
         parse("erasurehead train --no-such-option 3")
     with pytest.raises(Exception, match="No such command"):
         parse("erasurehead fly")
-
-
-@pytest.mark.parametrize(("page", "text"), RUN_FILES)
-def test_run_files_are_accepted(page: str, text: str) -> None:
-    tables = tomllib.loads(text)
-    build(ConsensusConfig if "consensus" in tables else Config, tables)
 
 
 def test_make_has_every_target_that_is_named() -> None:

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.cli._delay_pages import chance
-from erasurehead.cli._plan_pages import PROCESSES
-from erasurehead.delays import _trace_files
+from erasurehead.delays._trace_files import write_trace
 from erasurehead.errors import InvalidArgument
 
 from ..typed import typed
@@ -44,24 +42,11 @@ def test_the_page_has_every_name_that_a_text_may_use() -> None:
     assert known - shown == {"fixed", "scaled"}
 
 
-def test_what_is_claimed_of_the_aws_trace_holds(data_folder: Path) -> None:
-    path = data_folder / "traces" / "aws_lambda" / "sam-gc-cnn_profile_est_desktop_long.csv.gz"
-    where = {"region": "Canada", "load": 0.5}
-    trace = _trace_files.read_trace(path, {"step": "round", "seconds": "latency_s"}, where)
-    assert (trace.n_workers, trace.n_steps) == (256, 30)
-    best = delays.fit_trace(trace)[0]
-    assert f"has a gap of {best.gap:.2f} where chance leaves {chance(best):.3f}" in " ".join(DELAYS.read_text().split())
-
-
-def test_the_number_of_processes_is_the_one_that_the_page_names() -> None:
-    assert f"more than {PROCESSES} workers" in " ".join(PLANNING.read_text().split())
-
-
 @pytest.mark.slow
 def test_the_files_of_a_plan_are_those_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     rows = delays.Exponential(0.5, seed=0).rows(0, 40, 8)
-    _trace_files.write_trace(delays.Trace.from_table(np.round(rows, 3)), "latencies.csv")
+    write_trace(delays.Trace.from_table(np.round(rows, 3)), "latencies.csv")
     done = typed("plan", "--trace", "latencies.csv", "--json")
     assert done.code == 0
     table = PLANNING.read_text(encoding="utf-8").split("| file | content |")[1].split("\n\n")[0]

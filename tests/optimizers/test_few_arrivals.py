@@ -12,7 +12,6 @@ from hypothesis import given, settings, strategies as st
 
 from erasurehead import schemes
 from erasurehead.delays import Delays, Exponential, Fixed, parse
-from erasurehead.delays._fixed import NoDelay
 from erasurehead.engines import VirtualEngine
 from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import QuasiNewton, _few_arrivals as few_arrivals
@@ -21,13 +20,13 @@ from erasurehead.optimizers._few_arrivals import FewArrivals
 from erasurehead.optimizers._lbfgs_memory import LBFGSMemory
 from erasurehead.optimizers._part_memory import PartMemory
 from erasurehead.problems import L1, LeastSquares, LogisticRegression, Penalty, Problem
-from erasurehead.problems._penalties import L2
 from erasurehead.training import Callback, Run, StepRow, train
 from erasurehead.training._result import Resumption
 
 from ..arrays import Array
 
 N, WORKERS = 600, 30
+NO_PENALTY = LeastSquares(np.eye(1), np.ones(1)).regularizer
 
 
 def problem(order: str = "shuffled", loss: str = "squares", penalty: Penalty | None = None) -> Problem:
@@ -99,7 +98,7 @@ def test_tasks_that_differ_are_left_at_the_newest_model_however_low_their_losses
     score = X @ np.linspace(1.0, 4.0, 20) + 0.5 * rng.standard_normal(3000)
     rows = np.argsort(score)
     one = LogisticRegression(X[rows], np.sign(score[rows]), l2=1e-3)
-    delays, whole = Exponential(0.5, seed=seed), fit(one, NoDelay(), evaluate_every=0).final
+    delays, whole = Exponential(0.5, seed=seed), fit(one, parse("none()"), evaluate_every=0).final
     assert whole is not None
     left: list[Array] = []
 
@@ -166,7 +165,7 @@ def test_a_step_that_was_too_long_is_shortened_while_orders_may_stop_early(late:
     X = np.tile(np.random.default_rng(0).standard_normal((20, 3)), (30, 1))
     one = LeastSquares(X, np.full(600, 1.0), l2=1e-3)
     few = QuasiNewton(np.zeros(3))
-    run = fit(one, NoDelay(), late, 1, optimizer=few)
+    run = fit(one, parse("none()"), late, 1, optimizer=few)
     assert run.steps[0].decision["act"] == "accept"
     assert few.ask().kind == "early"
     few.tell(Answer(None, np.inf))
@@ -386,7 +385,11 @@ def test_the_code_may_be_resized_in_the_middle_of_early_steps(late: str, after: 
 
 def test_a_single_step_may_bring_more_answers_than_it_waits_for_falls() -> None:
     """After a stall many late answers come at once: six times as many as there are parts, within two steps."""
-    few, x, step = FewArrivals(L2(0.0), LBFGSMemory(), 2, carried=True), np.zeros(2), 0
+    few, x, step = (
+        FewArrivals(NO_PENALTY, LBFGSMemory(), 2, carried=True),
+        np.zeros(2),
+        0,
+    )
     for count in (1, 1, 7):
         assert not few.why
         said: list[PartialGradient] = []
@@ -402,7 +405,7 @@ def test_a_single_step_may_bring_more_answers_than_it_waits_for_falls() -> None:
 
 def test_a_part_whose_curvature_is_not_known_is_left_out() -> None:
     """A real worker may come to the second order first: nobody says how much the columns bend that it alone has."""
-    few = FewArrivals(L2(0.0), LBFGSMemory(), 3, carried=True)
+    few = FewArrivals(NO_PENALTY, LBFGSMemory(), 3, carried=True)
     first = PartialGradient(0, (0,), 0.5, np.array([1.0, 1.0, 0.0]), 1.0, np.array([2.0, 2.0, 0.0]), 1.0)
     second = PartialGradient(1, (1,), 0.5, np.array([0.5, 0.0, 1.0]), 1.0)
     few.ask(np.zeros(3), 0)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from erasurehead._internal.storage import sealed as seal
+from erasurehead._internal.storage.sealed import sealed
 from erasurehead.runs._checkpoints.manifests import FORMAT, KEY, VERSION
 
 from ..bounded import in_time
@@ -132,7 +132,7 @@ def gone_on(base: str, change: Callable[[Any], Any]) -> tuple[int, str]:
         path.unlink()
     body = json.loads(newest.read_text())[KEY]
     change(body)
-    newest.write_bytes(seal.sealed(FORMAT, VERSION, KEY, body))
+    newest.write_bytes(sealed(FORMAT, VERSION, KEY, body))
     more: Sequence[object] = ("--no-pictures", "--no-against-full") if words[0] == "consensus" else ()
     with in_time():
         done = typed(words[0], "--resume", "run", "-q", "--steps", 7, *more)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from erasurehead.errors import DataError, InvalidArgument
-from erasurehead.problems._models import LinearModel
 from erasurehead.runs import Experiment, RunFolder, TrainedModel, build_config, initial_model
 from erasurehead.runs._config import merged
 
@@ -69,7 +68,7 @@ def test_columns_are_matched_by_name_and_scaled_so_that_predictions_stay() -> No
     second = begin(
         "second", homes("new.csv", "rooms,town,size,price", seed=8, scale=3.0), {"run": {"initial": "first"}}
     )
-    moved = TrainedModel(LinearModel.named("least_squares", second.first_model()), second.data.encoding)
+    moved = TrainedModel(second.problem.model(second.first_model()), second.data.encoding)
     before, after = (trained.predict("new.csv").values for trained in (model, moved))
     np.testing.assert_allclose(after, before, rtol=1e-12)
 

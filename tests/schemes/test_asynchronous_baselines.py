@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, engines, optimizers, problems, schemes, training
-from erasurehead._internal import partition as _partition
+from erasurehead._internal.partition import split_samples
 from erasurehead.errors import InvalidArgument
 from erasurehead.schemes import parse_scheme
 
@@ -43,7 +43,7 @@ def test_ringmaster_takes_no_gradient_as_old_as_its_threshold(threshold: int) ->
 
 
 def training_samples(n_samples: int, n_tasks: int) -> list[slice]:
-    return list(_partition.split_samples(n_samples, n_tasks))
+    return list(split_samples(n_samples, n_tasks))
 
 
 def test_ringmaster_without_a_threshold_that_binds_is_plain_asynchronous_training() -> None:

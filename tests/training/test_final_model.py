@@ -15,7 +15,6 @@ from erasurehead.engines import VirtualEngine
 from erasurehead.errors import Diverged, InvalidArgument
 from erasurehead.optimizers import Answer
 from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression
-from erasurehead.problems._base import remaining
 from erasurehead.training import Run, StepRow, train
 from erasurehead.training._final_model import lowest
 from erasurehead.training._result import FinalModel
@@ -67,8 +66,8 @@ def test_it_costs_no_time_of_the_run() -> None:
 @pytest.mark.parametrize("problem", [PROBLEM, LeastSquares(X, Y, l2=0.1)])
 def test_parts_of_the_data_make_the_whole(problem: LogisticRegression) -> None:
     n, points = problem.n_samples, [np.full(problem.n_parameters, 0.1), np.zeros(problem.n_parameters)]
-    cut = [slice(5, 9), slice(20, n)]
-    kept, rest = problem.exact(points, cut), problem.exact(points, remaining(n, cut))
+    cut, others = [slice(5, 9), slice(20, n)], [slice(0, 5), slice(9, 20)]
+    kept, rest = problem.exact(points, cut), problem.exact(points, others)
     for one, other, whole, x in zip(kept, rest, problem.exact(points), points, strict=True):
         assert one.n_samples + other.n_samples == whole.n_samples == n
         loss = (one.loss * one.n_samples + other.loss * other.n_samples) / n

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import json
 import math
 import re
 from dataclasses import replace
@@ -19,11 +18,10 @@ from erasurehead.engines import VirtualEngine
 from erasurehead.errors import Diverged, Unreachable
 from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import GradientDescent
-from erasurehead.runs import _typed as typed
 from erasurehead.runs._summaries import figures
 from erasurehead.testing._problems import Quadratic
 from erasurehead.testing._programs import Timetable
-from erasurehead.training import Callback, Notice, Run, StepRow, _notices as notices_module, train
+from erasurehead.training import Callback, Notice, Run, _notices as notices_module, train
 from erasurehead.training._notices import NoticeKind
 from erasurehead.training._result import Status
 
@@ -149,13 +147,6 @@ def test_the_page_on_records_has_every_kind_and_status() -> None:
     page = (Path(__file__).parents[2] / "docs" / "records.md").read_text(encoding="utf-8")
     told = set(re.findall(r"^\| `(\w+)` \|", page, re.M))
     assert {*get_args(NoticeKind), *get_args(Status)} <= told
-
-
-def test_rows_are_the_same_when_they_are_read_back_from_json() -> None:
-    run, _ = heard(dying(), schemes.exact(6, 2), FaultPolicy(on_death="spread", verify=True))
-    make = typed.row_maker(StepRow, Path("steps.jsonl"))
-    back = [make(0, json.loads(json.dumps(row.as_dict()))) for row in run.steps]
-    assert back == run.steps
 
 
 def test_a_text_decides_nothing() -> None:

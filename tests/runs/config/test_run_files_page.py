@@ -20,8 +20,8 @@ from erasurehead.runs import build_config
 from erasurehead.runs._config import Config, build, json_schema, keys, to_toml
 from erasurehead.runs._config.keys import markdown_table
 
-from ..typed import typed
-from .pages import DOCS, ROOT, blocks, name, pages
+from ...docs.pages import DOCS, ROOT, blocks, name, pages
+from ...typed import typed
 
 PAGE = DOCS / "run_files.md"
 RUN_FILES = [
