@@ -19,8 +19,6 @@ from erasurehead.consensus._recorder import PeerRecorder
 from erasurehead.consensus._result import ConsensusRun
 from erasurehead.consensus._rows import MeanRow, PeerRow, ViewChangeRow
 from erasurehead.datasets._published.images import load_images
-from erasurehead.drills import Fault, FaultSchedule
-from erasurehead.drills._schedule import write_schedule
 from erasurehead.engines._base import NoRoom
 from erasurehead.errors import DataError, InvalidArgument, MissingExtra, RecordsError
 from erasurehead.runs import Experiment, RunFolder, TrainedModel, initial_model
@@ -192,7 +190,7 @@ def test_a_run_does_not_go_on_with_another_schedule_of_faults_or_other_delays(ro
     schedule, trace = tmp_path / "faults.toml", tmp_path / "trace.csv"
 
     def written(at: float, slowest: float) -> None:
-        write_schedule(FaultSchedule((Fault("kill", at, 0),)), schedule)
+        schedule.write_text(f"[[fault]]\nkind = 'kill'\nat = {at}\nworker = 0\n")
         waits = [f"{step},{peer},{slowest - 0.1 * peer + step:.1f}" for step in range(4) for peer in range(5)]
         trace.write_text("\n".join(["step,worker,seconds", *waits]))
 
@@ -223,14 +221,15 @@ def test_a_finished_run_takes_more_steps(rows: Path, tmp_path: Path) -> None:
 
 def test_faults_come_from_a_schedule(rows: Path, tmp_path: Path) -> None:
     schedule = tmp_path / "faults.toml"
-    write_schedule(FaultSchedule((Fault("kill", 5.0, 0), Fault("stop", 8.0, 2, lasting=10.0))), schedule)
+    kill, stop = "kind = 'kill'\nat = 5.0\nworker = 0", "kind = 'stop'\nat = 8.0\nworker = 2\nlasting = 10.0"
+    schedule.write_text(f"[[fault]]\n{kill}\n[[fault]]\n{stop}\n")
     out = tmp_path / "run"
     done = run_to_the_end(rows, out, consensus={"faults": str(schedule), "orphans": "taken over"})
     assert done.present == [1, 2, 3, 4]
     changes = RunFolder.open(out).rows("view_changes.jsonl", ViewChangeRow)
     assert [row.gone for row in changes] == [[0], [0, 2], [0]]
     assert changes[0].shares == "taken over"
-    write_schedule(FaultSchedule((Fault("coordinator", 5.0),)), schedule)
+    schedule.write_text("[[fault]]\nkind = 'coordinator'\nat = 5.0\n")
     with pytest.raises(InvalidArgument, match="kill, stop, disconnect for peers"):
         ConsensusExperiment.from_tables(tables(rows, tmp_path / "other", consensus={"faults": str(schedule)}))
 

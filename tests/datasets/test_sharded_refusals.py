@@ -305,3 +305,8 @@ def test_rows_that_are_no_finite_numbers_or_have_a_header_without_end(tmp_path: 
     new = _with(made, entry, len(header).to_bytes(8, "little") + header)
     with pytest.raises(DataError, match="nested more than 64 deep"):
         new.task(0)
+
+
+def test_a_folder_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"manifest.json cannot be read: No such file .*; is .* a folder of shards"):
+        ShardFolder.open(tmp_path)

@@ -20,11 +20,11 @@ from .pages import ROOT
 
 TESTS, SOURCE = ROOT / "tests", ROOT / "src" / "erasurehead"
 
-MOST = 73
+MOST = 37
 """Names from the inside of a room that tests of other rooms import: fewer are welcome, and then this falls.
 
-Most are codes, decoders and delay models that a user has by a text, and what the loop, the rows and the run files are
-made of where a test of another room looks at them one by one."""
+They are what a run is resumed from and made of (`Resumption`, programs, layouts, recorded delays), what workers raise,
+traces as files, and helpers that all rooms share."""
 
 OPEN = {"errors", "testing"}
 """Rooms that are public as a whole: all that they define without an underscore is for everybody."""

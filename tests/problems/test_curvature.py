@@ -25,12 +25,11 @@ from erasurehead.problems import (
     SoftmaxRegression,
     TwoLayerNetwork,
 )
-from erasurehead.runs._config import parts
-from erasurehead.runs._config.sections import ProblemSection
 from erasurehead.training import train
 from erasurehead.training._programs import build_programs
 
 from ..arrays import Array
+from .test_sharded import in_memory
 
 N = 48
 WEIGHTS = np.random.default_rng(6).integers(0, 4, N).astype(float)
@@ -122,7 +121,7 @@ def test_shards_of_a_folder_give_the_same(tmp_path: Path, form: str) -> None:
         dump_svmlight_file(design(form), y, str(path), zero_based=True)
     data = read(path, **options)  # type: ignore[arg-type]
     folder = shard(path, 4, tmp_path / "shards", **options)  # type: ignore[arg-type]
-    whole, stored = parts.build_problem(data, ProblemSection(loss=data.task, l2=0.01)), ShardedProblem(folder, l2=0.01)
+    whole, stored = in_memory(data), ShardedProblem(folder, l2=0.01)
     assert whole.curved
     assert stored.curved
     tasks = split_samples(whole.n_samples, 4)

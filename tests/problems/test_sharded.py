@@ -17,15 +17,13 @@ from sklearn.datasets import dump_svmlight_file
 
 from erasurehead import codes, delays, engines, optimizers, schemes
 from erasurehead._internal.partition import split_samples
-from erasurehead.datasets import read, shard
-from erasurehead.datasets._sharded import ShardedDataset, ShardFolder
+from erasurehead.datasets import Dataset, read, shard
+from erasurehead.datasets._sharded import ShardedDataset
 from erasurehead.engines import Engine
 from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.optimizers import Answer
-from erasurehead.problems import Problem, Shard, ShardedProblem
+from erasurehead.problems import LeastSquares, LogisticRegression, Problem, Shard, ShardedProblem, SoftmaxRegression
 from erasurehead.problems._stored import StoredShard
-from erasurehead.runs._config import parts
-from erasurehead.runs._config.sections import ProblemSection
 from erasurehead.schemes import Scheme
 from erasurehead.training import Run, train
 from erasurehead.training._programs import build_programs
@@ -50,6 +48,23 @@ def write(folder: Path, kind: str, n_rows: int = 200) -> Path:
     return folder / "rows.svm"
 
 
+PROBLEMS: dict[str, Any] = {
+    "least_squares": LeastSquares,
+    "logistic": LogisticRegression,
+    "softmax": SoftmaxRegression,
+}
+
+
+def in_memory(data: Dataset) -> Any:
+    """The problem of data in memory, whose constant, if there is one, is not penalised."""
+    more: dict[str, Any] = {"n_classes": data.n_classes} if data.task == "softmax" else {}
+    if data.X_test is not None:
+        more["test"] = data.X_test, data.y_test
+    return PROBLEMS[data.task](
+        data.X_train, data.y_train, intercept=-1 if data.encoding.constant else None, l2=0.01, **more
+    )
+
+
 def both(folder: Path, kind: str) -> tuple[Problem, ShardedProblem]:
     """The problem of a file in memory, and that of its shards."""
     path = write(folder, kind)
@@ -57,7 +72,7 @@ def both(folder: Path, kind: str) -> tuple[Problem, ShardedProblem]:
     data = read(path, **options)
     shards = shard(path, TASKS, folder / "shards", **options)
     assert shards.manifest.form == kind.split()[0]
-    return parts.build_problem(data, ProblemSection(loss=data.task, l2=0.01)), ShardedProblem(shards, l2=0.01)
+    return in_memory(data), ShardedProblem(shards, l2=0.01)
 
 
 def trained(problem: Problem, scheme: Scheme, engine: Engine, steps: int = 8) -> Run:
@@ -94,10 +109,6 @@ def test_the_whole_loss_and_gradient_are_read_task_by_task(tmp_path: Path, kind:
     assert sharded.loss(x) == pytest.approx(whole.loss(x), rel=1e-12)
     np.testing.assert_allclose(sharded.gradient(x), whole.gradient(x), rtol=1e-9, atol=1e-13)
     assert sharded.objective(x) == pytest.approx(whole.objective(x), rel=1e-12)
-    data = ShardedDataset(sharded.folder)
-    memory = read(data.folder.manifest.origin.file, *(["y.npy"] if "dense" in kind else []))
-    for loss in ("logistic", "least_squares", "softmax"):
-        assert parts.default_rate(data, loss, 0.1) == parts.default_rate(memory, loss, 0.1)
 
 
 def test_programs_carry_no_data(tmp_path: Path) -> None:
@@ -247,8 +258,3 @@ def test_workers_in_processes_read_their_own_tasks(tmp_path: Path, kind: str) ->
     scheme = schemes.uncoded(4)
     expected = trained(whole, scheme, engines.VirtualEngine())
     np.testing.assert_array_equal(trained(sharded, scheme, engines.ProcessEngine()).x, expected.x)
-
-
-def test_a_folder_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"manifest.json cannot be read: No such file .*; is .* a folder of shards"):
-        ShardFolder.open(tmp_path)

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from erasurehead import datasets
 from erasurehead.errors import DataError
-from erasurehead.problems._models import LinearModel
+from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression
 from erasurehead.runs import TrainedModel
+
+PROBLEMS: dict[str, Any] = {
+    "least_squares": LeastSquares,
+    "logistic": LogisticRegression,
+    "softmax": SoftmaxRegression,
+}
+
+
+def trained(read: datasets.Dataset, x: Any) -> TrainedModel:
+    """Return the model with these parameters for data."""
+    return TrainedModel(PROBLEMS[read.task](read.X_train, read.y_train).model(x), read.encoding)
 
 
 def data(path: Path, label: str) -> datasets.Dataset:
@@ -31,7 +43,7 @@ def test_coefficients_times_values_and_the_constant_are_the_score(
     read = data(tmp_path / "a.csv", label)
     outputs = 3 if read.task == "softmax" else 1
     x = np.random.default_rng(1).standard_normal(outputs * read.n_columns)
-    model = TrainedModel(LinearModel.named(read.task, x, max(2, read.n_classes)), read.encoding)
+    model = trained(read, x)
     named = model.coefficients(standardized=standardized)
     scores = np.atleast_2d(model.model.decision(read.X_train).T)
     lines = [line.split(",") for line in (tmp_path / "a.csv").read_text().splitlines()[1:]]
@@ -55,13 +67,13 @@ def test_coefficients_times_values_and_the_constant_are_the_score(
 def test_a_model_of_a_matrix_has_numbered_columns(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.random.default_rng(0).normal(size=(30, 4)))
     read = datasets.read(tmp_path / "a.npy", test_fraction=None)
-    model = TrainedModel(LinearModel.named(read.task, np.arange(4.0)), read.encoding)
+    model = trained(read, np.arange(4.0))
     assert model.coefficients() == {"0": 0.0, "1": 1.0, "2": 2.0, "(constant)": 3.0}
 
 
 def test_a_model_prints_in_a_line(tmp_path: Path) -> None:
     read = data(tmp_path / "a.csv", "a b")
-    model = TrainedModel(LinearModel.named(read.task, np.zeros(read.n_columns)), read.encoding)
+    model = trained(read, np.zeros(read.n_columns))
     assert repr(model) == f"TrainedModel(logistic of 'y', {read.n_columns} coefficients)"
     assert repr(read.encoding) == f"TableEncoding(4 columns of a table -> {read.n_columns} of a matrix, label 'y')"
     assert len(repr(read)) < 200
@@ -69,7 +81,7 @@ def test_a_model_prints_in_a_line(tmp_path: Path) -> None:
 
 def test_rows_that_are_none_are_a_sentence(tmp_path: Path) -> None:
     read = data(tmp_path / "a.csv", "a b")
-    model = TrainedModel(LinearModel.named(read.task, np.zeros(read.n_columns)), read.encoding)
+    model = trained(read, np.zeros(read.n_columns))
     for rows, said in (
         ([], "the list of rows is empty; there must be at least one row, such as"),
         (

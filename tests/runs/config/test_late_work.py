@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import schemes
-from erasurehead._internal.late_work import rounds_kept
 from erasurehead.delays import Delays, Fixed
 from erasurehead.engines import Arrived, VirtualEngine
 from erasurehead.errors import InvalidArgument
@@ -21,7 +20,10 @@ from erasurehead.training import train
 
 from ...arrays import Array
 
-LATE = st.sampled_from(["preempt", "drop(1)", "drop(2)", "drop(3)", "carry"])
+KEPT = {"preempt": 0.0, "drop(1)": 1.0, "drop(2)": 2.0, "drop(3)": 3.0, "carry": np.inf}
+"""How many rounds old work may be before a worker drops it."""
+
+LATE = st.sampled_from(sorted(KEPT))
 
 
 @given(late=LATE)
@@ -56,7 +58,7 @@ def test_who_will_be_silent_is_foreseen_as_it_happens(table: list[list[float]], 
         foreseen, free = np.zeros((0, 2), dtype=bool), np.zeros(2)
         for first in range(0, 6, block):
             never = np.isinf(np.array(table[first : first + block]))
-            silent, free = parts.who_is_silent(never, first, free, rounds_kept(late))
+            silent, free = parts.who_is_silent(never, first, free, KEPT[late])
             foreseen = np.vstack([foreseen, silent])
         assert (foreseen == happened).all()
 

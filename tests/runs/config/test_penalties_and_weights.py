@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from erasurehead.errors import InvalidArgument
-from erasurehead.problems import ElasticNet
-from erasurehead.problems._linear import LinearProblem
+from erasurehead.problems import ElasticNet, LogisticRegression
 from erasurehead.runs import Experiment
 
 
@@ -43,7 +42,7 @@ def test_l1_reaches_the_problem_and_leaves_parameters_out(shop: Path) -> None:
 
 def test_balanced_classes_weigh_the_same_and_the_step_size_is_safe(shop: Path) -> None:
     plain, balanced = (made(shop, problem, "nesterov") for problem in ({}, {"class_weight": "balanced"}))
-    assert isinstance(balanced.problem, LinearProblem)
+    assert isinstance(balanced.problem, LogisticRegression)
     assert balanced.problem.heaviest > 2
     rates = [float(experiment.config.optimizer.rate or 0) for experiment in (plain, balanced)]
     assert rates[1] < rates[0] / 2

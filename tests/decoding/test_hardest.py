@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from erasurehead import codes
-from erasurehead.codes import GradientCode, _communication_efficient, _cyclic, _designs, _draco, _product, _reed_solomon
+from erasurehead.codes import GradientCode
 from erasurehead.codes._exactness import Unbearable
 from erasurehead.decoding import make_decoder
 from erasurehead.decoding._least_squares import LeastSquaresDecoder
@@ -19,14 +19,20 @@ from erasurehead.decoding._null_space import NullSpace
 from erasurehead.decoding._rounding import check_dtype, conditioning
 from erasurehead.errors import InvalidArgument
 
+
+def constructor(name: str) -> Callable[..., GradientCode]:
+    """Return the function that makes codes of a name."""
+    return codes.family(name).constructor
+
+
 FAMILIES: dict[str, Callable[[int, int, int], GradientCode]] = {
     "cyclic_repetition": lambda n, s, seed: codes.cyclic_repetition(n, s, seed=seed, draws=3),
-    "cyclic_mds": lambda n, s, seed: _cyclic.cyclic_mds(n, s if (n - s) % 2 else s - 1),
-    "complex_cyclic_mds": lambda n, s, seed: _cyclic.complex_cyclic_mds(n, s),
-    "reed_solomon": lambda n, s, seed: _reed_solomon.reed_solomon(n, s + 1),
-    "reed_solomon, fewer tasks": lambda n, s, seed: _reed_solomon.reed_solomon(n, max(1, n // 4), n // math.gcd(n, 2)),
-    "draco_cyclic": lambda n, s, seed: _draco.draco_cyclic(n, max(1, s // 2)),
-    "communication_efficient_cyclic": lambda n, s, seed: _communication_efficient.communication_efficient_cyclic(
+    "cyclic_mds": lambda n, s, seed: constructor("cyclic_mds")(n, s if (n - s) % 2 else s - 1),
+    "complex_cyclic_mds": lambda n, s, seed: constructor("complex_cyclic_mds")(n, s),
+    "reed_solomon": lambda n, s, seed: constructor("reed_solomon")(n, s + 1),
+    "reed_solomon, fewer tasks": lambda n, s, seed: constructor("reed_solomon")(n, max(1, n // 4), n // math.gcd(n, 2)),
+    "draco_cyclic": lambda n, s, seed: constructor("draco_cyclic")(n, max(1, s // 2)),
+    "communication_efficient_cyclic": lambda n, s, seed: constructor("communication_efficient_cyclic")(
         n, 2, stragglers=min(s, n - 2), seed=seed
     ),
 }
@@ -51,7 +57,7 @@ def test_of_small_codes_it_is_the_worst_of_all_sets(family, n, share, seed):
     worst = max(own_amplification(code, gone) for gone in combinations(range(n), code.tolerance))
     assert stated.amplification == stated.amplification_bound == pytest.approx(worst, rel=1e-4)
     assert own_amplification(code, tuple(stated.hardest.tolist())) == pytest.approx(worst, rel=1e-4)
-    finer = _product.refine(code, 2 * code.n_tasks + 1)
+    finer = constructor("refine")(code, 2 * code.n_tasks + 1)
     if isinstance(make_decoder(finer), (LeastSquaresDecoder, NullSpace)):
         assert conditioning(finer, samples=50).amplification <= finer.structure.amplification_bound * (1 + 1e-4)
 
@@ -61,7 +67,7 @@ def test_of_small_codes_it_is_the_worst_of_all_sets(family, n, share, seed):
     [
         (codes.cyclic_repetition(9, 2, seed=34), 157.3),
         (codes.cyclic_repetition(14, 3, seed=90), 4054),
-        (_communication_efficient.communication_efficient_cyclic(10, 2, load=5, seed=41), 864.8),
+        (constructor("communication_efficient_cyclic")(10, 2, load=5, seed=41), 864.8),
         (codes.cyclic_repetition(30, 5), 1.155e7),
     ],
     ids=repr,
@@ -71,8 +77,8 @@ def test_one_set_among_many_is_found_if_all_can_be_examined(code, stated):
     assert own_amplification(code, tuple(code.structure.hardest.tolist())) == pytest.approx(stated, rel=1e-3)
 
 
-BOUNDED = [(_cyclic.cyclic_mds, n, s) for n, s in ((40, 9), (61, 12), (100, 9), (9_999, 2))]
-BOUNDED += [(_cyclic.complex_cyclic_mds, n, s) for n, s in ((40, 10), (100, 8), (1_001, 4))]
+BOUNDED = [(constructor("cyclic_mds"), n, s) for n, s in ((40, 9), (61, 12), (100, 9), (9_999, 2))]
+BOUNDED += [(constructor("complex_cyclic_mds"), n, s) for n, s in ((40, 10), (100, 8), (1_001, 4))]
 
 
 @pytest.mark.parametrize(("build", "n", "s"), BOUNDED)
@@ -144,17 +150,17 @@ def test_what_no_float64_bears_is_refused_with_the_workers_that_show_it():
 @pytest.mark.parametrize("s", [1, 3, 8])
 def test_large_codes_decode_without_their_own_hardest_set_or_are_refused(n, s):
     try:
-        code = _cyclic.exact_cyclic(n, s)
+        code = constructor("exact_cyclic")(n, s)
     except Unbearable:
         return
-    for chosen in (code, _product.refine(code, 2 * n + 1)):
+    for chosen in (code, constructor("refine")(code, 2 * n + 1)):
         gone = np.asarray(code.structure.hardest)
         found = make_decoder(chosen).decode(chosen.messages_without(gone))
         assert found.exact, chosen
 
 
 def test_the_hardest_single_straggler_of_a_product_is_found():
-    code = _product.kronecker(_designs.affine_plane(7), _cyclic.cyclic_mds(4, stragglers=1))
+    code = constructor("kronecker")(constructor("affine_plane")(7), constructor("cyclic_mds")(4, stragglers=1))
     assert code.tolerance >= 1
     found = conditioning(code, 1)
     assert found.amplification >= found.typical > 0.0
