@@ -23,7 +23,11 @@ class Verdict(Enum):
     """What a rule says about the arrivals so far."""
 
     WAIT = "wait"
+    """More is needed."""
+
     STOP = "stop"
+    """What is there is enough."""
+
     UNREACHABLE = "never"
     """The rule cannot be met any more, whoever still answers."""
 
