@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from erasurehead._internal.resumable import Resumable
 from erasurehead._internal.state_json import decode, encode
 from erasurehead._internal.storage.sealed import Unfit
+from erasurehead.errors import InvalidArgument
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,43 @@ def test_whatever_is_declared_comes_back_as_it_was(way: Any) -> None:
     assert (other.best[0], other.best[1].tobytes()) == (3, one.best[1].tobytes())
 
 
+class Anything(Resumable):
+    checkpointed = ("it",)
+
+    def __init__(self, it: Any) -> None:
+        self.it = it
+
+
+KINDS: list[tuple[Any, Any]] = [
+    (np.bool_(False), np.bool_(True)),
+    (np.str_("a"), np.str_("b")),
+    (np.float32(0), np.float32(0.1)),
+    (np.float64(0), np.float64(0.1)),
+    (np.int32(0), np.int32(7)),
+    (frozenset(), frozenset({2, "b", (1, 2)})),
+    ({}, {1: {"b", 2}, 2: frozenset({(1, 2)}), frozenset({3}): [{4}]}),
+]
+
+
+@pytest.mark.parametrize(("begun", "later"), KINDS)
+def test_numbers_of_numpy_and_sets_within_sets_come_back_as_what_they_were(begun: Any, later: Any) -> None:
+    one = Anything(begun)
+    one.restore(saved(Anything(later).state()))
+    assert one.it == later
+    assert type(one.it) is type(later)
+    if isinstance(later, dict):
+        one.it[1].add(3)
+        one.it[frozenset({3})][0].add(3)
+        assert {type(value) for value in one.it.values()} == {set, frozenset, list}
+
+
+def test_a_record_that_is_not_declared_is_refused_when_it_is_saved() -> None:
+    with pytest.raises(
+        InvalidArgument, match=r"must name in `records` whatever dataclasses .* Part\(tasks=\(\), loss=0.5\)"
+    ):
+        Anything([{"a": Part((), 0.5)}]).state()
+
+
 def test_a_state_does_not_change_with_its_object() -> None:
     one = changed()
     before = json.dumps(encode(state := one.state(), id))
@@ -157,7 +195,9 @@ def test_names_of_keys_are_those_of_the_attributes() -> None:
     ],
 )
 def test_another_kind_is_refused_in_a_clause(name: str, value: Any) -> None:
-    with pytest.raises(Unfit, match=f"^'{name}' is of another kind$"):
+    with pytest.raises(
+        Unfit, match=f"^'{name}' is of another kind than the [A-Za-z]+ as which it begins; what begins as"
+    ):
         Everything().restore({**changed().state(), name: value})
 
 

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from erasurehead._internal.storage.sealed import Unfit
+from erasurehead.errors import invalid
 
-_MAP, _SET, _TUPLE = "map", "set", "tuple"
+_MAP, _SET, _FROZEN, _TUPLE = "map", "set", "frozenset", "tuple"
 
 
 class Resumable:
@@ -32,8 +33,13 @@ class Resumable:
     """Dataclasses and named tuples whose instances are in these attributes."""
 
     def state(self) -> dict[str, Any]:
-        """Return everything that `restore` needs to continue bit for bit, as plain data."""
-        return {name.lstrip("_"): to_plain(getattr(self, name)) for name in checkpointed_names(type(self))}
+        """Return everything that `restore` needs to continue bit for bit, as plain data.
+
+        Raises:
+            InvalidArgument: if an attribute holds a dataclass or a named tuple that `records` does not name.
+        """
+        names = checkpointed_names(type(self))
+        return {name.lstrip("_"): to_plain(getattr(self, name), self.records) for name in names}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned.
@@ -55,26 +61,34 @@ def checkpointed_names(kind: type) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for base in kind.__mro__[::-1] for name in vars(base).get("checkpointed", ())))
 
 
-def to_plain(value: Any) -> Any:
-    """Return plain data that say what is a mapping, a set, a tuple or a record; lists and mappings are copied."""
+def to_plain(value: Any, records: Iterable[type] = ()) -> Any:
+    """Return plain data that say what is a mapping, a set, a tuple or a record; lists and mappings are copied.
+
+    Arguments:
+        value: what is to be saved.
+        records: as for `from_plain`.
+    """
     kind = cast("type[Any]", type(value))
     if issubclass(kind, Resumable):
         return value.state()
     if names := [field.name for field in fields(kind)] if is_dataclass(kind) else getattr(kind, "_fields", ()):
-        return {kind.__name__: [to_plain(getattr(value, name)) for name in names]}
+        if kind not in records:
+            raise invalid("a state", "must name in `records` whatever dataclasses and named tuples it holds", value)
+        return {kind.__name__: [to_plain(getattr(value, name), records) for name in names]}
     if isinstance(value, dict):
-        return {_MAP: [[to_plain(key), to_plain(item)] for key, item in cast("dict[Any, Any]", value).items()]}
+        return {_MAP: [to_plain(list(pair), records) for pair in cast("dict[Any, Any]", value).items()]}
     if isinstance(value, frozenset | set):
-        return {_SET: [to_plain(item) for item in sorted(cast("Iterable[Any]", value))]}
+        items = sorted(cast("Iterable[Any]", value), key=repr)
+        return {_SET if isinstance(value, set) else _FROZEN: to_plain(items, records)}
     if isinstance(value, tuple):
-        return {_TUPLE: [to_plain(item) for item in cast("Iterable[Any]", value)]}
+        return {_TUPLE: to_plain(list(cast("Iterable[Any]", value)), records)}
     if isinstance(value, list | deque):
-        return [to_plain(item) for item in cast("Iterable[Any]", value)]
+        return [to_plain(item, records) for item in cast("Iterable[Any]", value)]
     return cast("Any", value.item() if isinstance(value, np.generic) else value)
 
 
 def from_plain(value: Any, records: Iterable[type] = ()) -> Any:
-    """Return what `to_plain` was given; a set is a frozen one, and a deque a list.
+    """Return what `to_plain` was given; a deque is a list.
 
     Arguments:
         value: what it returned.
@@ -88,8 +102,8 @@ def from_plain(value: Any, records: Iterable[type] = ()) -> Any:
     if kind == _MAP:
         return {from_plain(key, records): from_plain(item, records) for key, item in items}
     inner = [from_plain(item, records) for item in items]
-    if kind in (_SET, _TUPLE):
-        return frozenset(inner) if kind == _SET else tuple(inner)
+    if kind in _COLLECTIONS:
+        return _COLLECTIONS[kind](inner)
     return {record.__name__: record for record in records}[kind](*inner)
 
 
@@ -105,12 +119,13 @@ def as_present(name: str, value: Any, present: Any) -> Any:
         Unfit: if it is of another kind.
     """
     if not alike(value, present):
-        raise Unfit(f"{name!r} is of another kind")
+        begins = f"the {type(present).__name__} as which it begins; what begins as None may be of any kind"
+        raise Unfit(f"{name!r} is of another kind than {begins}")
     kind = cast("type[Any]", type(present))
-    if value is None or not issubclass(kind, (dict, set, list, deque, float)):
+    if value is None or not issubclass(kind, (dict, set, frozenset, list, deque, float, np.generic)):
         return value
-    if issubclass(kind, float):
-        return float(value)
+    if issubclass(kind, (frozenset, float, np.generic)):
+        return cast("Any", type(present))(value)
     filled = copy(present)
     filled.clear()
     (filled.extend if issubclass(kind, (list, deque)) else filled.update)(value)
@@ -129,7 +144,7 @@ def alike(value: Any, present: Any) -> bool:
         return same and (not present.size or value.shape == present.shape)
     if issubclass(kind, tuple):
         return not present or (len(value) == len(present) and all(map(alike, value, present)))
-    return isinstance(value, bool) == issubclass(kind, bool)
+    return isinstance(value, bool) == issubclass(kind, (bool, np.bool_))
 
 
 def _kind_of(dtype: np.dtype[Any]) -> str:
@@ -137,10 +152,14 @@ def _kind_of(dtype: np.dtype[Any]) -> str:
     return dtype.kind.replace("V", "f")  # those of ml_dtypes have no kind of their own
 
 
+_COLLECTIONS = {_SET: set[Any], _FROZEN: frozenset[Any], _TUPLE: tuple[Any, ...]}
+
 _SAVED_AS: tuple[tuple[Any, Any], ...] = (
     (dict, dict),
-    ((set, frozenset), frozenset),
+    ((set, frozenset), (set, frozenset)),
     ((list, deque), list),
     ((float, np.floating), (int, float)),
     (np.integer, int),
+    (np.bool_, bool),
+    (str, str),
 )
