@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from erasurehead import datasets
 from erasurehead.errors import DataError
 from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression
-from erasurehead.runs import TrainedModel
+from erasurehead.runs import RunFolder, TrainedModel
 
 PROBLEMS: dict[str, Any] = {
     "least_squares": LeastSquares,
@@ -77,6 +79,18 @@ def test_a_model_prints_in_a_line(tmp_path: Path) -> None:
     assert repr(model) == f"TrainedModel(logistic of 'y', {read.n_columns} coefficients)"
     assert repr(read.encoding) == f"TableEncoding(4 columns of a table -> {read.n_columns} of a matrix, label 'y')"
     assert len(repr(read)) < 200
+
+
+READ = "import sys; from erasurehead.runs import RunFolder; print(RunFolder.open(sys.argv[1]).encoding.n_columns)"
+
+
+def test_a_process_that_has_read_no_data_yet_reads_the_encodings_of_tables_and_of_matrices(tmp_path: Path) -> None:
+    np.save(tmp_path / "b.npy", np.random.default_rng(0).normal(size=(30, 4)))
+    for read in (data(tmp_path / "a.csv", "a b"), datasets.read(tmp_path / "b.npy", test_fraction=None)):
+        folder = RunFolder.create(tmp_path / read.name)
+        folder.write("encoding.json", read.encoding.to_json())
+        done = subprocess.run([sys.executable, "-c", READ, str(folder.path)], capture_output=True, text=True)
+        assert (done.stdout.strip(), done.stderr) == (str(read.n_columns), "")
 
 
 def test_rows_that_are_none_are_a_sentence(tmp_path: Path) -> None:
