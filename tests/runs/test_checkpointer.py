@@ -13,6 +13,7 @@ import pytest
 from erasurehead import delays, engines, optimizers, schemes, training
 from erasurehead.errors import DataError, EngineError, InvalidArgument
 from erasurehead.faults import FaultPolicy
+from erasurehead.problems import LogisticRegression
 from erasurehead.runs import Checkpointer, Recorder, RunFolder
 from erasurehead.runs._checkpoints.store import CheckpointStore
 from erasurehead.runs._names import ARRIVALS, EVALUATIONS, MODEL, STEPS
@@ -261,3 +262,21 @@ def test_a_run_that_does_not_come_up_again_keeps_its_checkpoint(tmp_path: Path, 
 def test_settings_are_checked(tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument, match=f"{next(iter(options))} must be"):
         Checkpointer(begin(tmp_path / "run"), **options)
+
+
+def test_a_run_that_was_cut_off_after_its_last_step_evaluates_the_same_last_model(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 4))
+    y = np.sign(X @ np.array([1.0, -2.0, 0.5, 0.0]) + rng.normal(0, 0.5, 300))
+    problem = LogisticRegression(X[:200], y[:200], l2=0.01, test=(X[200:], y[200:]))
+
+    def solve(recorder: Recorder, *watching: Callback) -> Run:
+        engine = engines.VirtualEngine(delays.Exponential(mean=0.5, seed=3))
+        parts = problem, schemes.adaptive(6), optimizers.QuasiNewton(problem.initial()), engine
+        callbacks = [recorder, Checkpointer(recorder, every_steps=1), *watching]
+        return training.train(*parts, 100, callbacks, resume=recorder.resumption)
+
+    whole = solve(begin(tmp_path / "whole"))
+    assert whole.ended == "converged"
+    assert solve(begin(tmp_path / "cut"), _Stop(len(whole.steps))).status == "interrupted"
+    assert solve(go_on(tmp_path / "cut")).evaluations == whole.evaluations

@@ -65,11 +65,13 @@ class Snapshots(Resumable, Callback):
         if self.every and newest is not None and newest[0] == step and self.kept[-1][0] != step:
             self.kept.append(newest)
 
-    def settle(self, x: Array) -> None:
-        """Record the model that a run ends with: the newest, or the one before if that was no better."""
-        newest = self._newest
-        if newest is not None and self.kept and self.kept[-1][0] == newest[0]:
-            self.kept[-1] = (*newest[:2], x)
+    def settle(self, step: int, x: Array) -> None:
+        """Record the model that a run ends with after so many steps: the newest, or the one before if it was no better.
+
+        What was evaluated already stays; a model that was kept before the run was resumed does not.
+        """
+        if self.kept and self.kept[-1][0] == step and isinstance(self.kept[-1][2], np.ndarray):
+            self.kept[-1] = (*self.kept[-1][:2], x)
 
     def model_before(self, step: int) -> tuple[int, Array] | None:
         """Return the newest kept model of at most `step` steps, with its number of steps; None if there is none."""

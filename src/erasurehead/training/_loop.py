@@ -141,7 +141,7 @@ def train(
     try:
         if not training.hurried and not isinstance(failure, Diverged):
             run.x, run.final = training.final(run)
-            snapshots.settle(run.x)
+            snapshots.settle(optimizer.step, run.x)
         for evaluation in snapshots.evaluated() if training.hurried else snapshots.evaluate(problem):
             run.evaluations.append(evaluation)
             for watcher in training.watchers:
