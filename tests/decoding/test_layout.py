@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from erasurehead import codes
+from erasurehead.decoding import make_decoder
 from erasurehead.decoding._base import Decoding
 from erasurehead.decoding._layout import Layout
 from erasurehead.errors import InvalidArgument
@@ -89,3 +90,20 @@ def test_long_supports_are_summed_to_the_bit_span_by_span(ascending: bool) -> No
     layout = Layout(n_coordinates, [*(place[None, :] for place in positions), None])
     decoding = Decoding(codes.uncoded(4), np.arange(4), weights, 0.0)
     assert layout.decode(decoding, [*vectors, whole]).tobytes() == expected.tobytes()
+
+
+def test_sums_in_float32_are_as_good_as_the_messages_in_them() -> None:
+    random = np.random.default_rng(0)
+    for code in (codes.build("cyclic_repetition", n_workers=20, stragglers=4), codes.uncoded(300)):
+        gradients = random.standard_normal((code.n_tasks, 2_000))
+        whole = np.asarray(code.encoding.todense()) @ gradients
+        found = make_decoder(code).decode(range(code.n_messages - (code.tolerance or 0)))
+        messages = [whole[row].astype(np.float32) for row in found.messages.tolist()]
+        errors = [
+            np.abs(
+                Layout(2_000, [None] * code.n_messages, dtype).decode(found, messages) - gradients.sum(axis=0)
+            ).mean()
+            for dtype in ("float64", "float32")
+        ]
+        assert errors[1] < 30.0 * errors[0]
+        assert errors[1] < 2e-6 * np.abs(gradients.sum(axis=0)).mean()

@@ -33,13 +33,17 @@ class Layout:
         n_coordinates: length of the decoded vector.
         positions: for each message an integer array of shape (n_pieces, length) with the coordinate of each
             element, -1 for padding; or None if the message holds all coordinates in order (one piece only).
+        dtype: in which messages are summed, float64 or theirs: float32 messages need no float64, as weights amplify
+            what was rounded in them before by as much as what is rounded in the sum.
 
     Raises:
         InvalidArgument: if there are positions, and more coordinates than 32 bits can number.
     """
 
-    def __init__(self, n_coordinates: int, positions: Sequence[NDArray[np.integer] | None]) -> None:
-        self.n_coordinates = n_coordinates
+    def __init__(
+        self, n_coordinates: int, positions: Sequence[NDArray[np.integer] | None], dtype: str = "float64"
+    ) -> None:
+        self.n_coordinates, self.dtype = n_coordinates, dtype
         if any(place is not None for place in positions):
             if n_coordinates > MOST_PLACES:
                 raise invalid(
@@ -69,7 +73,7 @@ class Layout:
         """
         messages: list[int] = decoding.messages.tolist()
         if all(self.positions[message] is None for message in messages):
-            total = np.zeros(self.n_coordinates)
+            total = np.zeros(self.n_coordinates, self.dtype)
             _add_dense(total, decoding.weights[0].tolist(), vectors)
             return total
         total, terms = np.empty(self.n_coordinates), list(self._terms(messages, decoding.weights, vectors))
@@ -83,7 +87,7 @@ class Layout:
                     within = slice(cuts[number], cuts[number + 1])
                     numbers = np.ascontiguousarray(values[within], dtype=np.float64)
                     add_in_place(total, place[within], weight, numbers)
-        return total
+        return total.astype(self.dtype, copy=False)  # the kernel of supports adds in float64
 
     def _terms(
         self, messages: Sequence[int], weights: Array, vectors: Sequence[Array]
@@ -130,13 +134,13 @@ def _add_dense(total: Array, weights: Sequence[float], vectors: Sequence[Array])
 
 def _add_span(total: Array, weights: Sequence[float], vectors: Sequence[Array], span: slice) -> None:
     # No temporaries: they would cost more than the sum itself.
-    part, scratch = total[span], np.empty(0)
+    part, scratch = total[span], np.empty(0, total.dtype)
     for weight, vector in zip(weights, vectors, strict=True):
         if weight == 1.0:
             part += vector[span]
         elif weight != 0.0:
-            scratch = scratch if len(scratch) else np.empty(len(part))
-            np.multiply(vector[span], weight, out=scratch, dtype=np.float64)  # whatever the messages are
+            scratch = scratch if len(scratch) else np.empty(len(part), total.dtype)
+            np.multiply(vector[span], weight, out=scratch, dtype=total.dtype)  # whatever the messages are
             part += scratch
 
 

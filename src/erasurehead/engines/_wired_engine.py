@@ -5,7 +5,7 @@ Messages that answer an order whose note says `PRECISE` are sent in full: a meth
 may ask for them as they were computed. Where a message holds two vectors, the second one, of curvatures, keeps digits
 for each of its elements: those of rare columns are thousands of times smaller than the largest, and matter as much.
 
-Programs compute in their own type, float64 for the problems here, whatever the wire: a message is a sum over many
+Programs compute in their own type, whatever the wire: a message is a sum over many
 samples and several tasks, so computing it in a shorter type would lose more than rounding the result does, and
 differently on each machine, so that replicas could not be compared any more.
 """
@@ -19,7 +19,7 @@ from typing import Any, ClassVar, cast, final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, dtype_of
 from erasurehead.engines._base import PRECISE, Arrived, Engine, Event, Lease, MessageLost, MessageSpec, Order, Program
 from erasurehead.engines._engine_around import EngineAround, ProgramAround
 from erasurehead.engines._wires import Bytes, Cast, Wire
@@ -32,7 +32,7 @@ class WiredProgram(ProgramAround):
     """A program whose messages are encoded by a wire; otherwise it is the program that it wraps.
 
     Arguments:
-        program: the wrapped program; its messages are computed in float64, with the loss last.
+        program: the wrapped program; its messages hold the loss last.
         wire: encodes the messages.
     """
 
@@ -61,7 +61,7 @@ class WiredProgram(ProgramAround):
         if computed == spec:
             self.program.compute(computed, inner, out)
             return
-        whole = np.empty(computed.length)
+        whole = np.empty(computed.length, dtype_of(computed.dtype))
         self.program.compute(computed, inner, whole)
         content = computed.message if computed.content is None else computed.content
         slices = _slices(self.wire, cast("Bytes", out), computed.vectors, computed.length // computed.vectors)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, BoolArray, finite
+from erasurehead._internal.arrays import Array, BoolArray, dtype_of, finite
 from erasurehead._internal.partition import split_samples
 from erasurehead.engines import Order
 from erasurehead.errors import Diverged, EngineError, Unreachable, check_count, invalid
@@ -226,7 +226,7 @@ class DecodedMessages(Oracle[Answered, Answered]):
             program, spec = self._senders[message]
             if spec.content is None or spec.content not in vectors:
                 wanted = as_asked(spec, asked)
-                vectors[spec.content] = np.empty(wanted.length)
+                vectors[spec.content] = np.empty(wanted.length, dtype_of(wanted.dtype))
                 program.compute(wanted, program.take(asked), vectors[spec.content])
             arrived[message] = vectors[spec.content]
         if not messages:

@@ -112,6 +112,8 @@ class Problem(ABC):
     n_samples: int
     n_parameters: int
     l2: float
+    dtype: str = "float64"
+    """The type of number, as numpy writes it, in which models and gradients cross between coordinator and workers."""
     unpenalized: Sequence[int] = ()
     """Parameters that the penalty leaves alone."""
 

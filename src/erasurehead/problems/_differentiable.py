@@ -26,13 +26,15 @@ PROBE = 8
 
 
 class Differentiated(ABC):
-    """A loss with its gradient, as it runs on a worker: the parameters are one vector of float64.
+    """A loss with its gradient, as it runs on a worker: the parameters are one vector.
 
     Attributes:
         n_parameters: length of that vector.
+        dtype: of gradients: the shortest of numpy's types, from float32 on, that holds every parameter.
     """
 
     n_parameters: int
+    dtype: str
 
     @abstractmethod
     def place(self, batch: Nest) -> Any:
@@ -98,8 +100,7 @@ class DifferentiableShard(Shard):
         return {**self.__dict__, "_placed": {}}
 
     def combine(self, local: Array, coefficients: Array, step: int, out: Array) -> float:
-        out[:] = 0.0
-        total = 0.0
+        total, empty = 0.0, True
         for number, (task, coefficient) in enumerate(zip(self._tasks, coefficients, strict=True)):
             if coefficient == 0.0:
                 continue
@@ -108,7 +109,13 @@ class DifferentiableShard(Shard):
             loss, gradient = self._model.differentiate(local, self._batch(number, step), noise)
             with np.errstate(over="ignore", invalid="ignore"):  # the coordinator refuses what is not finite
                 total += factor * loss
-                out += factor * gradient
+                if empty:
+                    np.multiply(gradient, factor, out=out)
+                else:
+                    out += factor * gradient
+            empty = False
+        if empty:
+            out[:] = 0.0
         return total
 
     def _batch(self, number: int, step: int) -> Any:
@@ -155,11 +162,11 @@ class DifferentiableProblem(Problem):
         test: Nest,
         measure: Callable[[Array, Nest], dict[str, float]],
     ) -> None:
-        self.n_samples, self.n_parameters = n_samples, model.n_parameters
+        self.n_samples, self.n_parameters, self.dtype = n_samples, model.n_parameters, model.dtype
         self._penalize(0.0, penalty)
         self.seed = check_count("seed", seed, at_least=0)
         self.batch_size = None if batch_size is None else check_count("batch_size", batch_size, 1, n_samples)
-        self._model, self._whole, self._first, self._data = model, whole, initial, data
+        self._model, self._whole, self._first, self._data = model, whole, initial.astype(self.dtype), data
         self._test, self._measure = test, measure
         few = rows_of(data, slice(0, min(n_samples, PROBE)))
         self.stochastic = self.batch_size is not None or model.draws(model.place(few))

@@ -87,7 +87,7 @@ class JaxModel(Differentiated):
         self, loss: Callable[..., Any], form: Form, gradient: DecompiledSource | None = None, rows: int | None = None
     ) -> None:
         self._given, self.form, self.gradient, self._rows = loss, form, gradient, rows
-        self.n_parameters = sum(form.sizes)
+        self.n_parameters, self.dtype = sum(form.sizes), form.wide
 
     def __reduce__(self) -> Any:
         # By value, like the rest of the user's program: even the plain pickle can then load it.
@@ -104,7 +104,7 @@ class JaxModel(Differentiated):
             if self.gradient is not None and self.gradient.backend == "numpy" and self._fits(batch):
                 return self.loss(x, batch), self._by_numpy(x, batch)
             value, slope = self._compiled[0](self._wide(x), batch)
-            return float(value), np.asarray(slope, dtype=np.float64)
+            return float(value), np.asarray(slope)
 
     def loss(self, x: Array, batch: Any) -> float:
         with jax_library().enable_x64(self.form.x64):
@@ -121,7 +121,7 @@ class JaxModel(Differentiated):
 
     def _wide(self, x: Array) -> Any:
         with np.errstate(over="ignore"):
-            return x.astype(self.form.wide)
+            return x.astype(self.form.wide, copy=False)
 
     def _by_numpy(self, x: Array, batch: Any) -> Array:
         assert self.gradient is not None
@@ -176,11 +176,11 @@ def join(arrays: Sequence[Any], form: Form) -> Array:
         raise invalid("the gradient", f"must have the shapes of the parameters, {list(form.shapes)}", list(shapes))
     if not arrays:
         return np.zeros(0)
-    return np.concatenate([np.asarray(array).astype(np.float64).ravel() for array in arrays])
+    return np.concatenate([np.asarray(array).astype(form.wide, copy=False).ravel() for array in arrays])
 
 
 def form_of(parameters: Any) -> tuple[Form, Array]:
-    """Return how parameters lie in a vector, and that vector in float64, shape (n_parameters,).
+    """Return how parameters lie in a vector, and that vector, shape (n_parameters,).
 
     Raises:
         InvalidArgument: if one of them is not an array of finite, real floating-point numbers.

@@ -47,6 +47,8 @@ class TorchModel(Differentiated):
         self.module, self._loss, self._training, self._weight = module, loss, training, weight
         self.named = [(name, one) for name, one in module.named_parameters() if one.requires_grad]
         self.n_parameters = sum(one.numel() for _, one in self.named)
+        wide = any(one.dtype == torch_library().float64 for _, one in self.named)
+        self.dtype = "float64" if wide else "float32"  # numpy has no bfloat16
 
     def __reduce__(self) -> Any:
         # By value, like the rest of the user's program: even the plain pickle can then load it.
@@ -71,7 +73,8 @@ class TorchModel(Differentiated):
             moved = [leaf.requires_grad_() for leaf in self._split(x)]
             value = self.value(moved, batch)
             slopes = torch.autograd.grad(value, moved, allow_unused=True, materialize_grads=True)
-            flat = [slope.detach().to(torch.float64).reshape(-1).numpy() for slope in slopes]
+            dtype = getattr(torch, self.dtype)
+            flat = [slope.detach().to(dtype).reshape(-1).numpy() for slope in slopes]
             return float(value.detach()), np.concatenate(flat)
 
     def loss(self, x: Array, batch: Any) -> float:
@@ -116,11 +119,12 @@ class TorchModel(Differentiated):
 
     def _split(self, x: Array) -> list[Any]:
         torch = torch_library()
-        whole = torch.from_numpy(np.array(x, dtype=np.float64))
+        with np.errstate(over="ignore"):  # a model that has diverged is noticed where its gradient comes
+            whole = torch.from_numpy(np.require(x, self.dtype, "W"))
         parts: list[Any] = []
         low = 0
         for _, one in self.named:
-            parts.append(whole[low : low + one.numel()].reshape(one.shape).to(one.dtype).detach().clone())
+            parts.append(whole[low : low + one.numel()].reshape(one.shape).to(one.dtype, copy=True))
             low += one.numel()
         return parts
 

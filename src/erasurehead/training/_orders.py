@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, final
 
+from erasurehead._internal.arrays import shortened
 from erasurehead._internal.late_work import LateWork
 from erasurehead._internal.resumable import Resumable
 from erasurehead.engines import Order
@@ -57,6 +58,7 @@ class OrderBook(Resumable):
         self.round += 1
         return replace(
             asked,
+            points=tuple(shortened(point, assignment.layout.dtype) for point in asked.points),
             note={**asked.note, BY_TASK: True} if assignment.by_task else asked.note,
             round=number,
             generation=assignment.generation,

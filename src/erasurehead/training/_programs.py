@@ -68,6 +68,7 @@ class CodedProgram(Program):
         preload: modules of the problem to import once, in the server that workers are forked from.
         by_task: how the messages are computed that answer orders by task, likewise; none if such orders are answered
             like others.
+        input_dtype: of the points, and of all vectors in between: the problem's.
     """
 
     shards: tuple[Shard, ...]
@@ -76,6 +77,7 @@ class CodedProgram(Program):
     curvature: bool = False
     preload: tuple[str, ...] = ()
     by_task: tuple[MessageRecipe, ...] = ()
+    input_dtype: str = "float64"
 
     @cached_property
     def _recipes(self) -> Mapping[int, MessageRecipe]:
@@ -142,19 +144,19 @@ class CodedProgram(Program):
         if spec.vectors == 2:
             out, curvature = np.split(out, 2)
             curvature[:] = 0.0
-            vector = np.empty(len(models[0]) + 1)
+            vector = np.empty(len(models[0]) + 1, out.dtype)
             for piece, coefficients in enumerate(recipe.coefficients):  # coded as gradients are
                 vector[-1] = shard.curvature(coefficients, vector[:-1])
                 recipe.add(vector, piece, curvature)
         if newton is not None:
-            vector = np.zeros(len(models[0]) + 1)
+            vector = np.zeros(len(models[0]) + 1, out.dtype)
             (point, wanted), (damping, iterations) = models, newton
             shard.newton_step(point, wanted, np.abs(recipe.coefficients[0]), damping, iterations, vector[:-1])
             out[:] = 0.0
             recipe.add(vector, 0, out)
             return
         alone = recipe.places is None and len(models) == 1  # the message is the shard's vector, which is computed in it
-        vector = out if alone else np.empty(len(models[0]) + 1)
+        vector = out if alone else np.empty(len(models[0]) + 1, out.dtype)
         if not alone:
             out[:] = 0.0
         for model, factor in zip(models, factors, strict=True):
@@ -227,11 +229,13 @@ def build_programs(
             coefficients[:, np.searchsorted(np.asarray(tasks), own)] = code.coefficients(message).T
             length = n_coordinates if (place := positions[message]) is None else place.shape[-1]
             # Equal rows give equal vectors only if they come from the same shard, and so have the same support.
-            spec = MessageSpec(message, float(len(own)), length, content=_content(code, tasks, coefficients))
+            content = _content(code, tasks, coefficients)
+            spec = MessageSpec(message, float(len(own)), length, problem.dtype, content)
             recipes.append(MessageRecipe(spec, task_sets.index(tasks), coefficients, within))
         own_shards, n_inputs = tuple(shards[tasks] for tasks in task_sets), max_points * problem.n_parameters
-        programs.append(CodedProgram(own_shards, tuple(recipes), n_inputs, curvature, problem.preload))
-    return programs, Layout(n_coordinates, positions)
+        fixed = n_inputs, curvature, problem.preload
+        programs.append(CodedProgram(own_shards, tuple(recipes), *fixed, input_dtype=problem.dtype))
+    return programs, Layout(n_coordinates, positions, problem.dtype)
 
 
 def with_tasks(
@@ -265,7 +269,7 @@ def with_tasks(
             recipes.append(MessageRecipe(spec, recipe.shard, coefficients, recipe.places))
             positions[row] = layout.positions[recipe.spec.message]
         both.append(replace(program, by_task=tuple(recipes)))
-    return both, Layout(layout.n_coordinates, positions)
+    return both, Layout(layout.n_coordinates, positions, layout.dtype)
 
 
 def _task_sets(code: GradientCode, worker: int) -> list[tuple[int, tuple[int, ...]]]:
