@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from erasurehead._internal.arrays import Array, Tree
-from erasurehead._internal.resumable import from_plain
 from erasurehead._internal.signals import Terminated, stopped_by
 from erasurehead._internal.state_json import going_on
 from erasurehead._internal.storage.sealed import Unfit
@@ -22,15 +22,11 @@ from erasurehead.training._arguments import as_engine, as_scheme, as_wire, check
 from erasurehead.training._callbacks import Callback
 from erasurehead.training._evaluation import Snapshots
 from erasurehead.training._final_model import lowest, why_worse, with_objective_before_rise
-from erasurehead.training._notices import Notice
-from erasurehead.training._programs import Shards
 from erasurehead.training._result import FinalModel, Resumption, Run, Status
 from erasurehead.training._rows import ArrivalRow, StepRow
-from erasurehead.training._step import Programs, WorkerOracle, laid_out
-from erasurehead.training._stepper import Stepper
+from erasurehead.training._step import SteppedRun
 from erasurehead.training._stopping import TOLERANCE, Stopping, Until
 from erasurehead.training._waiting import TimeIsUp
-from erasurehead.training._workers import Assignment, WorkerPool
 
 
 def train(
@@ -140,17 +136,19 @@ def train(
     run = training.run
     try:
         if not training.hurried and not isinstance(failure, Diverged):
-            run.x, run.final = training.final(run)
-            snapshots.settle(optimizer.step, run.x)
+            x, final = training.final(run)
+            run = replace(run, x=x, final=final)
+            snapshots.settle(optimizer.step, x)
         for evaluation in snapshots.evaluated() if training.hurried else snapshots.evaluate(problem):
             run.evaluations.append(evaluation)
             for watcher in training.watchers:
                 watcher.on_evaluated(len(run.evaluations), len(snapshots.kept))
     except KeyboardInterrupt as error:
         if not run.stopped:
-            run.status, run.stopped = "interrupted", f"{stopped_by(error)} while the models were evaluated"
-    if failure is None and not run.stopped and (said := why_worse(run, optimizer.remedy)):
-        failure, run.status, run.stopped = Diverged(said), "diverged", said
+            why = f"{stopped_by(error)} while the models were evaluated"
+            run = replace(run, status="interrupted", stopped=why)
+    if failure is None and not run.stopped and (why := why_worse(run, optimizer.remedy)):
+        failure, run = Diverged(why), replace(run, status="diverged", stopped=why)
     for watcher in training.watchers:
         watcher.on_end(run)
     if failure is not None:
@@ -165,7 +163,7 @@ def _status_after(error: Unreachable | Diverged | RecordsError) -> Status:
 
 
 class _Training:
-    """A run under way, with all its state."""
+    """A run under way that ends by itself: with models kept, a target, and rows."""
 
     def __init__(
         self,
@@ -180,52 +178,31 @@ class _Training:
     ) -> None:
         self.problem = problem
         self.optimizer = optimizer
-        self._early = scheme.early(engine.late, fault_policy.verify)
-        lossy = engine.message_rounding > 0.0
-        optimizer.begin(problem, early=self._early, lossy=lossy)
         self.first = optimizer.x
-        self.engine = engine
         self.snapshots = snapshots
         self.stopping = stopping
         kept = next((rows for callback in callbacks if (rows := callback.kept_rows()) is not None), None)
         self.history = history = _History()
         self.step_rows, self.arrival_rows = history.rows() if kept is None else kept
         self.watchers = [*([history] if kept is None else []), snapshots, *callbacks]
-        self.start_seconds = 0.0
         self.status: Status = "finished"
         self.stopped = ""
         self.hurried = False  # skip whatever can be done when the run is resumed
-        self._shards: Shards = {}
-        self._verified = fault_policy.verify
-        self.pool = WorkerPool(engine, Assignment.first(scheme, *self._form(scheme)), self._form, fault_policy)
-        self.oracle = WorkerOracle(problem, self.pool, stopping, self.watchers, early=self._early, lossy=lossy)
-        self.rounds, self.log = self.oracle.rounds, self.oracle.rounds.log
-        self.stepper = Stepper(optimizer, self.oracle)
-        self._scheme = scheme
-        self._origin = 0.0
-        self._between = True  # steps, when the engine's state can be taken
-
-    def _form(self, scheme: Scheme) -> Programs:
-        by_task = bool(self._early) and not self._verified
-        found = laid_out(scheme, self.problem, self.optimizer, self._shards, by_task)
-        used = {id(shard) for program in found[0] for shard in program.shards}
-        for tasks in [tasks for tasks, shard in self._shards.items() if id(shard) not in used]:
-            del self._shards[tasks]  # shards of earlier codes are held by workers that keep them, and by nobody else
-        return found
+        self.stepped = SteppedRun(problem, scheme, optimizer, engine, fault_policy, self.watchers, stopping)
+        self._names = scheme.name, engine.name
 
     @property
     def run(self) -> Run:
         """The run so far, without evaluations."""
         return Run(
-            self._scheme.name,
-            self.engine.name,
+            *self._names,
             self.optimizer.known,
             self.step_rows,
             self.arrival_rows,
-            self.start_seconds,
+            self.stepped.start_seconds,
             status=self.status,
             stopped=self.stopped,
-            neglected=self.oracle.neglected,
+            neglected=self.stepped.oracle.neglected,
             ended=None if self.stopped else self.stopping.ended or "steps",
             measured=self.stopping.measured,
             optimum=self.stopping.optimum,
@@ -241,7 +218,7 @@ class _Training:
         if optimizer.best is not optimizer.known:
             newest = self.stopping.reached(optimizer.step)  # and was measured: it is what was asked for
             models = [optimizer.best] if newest else [*models, optimizer.best]
-        lost = [self.oracle.samples[task] for task in rows[-1].lost] if rows else []
+        lost = [self.stepped.oracle.samples[task] for task in rows[-1].lost] if rows else []
         x, final = lowest(self.problem, self.first, models, lost)
         suspected = None if final is None else run.suspected_rise
         if final is not None and suspected is not None and not suspected[1]:
@@ -250,58 +227,34 @@ class _Training:
 
     def begin(self, resume: Resumption | None, steps: int) -> None:
         """Start the workers, and set the clock to zero; or restore everything as it was."""
-        elapsed, running = 0.0, False
         if resume is not None:
             with going_on():
-                elapsed = float(resume.state["elapsed"])
-                running = resume.state["engine"] is not None and self.engine.state() is not None
-                self._restore(resume, running)
+                self._restore(resume)
+                elapsed = self.stepped.elapsed
                 if self.optimizer.step < len(resume.steps) or not math.isfinite(elapsed):  # some rows may be lost
                     raise Unfit(f"step {self.optimizer.step} after {len(resume.steps)} steps in {elapsed} s")
-        if not (running or self._over(steps)):  # a run that has ended needs no workers
-            for watcher in () if self.engine.inside or self.engine.virtual else self.watchers:
-                watcher.on_starting(len(self.pool.assignment.worker_ids))
-            self.start_seconds += self.pool.start()
-        for watcher in self.watchers:
-            watcher.on_start(self.start_seconds)
-        if not (self.engine.virtual or self.engine.inside or self._over(steps)):  # there it takes no time, or ours
-            self.stopping.open(self.pool.living.values(), self._not_beside)
-        if not running:  # otherwise the clock continues from where it stood
-            self._origin = self.engine.now() - elapsed
-        self.log.begin(self._origin, self.optimizer.step)
-        if resume is None:
-            self.log.start(self.pool)
-        elif not running:
-            self.log.come_back(from_plain(resume.state["pool"]["dead"]), self.pool, self.oracle.orders.round)
+        self.stepped.start(over=self._over(steps))
         if resume is None:
             for watcher in self.watchers:
                 watcher.on_state(self.optimizer.step, self.state)
 
-    def _not_beside(self, why: str) -> None:
-        text = f"the target is measured between steps from now on, as there is no process beside training for it: {why}"
-        self.log.notice(Notice("measured_between", data={"reason": why}, text=text))
-
     def go(self, steps: int, wanted: Callable[[int], int | None]) -> Exception | None:
         """Take all steps; return the exception that ended them early, if the caller has to know it."""
         try:
-            self.rounds.break_off_at(self._origin + self.stopping.max_seconds)
+            self.stepped.break_off_at(self.stopping.max_seconds)
             if self._over(steps):  # it was cut off after its last step
                 self._tell_state()
             while not self._over(steps):
-                self.pool.settle(wanted(self.optimizer.step))
-                self._between = False
                 try:
-                    row = self.stepper.step()
+                    row = self.stepped.step(wanted(self.optimizer.step))
                 except TimeIsUp:
                     self.stopping.end("max_seconds")
                 else:
-                    self._between = True
                     self.stopping.after(row, self.optimizer.best, self.optimizer.step >= steps)
                     if self.optimizer.converged:
                         self.stopping.end("converged")
                 self._tell_state()
-            self.rounds.end()
-            self.oracle.notice_neglected()
+            self.stepped.end()
         except KeyboardInterrupt as error:
             self.status, self.stopped, self.hurried = "interrupted", stopped_by(error), isinstance(error, Terminated)
         except (Unreachable, Diverged, RecordsError) as error:
@@ -324,45 +277,22 @@ class _Training:
     def state(self) -> dict[str, Tree]:
         """Return everything that is needed to resume from here bit for bit: see `Callback.on_state`."""
         return {
-            "step": self.optimizer.step,
-            **self.oracle.state(),
-            "elapsed": self.engine.now() - self._origin,
-            "origin": self._origin,
-            "start_seconds": self.start_seconds,
+            **self.stepped.state(),
             "first": self.first,
-            "optimizer": self.optimizer.state(),
-            "aggregation": self.pool.assignment.scheme.aggregation.state(),
-            "rules": {kind: rule.state() for kind, rule in self.pool.assignment.scheme.rules.items()},
-            "pool": self.pool.state(),
-            "rounds": self.rounds.state(),
             "snapshots": self.snapshots.state(),
             "stopping": self.stopping.state(),
-            "engine": self.engine.state() if self._between else None,
         }
 
-    def _restore(self, resume: Resumption, running: bool) -> None:
+    def _restore(self, resume: Resumption) -> None:
         state = resume.state
         self.first = state["first"]
-        self.optimizer.restore(state["optimizer"])
-        self.pool.restore(state["pool"], running)
-        scheme = self.pool.assignment.scheme
-        scheme.aggregation.restore(state["aggregation"])
-        for kind, rule in scheme.rules.items():
-            if kind in state["rules"]:  # checkpoints of older versions have only the rule for gradients
-                rule.restore(state["rules"][kind])
-        if running:
-            assignment = self.pool.assignment
-            self.rounds.restore(state["rounds"])
-            self.engine.restore(state["engine"], dict(zip(assignment.worker_ids, assignment.programs, strict=True)))
+        self.stepped.restore(state)
         self.snapshots.restore(state["snapshots"])
-        self.stopping.restore(state["stopping"], float(state["elapsed"]), self.first)
+        self.stopping.restore(state["stopping"], self.stepped.elapsed, self.first)
         if self.optimizer.converged:
             self.stopping.end("converged")
         if self.history in self.watchers:
             self.history.steps[:], self.history.arrivals[:] = resume.steps, resume.arrivals
-        self.start_seconds = float(state["start_seconds"])
-        self.oracle.restore(state)
-        self._origin = float(state["origin"])
 
 
 class _History(Callback):

@@ -1,4 +1,7 @@
-"""Orders answered by the workers of an engine, in rounds, and the steps recorded that are made of them."""
+"""Orders answered by the workers of an engine, in rounds, and the steps recorded that are made of them.
+
+`SteppedRun` is a run that is driven from outside, a step at a time; `train` is one who drives it.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,11 @@ from typing import Any, TypeAlias
 
 from erasurehead._internal.arrays import Array, Tree, squared_norm
 from erasurehead._internal.partition import split_samples
+from erasurehead._internal.resumable import from_plain
 from erasurehead.decoding._layout import Layout
-from erasurehead.engines import Order
+from erasurehead.engines import Engine, Order
 from erasurehead.engines._base import BY_TASK, PRECISE
+from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import Optimizer
 from erasurehead.optimizers._base import Early
 from erasurehead.optimizers._order_kinds import kind_of
@@ -24,11 +29,11 @@ from erasurehead.training._programs import CodedProgram, Shards, build_programs,
 from erasurehead.training._round import RoundRunner
 from erasurehead.training._round_state import RoundResult
 from erasurehead.training._rows import StepRow
-from erasurehead.training._stepper import Answered, Oracle, answer_of
+from erasurehead.training._stepper import Answered, Oracle, Stepper, answer_of
 from erasurehead.training._stopping import Stopping
 from erasurehead.training._task_counts import Counting, Neglected, sentence
 from erasurehead.training._waiting import PoolShrunk
-from erasurehead.training._workers import WorkerPool
+from erasurehead.training._workers import Assignment, WorkerPool
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,3 +218,143 @@ def laid_out(scheme: Scheme, problem: Problem, optimizer: Optimizer, shards: Sha
         return programs, layout, None
     programs, other = with_tasks(programs, layout, scheme.code, scheme.by_task.code)
     return programs, layout, other
+
+
+class SteppedRun:
+    """A run that whoever holds it takes a step at a time: workers, optimizer, rounds and callbacks, but no end.
+
+    While the engine is open: `start`, then `step` as often as wanted, then `end`. `train` does so until something tells
+    it to stop; `state` and `restore` go on bit for bit between any two steps.
+
+    Arguments:
+        problem, scheme, optimizer, engine, fault_policy, callbacks: as for `train`, as objects. The caller closes the
+            engine.
+        stopping: looks whether the run has reached what it is for; None if nobody asks.
+
+    Attributes:
+        pool: the workers.
+        oracle: answers the optimizer's orders.
+        start_seconds: what it took to start workers, in all parts of the run.
+        elapsed: seconds of training in earlier parts of the run.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        scheme: Scheme,
+        optimizer: Optimizer,
+        engine: Engine,
+        fault_policy: FaultPolicy | None = None,
+        callbacks: Sequence[Callback] = (),
+        stopping: Stopping | None = None,
+    ) -> None:
+        policy = fault_policy or FaultPolicy()
+        early, lossy = scheme.early(engine.late, policy.verify), engine.message_rounding > 0.0
+        optimizer.begin(problem, early=early, lossy=lossy)
+        self._problem, self._optimizer, self._engine = problem, optimizer, engine
+        self._callbacks, self._stopping = callbacks, stopping
+        self._shards: Shards = {}
+        self._by_task = bool(early) and not policy.verify
+        self.pool = WorkerPool(engine, Assignment.first(scheme, *self._form(scheme)), self._form, policy)
+        self.oracle = WorkerOracle(problem, self.pool, stopping, callbacks, early=early, lossy=lossy)
+        self._rounds, self._log = self.oracle.rounds, self.oracle.rounds.log
+        self._stepper = Stepper(optimizer, self.oracle)
+        self.start_seconds, self.elapsed, self._origin = 0.0, 0.0, 0.0
+        self._dead: Sequence[int] | None = None  # workers that were dead when an earlier part ended, if there is one
+        self._running = False  # the workers are those of the earlier part, and the clock continues
+        self._between = True  # steps, when the engine's state can be taken
+
+    def _form(self, scheme: Scheme) -> Programs:
+        programs = laid_out(scheme, self._problem, self._optimizer, self._shards, self._by_task)
+        used = {id(shard) for program in programs[0] for shard in program.shards}
+        for tasks in [tasks for tasks, shard in self._shards.items() if id(shard) not in used]:
+            del self._shards[tasks]  # shards of earlier codes are held by workers that keep them, and by nobody else
+        return programs
+
+    def start(self, over: bool = False) -> None:
+        """Start the workers, and set the clock to zero, or to where an earlier part of the run ended.
+
+        Arguments:
+            over: whether no step will follow: a run that has ended needs no workers.
+        """
+        engine, log = self._engine, self._log
+        apart = not (engine.virtual or engine.inside)  # there it takes no time, or ours
+        if not (self._running or over):
+            for callback in self._callbacks if apart else ():
+                callback.on_starting(len(self.pool.assignment.worker_ids))
+            self.start_seconds += self.pool.start()
+        for callback in self._callbacks:
+            callback.on_start(self.start_seconds)
+        if self._stopping is not None and apart and not over:
+            self._stopping.open(self.pool.living.values(), self._not_beside)
+        if not self._running:
+            self._origin = engine.now() - self.elapsed
+        log.begin(self._origin, self._optimizer.step)
+        if self._dead is None:
+            log.start(self.pool)
+        elif not self._running:
+            log.come_back(self._dead, self.pool, self.oracle.orders.round)
+
+    def _not_beside(self, why: str) -> None:
+        text = f"the target is measured between steps from now on, as there is no process beside training for it: {why}"
+        self._log.notice(Notice("measured_between", data={"reason": why}, text=text))
+
+    def break_off_at(self, seconds: float) -> None:
+        """Let `step` raise `TimeIsUp` once training has taken so many seconds; inf for never."""
+        self._rounds.break_off_at(self._origin + seconds)
+
+    def step(self, workers: int | None = None) -> StepRow:
+        """Take one step, and return its row.
+
+        Arguments:
+            workers: how many there are to be from now on; None to leave it as it is.
+
+        Raises:
+            TimeIsUp: if the run's time is over first.
+            Unreachable: if the wait rule can no longer be met.
+            Diverged: if the estimate, the objective or the model is not finite.
+        """
+        self.pool.settle(workers)
+        self._between = False
+        row = self._stepper.step()
+        self._between = True
+        return row
+
+    def end(self) -> None:
+        """Report what is known only after the last step."""
+        self._rounds.end()
+        self.oracle.notice_neglected()
+
+    def state(self) -> dict[str, Tree]:
+        """Return everything that `restore` needs; that of the engine only between two steps."""
+        scheme = self.pool.assignment.scheme
+        return {
+            "step": self._optimizer.step,
+            **self.oracle.state(),
+            "elapsed": self._engine.now() - self._origin,
+            "origin": self._origin,
+            "start_seconds": self.start_seconds,
+            "optimizer": self._optimizer.state(),
+            "aggregation": scheme.aggregation.state(),
+            "rules": {kind: rule.state() for kind, rule in scheme.rules.items()},
+            "pool": self.pool.state(),
+            "rounds": self._rounds.state(),
+            "engine": self._engine.state() if self._between else None,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue, from the next `start` on, from what `state` returned."""
+        self.elapsed = float(state["elapsed"])
+        self._running = state["engine"] is not None and self._engine.state() is not None
+        self._dead = from_plain(state["pool"]["dead"])
+        self._optimizer.restore(state["optimizer"])
+        self.pool.restore(state["pool"], self._running)
+        assignment = self.pool.assignment
+        assignment.scheme.aggregation.restore(state["aggregation"])
+        for kind, rule in assignment.scheme.rules.items():
+            rule.restore(state["rules"][kind])
+        if self._running:
+            self._rounds.restore(state["rounds"])
+            self._engine.restore(state["engine"], dict(zip(assignment.worker_ids, assignment.programs, strict=True)))
+        self.start_seconds, self._origin = float(state["start_seconds"]), float(state["origin"])
+        self.oracle.restore(state)
