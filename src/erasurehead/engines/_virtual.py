@@ -229,21 +229,21 @@ class VirtualEngine(Engine, FaultInjection):
         started = playback.started(message)
         return Arrived(message.worker, spec, message.order_round, flight.order.step, started, time, lease.read, lease)
 
-    def _play_event(self, told: ScriptedEvent) -> Event:
+    def _play_event(self, scripted: ScriptedEvent) -> Event:
         """Return the event of a worker in a recorded run, as it happens again."""
-        worker, time = told.worker, told.time
-        if told.kind == "died":
+        worker, time = scripted.worker, scripted.time
+        if scripted.kind == "died":
             if worker in self._workers:
                 self._departed[worker] = self._workers[worker]
             self._forget(worker)
-            return Died(worker, told.reason, time, told.broken)
-        if told.kind == "joined":
+            return Died(worker, scripted.reason, time, scripted.broken)
+        if scripted.kind == "joined":
             if worker in self._departed and worker not in self._workers:  # the recorded run continued with new workers
                 self._workers[worker] = self._departed[worker]
-            return Joined(worker, told.host, time)
-        if told.kind == "failed":
-            return Failed(worker, self._round, told.reason, time)
-        return Offered(told.count, told.host, time)
+            return Joined(worker, scripted.host, time)
+        if scripted.kind == "failed":
+            return Failed(worker, self._round, scripted.reason, time)
+        return Offered(scripted.count, scripted.host, time)
 
     def stamp(self, moment: Moment, order_round: int) -> float:
         if self._playback is not None:
@@ -270,8 +270,8 @@ class VirtualEngine(Engine, FaultInjection):
 
     def proceed(self, worker: int) -> None:
         state = self._workers[worker]
-        held, state.held = state.held or [], None
-        for event in held:
+        events, state.held = state.held or [], None
+        for event in events:
             if event is None:
                 self._push_message(self.now(), worker, state)
             else:

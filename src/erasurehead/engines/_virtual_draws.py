@@ -44,8 +44,8 @@ class RoundDraws:
         """
         if self._delays is None:
             return 0.0
-        known, its_unit, its_work, row = self._delays_of
-        if known is order and its_unit == unit and its_work == work and worker < len(row):
+        drawn_for, its_unit, its_work, row = self._delays_of
+        if drawn_for is order and its_unit == unit and its_work == work and worker < len(row):
             return row[worker]
         key = (order.step, order.posted, unit, work)
         row = self._delay_rows.get(key)
@@ -64,8 +64,8 @@ class RoundDraws:
         Arguments:
             order, worker, workers, unit: as for `delay`.
         """
-        known, its_unit, row = self._precedence_of
-        if known is order and its_unit == unit and worker < len(row):
+        drawn_for, its_unit, row = self._precedence_of
+        if drawn_for is order and its_unit == unit and worker < len(row):
             return row[worker]
         key = (order.step, unit)
         row = self._precedence_rows.get(key)

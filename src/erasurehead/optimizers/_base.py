@@ -188,8 +188,8 @@ class Optimizer(Resumable, ABC):
         Raises:
             InvalidArgument: if there is no step to undo, or this optimizer keeps none.
         """
-        said = f"{type(self).__name__} cannot take a step back."
-        raise InvalidArgument("optimizer", "must be one that keeps the step before", sentence=said)
+        sentence = f"{type(self).__name__} cannot take a step back."
+        raise InvalidArgument("optimizer", "must be one that keeps the step before", sentence=sentence)
 
     def landed(self, x: Array, rate: float) -> Array:
         """Return where a step along the gradients ends: at the proximal point of the penalty's sharp part, if any."""
@@ -208,8 +208,8 @@ def as_model(x: Array) -> Array:
         InvalidArgument: if it is not a vector of finite numbers.
     """
     try:
-        found = np.array(x)
-        model = found if _is_float(found.dtype) else found.astype(np.float64)
+        copy = np.array(x)
+        model = copy if _is_float(copy.dtype) else copy.astype(np.float64)
     except (TypeError, ValueError):
         raise invalid("x", "must be a model of numbers, shape (n_parameters,)", x) from None
     if model.ndim != 1:

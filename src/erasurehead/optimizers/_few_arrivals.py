@@ -202,10 +202,10 @@ class FewArrivals(Resumable):
 
     def _gradient(self, centre: Array) -> Array:
         """Return what the known parts say of all data, with the penalty's gradient at the mean model."""
-        found = self._known.gradient / self._known.share
+        gradient = self._known.gradient / self._known.share
         if self._penalty.smooth:
-            found += self._penalty.gradient(centre)
-        return found
+            gradient += self._penalty.gradient(centre)
+        return gradient
 
     def overflow(self) -> None:
         """Take note that the numbers at the newest model are not finite."""
@@ -219,19 +219,19 @@ class FewArrivals(Resumable):
             newton_follows: whether Newton steps of the workers' own data can follow.
         """
         self._rounds += 1
-        known, memory = self._known, self._memory
-        if self.why or not known.parts:
+        latest, memory = self._known, self._memory
+        if self.why or not latest.parts:
             return x if self.why != "rise" else self._start if self._least is None else self._least[1]
-        centre = known.centre(x)
+        centre = latest.centre(x)
         gradient = self._gradient(centre)
-        if self._scaled < len(known.parts):
-            self._scaled = len(known.parts)
-            memory.scale((known.curvature / known.share, known.entries / known.share), self._penalty_curvature)
-        level = known.loss / known.share + self._penalty.value(centre)
+        if self._scaled < len(latest.parts):
+            self._scaled = len(latest.parts)
+            memory.scale((latest.curvature / latest.share, latest.entries / latest.share), self._penalty_curvature)
+        level = latest.loss / latest.share + self._penalty.value(centre)
         self._level = level
         if self._first_level is None:
             self._first_level = level
-        if known.whole:
+        if latest.whole:
             self._remember(centre, gradient)
             least = self._watch(level, centre, newton_follows)
             if self.why:

@@ -53,8 +53,8 @@ class FirstOrder(Optimizer):
 
     def reject(self) -> None:
         if self._before is None:
-            said = "there is no step to take back: only the last step can be, and only once."
-            raise InvalidArgument("optimizer", "must have a step to take back", sentence=said)
+            sentence = "there is no step to take back: only the last step can be, and only once."
+            raise InvalidArgument("optimizer", "must have a step to take back", sentence=sentence)
         vars(self).update(self._before)
         self._before = None
 

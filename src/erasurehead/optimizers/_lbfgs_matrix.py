@@ -69,8 +69,8 @@ class LBFGSMatrix:
         if len(vector) <= len(self._rows):
             whole = np.diag(self._diagonal) - (self._rows.T @ self._inverse) @ self._rows
             return np.asarray(np.linalg.solve(whole, vector), dtype=np.float64)
-        found = vector / self._diagonal
+        solution = vector / self._diagonal
         if not len(self._rows):
-            return found
+            return solution
         inner = self._middle - (self._rows / self._diagonal) @ self._rows.T
-        return found + (np.linalg.solve(inner, self._rows @ found) @ self._rows) / self._diagonal
+        return solution + (np.linalg.solve(inner, self._rows @ solution) @ self._rows) / self._diagonal

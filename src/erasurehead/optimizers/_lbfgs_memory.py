@@ -133,17 +133,17 @@ class LBFGSMemory(Resumable):
         Arguments:
             gradient: shape (n_parameters,).
         """
-        found, factors = self.inner(gradient)
+        direction, factors = self.inner(gradient)
         diagonal = self.diagonals[self.chosen] if self.diagonals else None
         scale = 1.0 if diagonal is None else self.first_scale
         if self._steps:
             change = self._changes[-1]
             scaled = change if diagonal is None else change / diagonal
             scale = self._bent[-1] / product(change, scaled)
-        found *= scale
+        direction *= scale
         if diagonal is not None:
-            found /= diagonal
-        return self.outer(found, factors)
+            direction /= diagonal
+        return self.outer(direction, factors)
 
     def inner(self, gradient: Array) -> tuple[Array, list[float]]:
         """Return what the inverse of the initial matrix is to be multiplied by: the first of the two loops.
@@ -154,24 +154,24 @@ class LBFGSMemory(Resumable):
         Returns:
             A vector, shape (n_parameters,), and factors for `outer`.
         """
-        found = -gradient
+        direction = -gradient
         factors: list[float] = []
         for step, change, bent in zip(*map(reversed, (self._steps, self._changes, self._bent)), strict=True):
-            factor = product(step, found) / bent
-            found -= factor * change
+            factor = product(step, direction) / bent
+            direction -= factor * change
             factors.append(factor)
-        return found, factors
+        return direction, factors
 
-    def outer(self, found: Array, factors: Sequence[float]) -> Array:
+    def outer(self, direction: Array, factors: Sequence[float]) -> Array:
         """Return the direction that follows from the product with the initial matrix: the second loop.
 
         Arguments:
-            found: that product, shape (n_parameters,); changed in place.
+            direction: that product, shape (n_parameters,); changed in place.
             factors: from the first loop, with the same pairs.
         """
         for step, change, bent, factor in zip(self._steps, self._changes, self._bent, reversed(factors), strict=True):
-            found += step * (factor - product(change, found) / bent)
-        return found
+            direction += step * (factor - product(change, direction) / bent)
+        return direction
 
     def matrix(self, n_parameters: int) -> LBFGSMatrix:
         """Return the matrix itself, of the newest pairs.

@@ -147,9 +147,9 @@ class LineSearch(Resumable):
         """
         assert self.base is not None
         rise = value - self.base[1] + self.promise
-        found = self.promise * self.length / (2.0 * rise) if math.isfinite(rise) and rise > 0.0 else 0.0
+        length = self.promise * self.length / (2.0 * rise) if math.isfinite(rise) and rise > 0.0 else 0.0
         self.stride = 1.0
-        self.length = min(max(found, 0.1 * self.length), 0.5 * self.length)
+        self.length = min(max(length, 0.1 * self.length), 0.5 * self.length)
         return self.length >= _SHORTEST
 
     def point(self, dtype: np.dtype[Any]) -> Array | None:
@@ -161,5 +161,5 @@ class LineSearch(Resumable):
         assert self.base is not None
         assert self.direction is not None
         x = self.base[0]
-        found = (x + self.length * self.direction).astype(dtype, copy=False)
-        return None if np.array_equal(found, x) else found
+        point = (x + self.length * self.direction).astype(dtype, copy=False)
+        return None if np.array_equal(point, x) else point

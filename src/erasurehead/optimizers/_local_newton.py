@@ -129,14 +129,14 @@ class LocalNewton(Resumable):
             self._iterations = min(_MORE * self._iterations, self._most)
         if not parts:
             return None
-        found = np.zeros(len(vector))
+        mean = np.zeros(len(vector))
         for part in parts:
             own = part.gradient != 0.0
             alone = part.share * curvature + penalty
             np.divide(vector, alone, out=alone, where=alone > 0.0)
-            found += np.where(own, part.gradient, alone)
-        found *= self._scale / len(parts)
-        return found, factors
+            mean += np.where(own, part.gradient, alone)
+        mean *= self._scale / len(parts)
+        return mean, factors
 
     def learn(self, ideal: float) -> None:
         """Learn from a search along a direction that came of such steps.

@@ -350,12 +350,12 @@ class QuasiNewton(Optimizer):
         """Begin the search whose direction the workers' Newton steps give, as far as some have come."""
         assert self._search.base is not None
         _, value, gradient = self._search.base
-        found = newton.answer(answer.parts, answer.waited, self._memory.curvature, self._penalty_curvature)
-        self._solved = found is not None
-        if found is None:
+        step = newton.answer(answer.parts, answer.waited, self._memory.curvature, self._penalty_curvature)
+        self._solved = step is not None
+        if step is None:
             self._aim(gradient)
         else:
-            direction = self._memory.outer(*found)
+            direction = self._memory.outer(*step)
             self._search.aim(direction, product(gradient, direction))
         self._go(value, gradient)
         if self._solved and self._decision["act"] == "accept":
@@ -396,9 +396,9 @@ class QuasiNewton(Optimizer):
         self._search.aim(direction, product(gradient, direction))
 
     def _uphill(self, x: Array, gradient: Array) -> Array:
-        found = self.penalty.steepest(x, gradient)
-        assert found is not None  # `begin` has checked
-        return found
+        steepest = self.penalty.steepest(x, gradient)
+        assert steepest is not None  # `begin` has checked
+        return steepest
 
     @property
     def _penalty_curvature(self) -> Array:
@@ -416,10 +416,10 @@ class QuasiNewton(Optimizer):
 
     def _move(self) -> bool:
         """Move along the direction; return whether that changes the model, in its own dtype."""
-        found = self._search.point(self.x.dtype)
+        point = self._search.point(self.x.dtype)
         assert self._search.base is not None
-        self.x = self._search.base[0] if found is None else found
-        return found is not None
+        self.x = self._search.base[0] if point is None else point
+        return point is not None
 
     def _give_up(self) -> None:
         """Search once more from the base, down the gradient; if that search failed, there is nothing to gain."""
@@ -468,11 +468,11 @@ class QuasiNewton(Optimizer):
         self._left.forget()
         self._decision = {"act": "drift"}
         uphill, diagonals = self._uphill(self.x, gradient), self._memory.diagonals
-        there = self._inexact.move(self.x, uphill, diagonals[0] if diagonals else None, answer.share)
+        end = self._inexact.move(self.x, uphill, diagonals[0] if diagonals else None, answer.share)
         if self._sharp:
-            below, above = sides(self.penalty, len(there))
-            there = within_orthant(self.x, uphill, there, below == above)
-        self.x = there.astype(self.x.dtype, copy=False)
+            below, above = sides(self.penalty, len(end))
+            end = within_orthant(self.x, uphill, end, below == above)
+        self.x = end.astype(self.x.dtype, copy=False)
 
     # --- its state --------------------------------------------------------------------------------------------------
 

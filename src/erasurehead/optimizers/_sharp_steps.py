@@ -51,14 +51,14 @@ def sharp_step(penalty: Penalty, matrix: LBFGSMatrix, x: Array, gradient: Array)
             break
         before = value
         for _ in range(_MOST_DOUBLES):
-            there = model.kept(here, steepest, -steepest / (stiffness * model.matrix.diagonal))
-            lower, turned = model.value(there)
-            if lower <= value + _DECREASE * product(steepest, there - here):
+            end = model.kept(here, steepest, -steepest / (stiffness * model.matrix.diagonal))
+            lower, turned = model.value(end)
+            if lower <= value + _DECREASE * product(steepest, end - here):
                 break
             stiffness *= 2.0
         else:
             break  # rounding hides what is left to gain
-        here, slope, value = model.improved(there, turned, lower)
+        here, slope, value = model.improved(end, turned, lower)
         stiffness = max(1.0, stiffness / 2.0)
         if not value < before:
             break
@@ -99,8 +99,8 @@ class _Model:
             move: where to.
         """
         here = self.start + step
-        there = within_orthant(here, uphill, here + move, self._free)
-        return np.where(there == 0.0, -self.start, step + move)
+        end = within_orthant(here, uphill, here + move, self._free)
+        return np.where(end == 0.0, -self.start, step + move)
 
     def value(self, step: Array) -> tuple[float, Array]:
         """Return by how much the model changes along a step, and the gradient of its smooth part there."""
@@ -109,11 +109,11 @@ class _Model:
 
     def sharp_slope(self, step: Array) -> float:
         """Return the gradient times a step, plus the change of the sharp penalty: small numbers, added one by one."""
-        there = self.start + step
-        begun = np.where(np.where(self.start == 0.0, there, self.start) > 0.0, self._above, self._below)
-        ended = np.where(there > 0.0, self._above, self._below)
-        crossed = self.start * there < 0.0
-        return product(self.gradient + begun, step) + product(np.where(crossed, ended - begun, 0.0), there)
+        end = self.start + step
+        begun = np.where(np.where(self.start == 0.0, end, self.start) > 0.0, self._above, self._below)
+        ended = np.where(end > 0.0, self._above, self._below)
+        crossed = self.start * end < 0.0
+        return product(self.gradient + begun, step) + product(np.where(crossed, ended - begun, 0.0), end)
 
     def improved(self, step: Array, slope: Array, value: float) -> tuple[Array, Array, float]:
         """Move the parameters that are not 0 to where the model is least, or as far as it falls.
@@ -134,10 +134,10 @@ class _Model:
         except np.linalg.LinAlgError:
             return step, slope, value
         for _ in range(_MOST_HALVES):
-            there = self.kept(step, uphill, move)
-            lower, turned = self.value(there)
-            if lower <= value + _DECREASE * min(0.0, product(uphill, there - step)):
-                return there, turned, lower
+            end = self.kept(step, uphill, move)
+            lower, turned = self.value(end)
+            if lower <= value + _DECREASE * min(0.0, product(uphill, end - step)):
+                return end, turned, lower
             move *= 0.5
         return step, slope, value
 
@@ -151,17 +151,17 @@ def sides(penalty: Penalty, n_parameters: int) -> tuple[Array, Array]:
     return below, above
 
 
-def within_orthant(x: Array, uphill: Array, there: Array, free: BoolArray) -> Array:
+def within_orthant(x: Array, uphill: Array, end: Array, free: BoolArray) -> Array:
     """Return where a move ends if parameters stop at 0 rather than change their sign.
 
     Arguments:
         x: where it begins; parameters that are 0 there get the sign that lies downhill.
         uphill: the shortest subgradient there.
-        there: where it would end.
+        end: where it would end.
         free: parameters that may change their sign.
     """
     orthant = np.where(x == 0.0, -np.sign(uphill), np.sign(x))
-    return np.where(free | (there * orthant > 0.0), there, 0.0)
+    return np.where(free | (end * orthant > 0.0), end, 0.0)
 
 
 def _shortest(x: Array, slope: Array, below: Array, above: Array) -> Array:

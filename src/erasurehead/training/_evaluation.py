@@ -75,9 +75,9 @@ class Snapshots(Resumable, Callback):
 
     def model_before(self, step: int) -> tuple[int, Array] | None:
         """Return the newest kept model of at most `step` steps, with its number of steps; None if there is none."""
-        for done, _, held in reversed(self.kept):
-            if done <= step and isinstance(held, np.ndarray):
-                return done, held
+        for done, _, model in reversed(self.kept):
+            if done <= step and isinstance(model, np.ndarray):
+                return done, model
         return None
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -87,18 +87,22 @@ class Snapshots(Resumable, Callback):
 
     def evaluate(self, problem: Problem) -> Iterator[Evaluation]:
         """Yield the metrics of every model kept; nothing if the problem has nothing to evaluate on."""
-        for step, time, held in self.kept:
-            if self._first is not None and held is self._first[0]:
+        for step, time, model in self.kept:
+            if self._first is not None and model is self._first[0]:
                 metrics = self._first[1]
             else:
-                metrics = problem.metrics(held) if isinstance(held, np.ndarray) else held
+                metrics = problem.metrics(model) if isinstance(model, np.ndarray) else model
             if metrics:
                 yield Evaluation(step, time, metrics)
 
     def evaluated(self) -> list[Evaluation]:
         """Return what is known without evaluating anything: the metrics of models that were evaluated in an earlier
         part of the run."""
-        return [Evaluation(step, time, held) for step, time, held in self.kept if isinstance(held, dict) and held]
+        return [
+            Evaluation(step, time, metrics)
+            for step, time, metrics in self.kept
+            if isinstance(metrics, dict) and metrics
+        ]
 
 
 def without_models(state: Mapping[str, Tree], evaluations: Sequence[Evaluation]) -> dict[str, Tree]:
@@ -111,6 +115,6 @@ def without_models(state: Mapping[str, Tree], evaluations: Sequence[Evaluation])
         evaluations: the metrics of all its snapshots; those that there was nothing to evaluate on may be missing.
     """
     snapshots = cast("Mapping[str, Any]", state["snapshots"])
-    known = {evaluation.step: evaluation.metrics for evaluation in evaluations}
-    kept = [(step, time, dict(known.get(step, {}))) for step, time, _ in from_plain(snapshots["kept"])]
+    metrics = {evaluation.step: evaluation.metrics for evaluation in evaluations}
+    kept = [(step, time, dict(metrics.get(step, {}))) for step, time, _ in from_plain(snapshots["kept"])]
     return {**state, "snapshots": {**snapshots, "kept": to_plain(kept)}}

@@ -42,13 +42,13 @@ class EvaluatorLost(ErasureHeadError):
     """The process beside training cannot be started, is gone, or cannot measure.
 
     Arguments:
-        said: the reason.
-        found: what it had measured since it was last asked.
+        reason: why.
+        measured: what it had measured since it was last asked.
     """
 
-    def __init__(self, said: str, found: Sequence[Measured] = ()) -> None:
-        super().__init__(said)
-        self.found = tuple(found)
+    def __init__(self, reason: str, measured: Sequence[Measured] = ()) -> None:
+        super().__init__(reason)
+        self.measured = tuple(measured)
 
 
 class _Judge(Program):
@@ -131,23 +131,23 @@ class Evaluator:
         Raises:
             EvaluatorLost: if it has died, or cannot measure; `unmeasured` is then the newest model that it was given.
         """
-        found: list[Measured] = []
+        values: list[Measured] = []
         until = time.monotonic() + _LAST_WAIT if wait else -math.inf
         while True:
             event = self._engine.poll()
             if event is None:
                 if self._under_way is None or time.monotonic() >= until:
-                    return found
+                    return values
                 event = self._engine.next_event(until)
             if isinstance(event, Arrived) and self._under_way is not None:
                 value, seconds = event.read().tolist()
                 self._engine.release(event)
                 step, when, _ = self._under_way
-                found.append(Measured(step, when, value, seconds, beside=True))
+                values.append(Measured(step, when, value, seconds, beside=True))
                 self._under_way = None
                 self._feed()
             elif isinstance(event, Died | Failed):
-                raise EvaluatorLost(event.reason, found)
+                raise EvaluatorLost(event.reason, values)
 
     @property
     def unmeasured(self) -> tuple[int, float, Array] | None:

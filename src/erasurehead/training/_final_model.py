@@ -37,7 +37,7 @@ def lowest(
     """
     with np.errstate(over="ignore", invalid="ignore"):  # a model may have diverged
         start, *ends = problem.exact([first, *models], lost)
-        values = [found.loss + problem.penalty(x) for found, x in zip(ends, models, strict=True)]
+        values = [end.loss + problem.penalty(x) for end, x in zip(ends, models, strict=True)]
     best = 0
     for index, value in enumerate(values):
         if value < values[best] - _ROUNDING * abs(values[best]):
@@ -46,8 +46,8 @@ def lowest(
     if not end.n_samples:
         return x, None
     norms = [
-        math.sqrt(squared_norm(problem.regularizer.residual(point, found.gradient)))
-        for found, point in ((start, first), (end, x))
+        math.sqrt(squared_norm(problem.regularizer.residual(point, exact.gradient)))
+        for exact, point in ((start, first), (end, x))
     ]
     return x, FinalModel(
         objective=values[best],

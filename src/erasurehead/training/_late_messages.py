@@ -96,7 +96,7 @@ class LateMessages(Resumable):
             if row is not None:
                 place, age = assignment.layout.positions[row], order.step - message.step
                 self._waiting.append(replace(message, message=row, positions=place, age=age))
-                current.view.late.append(LateArrival(row, message.step, message.order_round, age))
+                current.view.add_late(LateArrival(row, message.step, message.order_round, age))
 
     def take(self, event: Arrived, current: Round) -> ArrivalRow | None:
         """Take a message; return its row, or None if its round is not known any more.
@@ -149,7 +149,7 @@ class LateMessages(Resumable):
             )
         if asked and content is not None:
             self._newest[content] = event.order_round
-        current.view.late.append(LateArrival(row, event.step, event.order_round, age))
+        current.view.add_late(LateArrival(row, event.step, event.order_round, age))
         return ""
 
     def _why_not(self, event: Arrived, row: int, vector: Array, current: Round) -> str:

@@ -96,8 +96,8 @@ def _units(problem: Problem) -> Array:
         return np.ones(problem.n_parameters)
     with np.errstate(over="ignore", invalid="ignore"):
         own = problem.curvature()[0] + penalty_curvature(problem.regularizer, problem.n_parameters)
-    known = np.isfinite(own) & (own > 0.0)
-    return np.where(known, own, 1.0) ** -0.5
+    positive = np.isfinite(own) & (own > 0.0)
+    return np.where(positive, own, 1.0) ** -0.5
 
 
 def _nearer(problem: Problem, x: Array, units: Array, short: float) -> tuple[Array, float, float]:
@@ -114,7 +114,7 @@ def _nearer(problem: Problem, x: Array, units: Array, short: float) -> tuple[Arr
     """
     optimizer = QuasiNewton(x)
     optimizer.begin(problem)
-    found, since = (x, math.inf, math.inf), 0
+    nearest, since = (x, math.inf, math.inf), 0
     stepper = Stepper(optimizer, WholeProblem(problem))
     while True:
         try:
@@ -124,11 +124,11 @@ def _nearer(problem: Problem, x: Array, units: Array, short: float) -> tuple[Arr
         gradient, value = answered.answer.estimate, answered.answer.value
         length = math.inf if gradient is None else squared_norm(units * gradient) ** 0.5
         since += 1
-        if value is not None and length < found[2]:
-            found, since = (answered.order.points[0], value, length), 0
-        if found[2] <= short or since >= _PATIENCE:
+        if value is not None and length < nearest[2]:
+            nearest, since = (answered.order.points[0], value, length), 0
+        if nearest[2] <= short or since >= _PATIENCE:
             break
-    return found
+    return nearest
 
 
 def _refused(why: str) -> InvalidArgument:

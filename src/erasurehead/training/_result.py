@@ -175,9 +175,9 @@ class Run:
         by less than a tenth of the fall does not count, nor does one that noise or rounding may account for. Points
         that an optimizer tried and rejected do not count.
         """
-        found = self.suspected_rise
-        if found is None or found[1]:
-            return None if found is None else found[0]
+        suspected = self.suspected_rise
+        if suspected is None or suspected[1]:
+            return None if suspected is None else suspected[0]
         final = self.final
         if final is None or final.before_rise is None:
             return None
@@ -192,9 +192,9 @@ class Run:
         losses = np.array(
             [np.nan if row.loss is None or row.rejected else row.loss for row in self.steps], dtype=np.float64
         )
-        known = ~np.isnan(losses)
-        taken: list[int] = np.flatnonzero(known).tolist()
-        losses = losses[known]
+        numbers = ~np.isnan(losses)
+        taken: list[int] = np.flatnonzero(numbers).tolist()
+        losses = losses[numbers]
         width = max(1, min(_SMOOTHED, len(losses) // 10))
         if len(losses) < 2:
             return None
@@ -243,8 +243,8 @@ class Run:
 
         Losses and errors (`loss`, `mse`, `log_loss`) must fall to the target, all others must rise to it.
         """
-        found = self.first_at(metric, target)
-        return None if found is None else found.time
+        first = self.first_at(metric, target)
+        return None if first is None else first.time
 
     def first_at(self, metric: str, target: float) -> Evaluation | None:
         """Return the first evaluation at which a metric had reached a target, as for `time_to`; None if none had."""

@@ -88,7 +88,7 @@ class Round:
         """Record a message that has come in time."""
         self.arrivals[message], self.places[message] = event, self.came
         self.came += 1
-        self.view.elapsed = event.time - self.begin
+        self.view.pass_time(event.time - self.begin)
         self.view.add(message)
 
     def arrive_late(self, row: ArrivalRow, nbytes: int) -> None:
@@ -129,15 +129,12 @@ class Round:
 
     def leave_out(self) -> bool:
         """Go on without the tasks that nobody sends any more; return whether there are more of them than before."""
-        lost, code, before = self.out_of_reach(), self.assignment.code, self.view
+        lost, code = self.out_of_reach(), self.assignment.code
         if not set(lost) - set(self.lost) or len(lost) == code.n_tasks:
             return False
         self.lost = tuple(lost)
         ages = None if self.ages is None else np.delete(self.ages, lost)
-        self.view = view = View(general(shortened(code, lost)), before.step, before.able, ages, before.note)
-        view.elapsed, view.refused, view.late, view.came = before.elapsed, before.refused, before.late, before.came
-        for message in before.arrived:
-            view.add(message)
+        self.view = self.view.without(general(shortened(code, lost)), ages)
         return True
 
     # --- what can be said of it -----------------------------------------------------------------------------------

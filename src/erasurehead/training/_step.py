@@ -170,8 +170,8 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
 
     def notice_neglected(self) -> None:
         """Record which tasks were hardly ever counted, now that training is over."""
-        if found := self.neglected:
-            self._notice_neglected("at the end of training ", found)
+        if neglected := self.neglected:
+            self._notice_neglected("at the end of training ", neglected)
 
     def _count(self, order: Order, result: RoundResult) -> list[int]:
         """Count a step's tasks; return those that are newly found to be neglected."""
@@ -182,9 +182,9 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
             self._notice_neglected("", self._counting.neglected(neglected))
         return neglected
 
-    def _notice_neglected(self, when: str, found: Sequence[Neglected]) -> None:
-        tasks = [one.task for one in found]
-        self._log.notice(Notice("tasks_neglected", data={"tasks": tasks}, text=when + sentence(found, self._sizes)))
+    def _notice_neglected(self, when: str, neglected: Sequence[Neglected]) -> None:
+        tasks = [one.task for one in neglected]
+        self._log.notice(Notice("tasks_neglected", data={"tasks": tasks}, text=when + sentence(neglected, self._sizes)))
 
     # --- state ----------------------------------------------------------------------------------------------------
 

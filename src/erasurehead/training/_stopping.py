@@ -56,17 +56,17 @@ class Until:
         """
         if isinstance(text, Until):
             return text
-        found = _TARGET.fullmatch(text) if isinstance(text, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
+        match = _TARGET.fullmatch(text) if isinstance(text, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
         try:
-            value = math.nan if found is None else float(found[3])
+            value = math.nan if match is None else float(match[3])
         except ValueError:
             value = math.nan
-        if found is None or not math.isfinite(value):
+        if match is None or not math.isfinite(value):
             raise invalid("until", "must be a metric, one of < <= > >=, and a number", text, "such as 'gap < 1e-3'")
-        sign: Any = found[2]
-        if found[1] == "gap" and (sign.startswith(">") or value <= 0.0):
+        sign: Any = match[2]
+        if match[1] == "gap" and (sign.startswith(">") or value <= 0.0):
             raise invalid("until", "must ask for a gap below a number greater than 0", text, "such as 'gap < 1e-3'")
-        return cls(found[1], sign, value)
+        return cls(match[1], sign, value)
 
     @property
     def falls(self) -> bool:
@@ -136,7 +136,7 @@ class Stopping:
         self._confirmed = False  # whether the optimizer has taken such a norm for the end
         self._point: Array | None = None  # the model that it is of; None if the norm is restored
         self._beside: Evaluator | None = None
-        self._tell: Callable[[str], None] = lambda said: None
+        self._tell: Callable[[str], None] = lambda sentence: None
         self._check_metric()
 
     @property
@@ -149,9 +149,9 @@ class Stopping:
     def _check_metric(self) -> None:
         if self.metric in (None, "gap", "objective"):
             return
-        known = ["gap", "objective", *(name for name in self.problem.metrics(self.first) if name != "objective")]
-        if self.metric not in known:
-            raise invalid("until", "must name a metric that is measured", self.metric, f"these are {', '.join(known)}")
+        names = ["gap", "objective", *(name for name in self.problem.metrics(self.first) if name != "objective")]
+        if self.metric not in names:
+            raise invalid("until", "must name a metric that is measured", self.metric, f"these are {', '.join(names)}")
 
     def prepare(self) -> None:
         """Find the minimum that gaps are measured from, off the clock, unless it is known already."""
@@ -259,10 +259,10 @@ class Stopping:
             return
         lost: EvaluatorLost | None = None
         try:
-            found: Sequence[Measured] = beside.answers(wait)
+            values: Sequence[Measured] = beside.answers(wait)
         except EvaluatorLost as error:
-            lost, found = error, error.found
-        for measured in found:
+            lost, values = error, error.measured
+        for measured in values:
             if self.ended is None:
                 self._keep(measured)
                 self._judge()

@@ -141,26 +141,26 @@ def _counted(decoding: Decoding) -> Array | float:
     return np.clip(counted / code.n_pieces, 0.0, 1.0)
 
 
-def sentence(found: Sequence[Neglected], sizes: Sequence[int] | IntArray) -> str:
+def sentence(neglected: Sequence[Neglected], sizes: Sequence[int] | IntArray) -> str:
     """Return a sentence about neglected tasks.
 
     Arguments:
-        found: at least one.
+        neglected: at least one.
         sizes: number of samples of every task.
 
     >>> sentence([Neglected(2, 0.0, 20.0, 50, False)], [10, 10, 20])
     'task 2 (50.0% of the training rows) was never counted, and the mean task in 20 of the last 50 steps: the model \
 learns nothing of it. Wait for more workers, or take a scheme that leaves nothing out, such as uncoded or exact.'
     """
-    first = found[0]
-    share = sum(sizes[one.task] for one in found) / sum(sizes)
-    never = not any(one.ever for one in found)
-    most = max(one.counted for one in found)
-    how = "never counted" if never else f"counted in {'at most ' * (len(found) > 1)}{most:.3g}"
+    first = neglected[0]
+    share = sum(sizes[one.task] for one in neglected) / sum(sizes)
+    never = not any(one.ever for one in neglected)
+    most = max(one.counted for one in neglected)
+    how = "never counted" if never else f"counted in {'at most ' * (len(neglected) > 1)}{most:.3g}"
     last = f" of the last {first.steps} steps"
-    many = len(found) > 1
+    many = len(neglected) > 1
     return (
-        f"{numbered('task', [one.task for one in found])} ({share:.1%} of the training rows) "
+        f"{numbered('task', [one.task for one in neglected])} ({share:.1%} of the training rows) "
         f"{'were' if many else 'was'} {how}{'' if never else last}, and the mean task in {first.mean:.3g}"
         f"{last if never else ''}: the model learns {'nothing' if never else 'next to nothing'} of "
         f"{'them' if many else 'it'}. Wait for more workers, or take a scheme that leaves nothing out, such as "

@@ -41,8 +41,8 @@ class WholeProblem(Oracle[Answered, Answered]):
         problem = self._problem
         (exact,) = problem.exact(asked.points)
         if exact.n_samples < problem.n_samples:
-            said = f"only {exact.n_samples:,} of {problem.n_samples:,} samples are in reach of the coordinator"
-            raise OutOfReach("problem", "must have all its samples in reach of the coordinator", sentence=said)
+            reach = f"only {exact.n_samples:,} of {problem.n_samples:,} samples are in reach of the coordinator"
+            raise OutOfReach("problem", "must have all its samples in reach of the coordinator", sentence=reach)
         sums = np.append(exact.gradient, exact.loss)
         overflowed = not finite(sums)
         curvature = np.append(*problem.curvature()) if asks_curvature(asked) else None

@@ -153,7 +153,7 @@ class Waiting:
         self._reported = 0.0
         while True:
             view = current.view
-            view.elapsed = alarm.elapsed(self.pool.engine.now() - current.begin)
+            view.pass_time(alarm.elapsed(self.pool.engine.now() - current.begin))
             verdict = self._verdict()
             if verdict is Verdict.STOP:
                 if self._waits_for is WaitsFor.REST:

@@ -141,6 +141,22 @@ class View:
             self._reachable = self.decoder.residual([*self.arrived, *self.pending.tolist()])
         return self._reachable
 
+    def pass_time(self, elapsed: float) -> None:
+        """Record how many seconds have passed since the order was submitted."""
+        self.elapsed = elapsed
+
+    def without(self, decoder: Decoder, ages: IntArray | None) -> View:
+        """Return the same round as a decoder sees it that leaves tasks out, with the ages of those that remain."""
+        view = View(decoder, self.step, self.able, ages, self.note)
+        view.elapsed, view.refused, view.late, view.came = self.elapsed, self.refused, self.late, self.came
+        for message in self.arrived:
+            view.add(message)
+        return view
+
+    def add_late(self, arrival: LateArrival) -> None:
+        """Record the arrival of a message of an earlier round, one that can be used."""
+        self.late.append(arrival)
+
     def add(self, message: int) -> None:
         """Record an arrival. A message that has arrived already (a replaced worker sends again) changes nothing."""
         if self._is_in_view[message]:
