@@ -241,7 +241,6 @@ class _Training:
     def go(self, steps: int, wanted: Callable[[int], int | None]) -> Exception | None:
         """Take all steps; return the exception that ended them early, if the caller has to know it."""
         try:
-            self.stepped.break_off_at(self.stopping.max_seconds)
             if self._over(steps):  # it was cut off after its last step
                 self._tell_state()
             while not self._over(steps):

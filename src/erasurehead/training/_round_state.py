@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, IntArray, squared_norm
+from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes._transforms import shortened
 from erasurehead.decoding._choice import general
 from erasurehead.errors import numbered
 from erasurehead.schemes.wait_rules import View
-from erasurehead.training._rows import ArrivalRow, StepRow, WorkerEvent
+from erasurehead.training._rows import ArrivalRow, StepRow
 
 if TYPE_CHECKING:
     from erasurehead.decoding._base import Decoding
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from erasurehead.faults._byzantine import Examination
     from erasurehead.optimizers._base import PartialGradient
     from erasurehead.schemes.wait_rules import WaitRule
-    from erasurehead.training._notices import Notice
     from erasurehead.training._workers import Assignment
 
 
@@ -288,33 +285,13 @@ class RoundResult:
             return len(np.unique(np.concatenate(tasks))) / code.n_tasks
         return kept * self.decoding.coverage if len(self.decoding.messages) else 0.0
 
-    def step_row(
-        self,
-        order: Order,
-        end: float,
-        origin: float = 0.0,
-        gradient: Array | None = None,
-        loss: float | None = None,
-        *,
-        dead: Iterable[int] = (),
-        neglected: Iterable[int] = (),
-        notices: Iterable[Notice] = (),
-        events: Iterable[WorkerEvent] = (),
-        decision: Mapping[str, Any] = MappingProxyType({}),
-        stepped: bool | None = None,
-        rejected: bool = False,
-        old_work: str = "",
-    ) -> StepRow:
-        """Return the row of the step of which this was the last round.
+    def step_row(self, order: Order, end: float, origin: float = 0.0) -> StepRow:
+        """Return what this round, the last of a step, says in the step's row; it knows nothing of the answer's worth.
 
         Arguments:
             order: the order of the round.
             end: when the model had moved, in seconds since training began.
             origin: when training began, in the engine's seconds.
-            gradient: the estimated gradient with the penalty; None if no step was taken.
-            loss: the estimated loss with the penalty.
-            dead, neglected, notices, events, decision, rejected, old_work: as the row's attributes.
-            stepped: likewise; None to take whether there is a gradient.
         """
         decoding = self.decoding
         return StepRow(
@@ -327,22 +304,16 @@ class RoundResult:
             arrived=self.view.finished,
             used=decoding.used.tolist(),
             missing=sorted({row.worker for row in self.rows if row.censored}),
-            dead=sorted(dead),
+            dead=[],
             residual=decoding.residual + len(self.lost),
             coverage=self.coverage,
-            stepped=gradient is not None if stepped is None else stepped,
-            rejected=rejected,
-            loss=loss,
-            gradient_norm=None if gradient is None else math.sqrt(squared_norm(gradient)),
+            stepped=self.estimate is not None or bool(self.parts or self.late_parts),
+            loss=None,
+            gradient_norm=None,
             received=self.received,
             workers=self.assignment.code.n_workers,
             lost=list(self.lost),
             late=len(self.late_rows),
-            neglected=list(neglected),
-            notices=list(notices),
-            events=list(events),
-            decision=dict(decision),
-            old_work=old_work,
         )
 
 

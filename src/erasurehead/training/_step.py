@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from erasurehead._internal.arrays import Array, Tree, squared_norm
@@ -104,6 +104,9 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
             self._of_all(result.curvature, result),
             exact=result.exact,
             overflowed=result.overflowed,
+        )
+        answer = replace(
+            answer,
             share=result.share,
             parts=result.parts,
             late_parts=result.late_parts,
@@ -116,17 +119,14 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
         """Return the row of a step, after the callbacks were given it, and all who learn from it have learnt."""
         order, answer, result = answered.order, answered.answer, answered.result
         neglected = self._count(order, result)
-        origin = self._log.origin or 0.0
-        row = result.step_row(
-            order,
-            self._pool.engine.stamp("end", order.round) - origin,
-            origin,
-            answer.estimate,
-            None if result.overflowed else answer.value,
-            stepped=result.estimate is not None or bool(result.parts or result.late_parts),
+        origin, slope = self._log.origin or 0.0, answer.estimate
+        row = replace(
+            result.step_row(order, self._pool.engine.stamp("end", order.round) - origin, origin),
+            loss=None if result.overflowed else answer.value,
+            gradient_norm=None if slope is None else math.sqrt(squared_norm(slope)),
             rejected=optimizer.rejected,
             decision={**optimizer.decision, **({BY_TASK: True} if order.note.get(BY_TASK, False) else {})},
-            dead=self._pool.dead,
+            dead=sorted(self._pool.dead),
             neglected=neglected,
             notices=self._log.take_notices(),
             events=self._log.take_events(),
@@ -289,6 +289,8 @@ class SteppedRun:
             self._stopping.open(self.pool.living.values(), self._not_beside)
         if not self._running:
             self._origin = engine.now() - self.elapsed
+        if self._stopping is not None:
+            self._rounds.break_off_at(self._origin + self._stopping.max_seconds)
         log.begin(self._origin, self._optimizer.step)
         if self._dead is None:
             log.start(self.pool)
@@ -298,10 +300,6 @@ class SteppedRun:
     def _not_beside(self, why: str) -> None:
         text = f"the target is measured between steps from now on, as there is no process beside training for it: {why}"
         self._log.notice(Notice("measured_between", data={"reason": why}, text=text))
-
-    def break_off_at(self, seconds: float) -> None:
-        """Let `step` raise `TimeIsUp` once training has taken so many seconds; inf for never."""
-        self._rounds.break_off_at(self._origin + seconds)
 
     def step(self, workers: int | None = None) -> StepRow:
         """Take one step, and return its row.

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -20,7 +19,7 @@ from erasurehead._internal.signals import uninterrupted
 from erasurehead.engines import Order
 from erasurehead.errors import Diverged
 from erasurehead.optimizers import Optimizer
-from erasurehead.optimizers._base import Answer, PartialGradient
+from erasurehead.optimizers._base import Answer
 from erasurehead.problems import Problem
 
 DIVERGED = "step {step}: the {what} not finite: the model has diverged"
@@ -106,11 +105,6 @@ def answer_of(
     *,
     exact: bool = False,
     overflowed: bool = False,
-    share: float = 1.0,
-    parts: Sequence[PartialGradient] = (),
-    late_parts: Sequence[PartialGradient] = (),
-    waited: float = 0.0,
-    work_odds: float = math.inf,
 ) -> Answer:
     """Return the answer that is made of what came of an order: with the penalty, and the objective beside it.
 
@@ -120,7 +114,7 @@ def answer_of(
         sums: what its messages add up to: gradient, then loss, shape (n_parameters + 1,); None if nothing is known.
         curvature: likewise: bounds on the curvature along each parameter, then the mean number of a sample's entries
             that are not 0; None if they were not asked for.
-        exact, share, parts, late_parts, waited, work_odds: as in the answer.
+        exact: as in the answer.
         overflowed: whether nothing is known because vectors were not finite at a point that was only tried.
     """
     gradient: Array | None = None
@@ -137,4 +131,4 @@ def answer_of(
         if not order.coefficients:  # the loss of a combination of points is none
             value = float(sums[-1]) + problem.penalty(order.points[0])
     bound = None if curvature is None else (curvature[:-1], float(curvature[-1]))
-    return Answer(gradient, value, exact, bound, share, parts, late_parts, waited, work_odds)
+    return Answer(gradient, value, exact, bound)
