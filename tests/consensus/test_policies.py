@@ -380,3 +380,12 @@ def test_a_graph_is_needed_with_its_peers(problem: LogisticRegression) -> None:
         train(problem, "ring()", steps=1, rate=0.1)
     with pytest.raises(InvalidArgument, match="peers must be 3"):
         train(problem, Graph(3, ((0, 1), (1, 2))), peers=4, steps=1, rate=0.1)
+
+
+def test_peers_go_on_in_float64_from_a_first_model_in_float32(
+    problem: LogisticRegression, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = run(problem, "ring()", "local()", steps=5)
+    first = np.zeros(problem.n_parameters, np.float32)
+    monkeypatch.setattr(problem, "initial", lambda: first)
+    assert run(problem, "ring()", "local()", steps=5).models.tobytes() == plain.models.tobytes()

@@ -185,7 +185,7 @@ def plan(
         shares = parse_split(split).shares(problem, n_peers)
     else:
         shares = checked_shares(split, problem.n_samples, n_peers)
-    x = problem.initial() if initial is None else np.array(initial, dtype=np.float64)
+    x = np.array(problem.initial() if initial is None else initial, dtype=np.float64)  # peers send float64
     if x.shape != (problem.n_parameters,) or not np.isfinite(x).all():
         raise invalid("initial", f"must be finite numbers, shape ({problem.n_parameters},)", x.shape)
     x.flags.writeable = False

@@ -41,7 +41,7 @@ class DecompiledModel(Differentiated):
         self.sources = {name: bare(source) for name, source in sources.items()}
         self.form, self.hashes = replace(form, tree=None), frozenset(hashes)
         self._tree = tree
-        self.n_parameters = sum(form.sizes)
+        self.n_parameters, self.dtype = sum(form.sizes), form.wide
 
     def __reduce__(self) -> Any:
         plain = {name: bare(source) for name, source in self.sources.items()}
@@ -65,7 +65,7 @@ class DecompiledModel(Differentiated):
 
     def _parameters(self, x: Array) -> Any:
         with np.errstate(over="ignore"):
-            arrays = self.form.split(x.astype(self.form.wide), np)
+            arrays = self.form.split(x.astype(self.form.wide, copy=False), np)
         return mapped(lambda number: arrays[number], self._tree)
 
 

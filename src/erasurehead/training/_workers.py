@@ -382,13 +382,9 @@ class WorkerPool(Resumable):
             running: whether the workers are as they were then (on the virtual clock); otherwise `start` fills all
                 positions again.
         """
-        worker_ids: list[int] = list(state["worker_ids"])
-        if state["held"] is None and state["generation"]:
-            self.ask_by_task(bool(state["by_task"]))
-            self.assignment = replace(self.assignment, generation=int(state["generation"]))
-        elif state["generation"]:
+        if state["held"] is not None:
             assert self._form is not None
-            self._held = state["held"]
+            worker_ids, self._held = list[int](state["worker_ids"]), state["held"]
             scheme = self._scheme.resized(len(worker_ids), self._held).begin()
             programs, layout, other = self._form(scheme)
             named = [
@@ -396,8 +392,8 @@ class WorkerPool(Resumable):
                 for program, messages in zip(programs, state["messages"], strict=True)
             ]
             self.assignment = Assignment(scheme, named, layout, worker_ids, other=other)
-            self.ask_by_task(bool(state["by_task"]))
-            self.assignment = replace(self.assignment, generation=int(state["generation"]))
+        self.ask_by_task(bool(state["by_task"]))
+        self.assignment = replace(self.assignment, generation=int(state["generation"]))
         living = state if running else {**super().state(), "deaths": state["deaths"], "wanted": state["wanted"]}
         super().restore(living)
         self._started = running
