@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from erasurehead import engines, optimizers, schemes
 from erasurehead._internal.arrays import Array
+from erasurehead.delays import Delays
 from erasurehead.problems import Problem, Shard
-from erasurehead.training import train
+from erasurehead.runs import Recorder, RunFolder, replay
+from erasurehead.training import Callback, Run, train
+from erasurehead.training._result import Resumption
 from erasurehead.training._step import laid_out
 from erasurehead.training._stepper import answer_of
 
@@ -37,23 +42,24 @@ class Means(Problem):
 
     def __init__(self, n_samples: int, n_parameters: int) -> None:
         self.n_samples, self.n_parameters = n_samples, n_parameters
-        self._points = np.random.default_rng(0).standard_normal((n_samples, n_parameters)).astype(np.float32)
+        self.points: Any = np.random.default_rng(0).standard_normal((n_samples, n_parameters)).astype(np.float32)
         self._penalize(0.01, None)
 
     def shard(self, tasks: Sequence[slice]) -> Shard:
-        return _Rows([self._points[rows] for rows in tasks], self.n_samples)
+        return _Rows([self.points[rows] for rows in tasks], self.n_samples)
 
     def loss(self, x: Array) -> float:
-        return float(((x - self._points) ** 2).sum(axis=1).mean()) / 2.0
+        return float(((x - self.points) ** 2).sum(axis=1).mean()) / 2.0
 
     def gradient(self, x: Array) -> Array:
-        return x - self._points.mean(axis=0)
+        return x - self.points.mean(axis=0)
 
     def metrics(self, x: Array) -> dict[str, float]:
         return {}
 
     def initial(self) -> Array:
-        return np.zeros(self.n_parameters, np.float32)
+        first: Any = np.zeros(self.n_parameters, np.float32)
+        return first
 
 
 PROBLEM = Means(24, 7)
@@ -77,7 +83,7 @@ def test_a_model_in_float64_crosses_in_the_type_of_the_problem(wire: str | None)
     optimizer = optimizers.GradientDescent(np.zeros(PROBLEM.n_parameters), rate=0.5)
     run = train(PROBLEM, "uncoded", optimizer, engines.VirtualEngine(), steps=30, evaluate_every=0, wire=wire)
     assert run.x.dtype == np.float64
-    assert np.allclose(run.x, PROBLEM._points.mean(axis=0) / 1.02, atol=1e-5 if wire is None else 1e-3)
+    assert np.allclose(run.x, PROBLEM.points.mean(axis=0) / 1.02, atol=1e-5 if wire is None else 1e-3)
 
 
 def test_no_vector_of_float64_is_made_on_the_way() -> None:
@@ -86,7 +92,7 @@ def test_no_vector_of_float64_is_made_on_the_way() -> None:
     programs, layout, _ = laid_out(scheme, problem, optimizer, {}, by_task=False)
     order = optimizer.ask()
     assert {spec.nbytes for program in programs for spec in program.message_specs} == {4 * 200_001}
-    vectors = [np.ones(200_001, np.float32) for _ in programs]
+    vectors: Any = [np.ones(200_001, np.float32) for _ in programs]
     whole = scheme.decoder.decode(range(4))
     tracemalloc.start()
     try:
@@ -99,3 +105,25 @@ def test_no_vector_of_float64_is_made_on_the_way() -> None:
     assert answer.estimate is not None
     assert answer.estimate.dtype == np.float32
     assert after - before < 2.1 * 4 * 200_001  # the sum, and the gradient with its penalty
+
+
+def test_a_run_in_float32_is_kept_replayed_and_resumed_to_the_bit(tmp_path: Path) -> None:
+    def run(delay: Delays | str, steps: int, *watching: Callback, resume: Any = None) -> Run:
+        optimizer = optimizers.HeavyBall(PROBLEM.initial(), rate=0.2)
+        scheme, engine = schemes.parse_scheme("ignore_stragglers(wait_for=3)", 4), engines.VirtualEngine(delay)
+        return train(PROBLEM, scheme, optimizer, engine, steps, watching, resume=resume)
+
+    law = "exponential(mean=0.5, seed=3)"
+    states: list[dict[str, Any]] = []
+
+    class Kept(Callback):
+        def on_state(self, step: int, state: Any) -> None:
+            states.append(state())
+
+    folder = RunFolder.create(tmp_path / "run")
+    whole = run(law, 6, Recorder(folder))
+    half = run(law, 3, Kept())
+    rest = run(law, 6, resume=Resumption(states[-1], half.steps, half.arrivals))
+    again = run(replay(RunFolder.open(tmp_path / "run")), 6)
+    assert whole.x.dtype == np.float32
+    assert {one.x.tobytes() for one in (whole, rest, again)} == {whole.x.tobytes()}
