@@ -1,6 +1,6 @@
 """One rank of an MPI job that a drill has started: only the coordinator imports what a run needs.
 
-`python -m erasurehead.drills._rank MODULE ...` is `python -m erasurehead.drills.MODULE ...` on the first rank; the
+`python -m erasurehead.drills._rank MODULE ...` is `python -m erasurehead.drills._MODULE ...` on the first rank; the
 others serve.
 """
 
@@ -13,4 +13,4 @@ from erasurehead.engines import serve_unless_coordinator
 
 if __name__ == "__main__":
     serve_unless_coordinator()
-    run_module(f"erasurehead.drills.{sys.argv.pop(1)}", run_name="__main__", alter_sys=True)
+    run_module(f"erasurehead.drills._{sys.argv.pop(1)}", run_name="__main__", alter_sys=True)

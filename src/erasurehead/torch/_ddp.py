@@ -255,13 +255,11 @@ def measure(
     try:
         cast("Any", model).register_comm_hook(times, stamped_allreduce)
     except RuntimeError as error:
-        if "only be called once" not in str(error):
-            raise
         raise InvalidArgument(
             "model",
             "must have no communication hook yet",
-            sentence="The model has a communication hook already, and PyTorch takes one only; give it to `measure` as "
-            "`inner`, with its state as `inner_state`, in place of registering it.",
+            sentence=f"PyTorch takes no communication hook for this model ({error}). If it has one already, give that to "
+            "`measure` as `inner`, with its state as `inner_state`, in place of registering it.",
         ) from error
     return times
 
