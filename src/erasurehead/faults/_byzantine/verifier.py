@@ -249,8 +249,8 @@ class Verifier(Resumable):
         if not located.settled:
             why = "its messages contradict those of the others, whichever other workers lie"
         accused = {self._worker_ids[position]: why for position in located.guilty}
-        doubtful = checks.messages[np.isin(checks.owner, located.suspected)].tolist()
-        reasons = dict.fromkeys(doubtful, located.why)
+        withheld = checks.messages[np.isin(checks.owner, located.suspected)].tolist()
+        reasons = dict.fromkeys(withheld, located.why)
         undecided = (
             Undecided(tuple(self._worker_ids[position] for position in located.suspected), False, located.why),
         )
