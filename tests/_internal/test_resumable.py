@@ -154,7 +154,7 @@ def test_a_record_that_is_not_declared_is_refused_when_it_is_saved() -> None:
     with pytest.raises(
         InvalidArgument, match=r"must name in `records` whatever dataclasses .* Part\(tasks=\(\), loss=0.5\)"
     ):
-        Anything([{"a": Part((), 0.5)}]).state()
+        Anything([{"a": Slice((), 0.5)}]).state()
 
 
 def test_a_state_does_not_change_with_its_object() -> None:

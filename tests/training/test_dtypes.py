@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from erasurehead import engines, optimizers, schemes
-from erasurehead._internal.arrays import Array
 from erasurehead.delays import Delays
 from erasurehead.problems import Problem, Shard
 from erasurehead.runs import Recorder, RunFolder, replay
@@ -19,6 +18,8 @@ from erasurehead.training import Callback, Run, train
 from erasurehead.training._result import Resumption
 from erasurehead.training._step import laid_out
 from erasurehead.training._stepper import answer_of
+
+from ..arrays import Array
 
 
 class _Rows(Shard):

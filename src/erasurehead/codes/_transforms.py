@@ -58,7 +58,7 @@ def by_task(code: GradientCode) -> GradientCode:
 
     Workers hold the tasks that they held. Those with equal tasks begin at different ones and go around them, so that
     the copies of a task are finished at different times, and partial work of a straggler counts, as with
-    `codes.multi_message`.
+    `multi_message`.
 
     Arguments:
         code: a code with one message a worker: its tasks are what counts. Where nobody holds some task, as random codes

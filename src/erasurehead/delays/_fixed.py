@@ -172,7 +172,7 @@ class Recorded(Delays):
 
         Arguments:
             rows: with the keys step, worker, unit, seconds, censored, late and rank of
-                `erasurehead.runs.ArrivalRow`; `seconds` counts from the order. A censored message never comes,
+                `erasurehead.training.ArrivalRow`; `seconds` counts from the order. A censored message never comes,
                 unless a later record has it late.
             source: the file that they come from, if any.
             steps: the rows of the run's steps, to replay it round by round; None for only a table of delays.

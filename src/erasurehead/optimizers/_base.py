@@ -129,7 +129,7 @@ class Optimizer(Resumable, ABC):
                 come soon; with `"carry"` they finish it, and late answers to an order can be had whose note asks for
                 them (`LATE_PARTS`).
             lossy: whether messages lose digits on their way, unless the note of an order asks for all of them
-                (`engines.PRECISE`).
+                (a note `"precise"`).
         """
         self.penalty = problem.regularizer
 

@@ -85,7 +85,7 @@ class QuasiNewton(Optimizer):
     Where messages lose digits on their way (`lossy` in `Optimizer.begin`: wires), gradients are taken as they come for
     as long as steps bring what they promise. When three in a row have brought less than 0.7 of what they should, a
     search has failed, or nothing seems to be gained any more, all further gradients are asked for in all their digits
-    (`engines.PRECISE`): a wire saves bytes as long as it does no harm, and no run ends by what it has rounded.
+    (a note `"precise"`): a wire saves bytes as long as it does no harm, and no run ends by what it has rounded.
 
     Arguments:
         x: the first model, shape (n_parameters,).
