@@ -152,7 +152,7 @@ def test_numbers_of_numpy_and_sets_within_sets_come_back_as_what_they_were(begun
 
 def test_a_record_that_is_not_declared_is_refused_when_it_is_saved() -> None:
     with pytest.raises(
-        InvalidArgument, match=r"must name in `records` whatever dataclasses .* Part\(tasks=\(\), loss=0.5\)"
+        InvalidArgument, match=r"must name in `records` whatever dataclasses .* Slice\(tasks=\(\), loss=0.5\)"
     ):
         Anything([{"a": Slice((), 0.5)}]).state()
 
