@@ -124,7 +124,7 @@ class ConvolutionalModel(ScoringModel):
     """A trained `small_cnn`: its predictions for images.
 
     Arguments:
-        softmax: the loss that it was trained for.
+        sample_loss: the loss that it was trained for.
         x: the parameters, shape (n_parameters,).
         shape: shape of an image: planes, height, width.
         hidden: number of units in the layer before the last.
@@ -135,7 +135,7 @@ class ConvolutionalModel(ScoringModel):
         MissingExtra: if PyTorch is not installed.
     """
 
-    softmax: SampleLoss
+    sample_loss: SampleLoss
     x: Array
     shape: tuple[int, int, int]
     hidden: int
@@ -151,7 +151,7 @@ class ConvolutionalModel(ScoringModel):
 
     @property
     def _whole(self) -> TorchModel:
-        module = small_cnn(self.shape, self.softmax.n_outputs, hidden=self.hidden)
+        module = small_cnn(self.shape, self.sample_loss.n_outputs, hidden=self.hidden)
         return TorchModel(module, torch_library().nn.CrossEntropyLoss(), False)
 
     def _margins(self, X: Any) -> Array:
