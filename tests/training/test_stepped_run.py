@@ -12,7 +12,7 @@ from erasurehead.optimizers import Optimizer
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import train
 from erasurehead.training._callbacks import Callback
-from erasurehead.training._step import SteppedRun
+from erasurehead.training._stepped_run import SteppedRun
 
 PROBLEM = Quadratic.random(24, 5)
 

@@ -24,7 +24,7 @@ from erasurehead.schemes._aggregation import Vectors
 from erasurehead.training._programs import as_asked
 from erasurehead.training._result import LOWER_IS_BETTER
 from erasurehead.training._round import estimated
-from erasurehead.training._step import Programs, laid_out
+from erasurehead.training._stepped_run import Programs, laid_out
 from erasurehead.training._stepper import Answered, Oracle, Stepper, answer_of
 
 GAP = "gap"

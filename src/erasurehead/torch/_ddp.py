@@ -258,8 +258,8 @@ def measure(
         raise InvalidArgument(
             "model",
             "must have no communication hook yet",
-            sentence=f"PyTorch takes no communication hook for this model ({error}). If it has one already, give that to "
-            "`measure` as `inner`, with its state as `inner_state`, in place of registering it.",
+            sentence=f"PyTorch takes no communication hook for this model ({error}). If it has one already, give that "
+            "to `measure` as `inner`, with its state as `inner_state`, in place of registering it.",
         ) from error
     return times
 

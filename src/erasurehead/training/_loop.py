@@ -24,7 +24,7 @@ from erasurehead.training._evaluation import Snapshots
 from erasurehead.training._final_model import lowest, why_worse, with_objective_before_rise
 from erasurehead.training._result import FinalModel, Resumption, Run, Status
 from erasurehead.training._rows import ArrivalRow, StepRow
-from erasurehead.training._step import SteppedRun
+from erasurehead.training._stepped_run import SteppedRun
 from erasurehead.training._stopping import TOLERANCE, Stopping, Until
 from erasurehead.training._waiting import TimeIsUp
 
