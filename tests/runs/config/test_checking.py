@@ -26,6 +26,11 @@ def test_an_empty_file_has_the_settings_of_the_published_runs() -> None:
         ({"run": {"step": 3}}, r"There is no key 'step' in \[run\]; did you mean 'steps'\? .*engine, workers, steps"),
         ({"data": {"label": "y"}}, r"no key 'label' in \[data\]; did you mean 'target' in \[data\]\? The keys"),
         ({"data": {"task": "softmax"}}, r"no key 'task' in \[data\]; did you mean 'loss' in \[problem\]\? The keys of"),
+        ({"faults": {"lost": "stop"}}, r"no key 'lost' in \[faults\]; did you mean 'on_loss' in \[faults\]\? The"),
+        (
+            {"faults": {"suspected": "ignore"}},
+            r"no key 'suspected' in .*; did you mean 'on_suspicion' in \[faults\]\? The",
+        ),
         ({"run": {"l2": 0.1}}, r"There is no key 'l2' in \[run\]; did you mean 'l2' in \[problem\]\? The keys of"),
         ({"data": {"header": "maybe"}}, r"data\.header must be 'yes' or 'no', but it is 'maybe'"),
         ({"run": {"colour": 3}}, r"There is no key 'colour' in \[run\]; the keys of \[run\] are engine"),

@@ -23,8 +23,14 @@ _Root = TypeVar("_Root", bound=BaseModel)
 _MAY_BE_EMPTY = frozenset({"run.address", "data.missing"})
 """Keys whose own check has a better message for an empty text, or in which it means the empty field."""
 
-_ELSEWHERE: Mapping[str, str] = {"label": "target", "task": "loss"}
-"""Keys that stand for what the command line or Python call so."""
+_ELSEWHERE: Mapping[str, str] = {
+    "label": "target",
+    "task": "loss",
+    "death": "on_death",
+    "lost": "on_loss",
+    "suspected": "on_suspicion",
+}
+"""Keys that stand for what the command line, Python or older run files call so."""
 
 _RULES: Mapping[str, str] = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
@@ -175,7 +181,7 @@ def _unknown_key(root: type[BaseModel], place: list[str]) -> UnknownKey:
         model = cast("type[BaseModel]", model.model_fields[section].annotation)
     where = f"[{'.'.join(sections)}]" if sections else "the run file"
     keys, wanted = list(model.model_fields), _ELSEWHERE.get(key, key)
-    nearest = difflib.get_close_matches(key, keys, n=1)
+    nearest = difflib.get_close_matches(key, [] if key in _ELSEWHERE else keys, n=1)
     elsewhere = [name for name, field in root.model_fields.items() if wanted in _keys_within(field.annotation)]
     guess = f"; did you mean {nearest[0]!r}? The" if nearest else "; the"
     if not nearest and elsewhere:
