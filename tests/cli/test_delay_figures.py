@@ -7,7 +7,7 @@ from pathlib import Path
 from erasurehead import delays
 from erasurehead.cli._delay_pages import chance
 from erasurehead.cli._plan_pages import PROCESSES
-from erasurehead.delays._trace_files import read_trace
+from erasurehead.delays import read_trace
 
 from ..docs.pages import DOCS
 

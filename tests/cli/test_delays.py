@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.delays import Trace
-from erasurehead.delays._trace_files import read_trace, write_trace
+from erasurehead.delays import Trace, read_trace
+from erasurehead.delays._trace_files import write_trace
 
 from .shop import Typed
 

@@ -13,8 +13,8 @@ import pytest
 
 from erasurehead import delays
 from erasurehead.cli import _plan_asked as plan_asked, _plan_pages as plan_pages
-from erasurehead.delays import Trace
-from erasurehead.delays._trace_files import read_trace, write_trace
+from erasurehead.delays import Trace, read_trace
+from erasurehead.delays._trace_files import write_trace
 
 from ..run_files import read_config
 from .shop import Typed

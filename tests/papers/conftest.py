@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from erasurehead.papers import PAPERS, reproduce
+from erasurehead.papers import reproduce
 from erasurehead.papers._reproduction import Reproduction, ReproductionSettings
 
 SMALL = ReproductionSettings(synthetic="always", rows=600, steps=12)
@@ -15,4 +15,4 @@ def reproduced(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
     """All exhibits, on synthetic stand-ins of 600 rows with 12 steps a run, on the virtual engine."""
     pytest.importorskip("matplotlib")
     pytest.importorskip("pyarrow")
-    return reproduce(PAPERS["erasurehead"], (), SMALL, tmp_path_factory.mktemp("papers") / "all")
+    return reproduce("erasurehead", (), SMALL, tmp_path_factory.mktemp("papers") / "all")

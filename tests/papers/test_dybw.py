@@ -19,7 +19,7 @@ def test_figures_are_chosen_by_their_beginning() -> None:
     with pytest.raises(InvalidArgument, match="must be one of mnist-lrm-6"):
         DYBW.select(["svhn"])
     with pytest.raises(InvalidArgument, match="must be virtual"):
-        reproduce(DYBW, settings=ReproductionSettings(engine="processes"))
+        reproduce("dybw", settings=ReproductionSettings(engine="processes"))
 
 
 @pytest.mark.slow
@@ -28,7 +28,7 @@ def test_a_setting_is_run_and_drawn(model: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     pytest.importorskip("pyarrow")
     made = reproduce(
-        DYBW, [f"mnist-{model}-6"], ReproductionSettings(steps=3, synthetic="always", rows=200), tmp_path / "out"
+        "dybw", [f"mnist-{model}-6"], ReproductionSettings(steps=3, synthetic="always", rows=200), tmp_path / "out"
     )
     assert [exhibit.id for exhibit, _ in made.exhibits] == [f"mnist-{model}-6-iterations", f"mnist-{model}-6-time"]
     summary = made.exhibits[0][0].summary.rows()

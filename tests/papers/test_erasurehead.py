@@ -186,7 +186,7 @@ def test_the_real_data_are_used_where_they_are_and_said_to_be_real(data_folder: 
     pytest.importorskip("pyarrow")
     pytest.importorskip("matplotlib")
     settings = ReproductionSettings(path=str(data_folder), synthetic="never", steps=2)
-    made = reproduce(ERASUREHEAD, ["table1", "2b", "2f"], settings, tmp_path / "real")
+    made = reproduce("erasurehead", ["table1", "2b", "2f"], settings, tmp_path / "real")
     rows = {(row["data set"], row["entry"]): row for row in exhibit(made, "table1")[0].numbers.rows()}
     for name in ("Amazon", "KC Housing"):
         for entry in ("# data points", "dimension", "model", "learning rate"):
@@ -202,7 +202,7 @@ def test_without_stand_ins_missing_data_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="There is no amazon data"):
         reproduce(
-            ERASUREHEAD,
+            "erasurehead",
             ["2a"],
             ReproductionSettings(path=str(tmp_path / "empty"), synthetic="never", steps=1),
             tmp_path / "out",
@@ -232,7 +232,7 @@ def test_settings_are_checked() -> None:
 def test_a_used_folder_is_refused_before_anything_is_run(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(InvalidArgument, match="already in use"):
-        reproduce(ERASUREHEAD, ["2a"], SMALL, tmp_path)
+        reproduce("erasurehead", ["2a"], SMALL, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
@@ -244,7 +244,7 @@ class _Impatient(Callback):
 def test_what_is_finished_is_kept_when_the_user_stops(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     with pytest.raises(KeyboardInterrupt):
-        reproduce(ERASUREHEAD, ["table1", "2c"], replace(SMALL, callbacks=[_Impatient()]), tmp_path / "out")
+        reproduce("erasurehead", ["table1", "2c"], replace(SMALL, callbacks=[_Impatient()]), tmp_path / "out")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"table-1.csv", "table-1.parquet"}
 
 
@@ -253,7 +253,7 @@ def test_what_is_finished_is_kept_when_the_user_stops(tmp_path: Path) -> None:
 def test_processes_are_timed_by_the_clock_on_the_wall(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     pytest.importorskip("matplotlib")
-    made = reproduce(ERASUREHEAD, ["4f"], replace(SMALL, engine="processes", steps=2), tmp_path / "out")
+    made = reproduce("erasurehead", ["4f"], replace(SMALL, engine="processes", steps=2), tmp_path / "out")
     found, files = exhibit(made, "4f")
     assert (column(found, "seconds") > 0).all()
     assert "processes engine" in files[".svg"].read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from erasurehead import delays, engines, optimizers, problems, training
-from erasurehead.delays._trace_files import read_trace
+from erasurehead.delays import read_trace
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import Constants, ErrorTarget, break_even, explain, forecast, plan, remarks
 from erasurehead.planning._explanations import limits

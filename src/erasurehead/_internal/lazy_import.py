@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
@@ -22,7 +21,8 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
     def homes() -> dict[str, tuple[str, str]]:
         import ast
 
-        text = Path(str(sys.modules[package].__file__)).read_text(encoding="utf-8")
+        with open(str(sys.modules[package].__file__), encoding="utf-8") as file:  # pathlib would cost more than all else
+            text = file.read()
         return {
             alias.asname or alias.name: (str(node.module), alias.name)
             for block in ast.parse(text).body

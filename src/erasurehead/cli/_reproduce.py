@@ -71,20 +71,17 @@ def run(
     output: OutputOptions,
 ) -> None:
     """Reproduce a published paper."""
-    from erasurehead.errors import check_count, invalid
+    from erasurehead.errors import check_count
 
     if rows is not None:
         check_count("--rows", rows)
-    from erasurehead.papers import PAPERS, reproduce
-
-    if paper not in PAPERS:
-        raise invalid("paper", f"must be one of {', '.join(PAPERS)}", paper)
+    from erasurehead.papers import reproduce
 
     screen = Screen(output)
     given = {"path": path, "synthetic": synthetic, "rows": rows, "engine": engine, "steps": steps}
     with _watching(screen, engine) as callbacks:
         settings = _settings(callbacks, {key: value for key, value in given.items() if value is not None})
-        reproduction = reproduce(PAPERS[paper], figure or (), settings, out, screen.say)
+        reproduction = reproduce(paper, figure or (), settings, out, screen.say)
     shown = [f"{exhibit.title}\n\n{exhibit.summary.to_markdown()}" for exhibit, _ in reproduction.exhibits]
     last = (
         f"{len(reproduction.exhibits)} exhibits in {reproduction.seconds:.0f} s; reproduction.md, pictures and numbers "

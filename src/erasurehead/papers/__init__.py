@@ -1,7 +1,7 @@
 """Published papers, figure by figure: each figure and table as numbers, a picture and a sentence on how it was made.
 
 This room runs experiments of all rooms above it, with and without a coordinator, and knows what the papers say of them.
-It offers `reproduce`, for each of `PAPERS`.
+It offers `reproduce`, for each of them by its name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from erasurehead._internal.lazy_import import lazy_names
 
 if TYPE_CHECKING:
-    from erasurehead.papers._papers import PAPERS as PAPERS
-    from erasurehead.papers._reproduction import reproduce as reproduce
+    from erasurehead.papers._papers import reproduce as reproduce
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -1,10 +1,77 @@
-"""The papers that can be reproduced."""
+"""The papers that can be reproduced, and reproducing them: figure by figure, to a folder."""
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from erasurehead._internal.atomic_files import write_whole
+from erasurehead.errors import invalid
 from erasurehead.papers._dybw import DYBW
 from erasurehead.papers._erasurehead import ERASUREHEAD
-from erasurehead.papers._reproduction import Paper
+from erasurehead.papers._exhibit import Exhibit, Plate
+from erasurehead.papers._numbers import load_arrow
+from erasurehead.papers._reproduction import Paper, Reproduction, ReproductionSettings
+from erasurehead.reports import _canvas as canvas
+from erasurehead.runs._jsonl import to_text
+from erasurehead.runs._names import RUNS, check_free, make_folder, next_free
 
 PAPERS: dict[str, Paper] = {paper.name: paper for paper in (ERASUREHEAD, DYBW)}
 """The papers by their names."""
+
+
+def reproduce(
+    paper: str,
+    figures: Sequence[str] = (),
+    settings: ReproductionSettings | None = None,
+    out: str | os.PathLike[str] | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Reproduction:
+    """Reproduce a paper's tables and figures, and its theory's curves.
+
+    Each exhibit is written as soon as it is made: picture (PNG, SVG), numbers (CSV, Parquet); at the end
+    `reproduction.md` shows all of them, and `reproduction.json` has the summaries.
+
+    Arguments:
+        paper: `"erasurehead"` or `"dybw"`.
+        figures: see `Paper.select`.
+        settings: engine, number of steps, folder of the data; None for the defaults.
+        out: the folder to write to, which must be empty or missing; None for a new one in `runs`.
+        tell: called with a line of text on each thing that is being made.
+
+    Raises:
+        InvalidArgument: for an unknown paper or figure, a folder that is not empty, or a setting that does not fit.
+        DataError: if the data cannot be used.
+        MissingExtra: if matplotlib or pyarrow is not installed.
+        KeyboardInterrupt: on Ctrl-C; the exhibits finished by then are in the folder.
+    """
+    if paper not in PAPERS:
+        raise invalid("paper", f"must be one of {', '.join(PAPERS)}", paper)
+    began, chosen, settings = time.perf_counter(), PAPERS[paper], settings or ReproductionSettings()
+    names, make = chosen.select(figures), chosen.begin(settings)
+    load_arrow()
+    with canvas.drawing():  # so that a missing matplotlib is found out before anything is trained
+        folder = check_free(out or next_free(RUNS, f"reproduce-{paper}"))
+    written: list[tuple[Exhibit, Sequence[Path]]] = []
+    for figure in names:
+        tell(f"making {figure} ...")
+        exhibits = make(figure)
+        if not written:  # leave no empty folder behind if the data cannot be used
+            make_folder(folder)
+        written += [(exhibit, exhibit.write(folder)) for exhibit in exhibits]
+    plates = [(plate, plate.write(folder)) for plate in _plates(chosen, [exhibit for exhibit, _ in written])]
+    reproduction = Reproduction(chosen, settings, folder, written, plates, time.perf_counter() - began)
+    write_whole(folder / "reproduction.md", [reproduction.to_markdown().encode()])
+    write_whole(folder / "reproduction.json", [to_text(reproduction.as_dict()).encode()])
+    return reproduction
+
+
+def _plates(paper: Paper, exhibits: Sequence[Exhibit]) -> Iterator[Plate]:
+    """Yield the figures of which more than one panel was made."""
+    for figure, (title, columns) in paper.plates.items():
+        panels = [exhibit for exhibit in exhibits if exhibit.id.startswith(figure) and exhibit.draw is not None]
+        if len(panels) > 1:
+            name = figure if figure == "theory" else f"figure-{figure}"
+            yield Plate(name, title, min(columns, len(panels)), panels)

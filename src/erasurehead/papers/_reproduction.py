@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from erasurehead._internal.atomic_files import write_whole
 from erasurehead.errors import check_count, invalid
 from erasurehead.papers._exhibit import Exhibit, Plate
-from erasurehead.papers._numbers import load_arrow
-from erasurehead.reports import _canvas as canvas
-from erasurehead.runs._jsonl import to_text
-from erasurehead.runs._names import RUNS, check_free, make_folder, next_free
 from erasurehead.training import Callback
 
 
@@ -150,56 +143,3 @@ class Reproduction:
             parts.append("".join(f"- {note}\n" for note in exhibit.notes))
             parts.append("Files: " + ", ".join(f"[{path.name}]({path.name})" for path in files) + "\n")
         return "\n".join(parts)
-
-
-def reproduce(
-    paper: Paper,
-    figures: Sequence[str] = (),
-    settings: ReproductionSettings | None = None,
-    out: str | os.PathLike[str] | None = None,
-    tell: Callable[[str], None] = lambda text: None,
-) -> Reproduction:
-    """Reproduce a paper's tables and figures, and its theory's curves.
-
-    Each exhibit is written as soon as it is made: picture (PNG, SVG), numbers (CSV, Parquet); at the end
-    `reproduction.md` shows all of them, and `reproduction.json` has the summaries.
-
-    Arguments:
-        paper: one of `PAPERS`.
-        figures: see `Paper.select`.
-        settings: engine, number of steps, folder of the data; None for the defaults.
-        out: the folder to write to, which must be empty or missing; None for a new one in `runs`.
-        tell: called with a line of text on each thing that is being made.
-
-    Raises:
-        InvalidArgument: for an unknown figure, a folder that is not empty, or a setting that does not fit.
-        DataError: if the data cannot be used.
-        MissingExtra: if matplotlib or pyarrow is not installed.
-        KeyboardInterrupt: on Ctrl-C; the exhibits finished by then are in the folder.
-    """
-    began, settings = time.perf_counter(), settings or ReproductionSettings()
-    chosen, make = paper.select(figures), paper.begin(settings)
-    load_arrow()
-    with canvas.drawing():  # so that a missing matplotlib is found out before anything is trained
-        folder = check_free(out or next_free(RUNS, f"reproduce-{paper.name}"))
-    written: list[tuple[Exhibit, Sequence[Path]]] = []
-    for figure in chosen:
-        tell(f"making {figure} ...")
-        exhibits = make(figure)
-        if not written:  # leave no empty folder behind if the data cannot be used
-            make_folder(folder)
-        written += [(exhibit, exhibit.write(folder)) for exhibit in exhibits]
-    plates = [(plate, plate.write(folder)) for plate in _plates(paper, [exhibit for exhibit, _ in written])]
-    reproduction = Reproduction(paper, settings, folder, written, plates, time.perf_counter() - began)
-    write_whole(folder / "reproduction.md", [reproduction.to_markdown().encode()])
-    write_whole(folder / "reproduction.json", [to_text(reproduction.as_dict()).encode()])
-    return reproduction
-
-
-def _plates(paper: Paper, exhibits: Sequence[Exhibit]) -> Iterator[Plate]:
-    """Yield the figures of which more than one panel was made."""
-    for figure, (title, columns) in paper.plates.items():
-        panels = [exhibit for exhibit in exhibits if exhibit.id.startswith(figure) and exhibit.draw is not None]
-        if len(panels) > 1:
-            name = figure if figure == "theory" else f"figure-{figure}"
-            yield Plate(name, title, min(columns, len(panels)), panels)
