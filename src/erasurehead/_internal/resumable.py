@@ -152,7 +152,7 @@ def _kind_of(dtype: np.dtype[Any]) -> str:
     return dtype.kind.replace("V", "f")  # those of ml_dtypes have no kind of their own
 
 
-_COLLECTIONS = {_SET: set[Any], _FROZEN: frozenset[Any], _TUPLE: tuple[Any, ...]}
+_COLLECTIONS: Any = {_SET: set, _FROZEN: frozenset, _TUPLE: tuple}
 
 _SAVED_AS: tuple[tuple[Any, Any], ...] = (
     (dict, dict),
