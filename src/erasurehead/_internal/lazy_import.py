@@ -21,7 +21,7 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
     def homes() -> dict[str, tuple[str, str]]:
         import ast
 
-        with open(str(sys.modules[package].__file__), encoding="utf-8") as file:  # pathlib would cost more than all else
+        with open(str(sys.modules[package].__file__), encoding="utf-8") as file:  # pathlib costs more
             text = file.read()
         return {
             alias.asname or alias.name: (str(node.module), alias.name)
