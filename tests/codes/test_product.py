@@ -12,7 +12,7 @@ from erasurehead.codes._designs import block_design, projective_plane
 from erasurehead.codes._expanders import regular
 from erasurehead.codes._nested import nested
 from erasurehead.codes._product import kronecker, refine
-from erasurehead.codes._stochastic import stochastic_gradient
+from erasurehead.codes._random_assignments import stochastic_gradient
 from erasurehead.errors import InvalidArgument
 
 from .oracles import optimal_residual, residuals, worst_residual

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from erasurehead.codes._stochastic import batched_coupons, stochastic_gradient
+from erasurehead.codes._random_assignments import batched_coupons, stochastic_gradient
 from erasurehead.errors import InvalidArgument
 
 from .oracles import worst_residual

@@ -10,8 +10,8 @@ import pytest
 from erasurehead import codes
 from erasurehead.codes import cyclic_repetition
 from erasurehead.decoding._least_squares import LeastSquaresDecoder
+from erasurehead.decoding._matrix_products import backward
 from erasurehead.decoding._null_space import NullSpace
-from erasurehead.decoding._products import backward
 from erasurehead.decoding._sparse import SparseLeastSquares
 
 from .helpers import check_consistent, code_of

@@ -1,4 +1,7 @@
-"""What workers do with late work. Apart from the engines, so that run files can check it without importing numpy."""
+"""The setting of what workers do with late work: preempt, carry or drop, which `WorkerLoop` then does.
+
+Apart from the engines, so that run files can check it without importing numpy.
+"""
 
 from __future__ import annotations
 

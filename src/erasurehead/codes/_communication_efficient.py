@@ -13,8 +13,8 @@ from erasurehead.codes._assemble import blocks, even_sizes, from_rows, generator
 from erasurehead.codes._base import GradientCode
 from erasurehead.codes._exact_weights import dense_weights
 from erasurehead.codes._linear_codes import erasures_tolerated, gaussian_mds, parity_check, repetition
+from erasurehead.codes._rounded_tolerance import certified
 from erasurehead.codes._structure import Structure
-from erasurehead.codes._tolerance import certified
 from erasurehead.errors import InvalidArgument, check_count, check_size, invalid
 
 _LARGEST_CYCLIC = 300

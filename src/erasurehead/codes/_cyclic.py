@@ -13,8 +13,8 @@ from erasurehead.codes._complex_rows import ComplexArray, real_rows
 from erasurehead.codes._exact_weights import banded_weights, dense_weights, shifted_weights
 from erasurehead.codes._exactness import DENSE, MOST_AMPLIFIED, MOST_ELIMINATED, MOST_SAMPLED, Unbearable
 from erasurehead.codes._reed_solomon import reed_solomon
+from erasurehead.codes._rounded_tolerance import certified
 from erasurehead.codes._structure import Structure
-from erasurehead.codes._tolerance import certified
 from erasurehead.errors import check_count, check_size, invalid
 
 _DRAWS = 50

@@ -12,8 +12,8 @@ from erasurehead.codes._cyclic import fourier_generator
 from erasurehead.codes._exact_weights import shifted_weights
 from erasurehead.codes._exactness import Unbearable
 from erasurehead.codes._locating import smallest_lie
+from erasurehead.codes._rounded_tolerance import tolerated
 from erasurehead.codes._structure import Structure
-from erasurehead.codes._tolerance import tolerated
 from erasurehead.errors import check_count, check_size, invalid
 
 _LARGEST = 10.0  # lengths of an honest message

@@ -1,4 +1,7 @@
-"""Reed-Solomon gradient codes: exact, for any number of tasks that workers can share evenly."""
+"""Reed-Solomon gradient codes: exact, for any number of tasks that workers can share evenly.
+
+Cyclic MDS codes, from roots of unity, are in `_cyclic`.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from erasurehead.codes._assemble import equal_shares, workers_and_tasks
 from erasurehead.codes._base import GradientCode
 from erasurehead.codes._complex_rows import real_rows
 from erasurehead.codes._exact_weights import shifted_weights
+from erasurehead.codes._rounded_tolerance import certified
 from erasurehead.codes._structure import Structure
-from erasurehead.codes._tolerance import certified
 from erasurehead.errors import check_count
 
 

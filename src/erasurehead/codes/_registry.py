@@ -35,11 +35,11 @@ from erasurehead.codes._heterogeneous import (
 )
 from erasurehead.codes._nested import nested
 from erasurehead.codes._product import kronecker, refine
+from erasurehead.codes._random_assignments import batched_coupons, stochastic_gradient
 from erasurehead.codes._reed_solomon import reed_solomon
 from erasurehead.codes._repetition import binary_repetition, fractional_repetition, uncoded
 from erasurehead.codes._several_messages import multi_message, partial_stragglers
 from erasurehead.codes._soft_designs import soft_design
-from erasurehead.codes._stochastic import batched_coupons, stochastic_gradient
 from erasurehead.errors import InvalidArgument, counted, invalid, real
 
 _TRIANGLE = ((0, 1), (1, 2), (0, 2))

@@ -1,4 +1,7 @@
-"""Mixing weights, with which neighbours average: symmetric and doubly stochastic for any set of links."""
+"""Mixing weights, with which neighbours average: symmetric and doubly stochastic for any set of links.
+
+How fast averaging with them brings peers together is told by the spectral gap, `Graph.spectral_gap`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Runs one peer inside a worker of an engine: receives and sends its messages, computes its gradients, and reports."""
+"""Runs one peer inside a worker of an engine: its messages, its gradients, its reports.
+
+It notices which neighbours are dead, and tells the others, so that all views come to agree.
+"""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class MeanRow:
         step: mean number of steps per peer.
         time: seconds since training began.
         objective: objective of the mean model over all training data, including the penalty.
-        distance: root mean square distance of the peers' models from the mean model.
+        distance: root mean square distance of the peers' models from the mean model (`distance_of`).
         metrics: metrics on the test samples; empty if they were not requested.
         peers: number of present peers.
     """

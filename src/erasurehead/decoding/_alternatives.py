@@ -1,4 +1,4 @@
-"""Codes made of several whole codes: as soon as one of them is decodable, the others do not matter."""
+"""Codes made of several whole codes, as nested ones are: once one of them is decodable, the others do not matter."""
 
 from __future__ import annotations
 

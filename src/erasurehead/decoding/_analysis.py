@@ -19,7 +19,7 @@ from erasurehead.decoding._base import Decoder
 from erasurehead.decoding._bounds import is_biregular, spectral_bound
 from erasurehead.decoding._choice import make_decoder
 from erasurehead.decoding._fixed_weights import OneStep
-from erasurehead.decoding._products import backward
+from erasurehead.decoding._matrix_products import backward
 from erasurehead.decoding._rounding import Conditioning, conditioning
 from erasurehead.errors import InvalidArgument, check_count, counted, invalid
 

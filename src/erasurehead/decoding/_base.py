@@ -12,7 +12,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.codes import GradientCode
 from erasurehead.codes._exactness import EXACT as EXACT
-from erasurehead.decoding._products import backward
+from erasurehead.decoding._matrix_products import backward
 from erasurehead.errors import invalid
 
 

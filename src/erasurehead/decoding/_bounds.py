@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from erasurehead.codes import GradientCode
-from erasurehead.decoding._products import backward, row_sums
+from erasurehead.decoding._matrix_products import backward, row_sums
 from erasurehead.errors import check_count, invalid, real
 
 

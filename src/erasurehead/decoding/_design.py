@@ -12,7 +12,7 @@ from erasurehead._internal.rng import stream
 from erasurehead.codes import GradientCode
 from erasurehead.codes._structure import BlockDesign
 from erasurehead.decoding._base import Decoder, Decoding, Session, as_messages, first_times
-from erasurehead.decoding._products import backward, forward, row_sums
+from erasurehead.decoding._matrix_products import backward, forward, row_sums
 from erasurehead.errors import invalid
 
 

@@ -16,7 +16,7 @@ from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.codes import GradientCode
 from erasurehead.decoding._base import Decoder, Decoding, Session, as_messages, residual_of
 from erasurehead.decoding._choice import make_decoder
-from erasurehead.decoding._products import backward, forward, row_sums
+from erasurehead.decoding._matrix_products import backward, forward, row_sums
 from erasurehead.errors import check_count, counted, invalid, shown
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.codes import GradientCode
 from erasurehead.decoding._base import Decoder, Decoding, Session, as_messages, first_times
-from erasurehead.decoding._products import row_sums
+from erasurehead.decoding._matrix_products import row_sums
 from erasurehead.errors import invalid
 
 

@@ -1,4 +1,4 @@
-"""Layouts: where the elements of messages belong in the parameter vector."""
+"""Layouts: where messages, and the pieces of a gradient, belong among the parameters, and their weighted sum there."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ from erasurehead.decoding._blocks import Blocks
 from erasurehead.decoding._choice import make_decoder
 from erasurehead.decoding._design import UniformOverlap
 from erasurehead.decoding._least_squares import LeastSquaresDecoder
+from erasurehead.decoding._matrix_products import row_sums
 from erasurehead.decoding._null_space import NullSpace
-from erasurehead.decoding._products import row_sums
 from erasurehead.errors import check_count, invalid
 
 BEARABLE = 1e-3

@@ -15,7 +15,7 @@ from erasurehead.codes import GradientCode
 from erasurehead.codes._exactness import EXACT
 from erasurehead.decoding._base import Decoder, Decoding, Session, as_messages, first_times, residual_of
 from erasurehead.decoding._least_squares import LeastSquaresDecoder
-from erasurehead.decoding._products import row_sums
+from erasurehead.decoding._matrix_products import row_sums
 from erasurehead.errors import check_count, invalid
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What a worker does on any engine: take orders, compute, sit out injected delays, and answer."""
+"""What a worker does on any engine: take orders, compute, sit out injected delays, drop old work, and answer."""
 
 from __future__ import annotations
 

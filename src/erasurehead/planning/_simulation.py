@@ -17,8 +17,8 @@ from erasurehead.delays._ties import untied
 from erasurehead.errors import check_count, counted, invalid
 from erasurehead.planning._arrivals import ArrivalTimes
 from erasurehead.schemes.wait_rules import WaitRule
-from erasurehead.schemes.wait_rules._counts import finish_times, participants
 from erasurehead.schemes.wait_rules._group_arrival_times import replica_groups
+from erasurehead.schemes.wait_rules._worker_counts import finish_times, participants
 
 Watch: TypeAlias = Callable[[Array, Array, Array], None]
 """Called with simulated steps: arrival times, shape (rounds, n_messages); stop times and residuals, shape (rounds,)."""

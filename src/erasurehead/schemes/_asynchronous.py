@@ -30,7 +30,8 @@ class Asynchronous(Aggregation):
     differ, the method ends at a distance from the optimum that shrinks with the step size, like any stochastic method.
 
     Without `adapt`, every message is given a whole step: the asynchronous method as it is usually run, and with a
-    small `greatest_age` Ringmaster ASGD (`schemes.ringmaster`).
+    small `greatest_age` Ringmaster ASGD (`schemes.ringmaster`). Rennala (`schemes.rennala`), which waits for a batch of
+    gradients at one point and takes no late ones, needs no aggregation of its own.
 
     The recorded loss is the mean of what the messages say, at the models where they were computed.
 

@@ -19,7 +19,7 @@ from erasurehead.schemes import wait_rules
 from erasurehead.schemes._aggregation import Aggregation, ByExpectation, Plain, rescaling
 from erasurehead.schemes._asynchronous import GREATEST_AGE, Asynchronous
 from erasurehead.schemes._incremental import IncrementalAggregated
-from erasurehead.schemes.wait_rules import _counts, _early, _few, _lateness
+from erasurehead.schemes.wait_rules import _early, _few, _lateness, _worker_counts
 from erasurehead.schemes.wait_rules._base import WaitRule, carry_over, scaled_count
 
 _Reform: TypeAlias = "Callable[[int, Sequence[int] | None], Scheme]"
@@ -225,7 +225,7 @@ def erasurehead(
     """
     code = codes.fractional_repetition(n_workers, load, n_tasks)
     if isinstance(wait_for, float) and 0 < wait_for < 1:
-        wait_for = _counts.Fraction(wait_for).workers(code)
+        wait_for = _worker_counts.Fraction(wait_for).workers(code)
     return _first_arrivals("erasurehead", code, check_count("wait_for", wait_for, 1, n_workers), rescale)
 
 

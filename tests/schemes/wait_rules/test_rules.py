@@ -11,7 +11,16 @@ from erasurehead.codes import GradientCode, cyclic_repetition, fractional_repeti
 from erasurehead.decoding import Decoder, make_decoder
 from erasurehead.errors import InvalidArgument
 from erasurehead.schemes import wait_rules
-from erasurehead.schemes.wait_rules import Verdict, View, WaitRule, _base, _confirmed, _counts, _deadline, _residual
+from erasurehead.schemes.wait_rules import (
+    Verdict,
+    View,
+    WaitRule,
+    _base,
+    _confirmed,
+    _deadline,
+    _residual,
+    _worker_counts,
+)
 
 from ...arrays import Array
 
@@ -54,7 +63,7 @@ def walk(rule: WaitRule, times: Array, decoder: Decoder) -> float:
 RULES = st.recursive(
     st.one_of(
         st.integers(1, 3).map(wait_rules.first),
-        st.sampled_from([0.2, 0.5, 1.0]).map(_counts.Fraction),
+        st.sampled_from([0.2, 0.5, 1.0]).map(_worker_counts.Fraction),
         st.just(wait_rules.decodable()),
         st.sampled_from([0.0, 0.5, 1.0, 2.0]).map(_residual.ResidualBelow),
         st.sampled_from([0.3, 1.5]).map(_deadline.Deadline),
@@ -242,9 +251,14 @@ def test_a_deadline_stops_with_nothing_arrived() -> None:
 
 
 def test_fraction_rounds_up_but_not_over_its_own_rounding_error() -> None:
-    assert [_counts.Fraction(share).workers(REPETITION.code) for share in (0.01, 0.5, 0.51, 1.0)] == [1, 6, 7, 12]
+    assert [_worker_counts.Fraction(share).workers(REPETITION.code) for share in (0.01, 0.5, 0.51, 1.0)] == [
+        1,
+        6,
+        7,
+        12,
+    ]
     hundred = make_decoder(fractional_repetition(100, 1)).code
-    assert _counts.Fraction(0.07).workers(hundred) == 7
+    assert _worker_counts.Fraction(0.07).workers(hundred) == 7
 
 
 class TestErrors:
@@ -253,8 +267,8 @@ class TestErrors:
         [
             (lambda: wait_rules.first(0), "at least 1"),
             (lambda: wait_rules.first(13).check(REPETITION), r"first\(12\) waits for all"),
-            (lambda: _counts.Fraction(0.0), "greater than 0"),
-            (lambda: _counts.Fraction(1.5), "at most 1"),
+            (lambda: _worker_counts.Fraction(0.0), "greater than 0"),
+            (lambda: _worker_counts.Fraction(1.5), "at most 1"),
             (lambda: _deadline.Deadline(float("inf")), "finite"),
             (lambda: _deadline.Deadline(-1.0), "greater than 0"),
             (lambda: _residual.ResidualBelow(-1.0), "at least 0"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from erasurehead.schemes.wait_rules._selection import bracketed, kth_smallest, networked, partitioned
+from erasurehead.schemes.wait_rules._kth_smallest import bracketed, kth_smallest, networked, partitioned
 from erasurehead.schemes.wait_rules._sorting_networks import LANES, network
 
 from ...arrays import Array

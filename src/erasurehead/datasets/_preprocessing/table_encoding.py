@@ -1,4 +1,7 @@
-"""The encoding of tables: numbers remain numbers, and each distinct value of a one-hot column becomes a column."""
+"""The encoding of tables: numbers remain numbers, and each distinct value of a one-hot column becomes a column.
+
+A missing number becomes the mean of its column, and a missing category none of the columns.
+"""
 
 from __future__ import annotations
 

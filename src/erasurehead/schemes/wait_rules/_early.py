@@ -11,8 +11,8 @@ from erasurehead._internal.arrays import Array
 from erasurehead.decoding import Decoder
 from erasurehead.errors import invalid
 from erasurehead.schemes.wait_rules._base import Verdict, WrittenRule
+from erasurehead.schemes.wait_rules._kth_smallest import kth_smallest
 from erasurehead.schemes.wait_rules._residual import Decodable
-from erasurehead.schemes.wait_rules._selection import kth_smallest
 from erasurehead.schemes.wait_rules._view import View
 
 # A probing order waits so many times as long as its first arrival took, and then estimates the rest. One that may be

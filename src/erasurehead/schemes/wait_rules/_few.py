@@ -8,7 +8,7 @@ from typing import final
 from erasurehead._internal.arrays import Array
 from erasurehead.decoding import Decoder
 from erasurehead.schemes.wait_rules._base import Verdict, WrittenRule
-from erasurehead.schemes.wait_rules._selection import kth_smallest
+from erasurehead.schemes.wait_rules._kth_smallest import kth_smallest
 from erasurehead.schemes.wait_rules._view import View
 
 

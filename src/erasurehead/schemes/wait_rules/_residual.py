@@ -14,9 +14,9 @@ from erasurehead.codes._exactness import EXACT
 from erasurehead.decoding import Decoder
 from erasurehead.errors import invalid, real
 from erasurehead.schemes.wait_rules._base import RuleUnreachable, Verdict, WrittenRule
-from erasurehead.schemes.wait_rules._counts import finish_times
 from erasurehead.schemes.wait_rules._group_arrival_times import replica_groups
 from erasurehead.schemes.wait_rules._view import View
+from erasurehead.schemes.wait_rules._worker_counts import finish_times
 
 _FACTORED = 1 << 21  # elements of the rows that are factored at once
 _CLOSE = 1e-6  # of the tasks: sets whose residual is this near to a bound are left to the decoder

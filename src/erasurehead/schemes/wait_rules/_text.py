@@ -3,10 +3,10 @@
 from erasurehead._internal.text_parser import read
 from erasurehead.schemes.wait_rules._base import WaitRule
 from erasurehead.schemes.wait_rules._confirmed import Confirmed as confirmed
-from erasurehead.schemes.wait_rules._counts import First as first, Fraction as fraction
 from erasurehead.schemes.wait_rules._deadline import Deadline as deadline
 from erasurehead.schemes.wait_rules._lateness import Aged as aged, Arrivals as arrivals, Heard as heard
 from erasurehead.schemes.wait_rules._residual import Decodable as decodable, ResidualBelow as residual_below
+from erasurehead.schemes.wait_rules._worker_counts import First as first, Fraction as fraction
 
 
 def parse(text: str) -> WaitRule:

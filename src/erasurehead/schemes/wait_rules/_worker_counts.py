@@ -14,7 +14,7 @@ from erasurehead.codes import GradientCode
 from erasurehead.decoding import Decoder
 from erasurehead.errors import check_count, invalid, real
 from erasurehead.schemes.wait_rules._base import Verdict, WaitRule, WrittenRule, scaled_count
-from erasurehead.schemes.wait_rules._selection import kth_smallest
+from erasurehead.schemes.wait_rules._kth_smallest import kth_smallest
 from erasurehead.schemes.wait_rules._view import View
 
 
