@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from erasurehead import codes, delays, engines, optimizers, schemes, training
 from erasurehead.decoding import Decoder
@@ -21,8 +22,7 @@ from erasurehead.testing._problems import Quadratic
 from erasurehead.training import Callback, Run
 from erasurehead.training._result import Resumption
 
-from ..arrays import Array
-
+Array: TypeAlias = NDArray[np.float64]  # scripts load this file, too, and know no package of tests
 STEPS = 14
 
 
