@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+
+_IMPORT = re.compile(r"^    from (\S+) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
+_NAME = re.compile(r"(\w+) as (\w+)")
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
@@ -19,17 +23,12 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
 
     @cache
     def homes() -> dict[str, tuple[str, str]]:
-        import ast
-
-        with open(str(sys.modules[package].__file__), encoding="utf-8") as file:  # pathlib costs more
-            text = file.read()
+        with open(str(sys.modules[package].__file__), encoding="utf-8") as file:  # pathlib and ast would cost more
+            block = file.read().partition("\nif TYPE_CHECKING:\n")[2]
         return {
-            alias.asname or alias.name: (str(node.module), alias.name)
-            for block in ast.parse(text).body
-            if isinstance(block, ast.If)
-            for node in block.body
-            if isinstance(node, ast.ImportFrom)
-            for alias in node.names
+            public: (module, own)
+            for module, several, one in _IMPORT.findall(block)
+            for own, public in _NAME.findall(several or one)
         }
 
     def find(name: str) -> object:
