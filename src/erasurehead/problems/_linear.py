@@ -86,7 +86,8 @@ class LinearProblem(Problem):
         self.n_samples = self._design.n_rows
         self.n_features = self._design.n_columns
         self.n_parameters = self.sample_loss.n_outputs * self.n_features
-        self.preload = kernels.modules_for(self.n_parameters + self._design.n_rows + self._design.n_ones)
+        size = self.n_parameters + self._design.n_rows + self._design.n_ones
+        self.preload = (LinearShard.__module__, *kernels.modules_for(size))
         self._penalize(l2, penalty, intercept_parameters(intercept, self.n_features, self.sample_loss.n_outputs))
         self._test = None
         if test is not None:

@@ -65,7 +65,7 @@ class CodedProgram(Program):
         n_inputs: the largest number of elements of an order's points.
         curvature: whether orders may ask for curvatures beside gradients: such messages are twice as long, and count
             for twice the work.
-        preload: modules of the problem to import once, in the server that workers are forked from.
+        preload: modules to import once, this one and those of the problem, in the server that workers are forked from.
         by_task: how the messages are computed that answer orders by task, likewise; none if such orders are answered
             like others.
         input_dtype: of the points, and of all vectors in between: the problem's.
@@ -233,7 +233,7 @@ def build_programs(
             spec = MessageSpec(message, float(len(own)), length, problem.dtype, content)
             recipes.append(MessageRecipe(spec, task_sets.index(tasks), coefficients, within))
         own_shards, n_inputs = tuple(shards[tasks] for tasks in task_sets), max_points * problem.n_parameters
-        fixed = n_inputs, curvature, problem.preload
+        fixed = n_inputs, curvature, (__name__, *problem.preload)
         programs.append(CodedProgram(own_shards, tuple(recipes), *fixed, input_dtype=problem.dtype))
     return programs, Layout(n_coordinates, positions, problem.dtype)
 
