@@ -7,7 +7,7 @@ from ..size import NOTHING, Size, rooms
 APART = {"torch"}
 """Rooms for networks, whose budget is another."""
 
-NODES = 626_650
+NODES = 626_700
 """Nodes of the syntax trees of `src`, without rooms for networks. The aim is 585,000 and less; it was 652,500 once."""
 
 NAMES = 150

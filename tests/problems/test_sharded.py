@@ -111,6 +111,23 @@ def test_the_whole_loss_and_gradient_are_read_task_by_task(tmp_path: Path, kind:
     assert sharded.objective(x) == pytest.approx(whole.objective(x), rel=1e-12)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_newton_steps_of_shards_are_those_of_the_file(tmp_path: Path, kind: str) -> None:
+    rng = np.random.default_rng(4)
+    steps: list[np.ndarray] = []
+    point, vector = None, None
+    for problem in both(tmp_path, kind):
+        assert problem.newton
+        part = problem.shard(list(split_samples(problem.n_samples, TASKS))[:3])
+        if point is None:
+            point, vector = rng.standard_normal((2, problem.n_parameters))
+        out = np.full(len(part.take(point)), np.nan)
+        part.newton_step(part.take(point), part.take(vector), np.ones(3), 0.01, 5, out)
+        steps.append(out)
+    assert np.abs(steps[0]).max() > 0.0
+    np.testing.assert_array_equal(steps[1], steps[0])
+
+
 def test_programs_carry_no_data(tmp_path: Path) -> None:
     np.save(tmp_path / "big.npy", np.random.default_rng(0).normal(size=(4_000, 60)))
     problem = ShardedProblem(shard(tmp_path / "big.npy", 8, tmp_path / "shards"))

@@ -127,6 +127,11 @@ class StoredShard(Shard):
     def curvature(self, coefficients: Array, out: Array) -> float:
         return self._shard().curvature(coefficients, out)
 
+    def newton_step(
+        self, local: Array, vector: Array, coefficients: Array, damping: float, iterations: int, out: Array
+    ) -> None:
+        self._shard().newton_step(local, vector, coefficients, damping, iterations, out)
+
     def _shard(self) -> LinearShard:
         """Return the shard with its data, reading them if they have not been read.
 
