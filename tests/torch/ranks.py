@@ -34,10 +34,14 @@ class Sleeping(torch.autograd.Function):
         return grads[0], None
 
 
-def trained(rank: int, stage: str, measured: bool, inner: Any = None) -> tuple[list[float], int | None, Any]:
+def trained(
+    rank: int, stage: str, measured: bool, inner: Any = None, group: Any = None
+) -> tuple[list[float], int | None, Any]:
     """Return the model after training, the steps for which a rank had been slow when it was named, and who is late."""
     torch.manual_seed(0)
-    model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(20, 10), nn.ReLU(), nn.Linear(10, 2)))
+    model = nn.parallel.DistributedDataParallel(
+        nn.Sequential(nn.Linear(20, 10), nn.ReLU(), nn.Linear(10, 2)), process_group=group
+    )
     times = eht.measure(model, inner) if measured else None
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     generator = torch.Generator().manual_seed(rank)
@@ -71,6 +75,9 @@ def main(rank: int, folder: str) -> None:
     found["inner"] = 0.0 < max(abs(a - b) for a, b in zip(halved, plain, strict=True)) < 1e-2
     _, found["named, data"], late = trained(rank, "data", measured=True)
     found["late, data"] = [[one.rank, one.stage] for one in late]
+    pairs = [dist.new_group([0, 2]), dist.new_group([1, 3])]
+    plain, weights = (trained(rank, "", measured=one, group=pairs[rank % 2])[0] for one in (False, True))
+    found["same, pairs"] = weights == plain
     model = nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
     eht.measure(model)
     try:

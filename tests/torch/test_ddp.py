@@ -27,6 +27,7 @@ def test_all_name_a_slow_rank_soon_with_its_stage_and_training_is_the_same_to_th
         found = json.loads((tmp_path / f"{rank}.json").read_text())
         assert found["same"]
         assert found["inner"]
+        assert found["same, pairs"]  # each pair of ranks averages a model of its own
         for run, stage in (("", ""), (", data", "data")):
             assert [2, stage] in found[f"late{run}"]
             assert found[f"named{run}"] <= 6  # 3, where nothing else keeps the machine busy

@@ -45,18 +45,25 @@ class StepTimes:
 
     Arguments:
         inner: the hook that reduces the gradients; by default PyTorch's all-reduce.
-        inner_state: its state; by default the process group of all ranks.
-        tell: called, on rank 0, with each rank that is newly found to be late; by default it is logged as a warning.
+        inner_state: its state; by default the process group.
+        tell: called, on the first rank, with each rank that is newly found to be late; by default it is logged as a
+            warning.
+        group: the process group over which the model averages, whose ranks are numbered from 0; by default that of all.
 
     Attributes:
         steps: number of steps whose times have been exchanged.
     """
 
     def __init__(
-        self, inner: Hook | None = None, inner_state: Any = None, tell: Callable[[LateRank], None] | None = None
+        self,
+        inner: Hook | None = None,
+        inner_state: Any = None,
+        tell: Callable[[LateRank], None] | None = None,
+        group: Any = None,
     ) -> None:
         self.steps = 0
-        self._inner, self._inner_state = inner or _allreduce, inner_state
+        self._inner, self._inner_state = inner or _allreduce, group if inner_state is None else inner_state
+        self._averaged_over = group
         self._tell = tell or _log
         self._ranks: LateRanks | None = None
         self._group: Any = None
@@ -113,9 +120,11 @@ class StepTimes:
 
     def _meet(self, device: torch.device) -> None:
         """Learn who is there, at the first gradients: all ranks are at the same place."""
-        self._rank = dist.get_rank()
-        hosts: list[Any] = [None] * dist.get_world_size()
-        self._group = dist.new_group(backend="gloo", timeout=_PATIENCE)
+        self._rank = dist.get_rank(self._averaged_over)
+        ranks = dist.get_process_group_ranks(self._averaged_over)
+        hosts: list[Any] = [None] * len(ranks)
+        # Ranks of other groups do not come here, and may not be waited for.
+        self._group = dist.new_group(ranks, timeout=_PATIENCE, backend="gloo", use_local_synchronization=True)
         dist.all_gather_object(hosts, socket.gethostname(), group=self._group)
         if len(hosts) > 1:
             self._ranks = LateRanks(hosts)
@@ -251,7 +260,7 @@ def measure(
     """
     if not isinstance(cast("object", model), DistributedDataParallel):
         raise invalid("model", "must be a torch.nn.parallel.DistributedDataParallel", type(model).__name__)
-    times = StepTimes(inner, inner_state, tell)
+    times = StepTimes(inner, inner_state, tell, cast("Any", model).process_group)
     try:
         cast("Any", model).register_comm_hook(times, stamped_allreduce)
     except RuntimeError as error:
