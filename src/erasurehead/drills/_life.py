@@ -1,7 +1,8 @@
 """One life of many: what happens to it, drawn from a seed, and the run that is struck once, and continued.
 
 `python -m erasurehead.drills._life FOLDER NAME SEED LIFE` trains in the folder's subfolder NAME; where there is a run
-already it goes on with that, and nothing strikes it any more. LIFE is -1 for the baseline run.
+already it goes on with that. LIFE is -1 where nothing strikes: for the baseline run, and once a life was struck. A
+process that was killed early enough has left no folder, from which that could be seen.
 """
 
 from __future__ import annotations
@@ -148,11 +149,10 @@ class Striker(Callback):
 
 def main(folder: Path, name: str, seed: int, life: int) -> None:
     """Live until it is over, or struck; the process ends with 0, with `ENDED`, or by SIGKILL."""
-    is_struck = life >= 0 and not (folder / name).exists()
     try:
         experiment, _ = experiment_in(folder, name)
         engine, callbacks = experiment.engine(), list[Callback]()
-        if is_struck:
+        if life >= 0:
             run = experiment.config.run
             strike = Strike.drawn(seed, life, run.workers, run.steps)
             engine = StruckEngine(engine, strike.workers if strike.moment == "start" else ())

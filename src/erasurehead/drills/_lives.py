@@ -157,16 +157,17 @@ class Lives(Rehearsal):
         outcome = LivesOutcome(str(self.out), settings.engine, settings.seed, self.steps, tuple(lives), seconds)
         return outcome.write()
 
-    def _play(self, name: str, life: int) -> CommandResult:
+    def _play(self, name: str, life: int, has_been_struck: bool = False) -> CommandResult:
         settings = self.settings
+        struck = -1 if has_been_struck else life
         if settings.engine in FORKED:
             live = self._servers.get()
             try:
-                return live(name, life)
+                return live(name, struck)
             finally:
                 self._servers.put(live)
         ranks = 1 + settings.workers + (0 if life < 0 else len(self.strike(life).workers))
-        words = [str(self.out), name, str(settings.seed), str(life)]
+        words = [str(self.out), name, str(settings.seed), str(struck)]
         return run_command(command_line(settings.engine, ranks, "life", *words), _LIMIT)
 
     def _live(self, expected: Array, number: int) -> Life:
@@ -175,7 +176,7 @@ class Lives(Rehearsal):
         broken_promises: list[str] = []
         played: list[CommandResult] = []
         while not played or (len(played) < _MAX_PROCESSES and _status(out) != "finished"):
-            played.append(self._play(name, number))
+            played.append(self._play(name, number, has_been_struck=bool(played)))
             if self._aborted:
                 break
             if played[-1].code is None:
