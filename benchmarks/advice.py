@@ -11,13 +11,14 @@ import numpy as np
 from erasurehead import delays, optimizers, problems
 from erasurehead._internal.late_work import LateWork
 from erasurehead.delays._stationarity import block_length, drift
-from erasurehead.planning import Accuracy, plan, speed_up_range
+from erasurehead.planning import Accuracy, plan
 from erasurehead.planning._accuracy import measured_accuracy
 from erasurehead.planning._early_rounds import EarlyRounds
 from erasurehead.planning._forecasts import Forecast
 from erasurehead.planning._planner import Plan
 from erasurehead.planning._racing import after, race
 from erasurehead.planning._settings import adaptive_settings
+from erasurehead.planning._speed_ups import speed_up_range
 from erasurehead.planning._trainer import Trainer
 from erasurehead.planning._trials import Trial, simulated_steps
 from erasurehead.schemes import Scheme, parse_scheme

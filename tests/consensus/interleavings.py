@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from erasurehead.consensus import Mixing, Policy, Port
+from erasurehead.consensus import LocalPeer, Mixing, Policy, Port
 from erasurehead.consensus._algorithms import Algorithm, Memory
 from erasurehead.consensus._contract import Message, MixedStep
 from erasurehead.consensus._graphs import Graph
 from erasurehead.consensus._mixing import Metropolis
-from erasurehead.consensus._peers import LocalPeer, Setup
+from erasurehead.consensus._peers import Setup
 from erasurehead.consensus._policies import BoundedStaleness
 from erasurehead.consensus._views import NetworkView
 from erasurehead.optimizers import GradientDescent

@@ -17,8 +17,7 @@ from erasurehead.engines import VirtualEngine
 from erasurehead.optimizers import GradientDescent, Nesterov
 from erasurehead.problems import LogisticRegression
 from erasurehead.runs import Recorder, RunFolder, replay
-from erasurehead.training import Run, train
-from erasurehead.training._result import Resumption
+from erasurehead.training import Resumption, Run, train
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((96, 4))

@@ -18,8 +18,7 @@ from erasurehead.faults import FaultPolicy
 from erasurehead.testing import EngineConformance, FaultInjectionConformance
 from erasurehead.testing._driving import arrivals, order, start
 from erasurehead.testing._programs import Echo, Timetable
-from erasurehead.training import Callback
-from erasurehead.training._result import Resumption
+from erasurehead.training import Callback, Resumption
 
 from .schedules import GROUPS, STEPS, WORKERS, descend, scheme, taken
 

@@ -30,8 +30,7 @@ from erasurehead.testing._driving import PATIENCE, arrivals, order, start, take
 from erasurehead.testing._pacing import at_some_pace
 from erasurehead.testing._problems import Quadratic
 from erasurehead.testing._programs import Echo, Faulty, Timetable
-from erasurehead.training import Callback, Run, train
-from erasurehead.training._result import Resumption
+from erasurehead.training import Callback, Resumption, Run, train
 
 from ..arrays import Array
 

@@ -22,8 +22,7 @@ from erasurehead.optimizers import Answer, GradientDescent, Nesterov, Optimizer
 from erasurehead.problems import LeastSquares, Problem
 from erasurehead.runs import Experiment
 from erasurehead.testing._problems import Quadratic
-from erasurehead.training import Callback, Run
-from erasurehead.training._result import Resumption
+from erasurehead.training import Callback, Resumption, Run
 
 from ..arrays import Array
 

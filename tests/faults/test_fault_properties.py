@@ -23,8 +23,7 @@ from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import GradientDescent
 from erasurehead.schemes import Aggregation, ByCoverage
 from erasurehead.testing._problems import Quadratic
-from erasurehead.training import ArrivalRow, Callback, Notice, Run, StepRow, train
-from erasurehead.training._result import Resumption
+from erasurehead.training import ArrivalRow, Callback, Notice, Resumption, Run, StepRow, train
 
 from ..arrays import Array
 

@@ -20,8 +20,7 @@ from erasurehead.optimizers._base import Answer
 from erasurehead.problems import Problem
 from erasurehead.schemes import wait_rules
 from erasurehead.testing._problems import Quadratic
-from erasurehead.training import Callback, train
-from erasurehead.training._result import Resumption
+from erasurehead.training import Callback, Resumption, train
 
 from ..arrays import Array
 

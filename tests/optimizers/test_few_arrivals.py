@@ -20,8 +20,7 @@ from erasurehead.optimizers._few_arrivals import FewArrivals
 from erasurehead.optimizers._lbfgs_memory import LBFGSMemory
 from erasurehead.optimizers._part_memory import PartMemory
 from erasurehead.problems import L1, LeastSquares, LogisticRegression, Penalty, Problem
-from erasurehead.training import Callback, Run, StepRow, train
-from erasurehead.training._result import Resumption
+from erasurehead.training import Callback, Resumption, Run, StepRow, train
 
 from ..arrays import Array
 

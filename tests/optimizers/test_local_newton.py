@@ -19,8 +19,7 @@ from erasurehead.optimizers._base import Answer, PartialGradient
 from erasurehead.optimizers._local_newton import LocalNewton
 from erasurehead.problems import LeastSquares, LogisticRegression, Problem
 from erasurehead.runs import Recorder, RunFolder, replay
-from erasurehead.training import Callback, Run, StepRow, train
-from erasurehead.training._result import Resumption
+from erasurehead.training import Callback, Resumption, Run, StepRow, train
 
 from ..arrays import Array
 

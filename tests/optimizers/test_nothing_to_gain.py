@@ -13,8 +13,7 @@ from erasurehead import schemes
 from erasurehead.optimizers import QuasiNewton
 from erasurehead.optimizers._nothing_to_gain import NothingToGain
 from erasurehead.problems import LeastSquares, LogisticRegression
-from erasurehead.training import Callback, Run, train
-from erasurehead.training._result import Resumption
+from erasurehead.training import Callback, Resumption, Run, train
 
 from ..arrays import Array
 

@@ -28,8 +28,7 @@ from erasurehead.problems import (
     SoftmaxRegression,
     TwoLayerNetwork,
 )
-from erasurehead.training import Callback, Run, train
-from erasurehead.training._result import Resumption
+from erasurehead.training import Callback, Resumption, Run, train
 
 from ..arrays import Array
 

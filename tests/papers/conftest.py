@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from erasurehead.papers import reproduce
-from erasurehead.papers._reproduction import Reproduction, ReproductionSettings
+from erasurehead.papers._reproduction import Reproduction
 
-SMALL = ReproductionSettings(synthetic="always", rows=600, steps=12)
+SMALL: Mapping[str, Any] = {"synthetic": "always", "rows": 600, "steps": 12}
 
 
 @pytest.fixture(scope="session")
@@ -15,4 +18,4 @@ def reproduced(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
     """All exhibits, on synthetic stand-ins of 600 rows with 12 steps a run, on the virtual engine."""
     pytest.importorskip("matplotlib")
     pytest.importorskip("pyarrow")
-    return reproduce("erasurehead", (), SMALL, tmp_path_factory.mktemp("papers") / "all")
+    return reproduce("erasurehead", out=tmp_path_factory.mktemp("papers") / "all", **SMALL)

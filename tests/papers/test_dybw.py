@@ -10,7 +10,6 @@ import pytest
 from erasurehead.errors import InvalidArgument
 from erasurehead.papers import reproduce
 from erasurehead.papers._dybw import DYBW, POLICIES
-from erasurehead.papers._reproduction import ReproductionSettings
 
 
 def test_figures_are_chosen_by_their_beginning() -> None:
@@ -19,7 +18,7 @@ def test_figures_are_chosen_by_their_beginning() -> None:
     with pytest.raises(InvalidArgument, match="must be one of mnist-lrm-6"):
         DYBW.select(["svhn"])
     with pytest.raises(InvalidArgument, match="must be virtual"):
-        reproduce("dybw", settings=ReproductionSettings(engine="processes"))
+        reproduce("dybw", engine="processes")
 
 
 @pytest.mark.slow
@@ -27,9 +26,7 @@ def test_figures_are_chosen_by_their_beginning() -> None:
 def test_a_setting_is_run_and_drawn(model: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     pytest.importorskip("pyarrow")
-    made = reproduce(
-        "dybw", [f"mnist-{model}-6"], ReproductionSettings(steps=3, synthetic="always", rows=200), tmp_path / "out"
-    )
+    made = reproduce("dybw", [f"mnist-{model}-6"], tmp_path / "out", steps=3, synthetic="always", rows=200)
     assert [exhibit.id for exhibit, _ in made.exhibits] == [f"mnist-{model}-6-iterations", f"mnist-{model}-6-time"]
     summary = made.exhibits[0][0].summary.rows()
     assert [row["policy"] for row in summary] == list(POLICIES)

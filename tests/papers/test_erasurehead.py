@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -15,7 +14,7 @@ from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.papers import reproduce
 from erasurehead.papers._erasurehead import ERASUREHEAD
 from erasurehead.papers._exhibit import Exhibit
-from erasurehead.papers._reproduction import Reproduction, ReproductionSettings
+from erasurehead.papers._reproduction import Reproduction
 from erasurehead.training import Callback, StepRow
 
 from ..arrays import Array
@@ -96,7 +95,7 @@ def test_exact_codes_learn_what_uncoded_learns_and_only_faster_or_slower(reprodu
     found, _ = exhibit(reproduced, id)
     metric = list(found.numbers.columns)[-1]
     plain = column(found, metric, family="uncoded")
-    assert len(plain) == SMALL.steps + 1
+    assert len(plain) == SMALL["steps"] + 1
     for load in (2, 3):
         # The area under a curve is a count of pairs: rounding in the sums of gradients may turn a few of them.
         np.testing.assert_allclose(column(found, metric, family="exact", load=load), plain, rtol=1e-3)
@@ -185,8 +184,14 @@ def test_table_1_says_what_differs(reproduced: Reproduction) -> None:
 def test_the_real_data_are_used_where_they_are_and_said_to_be_real(data_folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     pytest.importorskip("matplotlib")
-    settings = ReproductionSettings(path=str(data_folder), synthetic="never", steps=2)
-    made = reproduce("erasurehead", ["table1", "2b", "2f"], settings, tmp_path / "real")
+    made = reproduce(
+        "erasurehead",
+        ["table1", "2b", "2f"],
+        tmp_path / "real",
+        path=str(data_folder),
+        synthetic="never",
+        steps=2,
+    )
     rows = {(row["data set"], row["entry"]): row for row in exhibit(made, "table1")[0].numbers.rows()}
     for name in ("Amazon", "KC Housing"):
         for entry in ("# data points", "dimension", "model", "learning rate"):
@@ -204,8 +209,10 @@ def test_without_stand_ins_missing_data_are_an_error(tmp_path: Path) -> None:
         reproduce(
             "erasurehead",
             ["2a"],
-            ReproductionSettings(path=str(tmp_path / "empty"), synthetic="never", steps=1),
             tmp_path / "out",
+            path=str(tmp_path / "empty"),
+            synthetic="never",
+            steps=1,
         )
 
 
@@ -224,15 +231,15 @@ def test_an_unknown_figure_is_refused_with_the_list(name: str) -> None:
 
 def test_settings_are_checked() -> None:
     with pytest.raises(InvalidArgument, match="engine must be one of virtual, processes"):
-        ReproductionSettings(engine="cloud")  # pyright: ignore[reportArgumentType]
+        reproduce("erasurehead", engine="cloud")
     with pytest.raises(InvalidArgument, match="steps must be at least 1"):
-        ReproductionSettings(steps=0)
+        reproduce("erasurehead", steps=0)
 
 
 def test_a_used_folder_is_refused_before_anything_is_run(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(InvalidArgument, match="already in use"):
-        reproduce("erasurehead", ["2a"], SMALL, tmp_path)
+        reproduce("erasurehead", ["2a"], tmp_path, **SMALL)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
@@ -244,7 +251,7 @@ class _Impatient(Callback):
 def test_what_is_finished_is_kept_when_the_user_stops(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     with pytest.raises(KeyboardInterrupt):
-        reproduce("erasurehead", ["table1", "2c"], replace(SMALL, callbacks=[_Impatient()]), tmp_path / "out")
+        reproduce("erasurehead", ["table1", "2c"], tmp_path / "out", **SMALL, callbacks=[_Impatient()])
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"table-1.csv", "table-1.parquet"}
 
 
@@ -253,7 +260,7 @@ def test_what_is_finished_is_kept_when_the_user_stops(tmp_path: Path) -> None:
 def test_processes_are_timed_by_the_clock_on_the_wall(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     pytest.importorskip("matplotlib")
-    made = reproduce("erasurehead", ["4f"], replace(SMALL, engine="processes", steps=2), tmp_path / "out")
+    made = reproduce("erasurehead", ["4f"], tmp_path / "out", engine="processes", synthetic="always", rows=600, steps=2)
     found, files = exhibit(made, "4f")
     assert (column(found, "seconds") > 0).all()
     assert "processes engine" in files[".svg"].read_text(encoding="utf-8")

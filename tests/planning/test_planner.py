@@ -14,8 +14,8 @@ import pytest
 from erasurehead import delays, engines, optimizers, problems, training
 from erasurehead.delays import read_trace
 from erasurehead.errors import InvalidArgument
-from erasurehead.planning import Constants, ErrorTarget, break_even, explain, forecast, plan, remarks
-from erasurehead.planning._explanations import limits
+from erasurehead.planning import Constants, ErrorTarget, explain, forecast, plan, remarks
+from erasurehead.planning._explanations import break_even, limits
 from erasurehead.planning._planner import Plan
 from erasurehead.planning._settings import default_settings
 from erasurehead.planning._step_times import additive, all_groups, lemma8

@@ -10,9 +10,10 @@ import pytest
 
 from erasurehead import delays
 from erasurehead.delays import Delays
-from erasurehead.planning import plan, speed_up_range
+from erasurehead.planning import plan
 from erasurehead.planning._forecasts import Forecast
 from erasurehead.planning._planner import Plan
+from erasurehead.planning._speed_ups import speed_up_range
 from erasurehead.planning._trials import Trial
 
 SETTINGS = ("uncoded()", "ignore_stragglers(wait_for=6)", "exact(load=3)")

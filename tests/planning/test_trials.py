@@ -12,9 +12,9 @@ import pytest
 from erasurehead import delays, engines, optimizers, problems, training
 from erasurehead.delays import Delays
 from erasurehead.errors import InvalidArgument
-from erasurehead.planning import break_even, explain, plan, remarks
+from erasurehead.planning import explain, plan, remarks
 from erasurehead.planning._accuracy import measured_accuracy
-from erasurehead.planning._explanations import limits
+from erasurehead.planning._explanations import break_even, limits
 from erasurehead.planning._racing import after, race
 from erasurehead.planning._settings import adaptive_settings, usual_setting
 from erasurehead.planning._trainer import Trainer

@@ -19,8 +19,7 @@ from erasurehead.problems import ElasticNet, Penalty
 from erasurehead.schemes import Aggregation, LateMessage, Scheme
 from erasurehead.schemes.wait_rules import Verdict, View, WaitRule
 from erasurehead.testing._problems import Quadratic
-from erasurehead.training import Callback, Run
-from erasurehead.training._result import Resumption
+from erasurehead.training import Callback, Resumption, Run
 
 Array: TypeAlias = NDArray[np.float64]  # scripts load this file, too, and know no package of tests
 STEPS = 14

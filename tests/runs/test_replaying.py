@@ -19,8 +19,7 @@ from erasurehead.errors import DataError, Unreachable
 from erasurehead.runs import Experiment, Recorder, RunFolder, replay
 from erasurehead.runs._names import ARRIVALS
 from erasurehead.testing._problems import Quadratic
-from erasurehead.training import Callback, Run, StepRow
-from erasurehead.training._result import Resumption
+from erasurehead.training import Callback, Resumption, Run, StepRow
 
 STEPS = 12
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from erasurehead.delays._fixed import Recorded
-from erasurehead.training import Callback, Run
-from erasurehead.training._result import Resumption
+from erasurehead.training import Callback, Resumption, Run
 
 from .kinds import KINDS, train
 

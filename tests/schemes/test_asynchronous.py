@@ -20,8 +20,7 @@ from erasurehead.runs import Recorder, RunFolder, replay
 from erasurehead.schemes import parse_scheme
 from erasurehead.testing._problems import Quadratic
 from erasurehead.testing._programs import Timetable
-from erasurehead.training import Callback, Run
-from erasurehead.training._result import Resumption
+from erasurehead.training import Callback, Resumption, Run
 
 from ..arrays import Array
 

@@ -24,8 +24,7 @@ from erasurehead.schemes._aggregation import Plain, Vectors
 from erasurehead.schemes._incremental import IncrementalAggregated
 from erasurehead.testing._problems import Quadratic
 from erasurehead.testing._programs import Timetable
-from erasurehead.training import Callback, Run, find_optimum
-from erasurehead.training._result import Resumption
+from erasurehead.training import Callback, Resumption, Run, find_optimum
 
 from ..arrays import Array
 

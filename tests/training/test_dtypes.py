@@ -14,8 +14,7 @@ from erasurehead import engines, optimizers, schemes
 from erasurehead.delays import Delays
 from erasurehead.problems import Problem, Shard
 from erasurehead.runs import Recorder, RunFolder, replay
-from erasurehead.training import Callback, Run, train
-from erasurehead.training._result import Resumption
+from erasurehead.training import Callback, Resumption, Run, train
 from erasurehead.training._stepped_run import laid_out
 from erasurehead.training._stepper import answer_of
 

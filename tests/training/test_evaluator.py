@@ -19,10 +19,9 @@ from erasurehead.delays import Exponential
 from erasurehead.optimizers import GradientDescent
 from erasurehead.runs import Recorder, RunFolder
 from erasurehead.testing._problems import Quadratic
-from erasurehead.training import Callback, Run, StepRow, train
+from erasurehead.training import Callback, Resumption, Run, StepRow, train
 from erasurehead.training._evaluator import Evaluator, EvaluatorLost, spare_core
 from erasurehead.training._metric import Measured, Metric
-from erasurehead.training._result import Resumption
 
 from ..arrays import Array
 

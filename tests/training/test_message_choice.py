@@ -19,10 +19,9 @@ from erasurehead.engines import Engine, Order, ProcessEngine, VirtualEngine
 from erasurehead.optimizers import QuasiNewton
 from erasurehead.problems import LogisticRegression
 from erasurehead.runs import Recorder, RunFolder, replay
-from erasurehead.training import ArrivalRow, Callback, Run, train
+from erasurehead.training import ArrivalRow, Callback, Resumption, Run, train
 from erasurehead.training._orders import MessageChoice
 from erasurehead.training._programs import build_programs, with_tasks
-from erasurehead.training._result import Resumption
 from erasurehead.training._round import RoundRunner
 from erasurehead.training._workers import Assignment, WorkerPool
 

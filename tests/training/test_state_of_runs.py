@@ -17,8 +17,7 @@ from erasurehead.optimizers import GradientDescent, Nesterov
 from erasurehead.schemes import Aggregation, LateMessage, wait_rules
 from erasurehead.schemes.wait_rules import Verdict, View, WaitRule
 from erasurehead.testing._problems import Quadratic
-from erasurehead.training import Callback, Run, train
-from erasurehead.training._result import Resumption
+from erasurehead.training import Callback, Resumption, Run, train
 
 from ..arrays import Array
 

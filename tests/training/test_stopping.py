@@ -18,8 +18,7 @@ from erasurehead.runs import Checkpointer, Experiment, Recorder, RunFolder
 from erasurehead.testing._pacing import at_some_pace
 from erasurehead.testing._problems import Quadratic
 from erasurehead.testing._programs import Timetable
-from erasurehead.training import Callback, Run, find_optimum, train
-from erasurehead.training._result import Resumption
+from erasurehead.training import Callback, Resumption, Run, find_optimum, train
 
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
 RNG = np.random.default_rng(1)

@@ -22,11 +22,12 @@ from erasurehead.cli._screen import Screen
 from erasurehead.delays import Trace
 from erasurehead.delays._trace_files import write_trace
 from erasurehead.errors import MissingExtra, invalid
-from erasurehead.planning import explain, remarks, speed_up_range
+from erasurehead.planning import explain, remarks
 from erasurehead.planning._explanations import in_short, limits, share_text
 from erasurehead.planning._forecasts import Forecast, trace_rounds
 from erasurehead.planning._planner import Plan
 from erasurehead.planning._racing import after, race
+from erasurehead.planning._speed_ups import speed_up_range
 from erasurehead.planning._trials import Trial, took
 from erasurehead.planning._what_if import by_case, if_worse, nothing_said
 from erasurehead.reports._canvas import prepare_folder

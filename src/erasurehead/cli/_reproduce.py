@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from erasurehead.cli._options import OutputOptions, argument, option
 from erasurehead.cli._screen import Screen
 
 if TYPE_CHECKING:
-    from erasurehead.papers._reproduction import ReproductionSettings
     from erasurehead.training import Callback
 
 HELP = """
@@ -80,20 +79,14 @@ def run(
     screen = Screen(output)
     given = {"path": path, "synthetic": synthetic, "rows": rows, "engine": engine, "steps": steps}
     with _watching(screen, engine) as callbacks:
-        settings = _settings(callbacks, {key: value for key, value in given.items() if value is not None})
-        reproduction = reproduce(paper, figure or (), settings, out, screen.say)
+        settings = {key: value for key, value in given.items() if value is not None}
+        reproduction = reproduce(paper, figure or (), out, screen.say, callbacks=callbacks, **settings)
     shown = [f"{exhibit.title}\n\n{exhibit.summary.to_markdown()}" for exhibit, _ in reproduction.exhibits]
     last = (
         f"{len(reproduction.exhibits)} exhibits in {reproduction.seconds:.0f} s; reproduction.md, pictures and numbers "
         f"in {reproduction.folder}"
     )
     screen.result(reproduction.as_dict(), *shown, last)
-
-
-def _settings(callbacks: Sequence[Callback], given: dict[str, Any]) -> ReproductionSettings:
-    from erasurehead.papers._reproduction import ReproductionSettings
-
-    return ReproductionSettings(callbacks=callbacks, **given)
 
 
 def _watching(screen: Screen, engine: str | None) -> contextlib.AbstractContextManager[Sequence[Callback]]:

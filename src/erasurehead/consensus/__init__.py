@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from erasurehead.consensus._contract import Peer as Peer, Port as Port
     from erasurehead.consensus._injected_faults import Crash as Crash, NetworkPartition as NetworkPartition
     from erasurehead.consensus._mixing import Mixing as Mixing
+    from erasurehead.consensus._peers import LocalPeer as LocalPeer
     from erasurehead.consensus._policies.base import Policy as Policy
+    from erasurehead.consensus._policies.rendezvous import RendezvousPeer as RendezvousPeer
     from erasurehead.consensus._training import train as train
     from erasurehead.consensus._training_options import ConsensusCallback as ConsensusCallback
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from erasurehead._internal.lazy_import import lazy_names
 
 if TYPE_CHECKING:
-    from erasurehead.delays._base import Delays as Delays, Scaled as Scaled
+    from erasurehead.delays._base import Delays as Delays
     from erasurehead.delays._bootstrap import Bootstrap as Bootstrap
     from erasurehead.delays._distributions import Exponential as Exponential, ShiftedExponential as ShiftedExponential
     from erasurehead.delays._fitting import fit as fit, fit_trace as fit_trace

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from erasurehead._internal.atomic_files import write_whole
 from erasurehead.errors import invalid
@@ -25,9 +26,9 @@ PAPERS: dict[str, Paper] = {paper.name: paper for paper in (ERASUREHEAD, DYBW)}
 def reproduce(
     paper: str,
     figures: Sequence[str] = (),
-    settings: ReproductionSettings | None = None,
     out: str | os.PathLike[str] | None = None,
     tell: Callable[[str], None] = lambda text: None,
+    **settings: Any,
 ) -> Reproduction:
     """Reproduce a paper's tables and figures, and its theory's curves.
 
@@ -37,9 +38,11 @@ def reproduce(
     Arguments:
         paper: `"erasurehead"` or `"dybw"`.
         figures: see `Paper.select`.
-        settings: engine, number of steps, folder of the data; None for the defaults.
         out: the folder to write to, which must be empty or missing; None for a new one in `runs`.
         tell: called with a line of text on each thing that is being made.
+        settings: what differs from the defaults: `engine` (`"virtual"`, or `"processes"` on this machine), `steps` of
+            each training run (100, as published), `path` of the public data, `synthetic` (`"fallback"`, `"always"` or
+            `"never"`), `rows` of synthetic stand-ins, and `callbacks`, which watch every training run.
 
     Raises:
         InvalidArgument: for an unknown paper or figure, a folder that is not empty, or a setting that does not fit.
@@ -49,8 +52,8 @@ def reproduce(
     """
     if paper not in PAPERS:
         raise invalid("paper", f"must be one of {', '.join(PAPERS)}", paper)
-    began, chosen, settings = time.perf_counter(), PAPERS[paper], settings or ReproductionSettings()
-    names, make = chosen.select(figures), chosen.begin(settings)
+    began, chosen, checked = time.perf_counter(), PAPERS[paper], ReproductionSettings(**settings)
+    names, make = chosen.select(figures), chosen.begin(checked)
     load_arrow()
     with canvas.drawing():  # so that a missing matplotlib is found out before anything is trained
         folder = check_free(out or next_free(RUNS, f"reproduce-{paper}"))
@@ -62,7 +65,7 @@ def reproduce(
             make_folder(folder)
         written += [(exhibit, exhibit.write(folder)) for exhibit in exhibits]
     plates = [(plate, plate.write(folder)) for plate in _plates(chosen, [exhibit for exhibit, _ in written])]
-    reproduction = Reproduction(chosen, settings, folder, written, plates, time.perf_counter() - began)
+    reproduction = Reproduction(chosen, checked, folder, written, plates, time.perf_counter() - began)
     write_whole(folder / "reproduction.md", [reproduction.to_markdown().encode()])
     write_whole(folder / "reproduction.json", [to_text(reproduction.as_dict()).encode()])
     return reproduction

@@ -14,10 +14,9 @@ from erasurehead._internal.lazy_import import lazy_names
 if TYPE_CHECKING:
     from erasurehead.planning._accuracy import Accuracy as Accuracy
     from erasurehead.planning._convergence import Constants as Constants
-    from erasurehead.planning._explanations import break_even as break_even, explain as explain, remarks as remarks
+    from erasurehead.planning._explanations import explain as explain, remarks as remarks
     from erasurehead.planning._forecasts import ErrorTarget as ErrorTarget, forecast as forecast
     from erasurehead.planning._planner import plan as plan
-    from erasurehead.planning._speed_ups import speed_up_range as speed_up_range
     from erasurehead.planning._task_times import measure_task as measure_task
 
 __getattr__, __dir__ = lazy_names(__name__)

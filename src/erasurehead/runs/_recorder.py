@@ -21,8 +21,8 @@ from erasurehead.runs._resuming import lost_rows, resumption
 from erasurehead.runs._rows import RowsInFolder
 from erasurehead.runs._summaries import figures, versions
 from erasurehead.schemes import Scheme
-from erasurehead.training import ArrivalRow, Callback, Notice, Run, StepRow
-from erasurehead.training._result import Resumption, Status
+from erasurehead.training import ArrivalRow, Callback, Notice, Resumption, Run, StepRow
+from erasurehead.training._result import Status
 
 
 class Recorder(Callback):

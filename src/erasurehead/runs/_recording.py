@@ -23,8 +23,7 @@ from erasurehead.runs._recorder import Recorder
 from erasurehead.runs._resuming import can_be_resumed
 from erasurehead.runs._summaries import describe
 from erasurehead.schemes import Scheme
-from erasurehead.training import Callback, Notice, Run
-from erasurehead.training._result import Resumption
+from erasurehead.training import Callback, Notice, Resumption, Run
 
 
 class Recording(Callback):

@@ -17,8 +17,7 @@ from erasurehead.runs._folder import RunFolder
 from erasurehead.runs._locks import check_unlocked
 from erasurehead.runs._names import ARRIVALS, CONFIG, ENCODING, LOCK, STEPS, check_tame, has_checkpoints
 from erasurehead.runs._rows import RowsInFolder
-from erasurehead.training import ArrivalRow, StepRow
-from erasurehead.training._result import Resumption
+from erasurehead.training import ArrivalRow, Resumption, StepRow
 
 if TYPE_CHECKING:
     from erasurehead.datasets._preprocessing.encoding import Encoding
