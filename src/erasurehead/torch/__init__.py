@@ -1,7 +1,8 @@
-"""PyTorch loops of the user's own: for now, which ranks are late in them.
+"""PyTorch loops of the user's own: as a team that nobody waits in, and which ranks are late in them.
 
-Everything here works on objects of PyTorch that the user has made, and changes nothing of what they compute. The room
-knows PyTorch and the library's errors, and nothing else of the library.
+A script joins its team (`join`), wraps its optimizer (`Team.optimizer`) and stays as it is; `simulate` runs it on a
+virtual clock. `measure` names who is late in a loop of `DistributedDataParallel`, and changes nothing of what it
+computes. The room knows PyTorch, delays, and the faults and clock of peers, but no codes and no loop of the library's.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
         measure as measure,
         stamped_allreduce as stamped_allreduce,
     )
+    from erasurehead.torch._join import join as join
     from erasurehead.torch._late_ranks import LateRank as LateRank, LateRanks as LateRanks
+    from erasurehead.torch._simulate import simulate as simulate
+    from erasurehead.torch._team import Team as Team
 
 __getattr__, __dir__ = lazy_names(__name__)

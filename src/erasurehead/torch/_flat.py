@@ -1,0 +1,146 @@
+"""A model as one vector: its trained parameters, of which the model's tensors are views, and then its buffers.
+
+Parameters are those that the optimizer has, each once however often the model uses it, frozen ones included. Buffers of
+floating-point numbers, such as the statistics of batch norm, are averaged with the parameters; others, such as counts,
+stay each rank's own. Vectors between ranks are float32 whatever the model computes in, float64 if it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from erasurehead._internal.arrays import Array
+from erasurehead.errors import invalid
+
+_WIDE = torch.float64
+
+
+class Flat:
+    """The parameters that an optimizer has, and the buffers of their model, as one vector.
+
+    Arguments:
+        groups: the optimizer's parameter groups.
+        model: the model.
+
+    Attributes:
+        parameters: of the optimizer, each once.
+        dtype: of the vector: float64 if a parameter is, else float32.
+        n_parameters: elements of the vector that are parameters; the others are buffers.
+        length: elements of the vector.
+    """
+
+    def __init__(self, groups: list[dict[str, Any]], model: torch.nn.Module) -> None:
+        self._model = model
+        unique = {id(parameter): parameter for group in groups for parameter in group["params"]}
+        self.parameters: list[torch.Tensor] = list(unique.values())
+        names = {id(parameter): name for name, parameter in model.named_parameters()}
+        for parameter in self.parameters:
+            name = names.get(id(parameter))
+            if name is None:
+                raise invalid("model", "must have all parameters that the optimizer has", "a model without one of them")
+            if not parameter.is_floating_point():
+                raise invalid(
+                    f"the parameter {name!r}", "must be of floating-point numbers", str(parameter.dtype), "freeze it"
+                )
+        tensors = [*self.parameters, *(buffer for _, buffer in self._buffers())]
+        self.dtype = np.dtype(np.float64 if any(each.dtype == _WIDE for each in tensors) else np.float32)
+        self.n_parameters = sum(parameter.numel() for parameter in self.parameters)
+        self.length = self.n_parameters + sum(buffer.numel() for _, buffer in self._buffers())
+        self._joined: torch.Tensor | None = None
+        self._places: list[int] = []
+        self._join()
+
+    def _join(self) -> None:
+        """Make the parameters views of one tensor, where they are all of one kind, on one device."""
+        kinds = {(parameter.dtype, parameter.device) for parameter in self.parameters}
+        if len(kinds) != 1 or not all(map(_dense, self.parameters)):
+            return
+        joined = torch.empty(self.n_parameters, dtype=self.parameters[0].dtype, device=self.parameters[0].device)
+        begin = 0
+        for parameter in self.parameters:
+            view = joined.as_strided(parameter.shape, parameter.stride(), begin)
+            view.copy_(parameter.data)
+            parameter.data = view
+            begin += parameter.numel()
+        self._joined, self._places = joined, [parameter.data_ptr() for parameter in self.parameters]
+
+    def check(self) -> None:
+        """Make views again of parameters that were moved since, such as by `model.to(device)`."""
+        if self._joined is not None and [parameter.data_ptr() for parameter in self.parameters] != self._places:
+            self._joined = None
+            self._join()
+
+    def _buffers(self) -> Iterator[tuple[str, torch.Tensor]]:
+        for name, buffer in self._model.named_buffers():
+            if buffer.is_floating_point():
+                yield name, buffer
+
+    def _pieces(self) -> Iterator[torch.Tensor]:
+        """Yield tensors which, one after the other, are the vector."""
+        if self._joined is not None:
+            yield self._joined
+        else:
+            for parameter in self.parameters:
+                yield parameter.data.view(-1) if parameter.data.is_contiguous() else parameter.data
+        for _, buffer in self._buffers():
+            yield buffer
+
+    def room(self) -> Array:
+        """Return a new vector."""
+        return cast("Array", np.empty(self.length, self.dtype))
+
+    def read(self, out: Array) -> Array:
+        """Copy the model into a vector, and return it."""
+        return _read(self._pieces(), out)
+
+    def change(self, before: Array, out: Array) -> Array:
+        """Return the model less a vector."""
+        begin, target = 0, _tensor(out)
+        base = _tensor(before)
+        for piece in self._pieces():
+            end = begin + piece.numel()
+            own = piece.detach().reshape(-1)
+            if own.device.type == "cpu" and own.dtype == target.dtype:
+                torch.sub(own, base[begin:end], out=target[begin:end])
+            else:
+                target[begin:end].copy_(own)
+                target[begin:end].sub_(base[begin:end])
+            begin = end
+        return out
+
+    def write(self, vector: Array) -> None:
+        """Copy a vector into the model."""
+        begin, source = 0, _tensor(vector)
+        with torch.no_grad():
+            for piece in self._pieces():
+                end = begin + piece.numel()
+                piece.copy_(source[begin:end].view(piece.shape))
+                begin = end
+
+
+def _tensor(vector: Array) -> torch.Tensor:
+    return cast("Any", torch).from_numpy(vector)  # which has no types
+
+
+def _read(pieces: Iterator[torch.Tensor], out: Array) -> Array:
+    begin, target = 0, _tensor(out)
+    for piece in pieces:
+        end = begin + piece.numel()
+        target[begin:end].view(piece.shape).copy_(piece.detach())
+        begin = end
+    return out
+
+
+def _dense(tensor: torch.Tensor) -> bool:
+    """Whether a tensor's elements fill one stretch of memory, in whatever order."""
+    size = 1
+    for stride, length in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if length > 1:
+            if stride != size:
+                return False
+            size *= length
+    return type(tensor.data) is torch.Tensor and tensor.layout is torch.strided

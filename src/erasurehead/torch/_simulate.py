@@ -1,0 +1,391 @@
+"""A script's `main` as a team on a virtual clock: ranks are threads of which one runs at a time, and nothing waits.
+
+Each rank has generators (PyTorch's, NumPy's, Python's) and rank variables of its own. All else that a process has is
+shared: modules and their globals, the working directory, standard output. The same main gives the same bits on the same
+machine.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import random
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from typing import Any, Generic, TypeVar, cast, final
+
+import numpy as np
+import torch
+
+from erasurehead._internal.arrays import Array
+from erasurehead.consensus._drawn_delays import DrawnDelays
+from erasurehead.delays import Delays, parse
+from erasurehead.errors import ErasureHeadError, check_count, invalid, real
+from erasurehead.torch._heads import Head
+from erasurehead.torch._member import Member, Version
+from erasurehead.torch._place import Place, current_place, set_place
+from erasurehead.torch._port import Port
+
+Returned = TypeVar("Returned")
+
+_FAULT, _MESSAGE, _TIMER, _STEP, _SETTLED = range(5)
+"""Kinds of events, in the order in which simultaneous ones are handled."""
+
+
+class Gone(BaseException):
+    """Raised in the thread of a rank that has died, or of a simulation that has ended: no error of a script's."""
+
+
+@final
+@dataclass(frozen=True)
+class Simulated(Generic[Returned]):
+    """What came of a simulation.
+
+    Attributes:
+        returned: by rank, what `main` returned; None for a rank that died.
+        seconds: the time at which the last rank had ended.
+        ended: by rank, when it ended.
+        versions: of the team's model, in the order in which they were closed.
+        messages: number of messages; `vectors` of them with a vector.
+    """
+
+    returned: tuple[Returned | None, ...]
+    seconds: float
+    ended: tuple[float, ...]
+    versions: tuple[Version, ...]
+    messages: int
+    vectors: int
+
+
+def simulate(
+    main: Callable[[], Returned],
+    ranks: int = 10,
+    delays: Delays | str | None = None,
+    seconds_per_sample: float | Sequence[float] = 0.0,
+    seed: int = 0,
+    faults: Sequence[Any] = (),
+    latency: float = 0.0,
+) -> Simulated[Returned]:
+    """Run a script's main as a team on a virtual clock.
+
+    A rank's step takes `seconds_per_sample` for each of its samples, and its delay, which is drawn by rank and step as
+    if it came after the backward pass. All else takes no time.
+
+    Arguments:
+        main: the script; it calls `join` for its team. Called once for each rank.
+        ranks: number of ranks.
+        delays: a delay model, or its text; None for none.
+        seconds_per_sample: of all ranks, or one number for each.
+        seed: of the generators that ranks start with, each with its own.
+        faults: what happens to ranks, and when.
+        latency: seconds that a message is under way.
+
+    Raises:
+        InvalidArgument: if an argument breaks a rule.
+        Exception: whatever `main` raises in a rank, with the rank and the time as a note.
+    """
+    return cast("Simulated[Returned]", _Clock(main, ranks, delays, seconds_per_sample, seed, faults, latency).run())
+
+
+class _Clock:
+    """The virtual clock, and who runs on it."""
+
+    def __init__(
+        self,
+        main: Callable[[], object],
+        ranks: int,
+        delays: Delays | str | None,
+        seconds_per_sample: float | Sequence[float],
+        seed: int,
+        faults: Sequence[Any],
+        latency: float,
+    ) -> None:
+        check_count("ranks", ranks, at_least=1)
+        if not callable(main):
+            raise invalid("main", "must be a function without arguments", main)
+        each = [seconds_per_sample] * ranks if isinstance(seconds_per_sample, int | float) else list(seconds_per_sample)
+        if len(each) != ranks:
+            raise invalid("seconds_per_sample", f"must be one number, or one for each of {ranks} ranks", len(each))
+        for value in each:
+            if not 0.0 <= real(value) < float("inf"):
+                raise invalid("seconds_per_sample", "must be a number of seconds of at least 0", value)
+        if not 0.0 <= real(latency) < float("inf"):
+            raise invalid("latency", "must be a number of seconds of at least 0", latency)
+        model = parse(delays) if isinstance(delays, str) else delays
+        if model is not None:
+            model.check_workers(ranks)
+        if current_place() is not None:
+            raise invalid("main", "must not call simulate", "a simulation within a simulation")
+        self.main, self.time, self.latency = main, 0.0, latency
+        self.seconds_per_sample, self.model = each, model
+        self.drawn = None if model is None or model.follows_clock else DrawnDelays(model, ranks, None)
+        self.messages = self.vectors = 0
+        self.versions: list[Version] = []
+        self.heap: list[tuple[float, int, int, int, Any]] = []
+        self._events = 0
+        self._awake = threading.Semaphore(0)
+        self._error: BaseException | None = None
+        self.ranks = [_Rank(self, rank, ranks, seed) for rank in range(ranks)]
+
+    def push(self, when: float, kind: int, rank: int, what: Any = None) -> None:
+        """Schedule an event."""
+        self._events += 1
+        heapq.heappush(self.heap, (when, kind, self._events, rank, what))
+
+    def run(self) -> Simulated[Any]:
+        """Run until all ranks have ended."""
+        outside = _Generators()
+        try:
+            with _no_processes():
+                for rank in self.ranks:
+                    self.push(0.0, _STEP, rank.rank)
+                while self.heap:
+                    self._handle(*heapq.heappop(self.heap))
+            waiting = [rank for rank in self.ranks if not rank.ended]
+            if waiting:
+                who = ", ".join(f"rank {rank.rank} for {rank.waits_for}" for rank in waiting)
+                raise ErasureHeadError(f"Nothing can happen any more after {self.time:g} s, but there wait {who}.")
+        finally:
+            self._stop()
+            outside.restore()
+        ended = tuple(rank.end for rank in self.ranks)
+        returned = tuple(rank.returned for rank in self.ranks)
+        return Simulated(returned, max(ended), ended, tuple(self.versions), self.messages, self.vectors)
+
+    def _handle(self, when: float, kind: int, _: int, number: int, what: Any) -> None:
+        self.time = when
+        rank = self.ranks[number]
+        if kind == _MESSAGE:
+            rank.deliver(*what)
+        elif kind == _TIMER:
+            rank.timer(what)
+        elif kind == _STEP or what == rank.awaited:
+            rank.resume()
+            if rank.error is not None:
+                raise rank.error
+
+    def _stop(self) -> None:
+        for rank in self.ranks:
+            rank.kill()
+
+
+class _Rank(Place, Port):
+    """A rank: its thread, its place, and its member's port."""
+
+    def __init__(self, clock: _Clock, rank: int, size: int, seed: int) -> None:
+        self.rank, self.size = rank, size
+        self.clock = clock
+        self.member: Member | None = None
+        self.returned: Any = None
+        self.ended, self.end = False, 0.0
+        self.error: BaseException | None = None
+        self.waits_for = "its turn"
+        self.awaited = 0  # the number of the wait that goes on
+        self._dead = False
+        self._ready: Callable[[], bool] | None = None
+        self._early: list[tuple[int, Head, Array | None]] = []
+        self._turn, self._back = threading.Semaphore(0), threading.Semaphore(0)
+        self._generators = _Generators.seeded(seed, rank)
+        self._variables = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size}
+        self._timer = -1.0
+        self._at_end: list[Callable[[], object]] = []
+        self._thread = threading.Thread(target=self._run, name=f"rank {rank}", daemon=True)
+
+    # The thread
+
+    def _run(self) -> None:
+        self._turn.acquire()
+        set_place(self)
+        try:
+            if not self._dead:
+                self.returned = self.clock.main()
+                for call in self._at_end:
+                    call()
+        except Gone:
+            pass
+        except BaseException as error:
+            error.add_note(f"In rank {self.rank} of {self.size}, {self.clock.time:g} s after the simulation began.")
+            self.error = error
+        finally:
+            self.ended, self.end = True, self.clock.time
+            self._back.release()
+
+    def resume(self) -> None:
+        """Let the thread run until it waits or ends."""
+        if self.ended:
+            return
+        if not self._thread.ident:
+            self._thread.start()
+        self._generators.restore()
+        before = {name: os.environ.get(name) for name in self._variables}
+        os.environ.update({name: str(value) for name, value in self._variables.items()})
+        self._turn.release()
+        self._back.acquire()
+        self._generators = _Generators()
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+    def kill(self) -> None:
+        """End the thread where it waits."""
+        if not self.ended and self._thread.ident:
+            self._dead = True
+            self.resume()
+            self._thread.join()
+        self.ended = True
+
+    def _yield(self) -> None:
+        """Give the turn back, and wait for the next one; in the thread."""
+        if self._dead:
+            raise Gone
+        self._back.release()
+        self._turn.acquire()
+        if self._dead:
+            raise Gone
+
+    # The place
+
+    def now(self) -> float:
+        return self.clock.time
+
+    def begin(self, member: Member) -> None:
+        self.member = member
+        early, self._early = self._early, []
+        for message in early:
+            member.on_message(*message)
+
+    def port(self) -> Port:
+        return self
+
+    def held(self) -> AbstractContextManager[Any]:
+        return nullcontext()
+
+    def wait(self, ready: Callable[[], bool], what: str) -> None:
+        while not ready():
+            self._ready, self.waits_for = ready, what
+            self.awaited += 1
+            self._yield()
+        self._ready = None
+
+    def at_end(self, call: Callable[[], object]) -> None:
+        self._at_end.append(call)
+
+    def record(self, version: Version) -> None:
+        self.clock.versions.append(version)
+
+    def compute(self, samples: float, step: int) -> None:
+        clock = self.clock
+        seconds = samples * clock.seconds_per_sample[self.rank]
+        if clock.drawn is not None:
+            seconds += clock.drawn.seconds(self.rank, step, clock.time)
+        elif clock.model is not None:
+            seconds += clock.model.seconds(self.rank, step, posted=clock.time)
+        self.waits_for = "the end of a step that never ends"
+        if seconds < float("inf"):
+            clock.push(clock.time + seconds, _STEP, self.rank)
+        self._yield()
+
+    def settle(self) -> None:
+        self.awaited += 1
+        self.clock.push(self.clock.time, _SETTLED, self.rank, self.awaited)
+        self._yield()
+
+    @property
+    def counts_samples(self) -> bool:
+        return True
+
+    # The port
+
+    def send(self, to: int, head: Head, vector: Array | None = None) -> None:
+        clock = self.clock
+        clock.messages += 1
+        clock.vectors += vector is not None
+        copied = None if vector is None else vector.copy()
+        clock.push(clock.time + clock.latency, _MESSAGE, to, (self.rank, head, copied))
+
+    def wake_at(self, when: float) -> None:
+        self._timer = when
+        self.clock.push(max(when, self.clock.time), _TIMER, self.rank, when)
+
+    def wake_script(self) -> None:
+        if self._ready is not None:
+            self._ready = None
+            self.clock.push(self.clock.time, _SETTLED, self.rank, self.awaited)
+
+    # What comes
+
+    def deliver(self, sender: int, head: Head, vector: Array | None) -> None:
+        """Give the member a message, or keep it for a member that is to come."""
+        if self.ended:
+            return
+        if self.member is None:
+            self._early.append((sender, head, vector))
+        else:
+            self.member.on_message(sender, head, vector)
+
+    def timer(self, when: float) -> None:
+        """Tell the member that a time has come, if it is still the one asked for."""
+
+
+class _Generators:
+    """The states of the random generators that a process has."""
+
+    def __init__(self) -> None:
+        self.torch = torch.get_rng_state()
+        self.cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+        self.numpy: Any = np.random.get_state()  # noqa: NPY002  # it is what scripts draw from
+        self.python = random.getstate()
+
+    @classmethod
+    def seeded(cls, seed: int, rank: int) -> _Generators:
+        """Return the states that a rank starts with."""
+        outside = cls()
+        number = int(np.random.SeedSequence((seed, rank)).generate_state(1)[0])
+        cast("Any", torch).manual_seed(number)
+        np.random.seed(number)  # noqa: NPY002
+        random.seed(number)
+        own = cls()
+        outside.restore()
+        return own
+
+    def restore(self) -> None:
+        """Let the process go on from these states."""
+        torch.set_rng_state(self.torch)
+        if self.cuda is not None:
+            torch.cuda.set_rng_state_all(self.cuda)
+        np.random.set_state(self.numpy)  # noqa: NPY002
+        random.setstate(self.python)
+
+
+@contextmanager
+def _no_processes() -> Any:
+    """Refuse that ranks start processes."""
+    start, fork = BaseProcess.start, os.fork
+
+    def refused(*_: object) -> Any:
+        if current_place() is None:
+            return None
+        raise ErasureHeadError(
+            "A simulated rank cannot start processes, as ranks are threads of one process: load data with "
+            "DataLoader(num_workers=0)."
+        )
+
+    def started(self: BaseProcess) -> None:
+        refused()
+        start(self)
+
+    def forked() -> int:
+        refused()
+        return fork()
+
+    BaseProcess.start = started
+    os.fork = forked
+    try:
+        yield
+    finally:
+        BaseProcess.start, os.fork = start, fork

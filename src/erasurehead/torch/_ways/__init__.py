@@ -1,0 +1,1 @@
+"""Ways to meet: what ranks send each other, and what is made of it. Arithmetic on vectors, nothing else."""
