@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from erasurehead import schemes
+from erasurehead._internal.late_work import LateWork
 from erasurehead.decoding import make_decoder
 from erasurehead.delays import Exponential
 from erasurehead.engines import VirtualEngine
@@ -33,3 +34,12 @@ def test_plans_and_simulations_take_the_steps_of_training() -> None:
     assert made.best.seconds_per_step < kept.best.seconds_per_step
     with pytest.raises(InvalidArgument, match="late must be 'preempt'"):
         plan(delays, 6, 0.01, late="drop(x)")
+
+
+@pytest.mark.parametrize("late", ["preempt", "carry", "drop(1)"])
+def test_plans_know_of_orders_that_end_when_a_newer_one_is_out(late: LateWork) -> None:
+    problem, delays = Quadratic.random(24, 6, seed=4), Exponential(0.5, seed=3)
+    scheme = schemes.rennala(4, 5, messages=4)
+    run = train(problem, scheme, GradientDescent(np.zeros(6), 0.01), VirtualEngine(delays, late), 20)
+    planned = simulated_steps(scheme, delays, 0.0, late, 0, 20).seconds
+    np.testing.assert_allclose(planned, [row.waited for row in run.steps], rtol=1e-12)

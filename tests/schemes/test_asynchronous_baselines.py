@@ -17,8 +17,13 @@ def problem() -> problems.LeastSquares:
     return problems.LeastSquares(X, X @ np.array([1.0, -2.0, 0.5, 3.0]), l2=0.01)
 
 
-def trained(scheme: schemes.Scheme | str, steps: int, late: str = "carry", rate: float = 0.02) -> training.Run:
-    engine = engines.VirtualEngine(delays.Exponential(0.5, seed=1), late=late)
+LAW = delays.Exponential(0.5, seed=1)
+
+
+def trained(
+    scheme: schemes.Scheme | str, steps: int, late: str = "carry", rate: float = 0.02, law: delays.Delays = LAW
+) -> training.Run:
+    engine = engines.VirtualEngine(law, late=late)
     return training.train(problem(), scheme, optimizers.GradientDescent(np.zeros(4), rate), engine, steps)
 
 
@@ -73,10 +78,39 @@ def test_rennala_takes_the_mean_of_the_first_fresh_gradients(late: str) -> None:
     assert not any(row.late and row.used for row in run.arrivals)
 
 
+def test_rennala_lets_a_fast_worker_bring_several_gradients_of_one_model() -> None:
+    run = trained(schemes.rennala(3, 4, messages=4), 30, law=delays.Fixed(((0.01, 0.1, 0.1),) * 30))
+    assert all(len(row.used) == 4 for row in run.steps)
+    brought = [one.worker for one in run.arrivals if one.used]
+    assert brought.count(0) > 3 * brought.count(1)
+    assert not any(row.late and row.used for row in run.arrivals)
+
+
+@pytest.mark.parametrize("late", ["carry", "preempt", "drop(1)"])
+def test_a_worker_of_rennala_ends_an_old_batch_after_the_gradient_that_it_is_at(late: str) -> None:
+    run = trained(schemes.rennala(4, 5, messages=4), 60, late)
+    came = [one for one in run.arrivals if one.late]
+    assert bool(came) == (late != "preempt")
+    for worker in range(4):  # of each batch at most one is late, and it is the last that the worker brings
+        own = [one.round for one in run.arrivals if one.worker == worker and not one.censored]
+        assert own == sorted(own)
+        late_rounds = [one.round for one in came if one.worker == worker]
+        assert len(late_rounds) == len(set(late_rounds))
+
+
+def test_rennala_keeps_its_batch_when_the_code_is_resized() -> None:
+    smaller = schemes.rennala(6, 7, messages=2).resized(4)
+    assert (smaller.code.n_workers, smaller.code.n_tasks, smaller.until_newer) == (4, 12, True)
+    assert smaller.rule == schemes.rennala(6, 7, messages=2).rule
+
+
 def test_their_texts_and_their_bounds() -> None:
     assert parse_scheme("ringmaster(threshold=4)", 8).aggregation.greatest_age == 3
     assert parse_scheme("rennala(batch=3)", 8).name == "rennala"
     with pytest.raises(InvalidArgument, match="threshold"):
         parse_scheme("ringmaster(threshold=0)", 8)
+    assert parse_scheme("rennala(batch=9, messages=2)", 8).code.n_messages == 16
     with pytest.raises(InvalidArgument, match="batch"):
         parse_scheme("rennala(batch=9)", 8)
+    with pytest.raises(InvalidArgument, match="messages"):
+        parse_scheme("rennala(batch=9, messages=0)", 8)

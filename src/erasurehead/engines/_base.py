@@ -29,6 +29,10 @@ soon as it is finished, in place of the sum of all of them at the end."""
 PRECISE = "precise"
 """In the note of an order: messages shall cross as they were computed, in all their digits, on whatever wire."""
 
+UNTIL_NEWER = "until_newer"
+"""In the note of an order: a worker sends one message after the other until a newer order is out, and takes that one
+next, whatever late workers do; the message that it is at is finished, or dropped, as they do."""
+
 
 @dataclass(frozen=True, eq=False)
 class Order:

@@ -22,6 +22,7 @@ from erasurehead.delays._script import ScriptedEvent
 from erasurehead.delays._text import as_delays
 from erasurehead.engines._base import (
     CLOSED,
+    UNTIL_NEWER,
     Arrived,
     Died,
     Engine,
@@ -412,6 +413,7 @@ class VirtualEngine(Engine, FaultInjection):
         if isinstance(event, Arrived):
             self._handed_out.append(lease)
             state.done.append(spec)
+        if isinstance(event, Arrived) and not (state.waiting is not None and flight.order.note.get(UNTIL_NEWER, False)):
             self._begin_part(worker, state)
         else:
             state.busy = False

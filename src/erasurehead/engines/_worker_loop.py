@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.late_work import LateWork, rounds_kept
 from erasurehead.delays import Delays
-from erasurehead.engines._base import MessageSpec, Order, Program, told
+from erasurehead.engines._base import UNTIL_NEWER, MessageSpec, Order, Program, told
 
 _LONGEST = 1e9  # seconds; longer delays are as good as endless
 _PAUSE = 0.001  # seconds between two looks for room that the coordinator still reads
@@ -175,6 +175,8 @@ class WorkerLoop:
                 yield OutgoingMessage(order, room, started, last=error is None and not remaining)
                 if error is not None:
                     raise error
+                if order.note.get(UNTIL_NEWER, False) and self.transport.newer():
+                    return
         except self.transport.ends:
             raise
         except Exception as error:

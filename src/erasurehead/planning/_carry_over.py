@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from erasurehead.decoding._layout import Layout
 from erasurehead.delays import Delays
 from erasurehead.delays._ties import untied
 from erasurehead.engines import MessageSpec, Order, Program, VirtualEngine
+from erasurehead.engines._base import UNTIL_NEWER
 from erasurehead.errors import EngineError, Unreachable
 from erasurehead.faults import FaultPolicy
 from erasurehead.planning._arrivals import ArrivalTimes
@@ -76,6 +77,7 @@ def simulate_with_memory(
     watch: Watch | None = None,
     chains: int = 1,
     warm: int = 0,
+    until_newer: bool = False,
 ) -> Simulation:
     """Simulate successive steps as the virtual engine runs them, without model and gradients.
 
@@ -97,6 +99,7 @@ def simulate_with_memory(
             side by side. Used only if all workers of a step are simulated at once.
         warm: number of steps that each chain simulates before those that are returned, until workers are as busy as in
             a long run. Used only together with `chains`.
+        until_newer: whether a newer order ends an older one between two messages of a worker: see `Scheme`.
 
     Returns:
         The steps, as in `simulate`; once the rule can no longer be met, the seconds of all further steps are inf.
@@ -110,7 +113,8 @@ def simulate_with_memory(
     alike = late == "carry" and not rule.remembers and not delays.follows_clock
     if alike and code.n_messages == code.n_workers and bool((np.diff(code.owner) > 0).all()):
         return _carried(decoder, rule, delays, steps, seconds_per_task, first_step, seed, watch, chains, warm)
-    return _by_event(decoder, rule, delays, steps, seconds_per_task, first_step, late, seed, watch)
+    note = {UNTIL_NEWER: True} if until_newer else {}
+    return _by_event(decoder, rule, delays, steps, seconds_per_task, first_step, late, seed, watch, note)
 
 
 def _carried(
@@ -189,6 +193,7 @@ def _by_event(
     late: LateWork,
     seed: int,
     watch: Watch | None,
+    note: Mapping[str, Any],
 ) -> Simulation:
     """Simulate one step after the other, by workers on the virtual engine that compute nothing."""
     code = decoder.code
@@ -202,7 +207,7 @@ def _by_event(
     seconds, residual = np.full(steps, np.inf), np.full(steps, float(code.n_tasks))
     arrived, messages = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.int64)
     for number in range(steps):
-        order = Order(first_step + number, (np.zeros(1),), round=number, posted=engine.now())
+        order = Order(first_step + number, (np.zeros(1),), round=number, note=note, posted=engine.now())
         try:
             result = rounds.gather(order)
         except (Unreachable, EngineError):  # the rule cannot be met, or no worker is left to answer

@@ -267,7 +267,8 @@ def _simulated(
     if not chains:
         return simulate(*timing, watch=watch)
     warm = _WARM if chains > 1 else 0
-    return simulate_with_memory(*timing, late=late, watch=watch, chains=chains, warm=warm)
+    until_newer = scheme.until_newer
+    return simulate_with_memory(*timing, late=late, watch=watch, chains=chains, warm=warm, until_newer=until_newer)
 
 
 def _length(scheme: Scheme, delays: Delays, steps: int | None, late: LateWork) -> tuple[int, int]:

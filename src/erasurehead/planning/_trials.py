@@ -204,7 +204,10 @@ def simulated_steps(
         residuals.append(residual)
 
     timing = scheme.decoder, scheme.rule, delays, steps, seconds_per_task, first
-    result = simulate(*timing, watch=watch) if late == "preempt" else simulate_with_memory(*timing, late, watch=watch)
+    if late == "preempt":
+        result = simulate(*timing, watch=watch)
+    else:
+        result = simulate_with_memory(*timing, late, watch=watch, until_newer=scheme.until_newer)
     ended = np.flatnonzero(~np.isfinite(result.seconds))
     count = int(ended[0]) if len(ended) else len(result.seconds)
     lossless = np.concatenate(residuals) <= EXACT * scheme.code.n_tasks

@@ -40,6 +40,8 @@ class Scheme:
         late: what late workers must do with old work for this scheme; None if anything will do.
         by_task: decoder of the same tasks on the same workers, sent one by one, to which training changes where that
             pays, and back; None if it never does.
+        until_newer: whether a worker that has sent one of its messages sends the next one only if no newer order is
+            out, whatever late workers do.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Scheme:
     reform: _Reform | None = None
     late: LateWork | None = None
     by_task: Decoder | None = None
+    until_newer: bool = False
 
     def __post_init__(self) -> None:
         if "gradient" not in self.rules:
@@ -349,21 +352,29 @@ def ringmaster(n_workers: int, threshold: int, n_tasks: int | None = None) -> Sc
     return replace(custom(code, _lateness.Arrivals(1), aggregation, "ringmaster"), late="carry")
 
 
-def rennala(n_workers: int, batch: int) -> Scheme:
+def rennala(n_workers: int, batch: int, messages: int = 1) -> Scheme:
     """Return Rennala SGD: each step takes the mean of the first gradients at the newest model, and discards older ones.
 
     Optimal in time among asynchronous methods for workers of fixed speeds (Tyurin and Richtarik, "Optimal time
     complexities of parallel stochastic optimization methods under a fixed computation model", NeurIPS 2023). There, a
-    fast worker may bring several stochastic gradients of one model; here a worker's tasks are all of its data, and
-    there is no point in sending them twice, so that a batch has as many gradients as workers: it is
-    `ignore_stragglers` under another name.
+    worker brings one stochastic gradient of a model after the other until there is a newer model; here it brings those
+    of `messages` equal shares of its data, always in the same order, and then has no more to say. With one message it
+    is `ignore_stragglers` under another name.
 
     Arguments:
         n_workers: number of workers.
-        batch: gradients per step, in 1..n_workers.
+        batch: gradients per step, in 1..n_workers * messages.
+        messages: gradients that a worker can bring in a step.
     """
-    batch = check_count("batch", batch, 1, n_workers)
-    return _first_arrivals("rennala", codes.uncoded(n_workers), batch, "coverage")
+    n_tasks = n_workers * check_count("messages", messages)
+    return _rennala(check_count("batch", batch, 1, n_tasks), n_tasks, n_workers)
+
+
+def _rennala(batch: int, n_tasks: int, n_workers: int, held: Sequence[int] | None = None) -> Scheme:
+    code = _several_messages.multi_message(n_workers, -(-n_tasks // n_workers), n_tasks)
+    rule = wait_rules.parse(f"residual_below({n_tasks - batch})")
+    scheme = custom(code, rule, rescaling("coverage", code, batch), "rennala")
+    return replace(scheme, reform=partial(_rennala, batch, n_tasks), until_newer=True)
 
 
 _MOST_MESSAGES = 8

@@ -21,7 +21,7 @@ from erasurehead.delays._clock import AlongClock
 from erasurehead.delays._fixed import Recorded
 from erasurehead.delays._script import Script, ScriptedMessage, ScriptedRound
 from erasurehead.engines import Arrived, Event, Failed, Joined, Order, Program, VirtualEngine
-from erasurehead.engines._base import MessageLost
+from erasurehead.engines._base import UNTIL_NEWER, MessageLost
 from erasurehead.errors import EngineError, InvalidArgument
 from erasurehead.testing._driving import EngineSuite, arrivals, by_worker, order, start, take
 from erasurehead.testing._pacing import GRID, at_some_pace
@@ -78,6 +78,26 @@ class EngineConformance(EngineSuite):
             events = arrivals(engine, 3)
             assert [event.spec.message for event in events] == [7, 6, 5]
             assert [event.read()[2] for event in events] == [7, 6, 5]
+
+    @pytest.mark.parametrize("late", ["preempt", "carry", "drop(1)"])
+    @at_some_pace
+    def test_a_worker_sends_on_until_a_newer_order_is_out_and_takes_that_next(
+        self, late: LateWork, pace: float
+    ) -> None:
+        grid = pace * GRID
+        delays = Timetable({(0, 0, unit): 2 * grid for unit in range(1, 9)})
+        with self.make(delays, late) as engine:
+            start(engine, [Echo(0, tuple(range(9)))])
+            engine.submit(Order(0, order(0).points, round=0, note={UNTIL_NEWER: True}))
+            assert [event.spec.message for event in arrivals(engine, 3)] == [0, 1, 2]
+            assert engine.next_event(engine.now() + grid) is None  # by then the worker is at the fourth
+            engine.submit(order(1))
+            under_way = [] if late == "preempt" else [(0, 3)]
+            events = arrivals(engine, 9 + len(under_way))
+            assert [(event.order_round, event.spec.message) for event in events] == [
+                *under_way,
+                *((1, message) for message in range(9)),
+            ]
 
     @at_some_pace
     def test_drop_abandons_work_beyond_the_age_limit(self, pace: float) -> None:

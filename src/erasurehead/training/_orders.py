@@ -11,7 +11,7 @@ from erasurehead._internal.arrays import shortened
 from erasurehead._internal.late_work import LateWork
 from erasurehead._internal.resumable import Resumable
 from erasurehead.engines import Order
-from erasurehead.engines._base import BY_TASK
+from erasurehead.engines._base import BY_TASK, UNTIL_NEWER
 from erasurehead.optimizers._order_kinds import work_of
 from erasurehead.training._callbacks import StepLog
 from erasurehead.training._rows import ArrivalRow
@@ -56,10 +56,11 @@ class OrderBook(Resumable):
         """
         assignment, number = self._pool.assignment, self.round
         self.round += 1
+        marks = [BY_TASK] * assignment.by_task + [UNTIL_NEWER] * assignment.scheme.until_newer
         return replace(
             asked,
             points=tuple(shortened(point, assignment.layout.dtype) for point in asked.points),
-            note={**asked.note, BY_TASK: True} if assignment.by_task else asked.note,
+            note={**asked.note, **dict.fromkeys(marks, True)},
             round=number,
             generation=assignment.generation,
             posted=self._pool.engine.now() - (self._log.origin or 0.0),

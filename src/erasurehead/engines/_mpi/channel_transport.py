@@ -39,6 +39,9 @@ class ChannelTransport(Transport):
         self._channel.look()
         return self._torn or self._channel.newer
 
+    def behind(self) -> float:
+        return self._channel.behind
+
     def wait(self, until: float | None, welcome: bool) -> None:
         if welcome:
             self._channel.listen()

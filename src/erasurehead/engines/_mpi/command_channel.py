@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
@@ -21,6 +22,7 @@ from erasurehead.engines._mpi.transport import (
     Tag,
     frame_of,
     new_frame,
+    read_head,
     reap,
 )
 
@@ -42,6 +44,7 @@ class CommandChannel:
         order: the newest order, if one has come that nobody has taken: what it came as (`Tag.ORDER`, or `Tag.POSTED`
             with no more than where it is up), and the frame.
         newer: whether there is an order newer than the last one taken.
+        behind: by how many rounds, as far as this rank was told.
         recall: what the rank is to do instead, after `Recalled`.
     """
 
@@ -49,6 +52,7 @@ class CommandChannel:
         self.life = 0
         self.order: tuple[Tag, Frame] | None = None
         self.newer = False
+        self.behind = math.inf
         self.recall: tuple[Tag, Frame] | None = None
         self._link = link
         self._listening = False
@@ -129,6 +133,8 @@ class CommandChannel:
                 self._rhythm.came()
             elif receiving.tag == Tag.NEWER:
                 self.order, self.newer, self._listening = None, True, False
+                (self.behind,), _ = read_head(receiving.frame)
+                self._pool.give(receiving.frame)
             elif receiving.tag == Tag.CRASH:
                 os.kill(os.getpid(), signal.SIGKILL)
             else:

@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 from erasurehead._internal.late_work import LateWork, rounds_kept
 from erasurehead.delays import Delays
-from erasurehead.engines._base import Arrived, Died, Event, Failed, Joined, MessageSpec, NoRoom, Order, Program
+from erasurehead.engines._base import (
+    UNTIL_NEWER,
+    Arrived,
+    Died,
+    Event,
+    Failed,
+    Joined,
+    MessageSpec,
+    NoRoom,
+    Order,
+    Program,
+)
 from erasurehead.engines._buffers import MessageSlots, OrderBuffer, OrderBuffers
 from erasurehead.engines._encoded_order import EncodedOrder, encode_order
 from erasurehead.engines._leases import BufferLease
@@ -40,6 +51,7 @@ class _Submitted:
 
     def __init__(self, order: Order) -> None:
         self.encoded: EncodedOrder = encode_order(order)
+        self.until_newer = bool(order.note.get(UNTIL_NEWER, False))
 
     @cached_property
     def pointer(self) -> Frame:
@@ -66,7 +78,8 @@ class _Worker:
     announced: dict[int, MessageSpec]
     listening: bool = False
     sent: int = -1  # round of the newest order that it was sent
-    noticed: bool = False  # it has been told that something newer waits
+    until_newer: bool = False  # whether that one ends between messages when a newer one is out
+    noticed: int = 0  # how often it has been told that something newer waits
     newest: int = -1  # round of the newest order submitted to it
     waiting: _Submitted | None = None
     shared: Shared | None = None  # the memory that its rank is offered, or has accepted
@@ -209,10 +222,14 @@ class MPIEngine(OutsideEngine, PeerMessaging):
             else:
                 self._directory.send(state.rank, state.waiting.copy, Tag.ORDER)
             state.pushed, state.sent = {state.newest: time.monotonic()}, state.newest
+            state.until_newer = state.waiting.until_newer
             state.listening, state.waiting = False, None
-        elif state.newest - state.sent > rounds_kept(self.late) and not state.noticed:
-            self._directory.send(state.rank, frame_of(()), Tag.NEWER)
-            state.noticed = True
+            return
+        behind = state.newest - state.sent
+        reasons = state.until_newer + (behind > rounds_kept(self.late))
+        if reasons > state.noticed:
+            self._directory.send(state.rank, frame_of((behind,)), Tag.NEWER)
+            state.noticed = reasons
 
     def next_event(self, until: float | None = None) -> Event | None:
         directory = self._directory
@@ -256,7 +273,7 @@ class MPIEngine(OutsideEngine, PeerMessaging):
             self._directory.pool.give(frame)
 
     def _listens(self, state: _Worker) -> None:
-        state.listening, state.noticed = True, False
+        state.listening, state.noticed = True, 0
         self._push(state)
 
     def _arrive(self, worker: int, state: _Worker, report: RankReport, frame: Frame, now: float) -> None:
