@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 
 from erasurehead import schemes
-from erasurehead._internal.late_work import LateWork
 from erasurehead.decoding import make_decoder
 from erasurehead.delays import Exponential
 from erasurehead.engines import VirtualEngine
@@ -37,7 +38,7 @@ def test_plans_and_simulations_take_the_steps_of_training() -> None:
 
 
 @pytest.mark.parametrize("late", ["preempt", "carry", "drop(1)"])
-def test_plans_know_of_orders_that_end_when_a_newer_one_is_out(late: LateWork) -> None:
+def test_plans_know_of_orders_that_end_when_a_newer_one_is_out(late: Literal["preempt", "carry", "drop(1)"]) -> None:
     problem, delays = Quadratic.random(24, 6, seed=4), Exponential(0.5, seed=3)
     scheme = schemes.rennala(4, 5, messages=4)
     run = train(problem, scheme, GradientDescent(np.zeros(6), 0.01), VirtualEngine(delays, late), 20)
