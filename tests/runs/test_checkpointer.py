@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,13 @@ from erasurehead.errors import DataError, EngineError, InvalidArgument
 from erasurehead.faults import FaultPolicy
 from erasurehead.problems import LogisticRegression
 from erasurehead.runs import Checkpointer, Recorder, RunFolder
+from erasurehead.runs._checkpoints import checkpointer
 from erasurehead.runs._checkpoints.store import CheckpointStore
 from erasurehead.runs._names import ARRIVALS, EVALUATIONS, MODEL, STEPS
 from erasurehead.testing._problems import Quadratic
-from erasurehead.training import Callback, Run
+from erasurehead.training import Callback, Run, StepRow
 
+from ..arrays import Array
 from ..bounded import PATIENCE
 
 STEPS_DONE = 9
@@ -109,6 +112,24 @@ def test_a_run_that_was_stopped_goes_on_to_the_bit(tmp_path: Path, whole: dict[s
     assert (folder.summary["status"], folder.summary["resumed"]) == ("finished", [after])
 
 
+def test_an_interrupt_is_put_off_to_the_end_of_a_short_step_and_saves_it(
+    tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However seldom states are taken on the way: here none is."""
+
+    class Press(Callback):
+        def on_step_end(self, row: StepRow, x: Array) -> None:
+            if row.step == 4:
+                signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(checkpointer, "STATE_BUDGET", -1.0)
+    run = train(begin(tmp_path / "run"), Press(), every_steps=0, every_seconds=0)
+    assert (run.stopped, run.steps_taken) == ("stopped by Ctrl-C", 5)
+    assert steps_saved(tmp_path / "run") == [5]
+    train(go_on(tmp_path / "run"))
+    assert content(tmp_path / "run") == whole
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "fault_policy",
@@ -163,9 +184,10 @@ class _Slow(CheckpointStore):
 
     def __init__(self, run: Path) -> None:
         super().__init__(run)
-        self.go, self.saved = threading.Semaphore(0), list[int]()
+        self.go, self.began, self.saved = threading.Semaphore(0), threading.Event(), list[int]()
 
     def save(self, step: int, *rest: Any, **more: Any) -> None:
+        self.began.set()
         assert self.go.acquire(timeout=PATIENCE)
         super().save(step, *rest, **more)
         self.saved.append(step)
@@ -181,7 +203,9 @@ def test_training_is_never_further_ahead_of_the_disk_than_is_said(tmp_path: Path
     def settle(step: int) -> None:
         checkpointer.on_state(step, lambda: {"step": step})
 
-    for step in (1, 2, 3):  # does not wait: the disk has not even begun
+    settle(1)
+    assert store.began.wait(PATIENCE)
+    for step in (2, 3):  # does not wait for the disk
         settle(step)
     held = threading.Thread(target=settle, args=(4,))
     held.start()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import signal
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from erasurehead.problems import Shard
 from erasurehead.schemes import Aggregation, ByCoverage, LateMessage, wait_rules
 from erasurehead.testing._problems import Quadratic
 from erasurehead.testing._programs import Timetable
-from erasurehead.training import Callback, Notice, Run, train
+from erasurehead.training import Callback, Notice, Run, _loop, train
 
 from ..arrays import Array
 
@@ -371,3 +372,23 @@ def test_one_worker_is_left_and_several_are(workers: int, said: str) -> None:
     engine.kill(1, at=2.5)
     with pytest.raises(Unreachable, match=rf"worker 1 will not answer, and task 1 is lost with it; {said}"):
         train(PROBLEM, schemes.uncoded(workers), GradientDescent(np.zeros(6), 0.1), engine, 8, fault_policy=LEAVE)
+
+
+@pytest.mark.parametrize(("short", "taken"), [(60.0, 5), (0.0, 4)])
+def test_an_interrupt_is_put_off_to_the_end_of_a_step_that_takes_no_time(
+    short: float, taken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def press(step: int) -> None:
+        if step == 4:
+            signal.raise_signal(signal.SIGINT)
+
+    told: list[int] = []
+
+    class Told(Callback):
+        def on_state(self, step: int, state: Callable[[], Any]) -> None:
+            told.append(step)
+
+    monkeypatch.setattr(_loop, "SHORT", short)
+    run = plain_train(schemes.uncoded(6), VirtualEngine(), callbacks=[Told()], wanted=press)
+    assert (run.stopped, run.steps_taken) == ("stopped by Ctrl-C", taken)
+    assert told == [0, 1, 2, 3, 4] + [5, 5] * (taken == 5)  # once more, for whoever saves the newest state

@@ -90,6 +90,8 @@ class Callback:
     def on_state(self, step: int, state: Callable[[], Mapping[str, Tree]]) -> None:
         """Called last after each step, when all of it is done and recorded; and once before the first, with 0.
 
+        Called again with the same step if the run is interrupted before the next one begins.
+
         Arguments:
             step: number of steps done.
             state: returns all that is needed to resume from here bit for bit, as a tree of dicts with strings as keys,

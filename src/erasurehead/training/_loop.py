@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from erasurehead._internal.arrays import Array, Tree
-from erasurehead._internal.signals import Terminated, stopped_by
+from erasurehead._internal.signals import Terminated, stopped_by, uninterrupted
 from erasurehead._internal.state_json import going_on
 from erasurehead._internal.storage.sealed import Unfit
 from erasurehead.engines import Engine, Wire
@@ -27,6 +28,9 @@ from erasurehead.training._rows import ArrivalRow, StepRow
 from erasurehead.training._stepped_run import SteppedRun
 from erasurehead.training._stopping import TOLERANCE, Stopping, Until
 from erasurehead.training._waiting import TimeIsUp
+
+SHORT = 1.0
+"""Seconds, for which an interrupt is put off to the end of a step without waiting, so that its state can be saved."""
 
 
 def train(
@@ -190,6 +194,8 @@ class _Training:
         self.hurried = False  # skip whatever can be done when the run is resumed
         self.stepped = SteppedRun(problem, scheme, optimizer, engine, fault_policy, self.watchers, stopping)
         self._names = scheme.name, engine.name
+        self._unwaited = engine.virtual or engine.inside  # a step takes no longer than it computes
+        self._short = self._between = False  # whether the last step was, and whether the state is that after a step
 
     @property
     def run(self) -> Run:
@@ -244,23 +250,33 @@ class _Training:
             if self._over(steps):  # it was cut off after its last step
                 self._tell_state()
             while not self._over(steps):
-                try:
-                    row = self.stepped.step(wanted(self.optimizer.step))
-                except TimeIsUp:
-                    self.stopping.end("max_seconds")
-                else:
-                    self.stopping.after(row, self.optimizer.best, self.optimizer.step >= steps)
-                    if self.optimizer.converged:
-                        self.stopping.end("converged")
-                self._tell_state()
+                begin, self._between = time.perf_counter(), False
+                with uninterrupted() if self._short else contextlib.nullcontext():
+                    self._step(steps, wanted)
+                    self._between = True
+                self._short = self._unwaited and time.perf_counter() - begin < SHORT
+            self._between = False
             self.stepped.end()
         except KeyboardInterrupt as error:
             self.status, self.stopped, self.hurried = "interrupted", stopped_by(error), isinstance(error, Terminated)
+            for watcher in self.watchers if self._between else ():
+                watcher.on_state(self.optimizer.step, self.state)
         except (Unreachable, Diverged, RecordsError) as error:
             failure = Diverged(f"{error}{self.optimizer.remedy}.") if isinstance(error, Diverged) else error
             self.status, self.stopped = _status_after(failure), str(failure)
             return failure
         return None
+
+    def _step(self, steps: int, wanted: Callable[[int], int | None]) -> None:
+        try:
+            row = self.stepped.step(wanted(self.optimizer.step))
+        except TimeIsUp:
+            self.stopping.end("max_seconds")
+        else:
+            self.stopping.after(row, self.optimizer.best, self.optimizer.step >= steps)
+            if self.optimizer.converged:
+                self.stopping.end("converged")
+        self._tell_state()
 
     def _over(self, steps: int) -> bool:
         return self.optimizer.step >= steps or self.stopping.ended is not None

@@ -87,6 +87,7 @@ class Checkpointer(Callback):
         self._taken: _Taken | None = None
         self._changes = self._saved_changes = 0
         self._steps = 0
+        self._told = -1
         self._spent = 0.0
         self._began = self._last = time.monotonic()
         self._off = False
@@ -112,7 +113,8 @@ class Checkpointer(Callback):
         changed = self._changes != self.recorder.changes  # and older checkpoints may be of no use any more
         due = step > 0 and (self._due(step, now) or (changed and bool(self.every_steps or self.every_seconds)))
         last = self.keep_finished and step == self._steps
-        if due or last or self._spent <= STATE_BUDGET * (now - self._began):
+        interrupted, self._told = step == self._told, step
+        if due or last or interrupted or self._spent <= STATE_BUDGET * (now - self._began):
             self._taken = _Taken(step, state(), records, self.recorder.lost_rows, self.recorder.changes)
             self._spent += time.monotonic() - now
         with self._failing():
