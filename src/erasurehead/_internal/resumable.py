@@ -23,7 +23,8 @@ class Resumable:
     These may hold texts, numbers, None, arrays, `records`, and mappings, sets, tuples and lists of these, or another
     resumable object, which is restored where it is. The object that is restored shows what each must be: what was saved
     is refused if it is of another kind, but for attributes that are None, or were when they were saved. Arrays that
-    are not empty must have the same shape, tuples the same kinds of items; floats may be longer or shorter.
+    are not empty must have the same shape, tuples the same kinds of items; a whole number may have become a float, and
+    floats may be longer or shorter.
     """
 
     checkpointed: ClassVar[tuple[str, ...]] = ()
@@ -160,6 +161,7 @@ _SAVED_AS: tuple[tuple[Any, Any], ...] = (
     ((list, deque), list),
     ((float, np.floating), (int, float)),
     (np.integer, int),
-    (np.bool_, bool),
+    ((bool, np.bool_), bool),
+    (int, (int, float)),
     (str, str),
 )

@@ -238,8 +238,8 @@ class RoundTable(Resumable):
         place = number - self._first
         if not 0 <= place < len(self._begins):
             return 0.0, 0, {}
-        generation, numbers = next((g, n) for first, g, n in reversed(self._assignments) if first <= number)
-        return self._begins[place], generation, numbers
+        submitted = ((generation, numbers) for first, generation, numbers in self._assignments[::-1] if first <= number)
+        return self._begins[place], *next(submitted, (0, {}))
 
     def answered(self, worker: int, number: int) -> None:
         """Record that a worker has sent all that a round asks of it, so that it works on no order up to that round."""
