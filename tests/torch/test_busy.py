@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
@@ -14,10 +16,12 @@ from .small import X, Y, batch, loop, loss_of, momentum, net, weights
 pytestmark = pytest.mark.timeout(60)
 
 
-def alone(ranks: int, steps: int) -> torch.nn.Module:
+def alone(
+    ranks: int, steps: int, make: Callable[[torch.nn.Module], torch.optim.Optimizer] = momentum
+) -> torch.nn.Module:
     """Return the model of synchronous training: one process that has the batches of all ranks in each step."""
     model = net()
-    optimizer = momentum(model)
+    optimizer = make(model)
     for step in range(steps):
         own = torch.cat([batch(rank, step) for rank in range(ranks)])
         optimizer.zero_grad()
@@ -80,3 +84,18 @@ def test_ranks_begin_with_the_first_one_s_model() -> None:
     run = eht.simulate(main, ranks=3)
     assert not torch.equal(drawn[0], drawn[1])
     assert all(one is not None and torch.equal(one, drawn[0]) for one in run.returned)
+
+
+def adam(model: torch.nn.Module) -> torch.optim.AdamW:
+    return torch.optim.AdamW(model.parameters(), 0.01)
+
+
+def test_adam_divides_by_the_second_moment_of_the_team_s_gradient() -> None:
+    """By its own, a rank's steps would be too short by the root of how much noisier its gradient is."""
+    ranks, steps = 8, 60
+    run = eht.simulate(loop(steps, optimizer=adam), ranks=ranks, seconds_per_sample=0.01)
+    expected = alone(ranks, steps, adam)
+    assert run.returned[0] is not None
+    gone, apart = weights(expected) - weights(net()), weights(run.returned[0]) - weights(expected)
+    assert float(apart.norm() / gone.norm()) < 0.2
+    assert loss_of(run.returned[0]) == pytest.approx(loss_of(expected), rel=0.15)

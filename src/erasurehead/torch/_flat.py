@@ -89,9 +89,9 @@ class Flat:
         for _, buffer in self._buffers():
             yield buffer
 
-    def room(self) -> Array:
-        """Return a new vector."""
-        return cast("Array", np.empty(self.length, self.dtype))
+    def room(self, more: int = 0) -> Array:
+        """Return a new vector of zeros, with more elements behind the model's."""
+        return cast("Array", np.zeros(self.length + more, self.dtype))
 
     def read(self, out: Array) -> Array:
         """Copy the model into a vector, and return it."""

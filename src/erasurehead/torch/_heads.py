@@ -6,7 +6,7 @@ import struct
 from enum import IntEnum
 from typing import NamedTuple
 
-_LAYOUT = struct.Struct("<BBIQIIdqq")
+_LAYOUT = struct.Struct("<BBIQIIddqq")
 
 SIZE = _LAYOUT.size
 """Bytes of a head."""
@@ -38,6 +38,7 @@ class Head(NamedTuple):
         number: of the message among those of its kind and sender, or of a rank, by kind.
         steps: how many steps the vector has.
         samples: how many samples these had.
+        seconds: how long the rank needed for them, or a moment by the sender's clock, by kind.
         one, other: further numbers, by kind; sets of ranks as bits.
     """
 
@@ -48,6 +49,7 @@ class Head(NamedTuple):
     number: int = 0
     steps: int = 0
     samples: float = 0.0
+    seconds: float = 0.0
     one: int = 0
     other: int = 0
 

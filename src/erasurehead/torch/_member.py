@@ -73,7 +73,7 @@ class Member:
         self._on_version = on_version
         self._heard: deque[tuple[int, Array]] = deque(maxlen=MOST_BEHIND if way.waits else 1)
         self._unsent: Array | None = None  # what is added to what is sent next
-        self._unsent_steps, self._unsent_samples = 0, 0.0
+        self._unsent_work = 0, 0.0, 0.0
         self._unread = False
         if model is not None:
             self._hear(0, model)
@@ -82,18 +82,18 @@ class Member:
 
     # What the script calls
 
-    def offer(self, vector: Array, steps: int, samples: float) -> None:
+    def offer(self, vector: Array, steps: int, samples: float, seconds: float) -> None:
         """Add what came of some steps to the team's next version; the vector may be changed afterwards."""
         if self.rank == self.gathers:
-            self._fold(self.rank, vector, steps, samples)
+            self._fold(self.rank, vector, steps, samples, seconds)
         elif not self._unread:
-            self._send(vector, steps, samples)
+            self._send(vector, steps, samples, seconds)
         elif self._unsent is None:
-            self._unsent, self._unsent_steps, self._unsent_samples = vector.copy(), steps, samples
+            self._unsent, self._unsent_work = vector.copy(), (steps, samples, seconds)
         else:
             self._unsent += vector
-            self._unsent_steps += steps
-            self._unsent_samples += samples
+            before = self._unsent_work
+            self._unsent_work = before[0] + steps, before[1] + samples, before[2] + seconds
 
     def heard(self, since: int) -> list[tuple[int, Array]]:
         """Return the versions that were heard of since one, the oldest first; their vectors must not be changed."""
@@ -126,20 +126,20 @@ class Member:
                 self._hear(head.version, vector)
         elif head.kind is Kind.CHANGE:
             if vector is not None:
-                self._fold(sender, vector, head.steps, head.samples)
+                self._fold(sender, vector, head.steps, head.samples, head.seconds)
             self.port.send(sender, Head(Kind.READ))
         elif head.kind is Kind.READ:
             self._unread = False
             if self._unsent is not None:
                 vector, self._unsent = self._unsent, None
-                self._send(vector, self._unsent_steps, self._unsent_samples)
+                self._send(vector, *self._unsent_work)
             self.port.wake_script()
         elif head.kind is Kind.DONE:
             self._on_done(sender)
 
-    def _send(self, vector: Array, steps: int, samples: float) -> None:
+    def _send(self, vector: Array, steps: int, samples: float, seconds: float) -> None:
         self._unread = True
-        self.port.send(self.gathers, Head(Kind.CHANGE, steps=steps, samples=samples), vector)
+        self.port.send(self.gathers, Head(Kind.CHANGE, steps=steps, samples=samples, seconds=seconds), vector)
 
     def _hear(self, version: int, vector: Array) -> None:
         self.version = version
@@ -153,8 +153,8 @@ class Member:
 
     # Who gathers
 
-    def _fold(self, rank: int, vector: Array, steps: int, samples: float) -> None:
-        self.way.fold(rank, vector, steps, samples, self.port.now())
+    def _fold(self, rank: int, vector: Array, steps: int, samples: float, seconds: float) -> None:
+        self.way.fold(rank, vector, steps, samples, seconds)
         self._close_if()
 
     def _on_done(self, rank: int) -> None:
@@ -166,7 +166,7 @@ class Member:
         if not self.way.steps or not self.way.closes(self.members):
             return
         steps, now = dict(self.way.steps), self.port.now()
-        vector = self.way.close(self.members, now)
+        vector = self.way.close(self.members)
         self._hear(self.version + 1, vector)
         self._on_version(Version(self.version, now, self.rank, steps, tuple(sorted(self.members))))
         for rank in sorted(self.members - {self.rank}):

@@ -14,6 +14,7 @@ from erasurehead.torch._flat import Flat
 from erasurehead.torch._member import Member, Version
 from erasurehead.torch._optimizer import Closure, TeamOptimizer
 from erasurehead.torch._place import Place
+from erasurehead.torch._second_moments import SecondMoments, shares_moments
 from erasurehead.torch._ways._busy import Busy
 
 WAYS = ("busy",)
@@ -83,7 +84,9 @@ class Team:
         self._optimizer = TeamOptimizer(optimizer, self._step)
         if self.size > 1:
             weighted = "ranks" if way == "busy-by-rank" else "steps"
-            self._meeting = _BusyMeeting(self._place, Flat(optimizer.param_groups, model), self._record, weighted)
+            self._meeting = _BusyMeeting(
+                self._place, Flat(optimizer.param_groups, model), optimizer, self._record, weighted
+            )
         return self._optimizer
 
     def model(self) -> torch.nn.Module:
@@ -127,7 +130,7 @@ class Team:
             self._samples = 0.0
             return None
         if self._meeting is not None:
-            self._meeting.take()
+            self._meeting.before()
         loss = optimizer.inner.step() if closure is None else optimizer.inner.step(closure)
         if closure is not None:
             self._place.compute(self._samples, optimizer.steps)
@@ -168,24 +171,34 @@ class _BusyMeeting:
     """A script's side of `Busy`: the change of each step goes out, and the team's newest model comes in."""
 
     def __init__(
-        self, place: Place, flat: Flat, record: Callable[[Version], None], weighted: Literal["steps", "ranks"]
+        self,
+        place: Place,
+        flat: Flat,
+        optimizer: Optimizer,
+        record: Callable[[Version], None],
+        weighted: Literal["steps", "ranks"],
     ) -> None:
         self.place, self._flat = place, flat
+        self._moments = SecondMoments(optimizer, flat.parameters) if shares_moments(optimizer) else None
+        n_moments = 0 if self._moments is None else self._moments.length
+        told = flat.room(n_moments + bool(n_moments))
+        flat.read(told[: flat.length])
+        if self._moments is not None:
+            self._moments.read(told[flat.length :])
         self._before = flat.read(flat.room())
-        self._change = flat.room()
+        self._sent = flat.room(n_moments)
         self._taken = -1
-        model = self._before.copy()
+        self._began = place.now()
         self.member = Member(
             place.port(),
-            Busy(model, weighted),
-            self._before if place.rank == 0 else None,
+            Busy(told, () if self._moments is None else self._moments.decay, weighted),
+            told if place.rank == 0 else None,
             range(place.size),
             record,
         )
         place.begin(self.member)
         place.wait(lambda: self.member.version >= 0, "the first rank's model")
         self.take()
-        model[:] = self._before
 
     def take(self) -> None:
         """Go on from the team's newest model, if there is a newer one."""
@@ -193,18 +206,29 @@ class _BusyMeeting:
             with self.place.held():
                 self._taken, newest = self.member.heard(self._taken)[-1]
                 self._flat.write(newest)
-                self._before[:] = newest
+                self._before[:] = newest[: self._flat.length]
+                if self._moments is not None:
+                    self._moments.write(newest[self._flat.length :])
+
+    def before(self) -> None:
+        """Prepare a step."""
+        self.take()
+        if self._moments is not None:
+            self._moments.add_gradients(self._sent[self._flat.length :])
 
     def meet(self, samples: float) -> None:
         """Send what the step has changed, and go on from the newest model."""
         self._flat.check()
+        change = self._flat.change(self._before, self._sent[: self._flat.length])
+        now = self.place.now()
         with self.place.held():
-            self.member.offer(self._flat.change(self._before, self._change), 1, samples)
+            self.member.offer(self._sent, 1, samples, now - self._began)
         self.place.settle()
+        self._began = now
         if self.member.version > self._taken:
             self.take()
         else:
-            self._before += self._change
+            self._before += change
 
     def show(self, optimizer: Optimizer, model: torch.nn.Module, copied: torch.nn.Module) -> None:
         """Write the newest model into a copy."""

@@ -6,39 +6,30 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection
 from typing import ClassVar
 
-import numpy as np
-
 from erasurehead._internal.arrays import Array
 
 
 class Way(ABC):
-    """Sums what ranks send towards one version of the team's model, and says when that version is closed.
-
-    Arguments:
-        length: length of the vectors that ranks send.
-        dtype: float32 or float64.
-    """
+    """Sums what ranks send towards one version of the team's model, and says when that version is closed."""
 
     name: ClassVar[str]
 
     waits: ClassVar[bool]
     """Whether a rank's step ends only with the version that it contributed to."""
 
-    def __init__(self, length: int, dtype: np.dtype[np.floating]) -> None:
-        self.length, self.dtype = length, dtype
-        self.steps: dict[int, int] = {}
-        """By rank: how many steps of it have been added since the last version."""
+    steps: dict[int, int]
+    """By rank: how many steps of it have been added since the last version."""
 
     @abstractmethod
-    def fold(self, rank: int, vector: Array, steps: int, samples: float, now: float) -> None:
+    def fold(self, rank: int, vector: Array, steps: int, samples: float, seconds: float) -> None:
         """Add what a rank has sent.
 
         Arguments:
             rank: who sent it.
-            vector: shape (length,), which may be overwritten afterwards.
+            vector: may be overwritten afterwards.
             steps: how many steps it has the changes of.
             samples: the samples that these were computed from; 0 if unknown.
-            now: seconds by the clock of who gathers.
+            seconds: how long the rank needed for them.
         """
 
     @abstractmethod
@@ -50,5 +41,9 @@ class Way(ABC):
         """
 
     @abstractmethod
-    def close(self, members: Collection[int], now: float) -> Array:
+    def close(self, members: Collection[int]) -> Array:
         """Return what the ranks are told of the version that is now closed, and begin the next one."""
+
+    @abstractmethod
+    def restart(self, newest: Array) -> None:
+        """Begin a version anew after what a rank was told last, with nothing added; of a rank that is to gather."""
