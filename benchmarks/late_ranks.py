@@ -1,6 +1,7 @@
 """Late ranks in a loop of PyTorch's DistributedDataParallel: whether they are named, and what measuring them costs.
 
-Whether: on drawn times of four ranks with 5% jitter, one of them twice as slow from a drawn step on, or none. The cost:
+Whether: on drawn times of four ranks with 5% jitter, one of them twice as slow from a drawn step on, or none; steps of
+0.1 s, whose times they tell each other as `measure` does, now and then. The cost:
 four processes on this machine train 0.4 million parameters, with the hook and without in turn, in blocks of 50 steps
 that sleep for 20 ms in their backward pass; seconds and CPU seconds a step, of all ranks.
 """
@@ -21,6 +22,8 @@ from torch.multiprocessing.spawn import spawn
 
 from common import report
 from erasurehead.torch import LateRanks, measure
+from erasurehead.torch._ddp import BETWEEN
+from erasurehead.torch._late_ranks import IN_A_ROW
 
 N_RANKS, BLOCKS, STEPS, SLEEP = 4, 20, 50, 0.02
 TARGETS = {
@@ -34,11 +37,17 @@ def judged(seed: int, steps: int, slow: bool) -> int:
     """Return after how many slow steps the slow rank was named, 99 if it was not; or in how many steps anybody was."""
     rng, ranks = np.random.default_rng(seed), LateRanks(N_RANKS * ["here"])
     since, named = int(rng.integers(0, 60)) if slow else steps, 0
+    kept: list[Any] = []
+    due = IN_A_ROW
     for step in range(since + 10 if slow else steps):
         seconds = np.zeros((N_RANKS, 3))
         seconds[:, 2] = 0.1 * np.maximum(1.0 + 0.05 * rng.standard_normal(N_RANKS), 0.5)
         seconds[1, 2] *= 2.0 if step >= since else 1.0
-        ranks.observe(seconds)
+        kept.append(seconds)
+        if len(kept) == due:
+            for one in kept:
+                ranks.observe(one)
+            kept, due = [], ranks.due(BETWEEN * N_RANKS, early=due >= IN_A_ROW)
         if slow and step >= since and [late.rank for late in ranks.late] == [1]:
             return step - since + 1
         named += bool(ranks.late)

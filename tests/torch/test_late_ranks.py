@@ -58,6 +58,46 @@ def test_a_slow_rank_is_named_after_three_steps_whenever_it_becomes_slow(
     assert f"late: {late.times:.2g} times the others" in ranks.table().splitlines()[1 + slow]
 
 
+@given(
+    n_ranks=st.integers(2, 12),
+    since=st.integers(0, 40),
+    seconds=st.floats(0.001, 0.5),
+    seed=st.integers(0, 2**32),
+    data=st.data(),
+)
+def test_ranks_that_tell_each_other_their_times_now_and_then_name_a_slow_one_as_soon(
+    n_ranks: int, since: int, seconds: float, seed: int, data: st.DataObject
+) -> None:
+    slow, between = data.draw(st.integers(0, n_ranks - 1)), 0.1
+    rng, ranks = np.random.default_rng(seed), LateRanks(n_ranks * ["here"])
+    kept: list[np.ndarray] = []
+    exchanges, due, most = 0, 3, max(3, int(np.ceil(1.2 * between / seconds)))
+    for step in range(since + most):
+        own = seconds * np.clip(1.0 + JITTER * rng.standard_normal(n_ranks), 0.92, 1.08)
+        own[slow] *= 3.0 if step >= since else 1.0
+        kept.append(own)
+        if len(kept) == due:
+            exchanges += 1
+            for one in kept:
+                ranks.observe(backward(one))
+            kept, due = [], ranks.due(between, early=due >= 3)
+        if step < since:
+            assert ranks.late == ()
+        if step == since:
+            assert exchanges <= 3 + step / max(3, 0.9 * between / seconds)
+    assert [late.rank for late in ranks.late] == [slow]
+
+
+def test_where_ranks_vary_their_times_are_exchanged_at_most_twice_as_often() -> None:
+    rng, ranks, due, exchanges = np.random.default_rng(0), LateRanks(4 * ["here"]), 1, 0
+    steps = 0
+    while steps < 3_000:
+        for _ in range(due):
+            ranks.observe(backward(0.02 + rng.exponential(0.2, 4)))
+        steps, exchanges, due = steps + due, exchanges + 1, ranks.due(3.0, early=due >= 3)
+    assert exchanges < 2 * steps * 0.45 / 3.0  # of 0.44 s each
+
+
 def test_a_step_of_another_length_for_all_and_one_that_is_late_once_are_nothing() -> None:
     rng, ranks = np.random.default_rng(0), LateRanks(4 * ["here"])
     for step in range(60):

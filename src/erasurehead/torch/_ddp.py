@@ -2,7 +2,8 @@
 
 All-reduce makes all ranks look alike: each step takes all of them as long as the slowest. What tells them apart is the
 time from the end of one all-reduce to the moment at which a rank's last gradients of the next step are there: what it
-needed by itself. The ranks exchange these few numbers beside the all-reduce of the gradients, in a group of their own.
+needed by itself. The ranks exchange these few numbers beside the all-reduce of the gradients, in a group of their own,
+and those of several steps at a time: what costs is that something is said, not how much.
 """
 
 # Annotations are no texts here: PyTorch compares those of a hook with its own classes.
@@ -18,7 +19,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from erasurehead.errors import InvalidArgument, MissingExtra, invalid
-from erasurehead.torch._late_ranks import STAGES, LateRank, LateRanks
+from erasurehead.torch._late_ranks import IN_A_ROW, STAGES, LateRank, LateRanks
 
 try:
     import torch
@@ -33,6 +34,9 @@ logger = logging.getLogger("erasurehead")
 
 Batch = TypeVar("Batch")
 Hook = Callable[[Any, GradBucket], torch.futures.Future[torch.Tensor]]
+
+BETWEEN = 0.03
+"""Seconds of training for each message of a rank in an exchange of times: it sends as many as there are ranks."""
 
 _PATIENCE = timedelta(minutes=30)  # as PyTorch has it for collectives with gloo: a rank may compile for minutes
 
@@ -51,7 +55,7 @@ class StepTimes:
         group: the process group over which the model averages, whose ranks are numbered from 0; by default that of all.
 
     Attributes:
-        steps: number of steps whose times have been exchanged.
+        steps: number of steps whose times have been exchanged, some at a time.
     """
 
     def __init__(
@@ -71,11 +75,16 @@ class StepTimes:
         self._named: frozenset[int] = frozenset()
         self._marked = {"data": 0.0, "forward": 0.0}
         self._clock: _Clock | None = None
+        self._kept: list[list[float]] = []  # this rank's times of the steps since the newest exchange
+        self._due = 1  # how many of them make the next one
         self._under_way: tuple[Any, list[torch.Tensor]] | None = None
 
     @property
     def late(self) -> tuple[LateRank, ...]:
-        """The ranks that are late for good now, the slowest first; every rank knows the same after a step."""
+        """The ranks that are late for good now, the slowest first; every rank knows the same after a step.
+
+        "Now" is the newest step of which the ranks have told each other their times.
+        """
         self._judge()
         return () if self._ranks is None else self._ranks.late
 
@@ -131,36 +140,40 @@ class StepTimes:
         self._clock = _Clock() if device.type != "cuda" else _DeviceClock(device)
 
     def _exchange(self, seconds: float | None) -> None:
-        """Send this rank's times of the newest step that they are known of, and judge those of the step before."""
+        """Keep this rank's times of the newest step that they are known of, and send those kept when it is time to."""
         marked, self._marked = self._marked, dict.fromkeys(self._marked, 0.0)
         if self._ranks is None:
             return
         self._judge()
-        own = np.full(len(STAGES), -1.0)  # not known yet: some rank has no step behind it
+        own = len(STAGES) * [-1.0]  # not known yet: some rank has no step behind it
         if seconds is not None:
             before = [min(marked["data"], seconds), min(marked["forward"], seconds)]
-            own = np.array([*before, max(seconds - sum(before), 0.0)])
-        times = [torch.empty(len(STAGES), dtype=torch.float64) for _ in self._ranks.hosts]
-        work = dist.all_gather(times, torch.as_tensor(own), group=self._group, async_op=True)
-        self._under_way = (work, times)
+            own = [*before, max(seconds - sum(before), 0.0)]
+        self._kept.append(own)
+        if len(self._kept) < self._due:
+            return
+        kept, self._kept = torch.tensor(self._kept, dtype=torch.float64), []
+        times = [torch.empty_like(kept) for _ in self._ranks.hosts]
+        self._under_way = (dist.all_gather(times, kept, group=self._group, async_op=True), times)
 
     def _judge(self) -> None:
         if self._under_way is None or self._ranks is None:
             return
         work, times = self._under_way
         self._under_way = None
-        work.wait()  # it was sent with the gradients of the step before, which are reduced
-        seconds = np.stack([one.numpy() for one in times])
-        if (seconds < 0.0).any():
-            return
-        self._ranks.observe(seconds)
-        self.steps += 1
-        late = self._ranks.late
-        if self._rank == 0:
-            for one in late:
-                if one.rank not in self._named:
-                    self._tell(one)
-        self._named = frozenset(one.rank for one in late)
+        work.wait()  # it was sent with the gradients of a step that has been taken
+        for seconds in np.stack([one.numpy() for one in times], axis=1):
+            if (seconds < 0.0).any():
+                continue
+            self._ranks.observe(seconds)
+            self.steps += 1
+            late = self._ranks.late
+            if self._rank == 0:
+                for one in late:
+                    if one.rank not in self._named:
+                        self._tell(one)
+            self._named = frozenset(one.rank for one in late)
+        self._due = self._ranks.due(BETWEEN * len(self._ranks.hosts), early=self._due >= IN_A_ROW)
 
 
 class _Clock:
@@ -233,7 +246,8 @@ def measure(
     """Measure which ranks are late in a loop that uses `DistributedDataParallel`; nothing that it computes changes.
 
     To be called by all ranks, before the first step. A rank is named after three steps in each of which it took longer
-    than the others; the stages `"data"` and `"forward"` are told apart from `"backward"` where the loop marks them::
+    than the others; where three steps take less than 30 ms for each rank that there is, within that time. The stages
+    `"data"` and `"forward"` are told apart from `"backward"` where the loop marks them::
 
         times = measure(model)
         for x, y in times.loading(loader):

@@ -6,6 +6,8 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median_low
 
 import numpy as np
 
@@ -27,6 +29,7 @@ LEAST_RATIO = 1.2
 _DEVIATIONS = 6.0  # of the noise by which a rank's mean over the last steps must stand out
 _STEADY = 0.05  # the least noise that is assumed, as a fraction of a step: of few steps little is known
 _ENOUGH = 8  # steps from which a rank's own noise is taken for more than chance
+_STANDS_OUT = 3.0  # typical changes of a rank from step to step, for its times to be told soon
 _SHORTEST = 1e-6  # seconds: nothing shorter can be measured
 
 
@@ -94,12 +97,37 @@ class LateRanks:
         """The ranks that are late now, the slowest first."""
         if len(self._steps) < IN_A_ROW:
             return ()
-        ratios = np.array(self._ratios)
-        last = ratios[-IN_A_ROW:]
-        clear = last.mean(axis=0) > _DEVIATIONS * _noise(ratios) / math.sqrt(IN_A_ROW)
-        named: list[int] = np.flatnonzero((last > math.log(LEAST_RATIO)).all(axis=0) & clear).tolist()
+        last = np.array(list(self._ratios)[-IN_A_ROW:])
+        slow = (last > math.log(LEAST_RATIO)).all(axis=0)
+        if not slow.any():
+            return ()
+        clear = last.mean(axis=0) > _DEVIATIONS * _noise(np.array(self._ratios)) / math.sqrt(IN_A_ROW)
+        named: list[int] = np.flatnonzero(slow & clear).tolist()
         ranks = [self._described(rank, float(last[:, rank].mean())) for rank in named]
         return tuple(sorted(ranks, key=lambda one: -one.times))
+
+    def due(self, between: float, early: bool) -> int:
+        """Return after how many more steps the ranks should next tell each other their times, at least 1.
+
+        Ranks that know the same times find the same number, whatever their processors: there are no logarithms in it.
+
+        Arguments:
+            between: the least seconds of training between two times at which they do, if that is more than 3 steps.
+            early: whether to do it sooner where a rank took long in the newest steps, to name it after its third.
+        """
+        newest: list[list[float]] = [seconds.sum(axis=1).tolist() for seconds in list(self._steps)[-_ENOUGH:]]
+        ratios = [[one / max(median_low(own), _SHORTEST) for one in own] for own in newest]
+        changes = [abs(now - before) for pair in pairwise(ratios) for now, before in zip(*pair, strict=True)]
+        least = max(LEAST_RATIO, 1.0 + _STANDS_OUT * median_low(changes or [0.0]))
+        slow = [{rank for rank, one in enumerate(own) if one > least} for own in ratios]
+        if early and slow and slow[-1]:
+            twice = len(slow) > 1 and slow[-1] & slow[-2]
+            if not twice:
+                return IN_A_ROW - 1
+            if len(slow) < IN_A_ROW or not twice & slow[-3]:
+                return IN_A_ROW - 2
+        step = median_low([max(own) for own in newest[-IN_A_ROW:]]) if newest else between
+        return max(IN_A_ROW, math.ceil(between / max(step, _SHORTEST)))
 
     def _described(self, rank: int, log_ratio: float) -> LateRank:
         steps = np.array(list(self._steps)[-IN_A_ROW:])
