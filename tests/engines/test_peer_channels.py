@@ -68,6 +68,25 @@ def test_of_vectors_the_newest_are_there_and_none_is_torn(channels: SharedChanne
         endpoint.close()
 
 
+def test_vectors_of_any_type_go_to_several_and_are_views_where_asked_for(channels: SharedChannels) -> None:
+    here, there, other = (channels.endpoint(worker) for worker in range(3))
+    there.send([0, 2], b"half", np.arange(2 * LENGTH, dtype=np.float32))  # as many bytes as there is room for
+    there.send([0, 2], b"bits", np.array([7, 8], dtype=np.uint16))
+    assert here.silent([1, 2]) == frozenset()
+    for endpoint, copy in ((here, True), (other, False)):
+        half, bits = list(endpoint.receive(copy))
+        assert half.vector is not None
+        assert bits.vector is not None
+        assert half.vector.dtype == np.float32
+        assert half.vector.sum() == np.arange(2 * LENGTH).sum()
+        assert bits.vector.dtype == np.uint16
+        assert (half.vector.base is None) == copy
+    with pytest.raises(EngineError, match=r"has 2001 elements, and there is room for 2000"):
+        there.send([0, 2], b"", np.zeros(2 * LENGTH + 1, dtype=np.float32))
+    for endpoint in (here, there, other):
+        endpoint.close()
+
+
 def test_who_takes_the_place_of_one_who_died_goes_on_numbering(channels: SharedChannels) -> None:
     here, there = channels.endpoint(0), channels.endpoint(1)
     there.send(0, b"old", np.zeros(3))

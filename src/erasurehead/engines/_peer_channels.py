@@ -9,7 +9,7 @@ which others are dead.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from erasurehead._internal.arrays import Array
@@ -26,7 +26,7 @@ class PeerMessage(NamedTuple):
     Attributes:
         sender: the worker's number, or `COORDINATOR`.
         head: bytes that are opaque to the engine.
-        vector: float64, the receiver's own copy; None for none.
+        vector: of whatever dtype was sent; None for none. The receiver's own copy, unless it asked for views.
     """
 
     sender: int
@@ -37,8 +37,7 @@ class PeerMessage(NamedTuple):
 class Endpoint(ABC):
     """A worker's end of the channels to other workers."""
 
-    @abstractmethod
-    def learn(self, where: Any) -> None:
+    def learn(self, where: Any) -> None:  # noqa: B027  # not abstract: ends without a coordinator find each other
         """Record where the other workers are now; peer messages to earlier workers of the same number are void.
 
         Arguments:
@@ -46,12 +45,23 @@ class Endpoint(ABC):
         """
 
     @abstractmethod
-    def send(self, to: int, head: bytes, vector: Array | None = None) -> None:
-        """Send a peer message; never waits. What cannot be sent now is sent by later calls."""
+    def send(self, to: int | Sequence[int], head: bytes, vector: Array | None = None) -> None:
+        """Send a peer message; never waits. What cannot be sent now is sent by later calls.
+
+        Arguments:
+            to: a worker, or several.
+            head: what it says.
+            vector: of one dimension and any dtype, contiguous; it may change as soon as this returns.
+        """
 
     @abstractmethod
-    def receive(self) -> Iterator[PeerMessage]:
-        """Yield the peer messages that have come; never waits."""
+    def receive(self, copy: bool = True) -> Iterator[PeerMessage]:
+        """Yield the peer messages that have come; never waits.
+
+        Arguments:
+            copy: whether vectors are the receiver's own. Otherwise they may be views of what their sender wrote, which
+                stay as they are until it sends its second next vector to us, and must not be written to.
+        """
 
     @abstractmethod
     def wait(self, until: float) -> None:
@@ -65,9 +75,21 @@ class Endpoint(ABC):
         computes for long, or is stopped, is not lost.
         """
 
+    def silent(self, workers: Collection[int]) -> frozenset[int]:
+        """Return which of the given workers are silent for longer than is likely, though nothing proves them dead.
+
+        None ever are where a system tells of each death, and nobody looks for those that hang.
+        """
+        return frozenset()
+
     @abstractmethod
     def close(self) -> None:
         """Release all resources."""
+
+
+def each(to: int | Sequence[int]) -> Sequence[int]:
+    """Return the workers that a peer message is for."""
+    return (to,) if isinstance(to, int) else to
 
 
 class PeerChannels(ABC):
@@ -99,7 +121,7 @@ class PeerMessaging(ABC):
 
         Arguments:
             workers: number of workers; they are numbered from 0.
-            length: greatest number of elements of a vector.
+            length: greatest number of elements of a vector of float64; of other types there is room for as many bytes.
 
         Raises:
             NoRoom: if there is not enough memory.

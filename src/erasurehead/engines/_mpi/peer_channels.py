@@ -8,15 +8,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, final
 
-import numpy as np
-
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, dtype_name, dtype_of
 from erasurehead.engines._mpi.backoff import ALERT, BUSY, Backoff
 from erasurehead.engines._mpi.transport import Frame, Gone, Link, Receiving, Sending, Tag, frame_of, read_head, reap
-from erasurehead.engines._peer_channels import COORDINATOR, Endpoint, PeerChannels, PeerMessage
+from erasurehead.engines._peer_channels import COORDINATOR, Endpoint, PeerChannels, PeerMessage, each
 from erasurehead.errors import EngineError
 
 _UNDER_WAY = 8
@@ -34,11 +32,11 @@ def open_channels(link: Link) -> None:
 
 
 def _framed(sender: int, head: bytes, vector: Array | None) -> Frame:
-    length = -1 if vector is None else len(vector)
-    frame = frame_of((sender, length, head), 0 if vector is None else vector.nbytes)
+    told = (-1, "") if vector is None else (len(vector), dtype_name(vector.dtype))
+    frame = frame_of((sender, *told, head), 0 if vector is None else vector.nbytes)
     if vector is not None:
         _, start = read_head(frame)
-        frame[start : start + vector.nbytes].view(np.float64)[:] = vector
+        frame[start : start + vector.nbytes].view(vector.dtype)[:] = vector
     return frame
 
 
@@ -96,17 +94,18 @@ class _RankEndpoint(Endpoint):
     def lost(self, workers: Collection[int]) -> frozenset[int]:
         return frozenset(worker for worker in workers if self._ranks.get(worker) in self._lost)
 
-    def send(self, to: int, head: bytes, vector: Array | None = None) -> None:
-        rank = self._ranks.get(to)
-        if rank is None or rank in self._lost:
-            return
-        queue = self._waiting.setdefault(rank, deque())
-        if vector is not None:
-            waiting = [place for place, (has_vector, _) in enumerate(queue) if has_vector]
-            if len(waiting) > 1:
-                del queue[waiting[0]]
-        queue.append((vector is not None, _framed(self._worker, head, vector)))
-        self._flush(rank)
+    def send(self, to: int | Sequence[int], head: bytes, vector: Array | None = None) -> None:
+        ranks = [rank for rank in map(self._ranks.get, each(to)) if rank is not None and rank not in self._lost]
+        frame = _framed(self._worker, head, vector) if ranks else None
+        for rank in ranks:
+            queue = self._waiting.setdefault(rank, deque())
+            if vector is not None:
+                waiting = [place for place, (has_vector, _) in enumerate(queue) if has_vector]
+                if len(waiting) > 1:
+                    del queue[waiting[0]]
+            assert frame is not None
+            queue.append((vector is not None, frame))
+            self._flush(rank)
 
     def _flush(self, rank: int) -> None:
         under_way, queue = self._sendings.setdefault(rank, deque()), self._waiting.get(rank, deque())
@@ -124,7 +123,7 @@ class _RankEndpoint(Endpoint):
         self._waiting.pop(rank, None)
         self._lost.add(rank)
 
-    def receive(self) -> Iterator[PeerMessage]:
+    def receive(self, copy: bool = True) -> Iterator[PeerMessage]:
         for rank in list(self._sendings):
             self._flush(rank)
         for rank in list(self._receivings):
@@ -139,8 +138,11 @@ class _RankEndpoint(Endpoint):
 
     def _opened(self, frame: Frame) -> PeerMessage:
         self._backoff.reset()
-        (sender, length, head), start = read_head(frame)
-        vector = None if length < 0 else frame[start : start + 8 * length].view(np.float64)
+        (sender, length, dtype, head), start = read_head(frame)
+        vector = None
+        if length >= 0:
+            own = dtype_of(dtype)
+            vector = frame[start : start + own.itemsize * length].view(own)
         return PeerMessage(int(sender), head, vector)
 
     def wait(self, until: float) -> None:

@@ -15,19 +15,19 @@ import select
 import struct
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, dtype_name, dtype_of
 from erasurehead.engines._base import NoRoom
-from erasurehead.engines._peer_channels import COORDINATOR, Endpoint, PeerChannels, PeerMessage
+from erasurehead.engines._peer_channels import COORDINATOR, Endpoint, PeerChannels, PeerMessage, each
 from erasurehead.engines._shared_memory import Address, SharedBlock, align
 from erasurehead.errors import EngineError
 
-_FRAME = struct.Struct("=iiqq")
-"""Bytes that follow; sender; number of its vector to us, counted from 1, and its length; both 0 for none."""
+_FRAME = struct.Struct("=iiqq24s")
+"""Bytes that follow; sender; number of its vector to us, counted from 1, its length and dtype; all 0 for none."""
 
 _FIRST, _MORE = 1 << 29, 1 << 30
 """Are added to the bytes that follow: a peer message begins here; it continues in the next frame of the sender."""
@@ -71,12 +71,12 @@ class _Outlet:
             self._waiting.pop(to, None)
 
 
-def _frames(sender: int, head: bytes, number: int = 0, length: int = 0) -> Iterator[bytes]:
+def _frames(sender: int, head: bytes, number: int = 0, length: int = 0, dtype: str = "") -> Iterator[bytes]:
     """Yield a peer message in pieces that are never torn."""
     for begin in range(0, max(1, len(head)), _MOST):
         piece = head[begin : begin + _MOST]
         flags = (0 if begin else _FIRST) + (_MORE if begin + _MOST < len(head) else 0)
-        yield _FRAME.pack(len(piece) + flags, sender, number, length) + piece
+        yield _FRAME.pack(len(piece) + flags, sender, number, length, dtype.encode()) + piece
 
 
 @final
@@ -85,7 +85,7 @@ class SharedChannels(PeerChannels):
 
     Arguments:
         workers: how many.
-        length: elements of a vector, at most.
+        length: float64 elements of a vector, at most, or as many bytes of another type.
         pids: returns the process of each worker that lives.
     """
 
@@ -166,38 +166,40 @@ class _SharedEndpoint(Endpoint):
     def lost(self, workers: Collection[int]) -> frozenset[int]:
         return self._ends.lost(workers)
 
-    def send(self, to: int, head: bytes, vector: Array | None = None) -> None:
-        if vector is None:
-            self._outlet.send(to, _frames(self._worker, head))
-            return
-        number = self._numbers.get(to) or self._mark(self._worker, to)[0]
-        self._numbers[to] = number = number + 1
-        mark, room = self._place(self._worker, to, number, len(vector))
-        mark[0] = -1  # whoever reads the old one now will see that it was overwritten
-        room[:] = vector
-        mark[0] = number
-        self._mark(self._worker, to)[0] = number
-        self._outlet.send(to, _frames(self._worker, head, number, len(vector)))
+    def send(self, to: int | Sequence[int], head: bytes, vector: Array | None = None) -> None:
+        for worker in each(to):
+            if vector is None:
+                self._outlet.send(worker, _frames(self._worker, head))
+                continue
+            number = self._numbers.get(worker) or self._mark(self._worker, worker)[0]
+            self._numbers[worker] = number = number + 1
+            dtype = dtype_name(vector.dtype)
+            mark, room = self._place(self._worker, worker, number, len(vector), dtype)
+            mark[0] = -1  # whoever reads the old one now will see that it was overwritten
+            room[:] = vector
+            mark[0] = number
+            self._mark(self._worker, worker)[0] = number
+            self._outlet.send(worker, _frames(self._worker, head, number, len(vector), dtype))
 
     def _mark(self, sender: int, to: int) -> memoryview[int]:
         """Return where the number of the newest vector of a way stands, for who takes the sender's place one day."""
         return self._block.numbers(self._channels.place(sender, to) + 8, 1)
 
-    def _place(self, sender: int, to: int, number: int, length: int) -> tuple[memoryview[int], Array]:
-        if length > self._channels.length:
-            room = self._channels.length
+    def _place(self, sender: int, to: int, number: int, length: int, dtype: str) -> tuple[memoryview[int], Array]:
+        room = 8 * self._channels.length // dtype_of(dtype).itemsize
+        if length > room:
             raise EngineError(f"a peer message's vector has {length} elements, and there is room for {room}.")
         offset = self._channels.place(sender, to) + (number % self._channels.sides) * self._channels.room
-        return self._block.numbers(offset, 1), self._block.array(offset + _HEADER, length)
+        return self._block.numbers(offset, 1), self._block.view(offset + _HEADER, length, dtype)
 
-    def receive(self) -> Iterator[PeerMessage]:
+    def receive(self, copy: bool = True) -> Iterator[PeerMessage]:
         self._outlet.flush()
         with contextlib.suppress(BlockingIOError):
             self._unread += os.read(self._inlet, _READ)
         data, begin = self._unread, 0
         found: list[PeerMessage] = []
         while len(data) - begin >= _FRAME.size:
-            size, sender, number, length = _FRAME.unpack_from(data, begin)
+            size, sender, number, length, dtype = _FRAME.unpack_from(data, begin)
             first, more, size = size & _FIRST, size & _MORE, size & (_FIRST - 1)
             end = begin + _FRAME.size + size
             if len(data) < end:
@@ -209,17 +211,17 @@ class _SharedEndpoint(Endpoint):
                 self._parts[sender] = head
             elif not number:
                 found.append(PeerMessage(sender, head, None))
-            elif (vector := self._read(sender, number, length)) is not None:
+            elif (vector := self._read(sender, number, length, dtype.rstrip(b"\0").decode(), copy)) is not None:
                 found.append(PeerMessage(sender, head, vector))
         self._unread = data[begin:]
         yield from found
 
-    def _read(self, sender: int, number: int, length: int) -> Array | None:
-        """Return a copy of a vector; None if a newer one has overtaken it."""
-        mark, room = self._place(sender, self._worker, number, length)
+    def _read(self, sender: int, number: int, length: int, dtype: str, copy: bool) -> Array | None:
+        """Return a vector, or a copy of it; None if a newer one has overtaken it."""
+        mark, room = self._place(sender, self._worker, number, length, dtype)
         if mark[0] != number:
             return None
-        vector = np.array(room)
+        vector = np.array(room) if copy else room
         return vector if mark[0] == number else None
 
     def wait(self, until: float) -> None:
