@@ -1,0 +1,139 @@
+"""What the ends of ranks have in common: they are woken by their script, and left alone by forked processes."""
+
+from __future__ import annotations
+
+import math
+import os
+import weakref
+from abc import abstractmethod
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from erasurehead.engines import Endpoint
+from erasurehead.errors import EngineError
+from erasurehead.faults import FailureDetector
+
+VERSION = 1
+"""Of what ranks say to each other; those of another version are refused."""
+
+MOST_HEAD = 1 << 15
+"""Bytes of a head, at most."""
+
+MOST_RANKS = 1 << 12
+"""Ranks of a team, at most."""
+
+_DTYPES = [np.dtype(name) for name in ("<f4", "<f8", "<f2", "<u2", "<i2", "u1", "i1", "<i4", "<i8")]
+"""Types of elements that vectors may have; bfloat16 travels as bits, uint16."""
+
+BEAT = 0.25
+"""Seconds between two signs of life."""
+
+_SOON = 0.5 * BEAT  # signs of life that come sooner say nothing new
+_FLOOR = 2.0  # seconds of silence that are never too long
+
+
+class RankEndpoint(Endpoint):
+    """A rank's end of its ways to the others.
+
+    Messages to a rank that has not come yet are kept for it; those to one that is gone are lost. Messages of a rank
+    that took another's place come only after `lost` has told of the other's end.
+
+    Attributes:
+        rank: its number.
+    """
+
+    rank: int
+
+    @abstractmethod
+    def reserve(self, nbytes: int) -> None:
+        """Agree on the greatest number of bytes of a vector; before that, and beyond it, none is let in."""
+
+    @abstractmethod
+    def wake(self) -> None:
+        """End a `wait` that is under way, or the next one; may be called by any thread."""
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Close what is open here without a word, in a process that was forked from the rank's."""
+
+
+class Pulse:
+    """Signs of life of ranks, and whose silence is longer than it explains.
+
+    Attributes:
+        due: when the next sign of life is to be given, by the caller's clock.
+    """
+
+    def __init__(self) -> None:
+        self.due = 0.0
+        self._heard: dict[int, float] = {}
+        self._detector = FailureDetector(floor=_FLOOR)
+
+    def beats(self, now: float) -> bool:
+        """Return whether it is time for a sign of life; the next one is then due later."""
+        if now < self.due:
+            return False
+        self.due = now + BEAT
+        return True
+
+    def heard(self, rank: int, now: float) -> None:
+        """Record a sign of life."""
+        if now - self._heard.get(rank, -math.inf) >= _SOON:
+            self._heard[rank] = now
+            self._detector.heard(rank, now, done=False)
+
+    def left(self, rank: int) -> None:
+        """Forget a rank that is gone."""
+        self._heard.pop(rank, None)
+        self._detector.left(rank)
+
+    def silent(self, ranks: Collection[int], now: float) -> frozenset[int]:
+        """Return those of the given ranks that are silent for too long."""
+        self._detector.check(now)
+        return frozenset(self._detector.suspects.keys() & set(ranks))
+
+
+def number_of(dtype: np.dtype[Any]) -> int:
+    """Return the number by which a type of elements is told.
+
+    Raises:
+        EngineError: if it has none.
+    """
+    if dtype not in _DTYPES:
+        known = ", ".join(dtype.name for dtype in _DTYPES)
+        raise EngineError(f"ranks send each other vectors of {known}, and not of {dtype.name}.")
+    return _DTYPES.index(dtype)
+
+
+def vector_type(number: int) -> np.dtype[Any]:
+    """Return the type of elements of a number that was told.
+
+    Raises:
+        Nonsense: if there is none.
+    """
+    if number >= len(_DTYPES):
+        raise Nonsense(f"there is no type of elements number {number}")
+    return _DTYPES[number]
+
+
+class Nonsense(Exception):
+    """What came is nothing that a rank of this version says; the text says why."""
+
+
+_ends: weakref.WeakSet[RankEndpoint] = weakref.WeakSet()
+_watched: list[bool] = []
+
+
+def forget_in_forked(endpoint: RankEndpoint) -> None:
+    """Have forked processes, such as those of data loaders, close an end: a rank ends only when all have closed it."""
+    _ends.add(endpoint)
+    if not _watched:
+        _watched.append(True)
+        os.register_at_fork(after_in_child=_forget_all)
+
+
+def _forget_all() -> None:
+    for endpoint in list(_ends):
+        endpoint.forget()

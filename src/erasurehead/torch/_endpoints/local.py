@@ -1,0 +1,563 @@
+"""Ranks beside each other on one host: words in sockets without a name in the file system, vectors in shared memory.
+
+A rank listens at an abstract address made of its user, its team and its number, and writes to each other rank over a
+connection of its own; the system says whose process is at the other end, and other users' are turned away. A vector is
+written once, to memory that belongs to its sender and has no name either; who is to read it gets the descriptor. So
+nothing is left of a rank, whoever is killed when, and a connection that the system has closed is proof that its rank
+has ended.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import errno
+import fcntl
+import hashlib
+import logging
+import mmap
+import os
+import select
+import socket
+import struct
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import final
+
+import numpy as np
+
+from erasurehead._internal.arrays import Array
+from erasurehead.engines._peer_channels import PeerMessage, each
+from erasurehead.engines._shared_memory import align
+from erasurehead.errors import EngineError
+from erasurehead.torch._endpoints._base import (
+    MOST_HEAD,
+    MOST_RANKS,
+    VERSION,
+    Nonsense,
+    Pulse,
+    RankEndpoint,
+    forget_in_forked,
+    number_of,
+    vector_type,
+)
+
+logger = logging.getLogger("erasurehead")
+
+_MAGIC = b"eht\x01"
+_HELLO = struct.Struct("<4sIIq")
+"""Who writes here from now on: magic, version, rank, and when its process began to, by the host's clock."""
+
+_FRAME = struct.Struct("<BB6xqq")
+"""What it is, type of the elements of the vector, where it begins in the sender's memory, and its elements."""
+
+_WORDS, _VECTOR, _MEMORY, _BEAT = range(4)
+_REFUSED = b"eht-refused:"
+
+_MOST = 1 << 16  # bytes that are read at once: one message
+_AT_ONCE = 256  # messages of one rank, before others are heard
+_WAITING = 1 << 12  # connections that wait to be let in
+_RETRY = 0.02  # seconds until what could not be reached is tried again
+_CREDENTIALS = struct.Struct("3i")
+_SEALS = (1033, 1034)  # of Linux: add, get
+_SHRINK = 2
+
+
+class _Gone(Exception):
+    """The connection is closed."""
+
+
+class _Memory:
+    """This rank's vectors, each in a place of its own, which is free when nobody is to read it any more."""
+
+    def __init__(self, stride: int) -> None:
+        self.stride = stride
+        self.fd = os.memfd_create("erasurehead-rank", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        fcntl.fcntl(self.fd, _SEALS[0], _SHRINK)  # readers may rely on what is there
+        self._map = mmap.mmap(-1, 1)
+        self._readers: list[set[int]] = []
+        self._places: dict[int, deque[int]] = {}  # by reader: the places of what it was sent last
+
+    def write(self, vector: Array, to: Sequence[int]) -> int:
+        """Write a vector to where nobody reads, and return where that begins."""
+        for reader in to:
+            places = self._places.setdefault(reader, deque())
+            if len(places) == 2:
+                self._readers[places.popleft()].discard(reader)
+        place = next((place for place, readers in enumerate(self._readers) if not readers), len(self._readers))
+        if place == len(self._readers):
+            self._grow()
+        for reader in to:
+            self._places[reader].append(place)
+        self._readers[place].update(to)
+        offset = place * self.stride
+        np.frombuffer(self._map, vector.dtype, len(vector), offset)[:] = vector
+        return offset
+
+    def _grow(self) -> None:
+        size = (len(self._readers) + 1) * self.stride
+        try:
+            os.ftruncate(self.fd, size)
+            self._map = mmap.mmap(self.fd, size)  # those who hold the one before keep it
+        except OSError as error:
+            raise EngineError(f"cannot get {size / 1e6:.1f} MB of memory for vectors: {error.strerror}.") from error
+        self._readers.append(set())
+
+    def drop(self, reader: int) -> None:
+        """Forget what a rank that is gone was to read."""
+        for place in self._places.pop(reader, ()):
+            self._readers[place].discard(reader)
+
+
+class _Inlet:
+    """What one process writes to us: its connection, and its memory."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.rank = -1  # not told yet
+        self.began = 0
+        self._fd = -1
+        self._map: mmap.mmap | None = None
+        self.ended = False
+
+    def read(self) -> tuple[bytes, list[int]]:
+        """Return one message, and descriptors that came with it.
+
+        Raises:
+            _Gone: if there are no more, and will be none.
+            BlockingIOError: if there is none now.
+        """
+        try:
+            data, more, flags, _ = self.connection.recvmsg(_MOST, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC)
+        except ConnectionError:
+            raise _Gone from None
+        fds: list[int] = []
+        for level, kind, content in more:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                fds += array.array("i", content[: len(content) // 4 * 4])
+        if not data:
+            raise _Gone
+        if flags & socket.MSG_TRUNC:
+            _close(fds)
+            raise Nonsense(f"a message has more than {_MOST} bytes")
+        return data, fds
+
+    def take_memory(self, fds: list[int]) -> None:
+        """Read vectors from this memory from now on."""
+        if len(fds) != 1 or not _sealed(fds[0]):
+            raise Nonsense("its memory could shrink while it is read")
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd, self._map = fds.pop(), None
+
+    def vector(self, dtype: int, offset: int, length: int, most: int) -> Array:
+        """Return a view of a vector in the sender's memory."""
+        own = vector_type(dtype)
+        nbytes = length * own.itemsize
+        if length < 0 or offset < 0 or offset % 64 or nbytes > most:
+            raise Nonsense(f"a vector of {nbytes} bytes at {offset}, where at most {most} bytes were agreed on")
+        end = offset + nbytes
+        if self._map is None or end > len(self._map):
+            size = os.fstat(self._fd).st_size if self._fd >= 0 else 0
+            if end > size:
+                raise Nonsense(f"a vector that ends at byte {end} of {size}")
+            # Private and writable: who writes to it changes nothing but their own view, and others take it as it is.
+            self._map = mmap.mmap(self._fd, size, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
+        return np.frombuffer(self._map, own, length, offset)
+
+    def close(self) -> None:
+        self.connection.close()
+        self._map = None  # views of it keep it
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class _Outlet:
+    """What we write to one rank: the connection to its process, and what waits for it."""
+
+    def __init__(self) -> None:
+        self.connection: socket.socket | None = None
+        self.pid = 0
+        self.waiting: deque[tuple[bytes, _Memory | None]] = deque()
+        self.memory: _Memory | None = None  # that it knows of
+        self.retry = 0.0  # when to try again to reach it
+
+    def close(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+        self.connection, self.memory = None, None
+
+
+@final
+class LocalEndpoint(RankEndpoint):
+    """A rank's end of the ways to others on this host.
+
+    Arguments:
+        team: equal for all ranks of the team, and for no other team of this user here.
+        rank: number of this rank.
+        size: ranks 0 to `size` - 1 are looked for; of others we hear when they come.
+
+    Raises:
+        EngineError: if the rank runs already, or the system lacks what this needs.
+    """
+
+    def __init__(self, team: str, rank: int, size: int) -> None:
+        if sys.platform != "linux":
+            raise EngineError(f"ranks beside each other on one host need Linux, and this is {sys.platform}.")
+        self.rank, self._began = rank, time.monotonic_ns()
+        self._address = f"\0erasurehead/{os.getuid()}/{hashlib.sha256(team.encode()).hexdigest()[:32]}/"
+        self._most = 0
+        self._pulse = Pulse()
+        self._memory: _Memory | None = None
+        self._outlets: dict[int, _Outlet] = {}
+        self._inlets: dict[int, _Inlet] = {}  # by rank
+        self._strangers: list[_Inlet] = []  # have not said who they are, or wait until their predecessor's end is told
+        self._lost: set[int] = set()
+        self._told: set[int] = set()  # of the lost
+        self._expelled: set[int] = set()
+        self._poll = select.epoll()
+        self._handlers: dict[int, Callable[[], None]] = {}
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._open = True
+        self._watch(self._bell, self._hush)
+        self._listener = self._listening()
+        self._watch(self._listener.fileno(), self._admit)
+        self._found: deque[PeerMessage] = deque()
+        forget_in_forked(self)
+        try:
+            for other in range(size):
+                if other != rank:
+                    self._reach(other)
+        except EngineError:
+            self.close()
+            raise
+
+    def _listening(self) -> socket.socket:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+        try:
+            listener.bind(f"{self._address}{self.rank}".encode())
+        except OSError as error:
+            listener.close()
+            self.close()
+            if error.errno != errno.EADDRINUSE:
+                raise
+            raise EngineError(f"rank {self.rank} of this team runs on this host already{self._by()}.") from None
+        listener.listen(_WAITING)
+        return listener
+
+    def _by(self) -> str:
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other:
+            other.connect(f"{self._address}{self.rank}".encode())
+            pid, uid = _credentials(other)
+            return f": it is process {pid}" if uid == os.getuid() else f": process {pid} of user {uid} has its address"
+        return ""
+
+    def _watch(self, fd: int, handler: Callable[[], None]) -> None:
+        self._handlers[fd] = handler
+        self._poll.register(fd, select.EPOLLIN)
+
+    def _unwatch(self, fd: int) -> None:
+        if self._handlers.pop(fd, None) is not None:
+            self._poll.unregister(fd)
+
+    def _hush(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._bell)
+
+    # What goes out
+
+    def reserve(self, nbytes: int) -> None:
+        self._most = max(self._most, nbytes)
+
+    def send(self, to: int | Sequence[int], head: bytes, vector: Array | None = None) -> None:
+        if len(head) > MOST_HEAD:
+            raise EngineError(f"a head has {len(head)} bytes, and at most {MOST_HEAD} are sent.")
+        ranks = [rank for rank in each(to) if rank != self.rank and rank not in self._lost]
+        if not ranks:
+            return
+        if vector is None:
+            frame, memory = _FRAME.pack(_WORDS, 0, 0, 0) + head, None
+        else:
+            memory = self._memory
+            if memory is None or vector.nbytes > memory.stride:
+                memory = self._memory = _Memory(align(max(vector.nbytes, self._most, 1), mmap.PAGESIZE))
+            dtype = number_of(vector.dtype)
+            offset = memory.write(vector, ranks)
+            frame = _FRAME.pack(_VECTOR, dtype, offset, len(vector)) + head
+        for rank in ranks:
+            outlet = self._outlet(rank)
+            outlet.waiting.append((frame, memory))
+            self._flush(rank, outlet)
+
+    def _outlet(self, rank: int) -> _Outlet:
+        outlet = self._outlets.get(rank)
+        if outlet is None:
+            outlet = self._outlets[rank] = _Outlet()
+        return outlet
+
+    def _reach(self, rank: int) -> None:
+        """Connect to a rank, if it is there."""
+        outlet = self._outlet(rank)
+        outlet.retry = time.monotonic() + _RETRY
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+        try:
+            connection.connect(f"{self._address}{rank}".encode())
+            outlet.pid, uid = _credentials(connection)
+            if uid != os.getuid():
+                connection.close()
+                raise EngineError(
+                    f"the address of rank {rank} of this team was taken by process {outlet.pid} of user {uid}, who is "
+                    "not to be trusted: give the team another name, or ask that user to end the process."
+                )
+            connection.send(_HELLO.pack(_MAGIC, VERSION, self.rank, self._began))
+        except OSError:  # nobody listens, or not yet
+            connection.close()
+            return
+        outlet.connection = connection
+        self._watch(connection.fileno(), lambda: self._on_outlet(rank, outlet))
+        self._flush(rank, outlet)
+
+    def _flush(self, rank: int, outlet: _Outlet) -> None:
+        """Send what waits, as far as there is room."""
+        connection = outlet.connection
+        if connection is None:
+            return
+        try:
+            while outlet.waiting:
+                frame, memory = outlet.waiting[0]
+                if memory is not None and outlet.memory is not memory:
+                    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [memory.fd]))]
+                    connection.sendmsg([_FRAME.pack(_MEMORY, 0, 0, memory.stride)], rights)
+                    outlet.memory = memory
+                connection.send(frame)
+                outlet.waiting.popleft()
+        except BlockingIOError:
+            pass
+        except OSError:  # its end is seen where it writes to us
+            self._close_outlet(outlet)
+            return
+        self._poll.modify(connection.fileno(), select.EPOLLIN | (select.EPOLLOUT if outlet.waiting else 0))
+
+    def _on_outlet(self, rank: int, outlet: _Outlet) -> None:
+        """Send what waits; or see that a rank has refused us, or ended."""
+        connection = outlet.connection
+        if connection is None:
+            return
+        said = b""
+        for _ in range(2):  # where it closed with something unread, that is told first
+            try:
+                said = connection.recv(_MOST)
+                break
+            except BlockingIOError:
+                self._flush(rank, outlet)
+                return
+            except OSError:
+                continue
+        self._close_outlet(outlet)
+        if said.startswith(_REFUSED):
+            why = said.removeprefix(_REFUSED).decode(errors="replace")
+            raise EngineError(f"rank {rank} has refused this one, rank {self.rank}: {why}.")
+        if rank not in self._inlets:  # it has never written to us, and ended
+            self._lose(rank)
+
+    def _close_outlet(self, outlet: _Outlet) -> None:
+        if outlet.connection is not None:
+            self._unwatch(outlet.connection.fileno())
+        outlet.close()
+
+    # What comes in
+
+    def _admit(self) -> None:
+        """Let in who connects, if it is a process of our user."""
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                connection, _ = self._listener.accept()
+                connection.setblocking(False)
+                if _credentials(connection)[1] != os.getuid():
+                    connection.close()
+                    continue
+                inlet = _Inlet(connection)
+                self._strangers.append(inlet)
+                self._watch(connection.fileno(), lambda inlet=inlet: self._on_stranger(inlet))
+
+    def _on_stranger(self, inlet: _Inlet) -> None:
+        """Hear who it is that has connected."""
+        try:
+            data, fds = inlet.read()
+            _close(fds)
+            if len(data) != _HELLO.size or not data.startswith(_MAGIC):
+                raise Nonsense("that is no greeting")
+            _, version, rank, began = _HELLO.unpack(data)
+            if version != VERSION:
+                raise Nonsense(
+                    f"it speaks version {VERSION} of what ranks say, and not {version}; install the same version of "
+                    "erasurehead for all ranks"
+                )
+            if rank == self.rank or rank >= MOST_RANKS:
+                raise Nonsense(f"a team has no other rank {rank}")
+        except BlockingIOError:
+            return
+        except (_Gone, Nonsense) as error:
+            self._turn_away(inlet, str(error))
+            self._strangers.remove(inlet)
+            return
+        inlet.rank, inlet.began = rank, began
+        self._unwatch(inlet.connection.fileno())  # until the end of its predecessor was told
+        self._settle_in(inlet)
+
+    def _settle_in(self, inlet: _Inlet) -> None:
+        """Hear what a rank says, unless another process has its number whose end is to be told first."""
+        rank = inlet.rank
+        before = self._inlets.get(rank)
+        if rank in self._expelled and before is not None and inlet.began > before.began:
+            self._expelled.discard(rank)
+            self._lose(rank)  # its address is free again
+        if (before is not None and not before.ended) or (rank in self._lost and rank not in self._told):
+            return
+        self._strangers.remove(inlet)
+        if before is not None and before.began >= inlet.began:
+            self._turn_away(inlet, "a later one has its number")
+            return
+        if before is not None:
+            self._outlet(rank).waiting.clear()
+        self._lost.discard(rank)
+        self._told.discard(rank)
+        self._inlets[rank] = inlet
+        self._watch(inlet.connection.fileno(), lambda: self._on_inlet(inlet))
+        if self._outlet(rank).connection is None:
+            self._reach(rank)
+
+    def _turn_away(self, inlet: _Inlet, why: str) -> None:
+        self._unwatch(inlet.connection.fileno())
+        with contextlib.suppress(OSError):
+            if why:
+                inlet.connection.send(_REFUSED + why.encode())
+        inlet.close()
+
+    def _on_inlet(self, inlet: _Inlet) -> None:
+        """Read all that a rank has written."""
+        fds: list[int] = []
+        try:
+            for _ in range(_AT_ONCE):
+                data, fds = inlet.read()
+                self._pulse.heard(inlet.rank, time.monotonic())
+                if len(data) < _FRAME.size:
+                    raise Nonsense(f"a message of {len(data)} bytes")
+                kind, dtype, offset, length = _FRAME.unpack_from(data)
+                if kind == _MEMORY:
+                    inlet.take_memory(fds)
+                elif kind in (_WORDS, _VECTOR):
+                    vector = inlet.vector(dtype, offset, length, self._most) if kind == _VECTOR else None
+                    self._found.append(PeerMessage(inlet.rank, data[_FRAME.size :], vector))
+                elif kind != _BEAT:
+                    raise Nonsense(f"a message of kind {kind}")
+                _close(fds)
+            return
+        except BlockingIOError:
+            return
+        except _Gone:
+            self._unwatch(inlet.connection.fileno())
+            self._lose(inlet.rank)
+        except Nonsense as error:
+            logger.warning("rank %s is not listened to any more: %s.", inlet.rank, error)
+            self._turn_away(inlet, str(error))
+            self._close_outlet(self._outlet(inlet.rank))
+            self._expelled.add(inlet.rank)  # not proof of an end: others may go on with it
+        _close(fds)
+        inlet.ended = True
+        inlet.close()
+
+    def _lose(self, rank: int) -> None:
+        outlet = self._outlet(rank)
+        self._close_outlet(outlet)
+        outlet.waiting.clear()
+        if self._memory is not None:
+            self._memory.drop(rank)
+        self._pulse.left(rank)
+        self._lost.add(rank)
+
+    def receive(self, copy: bool = True) -> Iterator[PeerMessage]:
+        now = time.monotonic()
+        for fd, _ in self._poll.poll(0):
+            handler = self._handlers.get(fd)
+            if handler is not None:
+                handler()
+        for inlet in [inlet for inlet in self._strangers if inlet.rank >= 0]:
+            self._settle_in(inlet)
+        for rank, inlet in self._inlets.items():
+            outlet = self._outlet(rank)
+            if not inlet.ended and outlet.connection is None and now >= outlet.retry:
+                self._reach(rank)
+        if self._pulse.beats(now):
+            for rank, outlet in self._outlets.items():
+                if outlet.connection is not None and not outlet.waiting:
+                    outlet.waiting.append((_FRAME.pack(_BEAT, 0, 0, 0), None))
+                    self._flush(rank, outlet)
+        while self._found:
+            message = self._found.popleft()
+            if copy and message.vector is not None:
+                message = message._replace(vector=message.vector.copy())
+            yield message
+
+    # Who is there
+
+    def lost(self, workers: Collection[int]) -> frozenset[int]:
+        found = frozenset(self._lost.intersection(workers))
+        self._told |= found
+        return found
+
+    def silent(self, workers: Collection[int]) -> frozenset[int]:
+        return self._pulse.silent(workers, time.monotonic()) | self._expelled.intersection(workers)
+
+    def wait(self, until: float) -> None:
+        seconds = min(until, self._pulse.due) - time.monotonic()
+        if any(inlet.rank >= 0 for inlet in self._strangers):
+            seconds = min(seconds, _RETRY)
+        if seconds > 0 and not self._found:
+            self._poll.poll(seconds)
+
+    def wake(self) -> None:
+        with contextlib.suppress(OSError):
+            os.eventfd_write(self._bell, 1)
+
+    def forget(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if not self._open:
+            return
+        self._open = False
+        self._handlers.clear()
+        self._poll.close()
+        os.close(self._bell)
+        if hasattr(self, "_listener"):
+            self._listener.close()
+        for inlet in [*self._inlets.values(), *self._strangers]:
+            inlet.close()
+        for outlet in self._outlets.values():
+            outlet.close()
+            outlet.waiting.clear()
+        if self._memory is not None:
+            os.close(self._memory.fd)
+            self._memory = None
+
+
+def _credentials(connection: socket.socket) -> tuple[int, int]:
+    """Return process and user at the other end of a connection, by the system's word."""
+    pid, uid, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    return pid, uid
+
+
+def _sealed(fd: int) -> bool:
+    try:
+        return bool(fcntl.fcntl(fd, _SEALS[1]) & _SHRINK)
+    except OSError:
+        return False
+
+
+def _close(fds: list[int]) -> None:
+    while fds:
+        os.close(fds.pop())

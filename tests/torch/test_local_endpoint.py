@@ -1,0 +1,387 @@
+"""Ranks beside each other on one host: who is let in, what arrives, and what is left when one is killed."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from erasurehead.engines._peer_channels import PeerMessage
+from erasurehead.errors import EngineError
+from erasurehead.torch._endpoints._base import BEAT, VERSION
+from erasurehead.torch._endpoints.local import LocalEndpoint
+
+from ..bounded import PATIENCE, PROMPT
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ranks beside each other need Linux")
+
+MB = 1 << 20
+
+
+@pytest.fixture
+def team() -> str:
+    return f"test-{os.getpid()}-{time.monotonic_ns()}"
+
+
+@contextmanager
+def ranks(team: str, size: int, most: int = MB) -> Generator[list[LocalEndpoint]]:
+    ends = [LocalEndpoint(team, rank, size) for rank in range(size)]
+    for end in ends:
+        end.reserve(most)
+    try:
+        yield ends
+    finally:
+        for end in ends:
+            end.close()
+
+
+def until(ready: Callable[[], bool], *ends: LocalEndpoint) -> list[PeerMessage]:
+    """Let ends receive until something is so; return what came."""
+    found: list[PeerMessage] = []
+    deadline = time.monotonic() + PATIENCE
+    while not ready() and time.monotonic() < deadline:
+        for end in ends:
+            found += end.receive()
+        time.sleep(1e-3)
+    assert ready()
+    return found
+
+
+def taken(end: LocalEndpoint, count: int, *others: LocalEndpoint) -> list[PeerMessage]:
+    found: list[PeerMessage] = []
+
+    def enough() -> bool:
+        found.extend(end.receive(copy=False))
+        return len(found) >= count
+
+    until(enough, *others)
+    return found
+
+
+def test_messages_come_whole_and_in_order_also_to_ranks_that_come_later(team: str) -> None:
+    with rank_of(team, 0, 3) as first:
+        said = [bytes([number % 251]) * (number * 37 % 30_000) for number in range(1_000)]
+        for words in said[:500]:
+            first.send([1, 2], words)
+        with rank_of(team, 1, 3) as second, rank_of(team, 2, 3) as third:
+            for words in said[500:]:
+                first.send([2, 1], words)
+            for end in (second, third):
+                assert [(one.sender, one.head) for one in taken(end, 1_000, first)] == [(0, words) for words in said]
+            second.send(0, b"back")
+            assert taken(first, 1, second)[0] == PeerMessage(1, b"back", None)
+
+
+@contextmanager
+def rank_of(team: str, rank: int, size: int, most: int = MB) -> Iterator[LocalEndpoint]:
+    end = LocalEndpoint(team, rank, size)
+    end.reserve(most)
+    try:
+        yield end
+    finally:
+        end.close()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "uint16", "int64"])
+def test_a_vector_is_written_once_for_all_and_read_where_it_lies(team: str, dtype: str) -> None:
+    with ranks(team, 4) as (first, *others):
+        vector = np.arange(1_000).astype(dtype)
+        first.send([1, 2, 3], b"x", vector)
+        for end in others:
+            (message,) = taken(end, 1, first)
+            assert message.vector is not None
+            assert message.vector.dtype == vector.dtype
+            assert (message.vector == vector).all()
+            assert not message.vector.flags.owndata
+            message.vector[:] = 0  # nobody else sees that
+        assert os.fstat(first._memory.fd).st_size == first._memory.stride
+
+
+def test_a_place_is_used_again_once_all_were_sent_two_newer_vectors(team: str) -> None:
+    with ranks(team, 3) as (first, second, third):
+        for number in range(20):
+            first.send([1, 2], b"", np.full(1_000, number, np.float32))
+        assert os.fstat(first._memory.fd).st_size == 2 * first._memory.stride
+        for end in (second, third):
+            kept = taken(end, 20, first)
+            assert [message.vector[0] for message in kept[-2:]] == [18, 19]
+        first.send(2, b"", np.zeros(3, np.float32))  # the other has read neither of its two
+        assert os.fstat(first._memory.fd).st_size == 3 * first._memory.stride
+
+
+def test_larger_vectors_than_before_find_room(team: str) -> None:
+    with ranks(team, 2, most=64 * MB) as (first, second):
+        first.reserve(8)
+        for length in (10, 1_000_000, 10):
+            first.send(1, b"", np.full(length, length, np.float32))
+        found = taken(second, 3, first)
+        assert [(len(m.vector), m.vector[-1]) for m in found] == [(10, 10), (1_000_000, 1_000_000), (10, 10)]
+
+
+CHILD = """
+import sys, os, time
+import numpy as np
+from erasurehead.torch._endpoints.local import LocalEndpoint
+end = LocalEndpoint(sys.argv[1], int(sys.argv[2]), 2)
+end.reserve(1 << 20)
+end.send(0, b"hello", np.full(1000, 7.0, np.float32))
+if "fork" in sys.argv and os.fork() == 0:
+    time.sleep(600)
+if "end" in sys.argv:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not list(end.receive()):
+        end.wait(time.monotonic() + 1)
+    end.close()
+    raise SystemExit
+print("up", flush=True)
+while True:
+    list(end.receive())
+    end.wait(time.monotonic() + 60)
+"""
+
+
+def rank_process(team: str, rank: int, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, team, str(rank), *words],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def open_files() -> set[str]:
+    found: set[str] = set()
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            found.add(f"{fd} {os.readlink(f'/proc/self/fd/{fd}')}")
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.processes
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["alone", "fork"])
+def test_a_killed_rank_is_lost_at_once_and_another_takes_its_place(team: str, how: str) -> None:
+    shared = set(os.listdir("/dev/shm"))
+    before = open_files()
+    with rank_of(team, 0, 2) as end:
+        lives: list[subprocess.Popen[str]] = []
+        for life in range(3):
+            child = rank_process(team, 1, how)
+            lives.append(child)
+            with child:
+                found = taken(end, 1)
+                assert found[0].head == b"hello"
+                assert found[0].vector.sum() == 7_000.0
+                assert child.stdout.readline() == "up\n"
+                assert end.lost([1]) == frozenset()
+                os.kill(child.pid, 9)
+                begin = time.monotonic()
+                while not end.lost([0, 1]) and time.monotonic() - begin < PATIENCE:
+                    end.wait(begin + PATIENCE)
+                    assert not list(end.receive())
+                assert time.monotonic() - begin < PROMPT  # forked children live on
+                assert end.lost([0, 1]) == {1}
+                assert found[0].vector.sum() == 7_000.0, life  # its memory is there as long as it is looked at
+                if how == "fork":
+                    os.killpg(child.pid, 9)
+    del found
+    assert set(os.listdir("/dev/shm")) == shared
+    assert {line for line in open_files() - before if "pipe" not in line} == set()
+    assert team not in Path("/proc/net/unix").read_text()
+
+
+@pytest.mark.processes
+@pytest.mark.slow
+def test_what_a_rank_sent_before_its_end_comes_before_its_end(team: str) -> None:
+    with rank_of(team, 0, 2) as end, rank_process(team, 1, "end") as child:
+        end.send(1, b"go")
+        found = until(lambda: end.lost([1]) == {1}, end)
+        assert [message.head for message in found] == [b"hello"]
+        assert child.wait(PATIENCE) == 0
+        end.send(1, b"to nobody")
+    with rank_of(team, 0, 2) as end, rank_of(team, 1, 2) as again:
+        assert not list(again.receive())
+        again.send(0, b"new")
+        assert taken(end, 1, again)[0].head == b"new"
+
+
+def test_the_next_of_a_number_is_heard_only_when_the_end_of_the_one_before_was_told(team: str) -> None:
+    with rank_of(team, 0, 2) as end:
+        with rank_of(team, 1, 2) as child:
+            child.send(0, b"old")
+            assert taken(end, 1, child)[0].head == b"old"
+        with rank_of(team, 1, 2) as again:
+            again.send(0, b"new")
+            end.send(1, b"to whom?")
+            for _ in range(20):
+                assert not list(end.receive())
+                list(again.receive())
+                time.sleep(1e-3)
+            assert end.lost([0, 1]) == {1}
+            assert taken(end, 1, again)[0].head == b"new"
+            assert end.lost([0, 1]) == frozenset()
+            end.send(1, b"welcome")
+            assert taken(again, 1, end)[0].head == b"welcome"
+
+
+def test_a_number_is_taken_once(team: str) -> None:
+    with (
+        rank_of(team, 1, 2),
+        pytest.raises(EngineError, match=rf"rank 1 of this team runs .* it is process {os.getpid()}\."),
+    ):
+        LocalEndpoint(team, 1, 2)
+
+
+def test_a_wait_ends_for_a_message_a_bell_and_the_time(team: str) -> None:
+    with ranks(team, 2) as (first, second):
+        until(lambda: 1 in first._inlets and 0 in second._inlets, first, second)
+        for ring in (first.wake, lambda: second.send(0, b"x")):
+            begin = time.monotonic()
+            threading.Timer(0.05, ring).start()
+            while not (woken := time.monotonic() - begin) > 0.05:
+                first.wait(begin + PATIENCE)
+                list(first.receive())
+                second._pulse.due = first._pulse.due = time.monotonic() + PATIENCE
+            assert woken < PROMPT
+        begin = time.monotonic()
+        while time.monotonic() < begin + 0.02:
+            first.wait(begin + 0.02)
+            list(first.receive())
+
+
+def test_who_gives_no_sign_of_life_is_silent_and_not_lost(team: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1_000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with ranks(team, 3) as ends:
+        for _ in range(100):
+            now[0] += BEAT
+            for end in ends:
+                assert not list(end.receive())
+                assert end.silent([0, 1, 2]) == frozenset()
+        for _ in range(60):
+            now[0] += BEAT
+            for end in ends[:2]:
+                list(end.receive())
+        assert ends[0].silent([0, 1, 2]) == {2}
+        assert ends[0].lost([0, 1, 2]) == frozenset()
+        for end in (ends[2], ends[0]):
+            list(end.receive())
+        assert ends[0].silent([0, 1, 2]) == frozenset()
+
+
+def stranger(end: LocalEndpoint) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection.connect(f"{end._address}{end.rank}".encode())
+    return connection
+
+
+HELLO = struct.Struct("<4sIIq")
+FRAME = struct.Struct("<BB6xqq")
+GREETING = HELLO.pack(b"eht\x01", VERSION, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ([b"GET / HTTP/1.1"], "that is no greeting"),
+        ([b"\x80\x04cposix\nsystem\n"], "that is no greeting"),
+        ([HELLO.pack(b"eht\x01", 99, 1, 1)], "it speaks version 1 of what ranks say, and not 99; install the same"),
+        ([HELLO.pack(b"eht\x01", VERSION, 0, 1)], "a team has no other rank 0"),
+        ([HELLO.pack(b"eht\x01", VERSION, 1 << 30, 1)], "a team has no other rank 1073741824"),
+        ([GREETING, b"x"], "a message of 1 bytes"),
+        ([GREETING, FRAME.pack(9, 0, 0, 0)], "a message of kind 9"),
+        ([GREETING, FRAME.pack(2, 0, 0, 0)], "its memory could shrink"),
+        ([GREETING, FRAME.pack(1, 0, 0, 1 << 60)], "where at most 1048576 bytes were agreed on"),
+        ([GREETING, FRAME.pack(1, 0, 0, -5)], "a vector of -20 bytes"),
+        ([GREETING, FRAME.pack(1, 0, -64, 5)], "a vector of 20 bytes at -64"),
+        ([GREETING, FRAME.pack(1, 0, 64, 5)], "a vector that ends at byte 84 of 0"),
+        ([GREETING, FRAME.pack(1, 77, 0, 5)], "there is no type of elements number 77"),
+    ],
+)
+def test_nonsense_is_turned_away_and_the_team_goes_on(team: str, said: list[bytes], why: str) -> None:
+    with rank_of(team, 0, 3) as end, rank_of(team, 2, 3) as friend, stranger(end) as connection:
+        connection.setblocking(False)
+        for words in said:
+            connection.send(words)
+        heard: list[bytes] = []
+
+        def answered() -> bool:
+            try:
+                heard.append(connection.recv(1 << 16))
+            except BlockingIOError:
+                return False
+            return True
+
+        assert not until(answered, end, friend)
+        assert heard[0].startswith(b"eht-refused:")
+        assert why in heard[0].decode()
+        assert end.lost([1, 2]) == frozenset()  # no proof of anything
+        friend.send(0, b"on")
+        assert taken(end, 1, friend)[0].head == b"on"
+
+
+def test_memory_that_could_shrink_while_it_is_read_is_refused(team: str) -> None:
+    with rank_of(team, 0, 2) as end, stranger(end) as connection:
+        fd = os.memfd_create("unsealed")
+        connection.send(GREETING)
+        connection.sendmsg([FRAME.pack(2, 0, 0, 0)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", fd))])
+        os.close(fd)
+        until(lambda: end.silent([1]) == {1}, end)
+
+
+def test_a_refused_rank_says_why(team: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with rank_of(team, 0, 2) as end:
+        monkeypatch.setattr("erasurehead.torch._endpoints.local.VERSION", 2)
+        other = LocalEndpoint(team, 1, 2)
+        monkeypatch.undo()
+        with pytest.raises(EngineError, match="rank 0 has refused this one, rank 1: it speaks version 1 of what"):
+            until(lambda: False, end, other)
+        other.close()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user, too")
+@pytest.mark.processes
+def test_another_user_is_turned_away_on_both_sides(team: str) -> None:
+    code = (
+        "import os, socket, sys\nos.setuid(65534)\ns = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+        "address = sys.argv[1].replace('@', '\\0').encode()\n"
+    )
+    with rank_of(team, 0, 2) as end:
+        knock = f"{code}s.connect(address)\ntry: print(s.recv(99))\nexcept OSError as error: print(error.errno)"
+        address = f"@{end._address[1:]}0"
+        with subprocess.Popen([sys.executable, "-c", knock, address], stdout=subprocess.PIPE) as other:
+            until(lambda: other.poll() is not None, end)
+            assert other.stdout is not None
+            assert other.stdout.read() in (b"b''\n", b"104\n")
+        assert not end._strangers
+        squat = f"{code}s.bind(address)\ns.listen()\nprint(flush=True)\ninput()"
+        with subprocess.Popen(
+            [sys.executable, "-c", squat, f"{address[:-1]}5"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as other:
+            assert other.stdout is not None
+            other.stdout.readline()
+            with pytest.raises(EngineError, match=r"the address of rank 5 .* by process \d+ of user 65534"):
+                LocalEndpoint(team, 1, 6).close()
+            with pytest.raises(EngineError, match=r"already: process \d+ of user 65534 has its address"):
+                LocalEndpoint(team, 5, 6)
+            other.communicate(b"\n")
+
+
+def test_what_cannot_be_sent_is_refused(team: str) -> None:
+    with rank_of(team, 0, 2) as end:
+        with pytest.raises(EngineError, match=r"vectors of float32, float64, .* and not of complex128"):
+            end.send(1, b"", np.zeros(3, complex))
+        with pytest.raises(EngineError, match="a head has 40000 bytes, and at most 32768 are sent"):
+            end.send(1, b"x" * 40_000)
