@@ -14,6 +14,7 @@ import typer
 
 from erasurehead.cli._app import build
 
+from ..typed import command_line
 from .shop import Typed
 
 COMMANDS = ("train", "resize", "compare", "data", "shard", "predict", "evaluate", "plan", "drill", "reproduce")
@@ -39,12 +40,32 @@ def test_every_help_has_an_example_that_can_be_typed(typed: Typed) -> None:
 def test_no_option_is_cut_off_on_80_columns(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     for name in (*COMMANDS, "consensus", "decompile", "codes show", "delays fit"):
-        shown = typed(*name.split(), "--help").out
-        assert "…" not in shown
-        assert max(map(len, shown.splitlines())) <= 80
-    train = typed("train", "--help").out
-    for option in ("--checkpoint-seconds ", "--keep-checkpoints ", "--no-keep-checkpoints "):
-        assert f"│ {option}" in train
+        for which in ("--help", "--help-all")[: 1 + (name in LONG)]:
+            shown = typed(*name.split(), which).out
+            assert "…" not in shown
+            assert max(map(len, shown.splitlines())) <= 80
+    train = typed("train", "--help-all").out
+    for option in ("--checkpoint-seconds SECONDS", "--keep-checkpoints / --no-keep-checkpoints\n"):
+        assert f"\n  {option}" in train
+
+
+LONG = ("train", "compare", "consensus", "plan")
+
+
+def options(text: str) -> set[str]:
+    """Return the long options that a help lists."""
+    return set(re.findall(r"^  (?:-\w, )?(--[a-z0-9-]+)", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_help_shows_the_common_options_and_names_the_way_to_all_others(typed: Typed, name: str) -> None:
+    short, whole = typed(name, "--help").out, typed(name, "--help-all").out
+    declared = {one.opts[0] for one in command_line().commands[name].params if one.param_type_name == "option"}
+    assert options(whole) == declared | {"--help"}
+    common = sys.modules[f"erasurehead.cli._{name}"].COMMON
+    assert options(short) == {*common, "--help", "--help-all"}
+    assert 12 <= len(common) <= 16
+    assert f"Show all {len(declared)} options and exit." in short
 
 
 def helps(command: Any, name: str = "erasurehead") -> Iterator[tuple[str, str]]:

@@ -76,7 +76,7 @@ def test_a_run_that_is_ended_in_the_middle_goes_on_to_the_same_bits(typed: Typed
         assert "To resume it from its last checkpoint: erasurehead train --resume run" in said
     done = typed("train", "--resume", "run")
     assert done.code == 0
-    assert re.search(r"erasurehead: 60 steps in .*; resumed after step \d+", done.out)
+    assert re.search(r"shop: .*; resumed after step \d+", done.out)
     assert content("run") == content("whole")
     assert sorted(path.name for path in Path("run").iterdir()) == sorted(
         [*NAMES, "checkpoints", "checksums.json", "config.toml", "encoding.json", "summary.json"]

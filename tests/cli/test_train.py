@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,11 @@ from .shop import SMALL, Typed
 
 
 def test_a_run_leaves_its_folder_and_says_where(typed: Typed, shop: Path) -> None:
-    done = typed("train", "--data", shop, "--label", "bought", *SMALL)
+    done = typed("train", "--data", shop, "--label", "bought", *SMALL, "-v")
     assert done.code == 0
-    assert "erasurehead: 12 steps in" in done.out
-    assert "records and model in runs/shop-erasurehead-1" in done.out
-    assert "; test rows: auc " in done.out
+    assert "erasurehead: 12 steps in" in done.err
+    assert "model and records in runs/shop-erasurehead-1" in done.out
+    assert "\ntest rows: auc " in done.out
     assert "6 workers on a virtual clock" in done.err
     names = {path.name for path in Path("runs/shop-erasurehead-1").iterdir()}
     assert names == {
@@ -36,6 +37,42 @@ def test_a_run_leaves_its_folder_and_says_where(typed: Typed, shop: Path) -> Non
     assert run.losses[-1] < run.losses[0]
 
 
+def test_the_end_says_what_data_what_came_of_it_how_long_it_took_whether_distributing_paid_and_where(
+    typed: Typed, shop: Path
+) -> None:
+    done = typed("train", "--data", shop, "--categorical", "--out", "x")
+    data, tested, trained, took, paid, where = done.out.splitlines()
+    assert data == "shop: 192 training rows, 48 test rows, 5 columns; bought is no or yes (logistic)"
+    measured = r"auc 0\.\d+, accuracy 0\.\d+, log_loss 0\.\d+"
+    assert re.fullmatch(f"test rows: {measured}", tested)
+    assert re.fullmatch(f"training rows: {measured}; converged", trained)
+    parts = ", ".join(rf"{part} [\d.]+ m?s" for part in ("reading", "starting", "training", "evaluating"))
+    assert re.fullmatch(rf"took [\d.]+ m?s: {parts}", took)
+    assert re.fullmatch(r"not distributed: .*", paid)
+    assert where == "model and records in x"
+    assert max(map(len, done.out.splitlines())) <= 80
+    assert done.err == f"reading {shop} ...\n"
+    told = typed("train", "--data", shop, "--categorical", "--json", "-v")
+    assert told.json["training_metrics"].keys() == told.json["metrics"].keys()
+    assert f"log_loss {told.json['training_metrics']['log_loss']:.4g}" in trained
+    assert told.json["distributing"]["paid"] is None
+    assert f"not distributed: {told.json['distributing']['reason'][17:]}" == told.json["distributing"]["reason"]
+    assert "in this process" in told.err
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+def test_workers_of_their_own_are_weighed_against_this_process_alone(typed: Typed, shop: Path) -> None:
+    given = ("train", "--data", shop, "--categorical", "-w", 2)
+    told = typed(*given, "--json").json["distributing"]
+    assert told["paid"] is (told["seconds"] < told["alone_seconds"]) is False
+    assert "distributing did not pay: " in (said := typed(*given, "--delays", "exponential(0.01)", "--steps", 2).out)
+    assert " with 2 workers, about " in said
+    assert " alone, without the injected delays\n" in said
+    assert typed("shard", shop, "--categorical", "--tasks", 2, "--out", "shards").code == 0
+    assert "distributing did not pay: " in typed("train", "--data", "shards", "-w", 2).out
+
+
 def test_json_is_all_that_is_on_stdout(typed: Typed, shop: Path) -> None:
     done = typed("train", "--data", shop, *SMALL, "--json", "--out", "mine")
     assert done.json["status"] == "finished"
@@ -48,6 +85,7 @@ def test_what_ends_a_run_early_is_said(typed: Typed, shop: Path) -> None:
     done = typed("train", "--data", shop, *SMALL, "--until", "gap < 0.9", "--out", "x")
     assert done.code == 0
     assert "ended because gap < 0.9 was reached, after " in done.out
+    assert "converged" not in done.out
     assert "has not converged" not in done.err
     assert RunFolder.open("x").summary["ended"] == "until"
     bad = typed("train", "--data", shop, *SMALL, "--until", "gap")
@@ -56,13 +94,13 @@ def test_what_ends_a_run_early_is_said(typed: Typed, shop: Path) -> None:
 
 def test_a_run_that_has_made_the_model_worse_says_so_however_short_it_was(typed: Typed, shop: Path) -> None:
     given = ("--data", shop, "--categorical", "--engine", "virtual", "-w", 3, "-s", "exact(load=3)")
-    done = typed("train", *given, "--optimizer", "gradient_descent", "--rate", 1e6, "--steps", 1)
+    done = typed("train", *given, "--optimizer", "gradient_descent", "--rate", 1e6, "--steps", 1, "-v")
     assert done.code == 0
     assert "erasurehead: " not in done.sentence
     assert "training has not made the model better: the objective is " in done.err
     assert " after 1 step, and it was 0.69315 at the first model" in done.err
     assert "the step size (--rate) may be too large; it is 1000000.0" in done.err
-    assert "exact: 1 step in " in done.out
+    assert "exact: 1 step in " in done.err
     for wrong in ("fallen", "more steps", "1 steps"):
         assert wrong not in done.err + done.out
 
@@ -71,13 +109,14 @@ def test_few_rows_are_counted_as_people_do(typed: Typed) -> None:
     Path("few.csv").write_text(
         "a,b,y\n" + "".join(f"{a},{b},{a + 2 * b}.5\n" for a, b in ((1, 2), (2, 2), (3, 4), (4, 1)))
     )
-    done = typed("train", "--data", "few.csv", "--engine", "virtual", "-w", 2)
+    done = typed("train", "--data", "few.csv", "--engine", "virtual", "-w", 2, "-v")
     assert "few: 3 x 3 for training, 1 row for testing" in done.err
+    assert "few: 3 training rows, 1 test row, 2 columns; y is a number (least_squares)\n" in done.out
 
 
 def test_balanced_classes_are_said_apart_from_the_penalty(typed: Typed, shop: Path) -> None:
     given = ("--categorical", "--engine", "virtual", "--steps", 2, "--class-weight", "balanced", "--l1", 0.01)
-    done = typed("train", "--data", shop, *given)
+    done = typed("train", "--data", shop, *given, "-v")
     assert ", l1 0.01 on all but the intercept, classes balanced, quasi_newton; " in done.err
     assert "starting" not in done.err
 

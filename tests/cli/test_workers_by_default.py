@@ -20,19 +20,21 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_small_data_are_trained_on_in_this_process_and_that_is_said(typed: Typed, shop: Path) -> None:
-    done = typed("train", "--data", shop, "--categorical", "--out", "x")
+    done = typed("train", "--data", shop, "--categorical", "--out", "x", "--verbose")
     assert done.code == 0
     assert "in this process: a pass over the data takes " in done.err
     assert ", starting 2 workers about 420 ms" in done.err
     assert "starting 1 worker" not in done.err
-    assert "ended because it has converged" in done.out
+    assert "not distributed: 2 workers take 420 ms to start, a pass over the data " in done.out
+    assert "; converged\n" in done.out
     assert read_config("x/config.toml").run.engine == "in_process"
     assert typed("predict", "x", shop).code == 0
     assert typed("compare", "x", "x", "--no-figures").code == 0
 
 
 def test_one_worker_that_is_asked_for_is_this_process(typed: Typed, shop: Path) -> None:
-    done = typed("train", "--data", shop, "--categorical", "-w", 1)
+    done = typed("train", "--data", shop, "--categorical", "-w", 1, "-v")
+    assert "not distributed: there is one worker" in done.out
     assert "in this process: there is nobody to share the work with" in done.err
 
 
@@ -43,7 +45,8 @@ def test_the_time_is_told_in_total_and_in_parts(typed: Typed, shop: Path) -> Non
     assert sum([*spent.values()][:-1]) == pytest.approx(spent["total_seconds"])
     assert spent["training_seconds"] >= done.json["seconds"] > 0.0
     told = typed("train", "--data", shop, "--categorical").out
-    assert " in all: reading " in told
+    assert "\ntook " in told
+    assert ": reading " in told
 
 
 def test_a_run_that_has_converged_says_that_nothing_is_left_to_do(typed: Typed, shop: Path) -> None:

@@ -52,7 +52,7 @@ _COMMANDS = {
     "decompile": decompile,
 }
 """Modules of the commands, each with its help text in `HELP` and the command in `run`, whose dataclass parameters are
-groups of options."""
+groups of options; the most common of many options are in `COMMON`: see `Command.common`."""
 
 _GROUPS = {"codes": codes, "config": config, "delays": delays}
 """Modules of commands with subcommands, each with its help text in `HELP`, and its subcommands in `COMMANDS`."""
@@ -173,7 +173,8 @@ def build() -> typer.Typer:
     )
     app.callback(help=_HELP)(_main)
     for name, module in _COMMANDS.items():
-        app.command(name, cls=Command, help=module.HELP)(with_groups(module.run))
+        kind = type("Command", (Command,), {"common": getattr(module, "COMMON", {})})
+        app.command(name, cls=kind, help=module.HELP)(with_groups(module.run))
     for name, group in _GROUPS.items():
         inner = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=group.HELP)
         for word, (command, text) in group.COMMANDS.items():

@@ -9,7 +9,7 @@ import typer
 
 from erasurehead.cli._options import OutputOptions, RunOptions, argument, option
 from erasurehead.cli._screen import Screen
-from erasurehead.cli._train import introduce
+from erasurehead.cli._train import COMMON as TRAIN, introduce
 
 HELP = """
 Race several schemes: same data, same delays, same first model.
@@ -36,6 +36,18 @@ Prints a table, and the time that each scheme took to reach given distances
 from the minimum of the objective. The folder keeps the tables,
 figures (PNG and SVG), and one run folder for each scheme.
 """
+
+COMMON = {
+    "--scheme": "Repeat it for each scheme; by default the three of the paper.",
+    "--target": "",
+    **{name: text for name, text in TRAIN.items() if name in ("--data", "--label", "--categorical", "--drop")},
+    "--delays": "Delays injected after computing, such as 'exponential(mean=0.5, seed=0)' or 'none()'.",
+    "--workers": "Number of workers; by default 30, as published.",
+    "--engine": TRAIN["--engine"],
+    "--steps": "Steps of each scheme; by default 5000 for adaptive, which ends when it has converged, or else 100.",
+    "--out": "Folder for tables, figures and runs, new or empty; by default a new one in runs.",
+    "--json": "",
+}
 
 _PANEL = "Schemes"
 
@@ -89,7 +101,7 @@ def run(
 
     screen = Screen(output)
     comparison = Comparison.from_config(config, scheme or (), target, screen.reading)
-    introduce(screen, comparison.experiments[0])
+    introduce(screen, comparison.experiments[0], screen.say)
     for experiment in comparison.experiments:
         screen.say(f"  {experiment.scheme}")
     began = time.perf_counter()

@@ -51,6 +51,14 @@ only for some of them.
   a checkpoint; a second one ends it at once.
 """
 
+COMMON = dict.fromkeys(
+    (
+        *("--peers", "--graph", "--policy", "--algorithm", "--model", "--data", "--split", "--delays", "--engine"),
+        *("--steps", "--rate", "--batch", "--out", "--resume", "--json"),
+    ),
+    "",
+)
+
 _OUTPUT = "Output"
 _SLOW = 1.1  # times as long as the others, from which a peer is named: one is always the slowest
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from erasurehead.errors import counted
@@ -87,8 +88,64 @@ def ended_text(experiment: Experiment, done: Run) -> str:
     if done.ended == "converged" and done.final is not None and done.final.without_minimum:
         return f"ended because hardly anything is left to gain, after {steps} of {counted('step', section.steps)}"
     if done.ended == "converged":
-        return f"ended because it has converged, after {steps} of {counted('step', section.steps)}"
+        return "converged"
     return ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether it paid to distribute the training.
+
+    Attributes:
+        paid: whether; None where nothing was distributed.
+        reason: why, in a sentence without a full stop.
+        seconds: of starting workers and training with them; None where there was none.
+        alone_seconds: what this process alone takes for as many steps, by estimate.
+    """
+
+    paid: bool | None
+    reason: str
+    seconds: float | None = None
+    alone_seconds: float | None = None
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+def verdict(experiment: Experiment, done: Run) -> Verdict | None:
+    """Return whether distributing paid; None if that is not known, as no part of the data is in reach of this process.
+
+    A pass over the data is measured here, or over a part of it, if it is in files.
+    """
+    from erasurehead.reports._units import seconds_text
+    from erasurehead.runs._unshared import pass_seconds
+
+    why, run = experiment.unshared, experiment.config.run
+    if run.engine == "virtual":
+        return Verdict(None, "nothing was distributed: the seconds of training are those of a virtual clock")
+    if why is not None and why.workers > 1:
+        reason = (
+            f"not distributed: {counted('worker', why.workers)} take {seconds_text(why.start_seconds)} to start, "
+            f"a pass over the data {seconds_text(why.pass_seconds)}"
+        )
+        return Verdict(None, reason)
+    if run.workers == 1 or run.engine == "in_process":
+        return Verdict(None, "not distributed: there is one worker")
+    one = pass_seconds(experiment.problem)
+    if one is None or not done.steps_taken:
+        return None
+    alone, spent = done.steps_taken * one, done.start_seconds + done.seconds
+    injected = "" if experiment.delays.expected == 0.0 else ", without the injected delays"
+    reason = (
+        f"distributing {'paid' if spent < alone else 'did not pay'}: {seconds_text(spent)} with "
+        f"{workers_text(done)}, about {seconds_text(alone)} alone{injected}"
+    )
+    return Verdict(spent < alone, reason, spent, alone)
+
+
+def workers_text(done: Run) -> str:
+    """Return the number of workers as text; if it changed, the fewest and the most."""
+    return spanned("worker", {row.workers for row in done.steps})
 
 
 def measured_text(done: Run) -> str:

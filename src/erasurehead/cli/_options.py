@@ -146,6 +146,15 @@ class OutputOptions:
     )
 
 
+@dataclass(frozen=True)
+class VerboseOptions(OutputOptions):
+    """Options on the output of a command with machinery that not everybody wants to see."""
+
+    verbose: bool = option(
+        "--verbose, -v", "Also say how it is done: code, wait rule, workers, steps.", panel="Output", default=False
+    )
+
+
 FILE_KEYS = tuple(
     f"data.{name}"
     for name in (

@@ -7,6 +7,7 @@ import typer
 from erasurehead.cli._options import OutputOptions
 from erasurehead.cli._plan_options import FREE, USUAL, PlanOptions
 from erasurehead.cli._screen import Screen
+from erasurehead.cli._train import COMMON as TRAIN
 
 HELP = """
 Plan a run before it is made: which code, what redundancy, how long to wait.
@@ -30,6 +31,17 @@ Plan a run before it is made: which code, what redundancy, how long to wait.
 
 Options of [italic]train[/italic] on how to train are written to the run file.
 """
+
+COMMON = {
+    **dict.fromkeys(("--trace", "--delays", "--workers", "--seconds-per-task", "--scale-with-load", "--scheme"), ""),
+    **dict.fromkeys(("--max-load", "--current"), ""),
+    **{name: text for name, text in TRAIN.items() if name in ("--data", "--label")},
+    "--workers": "Number of workers; by default that of the trace, or 30.",
+    "--target": "Target to reach, such as gap=0.01 or auc=0.84; with data of yours, times to it are measured.",
+    "--explain": "",
+    "--out": "Folder for the plan, new or empty; by default a new one in runs.",
+    "--json": "",
+}
 
 
 def run(*, asked: PlanOptions, output: OutputOptions) -> None:

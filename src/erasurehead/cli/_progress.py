@@ -29,9 +29,10 @@ class ProgressBar(Callback):
 
     Arguments:
         console: console to draw on.
+        transient: whether the bars go at the end.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, transient: bool = False) -> None:
         self._columns = console.width
         self._progress = Progress(
             TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
@@ -42,6 +43,7 @@ class ProgressBar(Callback):
             TextColumn("{task.fields[loss]}{task.fields[state]}", markup=False, table_column=Column(no_wrap=True)),
             console=console,
             auto_refresh=False,
+            transient=transient,
         )
         self._task = TaskID(0)
         self._room = 0

@@ -81,6 +81,11 @@ class Screen:
         if not self._options.quiet:
             self._aside.print(visible(text, keep=""), soft_wrap=True)
 
+    def detail(self, text: str) -> None:
+        """Print on stderr how something is done, with --verbose."""
+        if getattr(self._options, "verbose", False):
+            self.say(text)
+
     def reading(self, source: str) -> None:
         """Print which data are being read, as this may take a while, unless --quiet is given."""
         self.say(f"reading {source} ...")
@@ -151,8 +156,12 @@ class Screen:
                 bar.stop()
 
     @contextlib.contextmanager
-    def watching(self) -> Generator[Sequence[Callback]]:
-        """Yield callbacks for runs: notices always; a progress bar on a terminal, or lines for a log otherwise."""
+    def watching(self, transient: bool = False) -> Generator[Sequence[Callback]]:
+        """Yield callbacks for runs: notices always; a progress bar on a terminal, or lines for a log otherwise.
+
+        Arguments:
+            transient: whether the bar goes when the runs are over.
+        """
         from erasurehead.cli._progress import Notices, ProgressBar, ProgressLines
 
         notices = Notices(self._aside)
@@ -162,5 +171,5 @@ class Screen:
         if not self._aside.is_terminal:
             yield [notices, ProgressLines(self._aside)]
             return
-        with ProgressBar(self._aside) as bar:
+        with ProgressBar(self._aside, transient) as bar:
             yield [notices, bar]

@@ -52,4 +52,4 @@ class Stopwatch(Callback):
     def __str__(self) -> str:
         spent = self.seconds()
         parts = ", ".join(f"{part} {seconds_text(seconds)}" for part, seconds in spent.items())
-        return f"{seconds_text(sum(spent.values()))} in all: {parts}"
+        return f"took {seconds_text(sum(spent.values()))}: {parts}"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import typer
 
-from erasurehead.cli._findings import ended_text, loss_text, measured_text, spanned, warn
-from erasurehead.cli._options import OutputOptions, RunOptions, argument, option
+from erasurehead.cli._findings import ended_text, loss_text, measured_text, verdict, warn, workers_text
+from erasurehead.cli._options import RunOptions, VerboseOptions, argument, option
 from erasurehead.cli._ranks import stand_by
 from erasurehead.cli._screen import Screen
 
@@ -21,15 +23,15 @@ if TYPE_CHECKING:
 HELP = """
 Train one model, and record the run in a folder.
 
-[bold]erasurehead train[/bold]
-  Train on the paper's Amazon data, on 30 processes, with nothing to set.
+[bold]erasurehead train --data houses.csv --label price --categorical[/bold]
+  A file of your own, to the optimum, with nothing to set.
+
+[bold]erasurehead train --data houses.csv --label price --categorical \\
+    --workers 12 --scheme 'exact(load=3)'[/bold]
+  The same with exact gradients whichever two of twelve workers are late.
 
 [bold]erasurehead train --preset paper[/bold]
-  The same data with the paper's scheme, optimizer and step size.
-
-[bold]erasurehead train --data houses.csv --label price --drop address \\
-    --scheme 'exact(load=3)'[/bold]
-  A file of your own, with exact gradients whichever two workers are late.
+  The paper's Amazon data, scheme, optimizer and step size, on 30 processes.
 
 [bold]erasurehead train run.toml --steps 50[/bold]
   A run file. Each run leaves one in its folder: [italic]config.toml[/italic].
@@ -47,6 +49,24 @@ Train one model, and record the run in a folder.
   A new run that begins with the model of another, column by column.
 """
 
+COMMON = {
+    "--data": "Your own CSV, Parquet, LIBSVM, .npz or .npy file; a folder of shards (erasurehead shard); or amazon, "
+    "kc_housing or covertype, the data sets of the paper.",
+    "--label": "The column to predict; by default the last one.",
+    "--categorical": "One-hot encode every column of text.",
+    "--drop": "Columns to leave out.",
+    "--loss": "",
+    "--l2": "Factor of the penalty on squares of coefficients; by default 1 / number of training rows.",
+    "--workers": "Number of workers; by default one for each core, or this process alone where that is faster.",
+    "--engine": "Where they are: processes, in_process, virtual (a clock on which waiting takes no time), mpi or ray.",
+    "--scheme": "adaptive (the default: to the optimum, with nothing to set), uncoded, 'exact(load=3)', "
+    "'erasurehead(load=3, wait_for=11)', ...",
+    "--steps": "Most steps; by default 5000, and training ends when it has converged.",
+    "--out": "Folder for the model and the records, new or empty; by default a new one in runs.",
+    "--resume": "Continue the run in this folder.",
+    "--json": "",
+    "--verbose": "",
+}
 
 _WHERE = {
     "processes": ("process", "processes", ""),
@@ -84,7 +104,7 @@ def run(
         metavar="METRIC=VALUE",
     ),
     options: RunOptions,
-    output: OutputOptions,
+    output: VerboseOptions,
 ) -> None:
     """Train one model, and record the run in a folder."""
     began = time.perf_counter()
@@ -101,12 +121,12 @@ def run(
         from erasurehead.runs._comparison import check_metric
 
         check_metric(goal, experiment)
-    introduce(screen, experiment)
-    screen.say(str(experiment.scheme))
+    introduce(screen, experiment, screen.detail)
+    screen.detail(str(experiment.scheme))
     tried = _checkpoints(experiment) if resume is not None else set[str]()
     stopwatch = Stopwatch(began)
     try:
-        with screen.watching() as callbacks:
+        with screen.watching(transient=True) as callbacks:
             done = experiment.run([*callbacks, stopwatch])
     except KeyboardInterrupt:  # before training began, or after a second one
         screen.say(f"The run's folder is {experiment.out}.{_way_on(experiment)}")
@@ -185,12 +205,13 @@ def _checkpoints(experiment: Experiment) -> set[str]:
     )
 
 
-def introduce(screen: Screen, experiment: Experiment) -> None:
-    """Print the data, the problem, the optimizer, the number of workers and the delays of an experiment.
+def introduce(screen: Screen, experiment: Experiment, tell: Callable[[str], None]) -> None:
+    """Print what is to be known of the data before training, and the machinery of an experiment.
 
     Arguments:
         screen: prints the text.
         experiment: the experiment.
+        tell: prints how it will be done: the problem, the optimizer, the number of workers and the delays.
     """
     from erasurehead.errors import counted
     from erasurehead.runs._summaries import describe
@@ -202,19 +223,20 @@ def introduce(screen: Screen, experiment: Experiment) -> None:
             f"The data set {config.data.source} is not available here: synthetic data of the same shape are used."
         )
     source = "" if stands_in else f" ({data.source})"  # the warning has already said so
-    screen.say(
+    tell(
         f"{data.name}: {data.n_train:,} x {data.n_columns:,} for training, "
         f"{counted('row', data.n_test)} for testing{source}"
     )
     for note in data.notes:
-        screen.say(f"  {note}")
+        plain = note.startswith("label") and ";" not in note  # which classes there are is said at the end
+        (tell if plain else screen.say)(f"  {note}")
     for warning in describe(data)["warnings"]:
         screen.warn(warning)
     if experiment.initial is not None:
         screen.say(f"begins with the model of {config.run.initial}: {experiment.initial}")
     l1 = f", l1 {config.problem.l1:.4g}" if config.problem.l1 else ""
     balanced = ", classes balanced" if config.problem.class_weight else ""
-    screen.say(
+    tell(
         f"{config.problem.loss} with l2 {config.problem.l2:.4g}{l1}{_intercept(experiment)}{balanced}, "
         f"{_optimizer(experiment)}; {_where(experiment)}"
     )
@@ -280,41 +302,74 @@ def _conclude(
     from erasurehead.reports._units import seconds_text
 
     summary = done.summary
-    lines = [f"{done.scheme}: {counted('step', done.steps_taken)} in {seconds_text(done.seconds)}"]
-    if done.steps:
-        lines[0] += (
-            f", {seconds_text(done.seconds_per_step)} a step; waited for {summary['workers_waited_for']:.1f} of "
-            f"{workers_text(done)}, {1 - summary['coverage']:.1%} of the gradient left out"
-        )
+    for line in _machinery(experiment, done):
+        screen.detail(line)
+    lines = [_data_text(experiment)]
     if summary["resumed"]:
         lines[0] += f"; resumed after step {', '.join(map(str, summary['resumed']))}"
     if done.stopped:
         lines.append(f"{done.stopped} after {done.steps_taken} of {counted('step', summary['steps_planned'])}")
-    if ending := ended_text(experiment, done):
-        over = bool(summary["resumed"]) and summary["resumed"][-1] == len(done.steps)
-        lines.append(f"{ending}: nothing was left to do, and no worker was started" if over else ending)
-    measured = [f"{name} {value:.5g}" for name, value in summary["metrics"].items() if value is not None]
-    tested = f"test rows: {', '.join(measured)}" if measured else ""
-    lines += [measured_text(done), "; ".join(filter(None, (loss_text(done), tested)))]
+    ending = ended_text(experiment, done)
+    if bool(summary["resumed"]) and summary["resumed"][-1] == len(done.steps):
+        ending += ": nothing was left to do, and no worker was started"
+    lines.append("" if ending == "converged" else ending)
+    training, distributed = {}, None
+    if done.status != "interrupted":
+        training, distributed = experiment.problem.training_metrics(done.x), verdict(experiment, done)
+        stopwatch.on_end(done)
+    if tested := _listed(summary["metrics"]):
+        lines.append(f"test rows: {tested}")
+    trained = [_listed(training) or loss_text(done), ending if ending == "converged" else ""]
+    if any(trained):
+        lines.append(f"training rows: {'; '.join(filter(None, trained))}")
     reached: dict[str, object] = {}
     if goal is not None:
         seconds = done.time_to(*goal)
         outcome = "not reached" if seconds is None else f"reached after {seconds_text(seconds)}"
         lines.append(f"{goal[0]} {goal[1]:g}: {outcome}")
         reached["target"] = {"metric": goal[0], "value": goal[1], "seconds": seconds}
-    lines.append(str(stopwatch))
+    lines += [str(stopwatch), "" if distributed is None else str(distributed)]
     out = str(experiment.out)
     where = f"records in {out}, model in {summary['model'] or 'no folder: it is lost'}"
-    lines.append(f"records and model in {out}" if summary["model"] == out else where)
+    lines.append(f"model and records in {out}" if summary["model"] == out else where)
     for warning in summary.get("changed_by_others", ()):
         screen.warn(warning)
     warn(screen, experiment, done)
     if done.stopped and (way_on := _way_on(experiment)):
         screen.say(way_on.strip())
-    facts = {"folder": str(experiment.out), **summary, **reached, "wall": stopwatch.as_dict()}
+    paid = {"training_metrics": training, "distributing": None if distributed is None else asdict(distributed)}
+    facts = {"folder": out, **summary, **paid, **reached, "wall": stopwatch.as_dict()}
     screen.result(facts, "\n".join(filter(None, lines)))
 
 
-def workers_text(done: Run) -> str:
-    """Return the number of workers as text; if it changed, the fewest and the most."""
-    return spanned("worker", {row.workers for row in done.steps})
+def _data_text(experiment: Experiment) -> str:
+    """Return what a model was trained on, and what it predicts."""
+    from erasurehead.errors import counted
+
+    data, target = experiment.data, experiment.data.encoding.target
+    columns = counted("column", data.n_columns - bool(data.encoding.constant))
+    means = "a number" if target.classes is None else " or ".join(target.classes.labels()[:3])
+    if target.n_classes > 3:
+        means = f"one of {target.n_classes:,} classes"
+    return (
+        f"{data.name}: {counted('training row', data.n_train)}, {counted('test row', data.n_test)}, {columns}; "
+        f"{target.name or 'the label'} is {means} ({experiment.config.problem.loss})"
+    )
+
+
+def _listed(metrics: Mapping[str, float | None]) -> str:
+    return ", ".join(f"{name} {value:.4g}" for name, value in metrics.items() if value is not None)
+
+
+def _machinery(experiment: Experiment, done: Run) -> list[str]:
+    """Return how a run was done: steps, waiting, gradients, and the objective that they led to."""
+    from erasurehead.errors import counted
+    from erasurehead.reports._units import seconds_text
+
+    line, summary = f"{done.scheme}: {counted('step', done.steps_taken)} in {seconds_text(done.seconds)}", done.summary
+    if done.steps:
+        line += (
+            f", {seconds_text(done.seconds_per_step)} a step; waited for {summary['workers_waited_for']:.1f} of "
+            f"{workers_text(done)}, {1 - summary['coverage']:.1%} of the gradient left out"
+        )
+    return [*filter(None, (line, measured_text(done), loss_text(done)))]

@@ -7,7 +7,7 @@ from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from typer import BadParameter
+from typer import BadParameter, echo
 from typer.core import TyperCommand
 
 from erasurehead.cli._options import value_of
@@ -42,6 +42,10 @@ _OTHER_SECTIONS = frozenset({"consensus", "run"})
 _MAY_BE_EMPTY = frozenset({"address", "missing"})
 """Options whose own check has a better message for an empty text, or in which it means the empty field."""
 
+_ARGUMENTS, _OPTIONS, _HELP = "Arguments", "Options", "Help"
+_LAST: Mapping[str, int] = {_ARGUMENTS: -1, "Output": 1, _HELP: 2}
+"""Where the help has a list of options that is not between the others."""
+
 _SPELLED: Mapping[str, str] = {key.path: key.option for key in keys() if key.options}
 
 
@@ -69,11 +73,60 @@ class Command(TyperCommand):
                 ) from None
             raise
 
+    common: Mapping[str, str] = {}
+    """The options that `--help` shows, each with a text that is shorter than its own, or an empty one; the others are
+    left to `--help-all`. Without any, it shows all."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params = super().get_params(ctx)
+        if self.common and self._help_all is None:
+            self._help_all = copy(params[-1])  # that of --help
+            self._help_all.__dict__.update(
+                name="help_all",
+                opts=["--help-all"],
+                help=f"Show all {sum(not _placed(one) for one in self.params)} options and exit.",
+                callback=self._show_all,
+            )
+        return [*params, self._help_all] if self.common else params
+
+    _help_all: Any = None
+
+    def _show_all(self, ctx: Any, parameter: Any, wanted: bool) -> None:
+        if wanted and not ctx.resilient_parsing:
+            whole = copy(self)
+            whole.common = {}
+            echo(whole.get_help(ctx))
+            ctx.exit()
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help, with a line for each form of a switch: two in a line would not fit on 80 columns."""
-        shown = copy(self)
-        shown.params = [form for parameter in self.params for form in _forms(parameter)]
-        super(Command, shown).format_help(ctx, formatter)
+        """Write usage and explanation as typer does, and below them the options, which need all 80 columns."""
+        panels = dict[str, list[tuple[str, str]]]()
+        intro = copy(self)
+        intro.add_help_option, intro.common = False, {}
+        intro.params = [copy(parameter) for parameter in self.params if _placed(parameter)]
+        for argument in intro.params:
+            vars(argument)["hidden"] = True
+        super(Command, intro).format_help(ctx, formatter)
+        for parameter in self._listed(ctx):
+            names, text = parameter.get_help_record(ctx)
+            if _placed(parameter):
+                names = parameter.metavar
+            elif self.common:
+                names, text = names.partition(" / ")[0], self.common.get(parameter.opts[0]) or text
+            heading = _ARGUMENTS if _placed(parameter) else _OPTIONS if self.common else parameter.rich_help_panel
+            panels.setdefault(heading or _HELP, []).append((names, text))
+        for heading in sorted(panels, key=lambda heading: _LAST.get(heading, 0)):
+            with formatter.section(heading):
+                formatter.write_dl(panels[heading])
+
+    def _listed(self, ctx: Any) -> list[Any]:
+        """Return the arguments and options that the help lists."""
+        listed, order = self.get_params(ctx), [*self.common, "--help", "--help-all"]
+        if not self.common:
+            return listed
+        places = [min((order.index(name) for name in one.opts if name in order), default=-1) for one in listed]
+        shown = [(place, one) for place, one in zip(places, listed, strict=True) if place >= 0 or _placed(one)]
+        return [one for _, one in sorted(shown, key=lambda pair: pair[0])]
 
     def invoke(self, ctx: Any) -> Any:
         from erasurehead.errors import InvalidArgument
@@ -85,14 +138,9 @@ class Command(TyperCommand):
             raise in_users_words(error, ctx) from None
 
 
-def _forms(parameter: Any) -> list[Any]:
-    """Return a parameter as the help shows it: a switch that can be turned off as two."""
-    if not parameter.secondary_opts:
-        return [parameter]
-    on, off = copy(parameter), copy(parameter)
-    on.secondary_opts = off.secondary_opts = []
-    off.opts, off.help, off.show_default = parameter.secondary_opts, "The opposite.", False
-    return [on, off]
+def _placed(parameter: Any) -> bool:
+    """Whether a parameter of a command is an argument, and no option."""
+    return parameter.param_type_name == "argument"
 
 
 def _rule(message: str) -> str:
@@ -155,7 +203,7 @@ def in_users_words(error: InvalidArgument, ctx: Any) -> InvalidArgument:
             return _in_file(error, subject, ctx)
         key = _key(parameter.opts, subject)
         return _in_file(error.about(key) if key != subject else error, key, ctx)
-    if parameter.param_type_name == "argument":
+    if _placed(parameter):
         return _as_typed(error.about(str(parameter.metavar or subject).strip("[].")), parameter, ctx)
     return _as_typed(error.about(_option(subject)), parameter, ctx)
 
@@ -173,7 +221,7 @@ def _parameter(subject: str, ctx: Any) -> Any:
     for parameter in ctx.command.params if subject else ():
         if _option(subject) in parameter.opts:
             return parameter
-        if parameter.param_type_name == "argument" and parameter.name in (
+        if _placed(parameter) and parameter.name in (
             subject,
             f"{subject}s",
             subject.lower(),

@@ -146,6 +146,10 @@ class Problem(ABC):
     def metrics(self, x: Array) -> dict[str, float]:
         """Return quality measures of a model on the test samples, such as `{"auc": 0.84}`; may be empty."""
 
+    def training_metrics(self, x: Array) -> dict[str, float]:
+        """Return the same measures on the training samples; empty where these are not at hand."""
+        return {}
+
     def weight(self, rows: slice) -> float:
         """Return how many of the `n_samples` a range of samples counts for: by default, each counts for one."""
         return float(rows.stop - rows.start)

@@ -22,7 +22,7 @@ from erasurehead.problems._checks import (
     intercept_parameters,
 )
 from erasurehead.problems._losses import Labels, LogisticLoss, SampleLoss, SoftmaxLoss, SquaredLoss
-from erasurehead.problems._models import LinearModel, check_samples
+from erasurehead.problems._models import LinearModel, Samples, check_samples
 from erasurehead.problems._penalties import Penalty, as_penalty
 from erasurehead.problems._sample_weights import check_weights
 from erasurehead.problems._sampled import linear_gradients
@@ -168,6 +168,9 @@ class LinearProblem(Problem):
         where all targets are equal.
         """
         return {} if self._test is None else self.model(x).measure(self._test)
+
+    def training_metrics(self, x: Array) -> dict[str, float]:
+        return self.model(x).measure(Samples(self._design, self._labels))
 
     def model(self, x: Array) -> LinearModel:
         """Return the model with the parameters `x`, shape (n_parameters,), which predicts for new samples."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 import numpy as np
 
-from erasurehead.errors import InvalidArgument
+from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.problems import Problem, ShardedProblem
 from erasurehead.runs._config.sections import Config, FaultsSection
 from erasurehead.schemes import parse_scheme
@@ -62,10 +64,28 @@ def unshared_training(asked: Config, workers: int, problem: Problem) -> Unshared
             return None
     starting = START + EACH * (workers - 1)
     passes = min(PASSES, run.steps or PASSES) * (1.0 - 1.0 / workers)
-    x, taken = problem.initial(), np.inf
+    taken = pass_seconds(problem)
+    return Unshared(taken, starting, workers) if taken is not None and passes * taken <= starting else None
+
+
+def pass_seconds(problem: Problem) -> float | None:
+    """Return the time in which this process computes the gradient of all samples, all of them in memory.
+
+    Of a folder of shards only the first file is read. None if it is out of reach.
+    """
+    x, taken, part = problem.initial(), np.inf, 1.0
+    compute: Callable[[], object] = partial(problem.exact, [x])
+    if isinstance(problem, ShardedProblem):
+        rows = problem.folder.manifest.tasks[0].rows
+        shard, part = problem.shard([slice(0, rows)]), rows / problem.n_samples
+        local = shard.take(x)
+        compute = partial(shard.combine, local, np.ones(1), 0, np.empty(len(local)))
     for _ in range(2):  # the first one may load machine code, and bring the data into memory
         began = perf_counter()
-        with np.errstate(over="ignore", invalid="ignore"):
-            problem.exact([x])
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                compute()
+        except DataError:
+            return None
         taken = min(taken, perf_counter() - began)
-    return Unshared(taken, starting, workers) if passes * taken <= starting else None
+    return taken / part
