@@ -18,7 +18,7 @@ from erasurehead.consensus._graphs import Graph, components, neighbours_by, pars
 from erasurehead.consensus._policies.dynamic import DynamicPeer
 from erasurehead.consensus._result import ConsensusRun
 from erasurehead.consensus._spanning_tree import spanning_tree
-from erasurehead.delays import Exponential, Fixed, Scaled, parse
+from erasurehead.delays import Exponential, Fixed, parse
 from erasurehead.errors import InvalidArgument
 from erasurehead.problems import LogisticRegression
 
@@ -43,7 +43,7 @@ SHIFTED = parse("shifted_exponential(shift=1.0, mean=1.0)")
 def run(problem: LogisticRegression, graph: str, policy: str, **more: Any) -> ConsensusRun:
     n_peers = GRAPHS[graph]
     slow = more.pop("slow", 0)
-    delays = Scaled(SHIFTED, tuple(5.0 if peer == slow else 1.0 for peer in range(n_peers)))
+    delays = parse(f"scaled({SHIFTED}, {[5.0 if peer == slow else 1.0 for peer in range(n_peers)]})")
     given: dict[str, Any] = {"steps": 25, "rate": 0.5, "batch": 8, "delays": delays, "evaluate_every": 5.0}
     return train(problem, graph, policy, peers=n_peers, **given | more)
 
@@ -144,7 +144,7 @@ def test_epochs_of_the_threshold_rule_connect_all_within_the_links_of_a_tree(
 ) -> None:
     graph = parse_graph(f"erdos_renyi(p=0.4, seed={seed})", 10)
     slow = seed
-    delays = Scaled(SHIFTED, tuple(5.0 if peer == slow else 1.0 for peer in range(10)))
+    delays = parse(f"scaled({SHIFTED}, {[5.0 if peer == slow else 1.0 for peer in range(10)]})")
     done = train(
         problem,
         graph,

@@ -11,6 +11,7 @@ import pytest
 
 from erasurehead import delays, engines, optimizers, schemes
 from erasurehead.delays import _fixed
+from erasurehead.delays._base import Scaled
 from erasurehead.errors import InvalidArgument, Unreachable
 from erasurehead.planning import forecast
 from erasurehead.testing._problems import Quadratic
@@ -61,7 +62,7 @@ ASKING: dict[str, Callable[[delays.Delays], object]] = {
     "virtual": lambda model: trained(model),
     "a sum": lambda model: trained(model + _fixed.NoDelay()),
     "planning": lambda model: planned(model),
-    "factors": lambda model: trained(delays.Scaled(model, (1.0, 1.0, 2.0, 1.0))),
+    "factors": lambda model: trained(Scaled(model, (1.0, 1.0, 2.0, 1.0))),
     "carried over": lambda model: trained(model, "carry"),
 }
 

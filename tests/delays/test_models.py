@@ -9,6 +9,7 @@ import pytest
 
 from erasurehead import delays
 from erasurehead.delays import _base, _clock, _distributions, _fixed, _mixed
+from erasurehead.delays._base import Scaled
 from erasurehead.errors import InvalidArgument
 
 
@@ -55,7 +56,7 @@ def test_workers_of_unequal_kind() -> None:
     fast, slow = delays.Exponential(0.1, seed=1), delays.Exponential(1.0, seed=1)
     model = _base.PerWorker((fast, slow), (0, 1, 0))
     assert model.row(3, 3).tolist() == [fast.row(3, 3)[0], slow.row(3, 3)[1], fast.row(3, 3)[2]]
-    factors = delays.Scaled(fast, (1.0, 10.0, 1.0))
+    factors = Scaled(fast, (1.0, 10.0, 1.0))
     assert factors.row(3, 3) == pytest.approx(model.row(3, 3))
     for narrow in (model, factors):
         with pytest.raises(InvalidArgument, match="each of 4 workers"):
@@ -63,7 +64,7 @@ def test_workers_of_unequal_kind() -> None:
 
 
 def test_a_worker_that_never_answers_does_not_do_so_at_factor_zero_either() -> None:
-    model = delays.Scaled(_fixed.Late((0,)), (0.0, 1.0, 0.0))
+    model = Scaled(_fixed.Late((0,)), (0.0, 1.0, 0.0))
     assert model.row(0, 3).tolist() == [np.inf, 0.0, 0.0]
     assert model.row(0, 3, posted=1.5).tolist() == [np.inf, 0.0, 0.0]
 
@@ -73,7 +74,7 @@ def test_what_is_no_model_is_no_part_of_one() -> None:
     for make in (
         lambda: model + 3,
         lambda: _base.Sum((model, "late([1])")),  # pyright: ignore[reportArgumentType]
-        lambda: delays.Scaled(2.0, (1.0,)),  # pyright: ignore[reportArgumentType]
+        lambda: Scaled(2.0, (1.0,)),  # pyright: ignore[reportArgumentType]
         lambda: _base.PerWorker((model, None)),  # pyright: ignore[reportArgumentType]
         lambda: _mixed.Bimodal(0.1, model, 2),  # pyright: ignore[reportArgumentType]
         lambda: _mixed.MarkovModulated(0.1, 0.2, 1, model),  # pyright: ignore[reportArgumentType]
@@ -120,4 +121,4 @@ def test_no_models_and_no_factors_are_refused_where_they_are_given() -> None:
     with pytest.raises(InvalidArgument, match="models must be at least one"):
         _base.PerWorker(())
     with pytest.raises(InvalidArgument, match="factors must be at least one"):
-        delays.Scaled(_fixed.NoDelay(), ())
+        Scaled(_fixed.NoDelay(), ())

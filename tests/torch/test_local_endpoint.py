@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from erasurehead.engines._peer_channels import PeerMessage
 from erasurehead.errors import EngineError
 from erasurehead.torch._endpoints._base import BEAT, VERSION
 from erasurehead.torch._endpoints.local import LocalEndpoint
@@ -45,9 +45,9 @@ def ranks(team: str, size: int, most: int = MB) -> Generator[list[LocalEndpoint]
             end.close()
 
 
-def until(ready: Callable[[], bool], *ends: LocalEndpoint) -> list[PeerMessage]:
+def until(ready: Callable[[], bool], *ends: LocalEndpoint) -> list[Any]:
     """Let ends receive until something is so; return what came."""
-    found: list[PeerMessage] = []
+    found: list[Any] = []
     deadline = time.monotonic() + PATIENCE
     while not ready() and time.monotonic() < deadline:
         for end in ends:
@@ -57,8 +57,8 @@ def until(ready: Callable[[], bool], *ends: LocalEndpoint) -> list[PeerMessage]:
     return found
 
 
-def taken(end: LocalEndpoint, count: int, *others: LocalEndpoint) -> list[PeerMessage]:
-    found: list[PeerMessage] = []
+def taken(end: LocalEndpoint, count: int, *others: LocalEndpoint) -> list[Any]:
+    found: list[Any] = []
 
     def enough() -> bool:
         found.extend(end.receive(copy=False))
@@ -79,7 +79,7 @@ def test_messages_come_whole_and_in_order_also_to_ranks_that_come_later(team: st
             for end in (second, third):
                 assert [(one.sender, one.head) for one in taken(end, 1_000, first)] == [(0, words) for words in said]
             second.send(0, b"back")
-            assert taken(first, 1, second)[0] == PeerMessage(1, b"back", None)
+            assert taken(first, 1, second)[0] == (1, b"back", None)
 
 
 @contextmanager
