@@ -15,7 +15,7 @@ from erasurehead._internal.signals import Terminated
 from erasurehead._internal.storage.folders import Folder
 from erasurehead.errors import DataError, EngineError, InvalidArgument, RecordsError
 from erasurehead.runs import Experiment, RunFolder, build_config
-from erasurehead.runs._checkpoints.manifests import read_manifest
+from erasurehead.runs._checkpoints.manifests import VERSION, read_manifest
 from erasurehead.runs._checkpoints.store import CheckpointStore
 from erasurehead.runs._config import merged
 from erasurehead.runs._names import ARRIVALS, CONFIG, ENCODING, EVALUATIONS, MODEL, STEPS, SUMMARY
@@ -312,6 +312,17 @@ def test_an_older_checkpoint_is_gone_on_from_if_the_newest_is_damaged_and_that_i
     Experiment.resume("run").run([notices])
     assert any("the run continues from an older checkpoint" in said and newest.name in said for said in notices.said)
     assert content("run") == content("whole")
+
+
+def test_a_run_of_an_earlier_version_is_said_to_be_one_whatever_its_settings_are_called() -> None:
+    cut("run")
+    for manifest in (Path("run") / "checkpoints").glob("*.json"):
+        text = manifest.read_text()
+        manifest.write_text(text.replace(f'"version":{VERSION}', '"version":3', 1))
+    config = Path("run") / CONFIG
+    config.write_text(config.read_text().replace("[run]", "death = 'leave'\n[run]", 1))
+    with pytest.raises(DataError, match=f"has version 3 of the format, of which .* reads {VERSION}; go on with"):
+        Experiment.resume("run")
 
 
 def test_a_state_that_does_not_fit_the_run_is_a_sentence() -> None:

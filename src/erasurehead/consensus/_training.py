@@ -109,9 +109,7 @@ def _engine(name: str) -> Engine:
         raise invalid("engine", f"must be one of {', '.join(ENGINES)}", name, hint if name == "ray" else "")
     if name == "mpi":
         return engines.MPIEngine()
-    engine = engines.ProcessEngine()
-    engine.fewer = "use fewer peers"
-    return engine
+    return engines.ProcessEngine(fewer="use fewer peers")
 
 
 @final

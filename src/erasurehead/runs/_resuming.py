@@ -64,7 +64,8 @@ def opened_to_go_on(path: str | os.PathLike[str]) -> RunFolder:
     """Open the folder of a run that is to be continued.
 
     Raises:
-        DataError: if there is no run in it, something else has the name of one of its files, or it has no settings.
+        DataError: if there is no run in it, something else has the name of one of its files, it has no settings, or
+            none of its checkpoints can be used: an earlier version may have called settings otherwise.
         InvalidArgument: if the run is still running.
     """
     opened = RunFolder.open(path)
@@ -74,6 +75,8 @@ def opened_to_go_on(path: str | os.PathLike[str]) -> RunFolder:
         raise DataError(
             f"There is no {CONFIG} in {os.fspath(path)!r}: a run that was started from Python is resumed from Python."
         )
+    if has_checkpoints(opened.path):
+        CheckpointStore(opened.path).newest()
     return opened
 
 

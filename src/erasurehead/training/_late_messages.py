@@ -236,10 +236,11 @@ class RoundTable(Resumable):
         Of a round that is not known any more, no message is.
         """
         place = number - self._first
-        if not 0 <= place < len(self._begins):
-            return 0.0, 0, {}
-        submitted = ((generation, numbers) for first, generation, numbers in self._assignments[::-1] if first <= number)
-        return self._begins[place], *next(submitted, (0, {}))
+        if 0 <= place < len(self._begins):
+            for first, generation, numbers in reversed(self._assignments):
+                if first <= number:
+                    return self._begins[place], generation, numbers
+        return 0.0, 0, {}
 
     def answered(self, worker: int, number: int) -> None:
         """Record that a worker has sent all that a round asks of it, so that it works on no order up to that round."""

@@ -259,8 +259,9 @@ class _Training:
             self.stepped.end()
         except KeyboardInterrupt as error:
             self.status, self.stopped, self.hurried = "interrupted", stopped_by(error), isinstance(error, Terminated)
-            for watcher in self.watchers if self._between else ():
-                watcher.on_state(self.optimizer.step, self.state)
+            if self._between:
+                with contextlib.suppress(KeyboardInterrupt):  # once more
+                    self._tell_state()
         except (Unreachable, Diverged, RecordsError) as error:
             failure = Diverged(f"{error}{self.optimizer.remedy}.") if isinstance(error, Diverged) else error
             self.status, self.stopped = _status_after(failure), str(failure)

@@ -70,18 +70,21 @@ class ProcessEngine(OutsideEngine, PeerMessaging):
         late: what a worker does when a newer order is out while its injected delay still runs: `"preempt"` drops
             the old work, `"carry"` finishes the delay first, `"drop(3)"` does so unless the work is more than
             three rounds old.
-
-    Attributes:
         fewer: the advice in errors where there is no room for all workers.
     """
 
     name: ClassVar[str] = "processes"
-    fewer: str = "use fewer workers (--workers)"
 
-    def __init__(self, delays: Delays | str | None = None, late: LateWork = "preempt") -> None:
+    def __init__(
+        self,
+        delays: Delays | str | None = None,
+        late: LateWork = "preempt",
+        fewer: str = "use fewer workers (--workers)",
+    ) -> None:
         if os.name != "posix":
             raise EngineError("the process engine needs Linux or macOS; on Windows use the virtual engine, or WSL.")
         super().__init__(delays, late)
+        self._fewer = fewer
         self._context = multiprocessing.get_context("forkserver")
         self._selector = selectors.DefaultSelector()
         self._workers: dict[int, _Process] = {}
@@ -106,15 +109,15 @@ class ProcessEngine(OutsideEngine, PeerMessaging):
     def _why_not(self, error: OSError | NoRoom) -> str:
         cause = error.__cause__ if isinstance(error, NoRoom) else error
         if isinstance(error, OSError) and error.errno in STARTING:
-            return f"{why_no_process(error.errno, self.fewer)}."
+            return f"{why_no_process(error.errno, self._fewer)}."
         if isinstance(error, ConnectionError):
-            return f"{reached(self.fewer) or error.strerror}."
+            return f"{reached(self._fewer) or error.strerror}."
         if not isinstance(cause, OSError) or cause.errno != errno.EMFILE:
             return str(error)
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         return (
             f"{len(self._workers)} workers use up the {limit} files that a process may have open; raise the limit "
-            f"(ulimit -n), or {self.fewer}."
+            f"(ulimit -n), or {self._fewer}."
         )
 
     def _start(self, worker: int, program: Program) -> None:

@@ -117,6 +117,8 @@ class Checkpointer(Callback):
         if due or last or interrupted or self._spent <= STATE_BUDGET * (now - self._began):
             self._taken = _Taken(step, state(), records, self.recorder.lost_rows, self.recorder.changes)
             self._spent += time.monotonic() - now
+        if interrupted:
+            return  # `close` writes it
         with self._failing():
             if due and self._taken is not None:
                 self._last, self._changes = now, self._taken.changes
