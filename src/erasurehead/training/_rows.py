@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 if TYPE_CHECKING:
@@ -222,4 +222,4 @@ class ArrivalRow:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as plain data, ready for JSON."""
-        return asdict(self)
+        return dict(vars(self))  # all of them are numbers: `asdict` would copy each, at three times the cost
