@@ -1,4 +1,4 @@
-# The two commands of the README: `make demo` and `make test`. Everything is installed into .venv.
+# The commands of the README: `make demo`, `make test` and `make test-stacks`. Everything is installed into .venv.
 
 PYTHON ?= python3
 VENV := .venv
@@ -33,25 +33,35 @@ demo: $(INSTALLED)  ## Watch the paper's three schemes and the default one race 
 
 # Tests run beside each other on 2 cores: more threads of BLAS would wait for each other. And the hundreds of
 # processes that the tests start shall not compile the library anew, even where Python is told to keep no bytecode.
-test test-quick test-thorough: export OPENBLAS_NUM_THREADS := 1
-test test-quick test-thorough: export OMP_NUM_THREADS := 1
+test test-quick test-stacks test-thorough: export OPENBLAS_NUM_THREADS := 1
+test test-quick test-stacks test-thorough: export OMP_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 # Two more than there are cores: those that come first, of real engines, wait for processes for most of their time.
 TEST := $(BIN)/python -m pytest -q -n 4 --dist loadgroup --no-loadscope-reorder
 # None of the quick ones waits for anything.
 QUICK := $(subst -n 4,-n 2,$(TEST))
+# Tests that start PyTorch, JAX or Ray, which take as long as all others: run by themselves, within a time of their own.
+STACKS := tests/torch $(addprefix tests/problems/test_,differentiable_engines.py jax_problem.py torch_problem.py) \
+	$(addprefix tests/engines/test_,ray.py ray_hosts.py)
 # Where the tests are that measure time: the others need not be collected for them.
-ALONE = $(BIN)/python -m pytest -q -m alone $(shell grep -rl --include='*.py' 'mark\.alone' tests)
+ALONE_IN := $(shell grep -rl --include='*.py' 'mark\.alone' tests)
+ALONE := $(BIN)/python -m pytest -q -m alone
 
 # Once, before several processes import it at the same time and each compiles all of it.
 COMPILE := $(BIN)/python -m compileall -q -j 2 src
 
 .PHONY: test
-test: $(READY)  ## Run the whole test suite, on 2 cores
+test: $(READY)  ## Run the whole test suite but for test-stacks, on 2 cores
 	$(COMPILE)
-	$(TEST) -m 'not alone'
-	$(ALONE)
+	$(TEST) -m 'not alone' $(addprefix --ignore=,$(STACKS))
+	$(ALONE) $(filter-out $(STACKS) $(addsuffix /%,$(STACKS)),$(ALONE_IN))
+
+.PHONY: test-stacks
+test-stacks: $(READY)  ## Run the tests with PyTorch, JAX and Ray, within half an hour
+	$(COMPILE)
+	$(TEST) -m 'not alone' --session-timeout=1500 $(STACKS)
+	$(ALONE) --session-timeout=300 $(filter $(STACKS) $(addsuffix /%,$(STACKS)),$(ALONE_IN))
 
 .PHONY: test-quick
 test-quick: $(READY)  ## Run the quick part of the tests, on 2 cores
@@ -62,7 +72,7 @@ test-quick: $(READY)  ## Run the quick part of the tests, on 2 cores
 test-thorough: $(READY)  ## Run the whole test suite with many more random examples (hours)
 	$(COMPILE)
 	$(TEST) -m 'not alone' --hypothesis-profile thorough
-	$(ALONE)
+	$(ALONE) $(ALONE_IN)
 
 .PHONY: check
 check: $(READY)  ## Check style, formatting and types
