@@ -7,15 +7,31 @@ from contextlib import AbstractContextManager, nullcontext
 from time import monotonic
 from typing import Any, final
 
+from erasurehead.errors import ErasureHeadError
+from erasurehead.torch._endpoints.local import LocalEndpoint
+from erasurehead.torch._launchers import started
 from erasurehead.torch._member import Member
 from erasurehead.torch._place import Place, current_place
 from erasurehead.torch._port import Port
+from erasurehead.torch._runtime import Running
 from erasurehead.torch._team import Team
 
 
 def join() -> Team:
     """Return this process's team; a team of one where there are no others."""
-    return Team(current_place() or Alone())
+    return Team(current_place() or _found_place())
+
+
+def _found_place() -> Place:
+    """Return where this process runs, by what its launcher says."""
+    how = started()
+    if how is None or how.size == 1:
+        return Alone()
+    if how.local_size < how.size:
+        raise ErasureHeadError(
+            f"{how.by} has started ranks on several hosts, and so far those of a team must be on one."
+        )
+    return Running(LocalEndpoint(how.team, how.rank, how.size), how.size)
 
 
 @final

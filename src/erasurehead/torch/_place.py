@@ -27,6 +27,9 @@ class Place(ABC):
     def now(self) -> float:
         """Return the seconds since the team began."""
 
+    def expect(self, nbytes: int) -> None:  # noqa: B027
+        """Let vectors of so many bytes in, and none that are larger; to be called before there is a member."""
+
     @abstractmethod
     def begin(self, member: Member) -> None:
         """Deliver messages to a member from now on, those that have come before included."""

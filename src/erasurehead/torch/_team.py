@@ -189,14 +189,16 @@ class _BusyMeeting:
         self._sent = flat.room(n_moments)
         self._taken = -1
         self._began = place.now()
-        self.member = Member(
-            place.port(),
-            Busy(told, () if self._moments is None else self._moments.decay, weighted),
-            told if place.rank == 0 else None,
-            range(place.size),
-            record,
-        )
-        place.begin(self.member)
+        place.expect(told.nbytes)
+        with place.held():
+            self.member = Member(
+                place.port(),
+                Busy(told, () if self._moments is None else self._moments.decay, weighted),
+                told if place.rank == 0 else None,
+                range(place.size),
+                record,
+            )
+            place.begin(self.member)
         place.wait(lambda: self.member.version >= 0, "the first rank's model")
         self.take()
 

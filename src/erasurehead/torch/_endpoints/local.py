@@ -5,6 +5,9 @@ connection of its own; the system says whose process is at the other end, and ot
 written once, to memory that belongs to its sender and has no name either; who is to read it gets the descriptor. So
 nothing is left of a rank, whoever is killed when, and a connection that the system has closed is proof that its rank
 has ended.
+
+Readers tell in memory of their own how many vectors they are through with, so that none is overwritten while it is
+read. Of two that a reader has not read, newer ones wait at their sender, where of more than two the oldest is left out.
 """
 
 from __future__ import annotations
@@ -23,8 +26,9 @@ import struct
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import final
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -53,13 +57,18 @@ _HELLO = struct.Struct("<4sIIq")
 _FRAME = struct.Struct("<BB6xqq")
 """What it is, type of the elements of the vector, where it begins in the sender's memory, and its elements."""
 
-_WORDS, _VECTOR, _MEMORY, _BEAT = range(4)
+_TOLD = struct.Struct("qq")
+"""What a reader tells a sender: which process of its number, by when it began; how many of its vectors it has read."""
+
+_WORDS, _VECTOR, _MEMORY, _READ, _BEAT = range(5)
 _REFUSED = b"eht-refused:"
 
 _MOST = 1 << 16  # bytes that are read at once: one message
 _AT_ONCE = 256  # messages of one rank, before others are heard
 _WAITING = 1 << 12  # connections that wait to be let in
 _RETRY = 0.02  # seconds until what could not be reached is tried again
+_GLANCE = 0.002  # seconds until it is seen that a reader is through
+_UNREAD = 2  # vectors that a reader has not read, and as many that wait for it
 _CREDENTIALS = struct.Struct("3i")
 _SEALS = (1033, 1034)  # of Linux: add, get
 _SHRINK = 2
@@ -69,46 +78,81 @@ class _Gone(Exception):
     """The connection is closed."""
 
 
-class _Memory:
-    """This rank's vectors, each in a place of its own, which is free when nobody is to read it any more."""
+def _memory(name: str, size: int) -> tuple[int, mmap.mmap]:
+    """Return memory that others can be given, and will not shrink while they read it."""
+    try:
+        fd = os.memfd_create(f"erasurehead-{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(fd, size)
+        fcntl.fcntl(fd, _SEALS[0], _SHRINK)
+        return fd, mmap.mmap(fd, size)
+    except OSError as error:
+        raise EngineError(f"cannot get {size / 1e6:.1f} MB of memory for vectors: {error.strerror}.") from error
 
-    def __init__(self, stride: int) -> None:
+
+class _Places:
+    """This rank's vectors, each in a place of its own, which is free when nobody is to read it any more.
+
+    Arguments:
+        stride: bytes of a place.
+        through: returns how many of the vectors that a reader was ever sent it is through with.
+    """
+
+    def __init__(self, stride: int, through: Callable[[int], int]) -> None:
         self.stride = stride
-        self.fd = os.memfd_create("erasurehead-rank", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        fcntl.fcntl(self.fd, _SEALS[0], _SHRINK)  # readers may rely on what is there
-        self._map = mmap.mmap(-1, 1)
-        self._readers: list[set[int]] = []
-        self._places: dict[int, deque[int]] = {}  # by reader: the places of what it was sent last
+        self._through = through
+        self.fd, self._map = _memory("vectors", stride)
+        self._readers: list[set[int]] = [set()]
+        self._unread: dict[int, deque[tuple[int, int]]] = {}  # by reader: number of the vector for it, and place
 
-    def write(self, vector: Array, to: Sequence[int]) -> int:
-        """Write a vector to where nobody reads, and return where that begins."""
-        for reader in to:
-            places = self._places.setdefault(reader, deque())
-            if len(places) == 2:
-                self._readers[places.popleft()].discard(reader)
+    def write(self, vector: Array, numbers: Mapping[int, int]) -> int:
+        """Write a vector to where nobody reads, and return where that begins.
+
+        Arguments:
+            vector: the vector.
+            numbers: by reader, how many it was ever sent, this one included.
+        """
+        for reader, unread in self._unread.items():
+            through = self._through(reader)
+            while unread and unread[0][0] <= through:
+                self._readers[unread.popleft()[1]].discard(reader)
         place = next((place for place, readers in enumerate(self._readers) if not readers), len(self._readers))
         if place == len(self._readers):
-            self._grow()
-        for reader in to:
-            self._places[reader].append(place)
-        self._readers[place].update(to)
+            self._readers.append(set())
+            os.ftruncate(self.fd, len(self._readers) * self.stride)
+            self._map = mmap.mmap(self.fd, 0)  # those who hold the one before keep it
+        for reader, number in numbers.items():
+            self._unread.setdefault(reader, deque()).append((number, place))
+        self._readers[place].update(numbers)
         offset = place * self.stride
         np.frombuffer(self._map, vector.dtype, len(vector), offset)[:] = vector
         return offset
 
-    def _grow(self) -> None:
-        size = (len(self._readers) + 1) * self.stride
-        try:
-            os.ftruncate(self.fd, size)
-            self._map = mmap.mmap(self.fd, size)  # those who hold the one before keep it
-        except OSError as error:
-            raise EngineError(f"cannot get {size / 1e6:.1f} MB of memory for vectors: {error.strerror}.") from error
-        self._readers.append(set())
-
     def drop(self, reader: int) -> None:
         """Forget what a rank that is gone was to read."""
-        for place in self._places.pop(reader, ()):
+        for _, place in self._unread.pop(reader, ()):
             self._readers[place].discard(reader)
+
+
+class _Read:
+    """How many vectors of each rank's process this rank is through with, told in memory that they can see."""
+
+    def __init__(self) -> None:
+        self.fd, self._map = _memory("read", _TOLD.size * MOST_RANKS)
+
+    def begin(self, rank: int, began: int) -> None:
+        """Count the vectors of a process from now on."""
+        self._map[_TOLD.size * rank : _TOLD.size * (rank + 1)] = _TOLD.pack(0, 0)
+        self._map[_TOLD.size * rank : _TOLD.size * (rank + 1)] = _TOLD.pack(began, 0)
+
+    def count(self, rank: int) -> None:
+        """Say that one more vector was read."""
+        with memoryview(self._map) as words, words.cast("q") as numbers:
+            numbers[2 * rank + 1] += 1
+
+    def close(self) -> None:
+        """Close the memory."""
+        os.close(self.fd)
+        self._map.close()
 
 
 class _Inlet:
@@ -120,6 +164,8 @@ class _Inlet:
         self.began = 0
         self._fd = -1
         self._map: mmap.mmap | None = None
+        self._told: mmap.mmap | None = None
+        self.early: bytes | None = None  # a vector that came before it was agreed how large they are
         self.ended = False
 
     def read(self) -> tuple[bytes, list[int]]:
@@ -144,13 +190,25 @@ class _Inlet:
             raise Nonsense(f"a message has more than {_MOST} bytes")
         return data, fds
 
-    def take_memory(self, fds: list[int]) -> None:
-        """Read vectors from this memory from now on."""
+    def take_memory(self, fds: list[int], told: bool) -> None:
+        """Read vectors from this memory from now on; or, if it is there that it is told, what was read."""
         if len(fds) != 1 or not _sealed(fds[0]):
             raise Nonsense("its memory could shrink while it is read")
+        if told:
+            if os.fstat(fds[0]).st_size != _TOLD.size * MOST_RANKS:
+                raise Nonsense("it tells of other ranks than a team has")
+            self._told = mmap.mmap(fds[0], _TOLD.size * MOST_RANKS, prot=mmap.PROT_READ)
+            return
         if self._fd >= 0:
             os.close(self._fd)
         self._fd, self._map = fds.pop(), None
+
+    def through(self, rank: int, began: int) -> int:
+        """Return how many vectors of a rank's process this one is through with."""
+        if self._told is None:
+            return 0
+        process, count = _TOLD.unpack_from(self._told, _TOLD.size * rank)
+        return count if process == began else 0
 
     def vector(self, dtype: int, offset: int, length: int, most: int) -> Array:
         """Return a view of a vector in the sender's memory."""
@@ -169,10 +227,18 @@ class _Inlet:
 
     def close(self) -> None:
         self.connection.close()
-        self._map = None  # views of it keep it
+        self._map = self._told = None  # views keep what they show
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+class _Waiting(NamedTuple):
+    """A message that waits to be sent: in `places` if it has a vector that was written already."""
+
+    frame: bytes
+    places: _Places | None = None
+    vector: Array | None = None  # that was not written yet
 
 
 class _Outlet:
@@ -181,14 +247,15 @@ class _Outlet:
     def __init__(self) -> None:
         self.connection: socket.socket | None = None
         self.pid = 0
-        self.waiting: deque[tuple[bytes, _Memory | None]] = deque()
-        self.memory: _Memory | None = None  # that it knows of
+        self.waiting: deque[_Waiting] = deque()
+        self.places: _Places | None = None  # that it knows of
+        self.vectors = 0  # that it was sent
         self.retry = 0.0  # when to try again to reach it
 
     def close(self) -> None:
         if self.connection is not None:
             self.connection.close()
-        self.connection, self.memory = None, None
+        self.connection, self.places = None, None
 
 
 @final
@@ -211,7 +278,8 @@ class LocalEndpoint(RankEndpoint):
         self._address = f"\0erasurehead/{os.getuid()}/{hashlib.sha256(team.encode()).hexdigest()[:32]}/"
         self._most = 0
         self._pulse = Pulse()
-        self._memory: _Memory | None = None
+        self._places: _Places | None = None
+        self._read = _Read()
         self._outlets: dict[int, _Outlet] = {}
         self._inlets: dict[int, _Inlet] = {}  # by rank
         self._strangers: list[_Inlet] = []  # have not said who they are, or wait until their predecessor's end is told
@@ -225,7 +293,7 @@ class LocalEndpoint(RankEndpoint):
         self._watch(self._bell, self._hush)
         self._listener = self._listening()
         self._watch(self._listener.fileno(), self._admit)
-        self._found: deque[PeerMessage] = deque()
+        self._found: deque[tuple[_Inlet, PeerMessage]] = deque()
         forget_in_forked(self)
         try:
             for other in range(size):
@@ -271,26 +339,52 @@ class LocalEndpoint(RankEndpoint):
 
     def reserve(self, nbytes: int) -> None:
         self._most = max(self._most, nbytes)
+        for inlet in self._inlets.values():
+            if inlet.early is not None:
+                self._watch(inlet.connection.fileno(), partial(self._on_inlet, inlet))
+                self._on_inlet(inlet)
 
     def send(self, to: int | Sequence[int], head: bytes, vector: Array | None = None) -> None:
         if len(head) > MOST_HEAD:
             raise EngineError(f"a head has {len(head)} bytes, and at most {MOST_HEAD} are sent.")
         ranks = [rank for rank in each(to) if rank != self.rank and rank not in self._lost]
-        if not ranks:
-            return
         if vector is None:
-            frame, memory = _FRAME.pack(_WORDS, 0, 0, 0) + head, None
-        else:
-            memory = self._memory
-            if memory is None or vector.nbytes > memory.stride:
-                memory = self._memory = _Memory(align(max(vector.nbytes, self._most, 1), mmap.PAGESIZE))
-            dtype = number_of(vector.dtype)
-            offset = memory.write(vector, ranks)
-            frame = _FRAME.pack(_VECTOR, dtype, offset, len(vector)) + head
+            for rank in ranks:
+                self._outlet(rank).waiting.append(_Waiting(_FRAME.pack(_WORDS, 0, 0, 0) + head))
+        elif ranks:
+            ready = {rank for rank in ranks if self._ready(rank) and not self._outlet(rank).waiting}
+            if ready:
+                written = self._written(head, vector, ready)
+                for rank in ready:
+                    self._outlet(rank).waiting.append(written)
+            kept = vector.copy() if len(ready) < len(ranks) else vector
+            for rank in ranks:
+                if rank not in ready:
+                    _keep(self._outlet(rank).waiting, _Waiting(head, None, kept))
         for rank in ranks:
-            outlet = self._outlet(rank)
-            outlet.waiting.append((frame, memory))
-            self._flush(rank, outlet)
+            self._flush(rank, self._outlet(rank))
+
+    def _ready(self, rank: int) -> bool:
+        """Whether a rank is through with most of what it was sent, so that there is a place for more."""
+        return self._outlet(rank).vectors - self._through(rank) < _UNREAD
+
+    def _through(self, rank: int) -> int:
+        inlet = self._inlets.get(rank)
+        return 0 if inlet is None else inlet.through(self.rank, self._began)
+
+    def _written(self, head: bytes, vector: Array, to: Collection[int]) -> _Waiting:
+        """Write a vector to where these ranks will read it, and return the message."""
+        dtype = number_of(vector.dtype)
+        places = self._places
+        if places is None or vector.nbytes > places.stride:
+            places = _Places(align(max(vector.nbytes, self._most, 1), mmap.PAGESIZE), self._through)
+            if self._places is not None:
+                os.close(self._places.fd)
+            self._places = places
+        for rank in to:
+            self._outlet(rank).vectors += 1
+        offset = places.write(vector, {rank: self._outlet(rank).vectors for rank in to})
+        return _Waiting(_FRAME.pack(_VECTOR, dtype, offset, len(vector)) + head, places)
 
     def _outlet(self, rank: int) -> _Outlet:
         outlet = self._outlets.get(rank)
@@ -313,11 +407,12 @@ class LocalEndpoint(RankEndpoint):
                     "not to be trusted: give the team another name, or ask that user to end the process."
                 )
             connection.send(_HELLO.pack(_MAGIC, VERSION, self.rank, self._began))
+            _give(connection, _READ, self._read.fd)
         except OSError:  # nobody listens, or not yet
             connection.close()
             return
         outlet.connection = connection
-        self._watch(connection.fileno(), lambda: self._on_outlet(rank, outlet))
+        self._watch(connection.fileno(), partial(self._on_outlet, rank, outlet))
         self._flush(rank, outlet)
 
     def _flush(self, rank: int, outlet: _Outlet) -> None:
@@ -327,19 +422,23 @@ class LocalEndpoint(RankEndpoint):
             return
         try:
             while outlet.waiting:
-                frame, memory = outlet.waiting[0]
-                if memory is not None and outlet.memory is not memory:
-                    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [memory.fd]))]
-                    connection.sendmsg([_FRAME.pack(_MEMORY, 0, 0, memory.stride)], rights)
-                    outlet.memory = memory
+                frame, places, vector = outlet.waiting[0]
+                if vector is not None:
+                    if not self._ready(rank):
+                        break
+                    outlet.waiting[0] = frame, places, _ = self._written(frame, vector, [rank])
+                if places is not None and outlet.places is not places:
+                    _give(connection, _MEMORY, places.fd)
+                    outlet.places = places
                 connection.send(frame)
                 outlet.waiting.popleft()
         except BlockingIOError:
-            pass
+            self._poll.modify(connection.fileno(), select.EPOLLIN | select.EPOLLOUT)
+            return
         except OSError:  # its end is seen where it writes to us
             self._close_outlet(outlet)
             return
-        self._poll.modify(connection.fileno(), select.EPOLLIN | (select.EPOLLOUT if outlet.waiting else 0))
+        self._poll.modify(connection.fileno(), select.EPOLLIN)
 
     def _on_outlet(self, rank: int, outlet: _Outlet) -> None:
         """Send what waits; or see that a rank has refused us, or ended."""
@@ -381,7 +480,7 @@ class LocalEndpoint(RankEndpoint):
                     continue
                 inlet = _Inlet(connection)
                 self._strangers.append(inlet)
-                self._watch(connection.fileno(), lambda inlet=inlet: self._on_stranger(inlet))
+                self._watch(connection.fileno(), partial(self._on_stranger, inlet))
 
     def _on_stranger(self, inlet: _Inlet) -> None:
         """Hear who it is that has connected."""
@@ -425,8 +524,9 @@ class LocalEndpoint(RankEndpoint):
             self._outlet(rank).waiting.clear()
         self._lost.discard(rank)
         self._told.discard(rank)
+        self._read.begin(rank, inlet.began)
         self._inlets[rank] = inlet
-        self._watch(inlet.connection.fileno(), lambda: self._on_inlet(inlet))
+        self._watch(inlet.connection.fileno(), partial(self._on_inlet, inlet))
         if self._outlet(rank).connection is None:
             self._reach(rank)
 
@@ -442,16 +542,23 @@ class LocalEndpoint(RankEndpoint):
         fds: list[int] = []
         try:
             for _ in range(_AT_ONCE):
-                data, fds = inlet.read()
+                if inlet.early is not None:
+                    data, inlet.early = inlet.early, None
+                else:
+                    data, fds = inlet.read()
                 self._pulse.heard(inlet.rank, time.monotonic())
                 if len(data) < _FRAME.size:
                     raise Nonsense(f"a message of {len(data)} bytes")
                 kind, dtype, offset, length = _FRAME.unpack_from(data)
-                if kind == _MEMORY:
-                    inlet.take_memory(fds)
+                if kind == _VECTOR and not self._most:  # its sender waits
+                    inlet.early = data
+                    self._unwatch(inlet.connection.fileno())
+                    return
+                if kind in (_MEMORY, _READ):
+                    inlet.take_memory(fds, told=kind == _READ)
                 elif kind in (_WORDS, _VECTOR):
                     vector = inlet.vector(dtype, offset, length, self._most) if kind == _VECTOR else None
-                    self._found.append(PeerMessage(inlet.rank, data[_FRAME.size :], vector))
+                    self._found.append((inlet, PeerMessage(inlet.rank, data[_FRAME.size :], vector)))
                 elif kind != _BEAT:
                     raise Nonsense(f"a message of kind {kind}")
                 _close(fds)
@@ -474,8 +581,9 @@ class LocalEndpoint(RankEndpoint):
         outlet = self._outlet(rank)
         self._close_outlet(outlet)
         outlet.waiting.clear()
-        if self._memory is not None:
-            self._memory.drop(rank)
+        outlet.vectors = 0
+        if self._places is not None:
+            self._places.drop(rank)
         self._pulse.left(rank)
         self._lost.add(rank)
 
@@ -491,16 +599,23 @@ class LocalEndpoint(RankEndpoint):
             outlet = self._outlet(rank)
             if not inlet.ended and outlet.connection is None and now >= outlet.retry:
                 self._reach(rank)
+            if outlet.waiting:
+                self._flush(rank, outlet)
         if self._pulse.beats(now):
             for rank, outlet in self._outlets.items():
                 if outlet.connection is not None and not outlet.waiting:
-                    outlet.waiting.append((_FRAME.pack(_BEAT, 0, 0, 0), None))
+                    outlet.waiting.append(_Waiting(_FRAME.pack(_BEAT, 0, 0, 0)))
                     self._flush(rank, outlet)
         while self._found:
-            message = self._found.popleft()
-            if copy and message.vector is not None:
-                message = message._replace(vector=message.vector.copy())
-            yield message
+            inlet, message = self._found.popleft()
+            if message.vector is None:
+                yield message
+                continue
+            try:
+                yield message._replace(vector=message.vector.copy()) if copy else message
+            finally:
+                if self._open and self._inlets.get(message.sender) is inlet:
+                    self._read.count(message.sender)
 
     # Who is there
 
@@ -516,6 +631,8 @@ class LocalEndpoint(RankEndpoint):
         seconds = min(until, self._pulse.due) - time.monotonic()
         if any(inlet.rank >= 0 for inlet in self._strangers):
             seconds = min(seconds, _RETRY)
+        if any(outlet.waiting and outlet.waiting[0].vector is not None for outlet in self._outlets.values()):
+            seconds = min(seconds, _GLANCE)
         if seconds > 0 and not self._found:
             self._poll.poll(seconds)
 
@@ -540,9 +657,24 @@ class LocalEndpoint(RankEndpoint):
         for outlet in self._outlets.values():
             outlet.close()
             outlet.waiting.clear()
-        if self._memory is not None:
-            os.close(self._memory.fd)
-            self._memory = None
+        self._read.close()
+        if self._places is not None:
+            os.close(self._places.fd)
+            self._places = None
+
+
+def _keep(waiting: deque[_Waiting], message: _Waiting) -> None:
+    """Have a message with a vector wait; of more than two, the oldest is left out."""
+    places = [place for place, other in enumerate(waiting) if other.vector is not None]
+    if len(places) >= _UNREAD:
+        del waiting[places[0]]
+    waiting.append(message)
+
+
+def _give(connection: socket.socket, what: int, fd: int) -> None:
+    """Give memory to the other end of a connection."""
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
+    connection.sendmsg([_FRAME.pack(what, 0, 0, 0)], rights)
 
 
 def _credentials(connection: socket.socket) -> tuple[int, int]:

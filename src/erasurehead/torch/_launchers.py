@@ -1,0 +1,171 @@
+"""What launchers tell the processes that they start: which rank of how many each is, and which of its host's.
+
+Each launcher says it in environment variables of its own. Nothing is asked of any of them, so that none is needed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+from erasurehead.errors import ErasureHeadError
+
+TEAM = "ERASUREHEAD_TEAM"
+"""The environment variable by which our own launcher names a team; its ranks are told as torchrun tells them."""
+
+
+@final
+@dataclass(frozen=True)
+class Started:
+    """How a process was started.
+
+    Attributes:
+        by: the launcher, as one calls it.
+        rank, size: number of the rank, from 0, and of how many.
+        local_rank, local_size: the same among those on its host.
+        team: equal for the ranks of one start, and different for each start on a host.
+        hosts: the address at which rank 0's host is reached and a free port there, if the launcher says.
+    """
+
+    by: str
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    team: str
+    hosts: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class _Launcher:
+    """The names of a launcher's variables; `names` together tell one start from another."""
+
+    by: str
+    rank: str
+    size: str
+    local_rank: str
+    local_size: str
+    names: tuple[str, ...]
+    needs: str = ""  # a variable without which the others mean nothing
+
+
+_LAUNCHERS = (
+    _Launcher(
+        "torchrun",
+        "RANK",
+        "WORLD_SIZE",
+        "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE",
+        (TEAM, "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT"),
+    ),
+    _Launcher(
+        "mpiexec (Open MPI)",
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+        ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMIX_SERVER_URI2"),
+    ),
+    _Launcher(
+        "mpiexec (MPICH)",
+        "PMI_RANK",
+        "PMI_SIZE",
+        "MPI_LOCALRANKID",
+        "MPI_LOCALNRANKS",
+        ("PMI_PORT", "PMI_ID", "HYDI_CONTROL_FD"),
+    ),
+    _Launcher(
+        "srun",
+        "SLURM_PROCID",
+        "SLURM_STEP_NUM_TASKS",
+        "SLURM_LOCALID",
+        "",
+        ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"),
+        needs="SLURM_STEP_ID",  # the script of a batch job has the others, too, and is no task
+    ),
+)
+
+
+def started(environment: Mapping[str, str] | None = None) -> Started | None:
+    """Return how this process was started; None if no launcher says that it is one of several.
+
+    Arguments:
+        environment: by default this process's.
+
+    Raises:
+        ErasureHeadError: if what a launcher says makes no sense.
+    """
+    given = os.environ if environment is None else environment
+    for launcher in _LAUNCHERS:
+        if launcher.rank in given and (not launcher.needs or launcher.needs in given):
+            return _read(launcher, given)
+    if "PMIX_RANK" in given:
+        raise ErasureHeadError(
+            f"A launcher with PMIx has started this process as rank {given['PMIX_RANK']} (PMIX_RANK), and does not say "
+            "of how many: start with mpiexec, srun or torchrun, or set RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, "
+            "MASTER_ADDR and MASTER_PORT as torchrun does."
+        )
+    return None
+
+
+def _read(launcher: _Launcher, given: Mapping[str, str]) -> Started:
+    by = "erasurehead.torch.run" if TEAM in given and launcher.rank == "RANK" else launcher.by
+    rank, size = (_count(by, name, given) for name in (launcher.rank, launcher.size))
+    if not rank < size:
+        raise ErasureHeadError(
+            f"{by} says that this is rank {rank} ({launcher.rank}) of {size} ({launcher.size}), and ranks count from 0."
+        )
+    local = launcher.local_size or _tasks_here(given)
+    if launcher.local_rank in given and local in given:
+        local_rank, local_size = (_count(by, name, given) for name in (launcher.local_rank, local))
+    elif launcher.local_rank in given and local.isdigit():
+        local_rank, local_size = _count(by, launcher.local_rank, given), int(local)
+    elif launcher.local_rank not in given and size == 1:
+        local_rank, local_size = 0, 1
+    else:
+        missing = launcher.local_rank if launcher.local_rank not in given else launcher.local_size
+        raise ErasureHeadError(
+            f"{by} says that this is rank {rank} of {size}, but not how many of them are on this host ({missing} is "
+            "not set), so that they cannot be told from those elsewhere: set it, or start with "
+            "python -m erasurehead.torch.run or torchrun."
+        )
+    if not local_rank < local_size <= size:
+        raise ErasureHeadError(
+            f"{by} says that this is number {local_rank} of {local_size} ranks on its host, and that there are {size} "
+            "in all, which cannot be."
+        )
+    team = " ".join(f"{name}={given[name]}" for name in launcher.names if given.get(name))
+    if not team:
+        if size > 1:
+            raise ErasureHeadError(
+                f"{by} says that this is rank {rank} of {size}, and nothing by which one start can be told from "
+                f"another (none of {', '.join(launcher.names)} is set): set {TEAM} to a name of your choice, the same "
+                "for all ranks and new for each start."
+            )
+        team = "alone"
+    hosts = None
+    if given.get("MASTER_ADDR") and given.get("MASTER_PORT", "").isdigit():
+        hosts = given["MASTER_ADDR"], int(given["MASTER_PORT"])
+    return Started(by, rank, size, local_rank, local_size, team, hosts)
+
+
+def _tasks_here(given: Mapping[str, str]) -> str:
+    """Return how many tasks srun has started on this host: `SLURM_STEP_TASKS_PER_NODE` is such as 4(x2),3."""
+    counts: list[str] = []
+    for part in given.get("SLURM_STEP_TASKS_PER_NODE", "").split(","):
+        count, _, times = part.removesuffix(")").partition("(x")
+        counts += [count] * (int(times) if times.isdigit() else 1)
+    node = given.get("SLURM_NODEID", "0")
+    return counts[int(node)] if node.isdigit() and int(node) < len(counts) else "SLURM_STEP_TASKS_PER_NODE"
+
+
+def _count(by: str, name: str, given: Mapping[str, str]) -> int:
+    value = given.get(name, "")
+    if not value.isascii() or not value.isdigit():
+        what = f"is {value!r}" if name in given else "is not set"
+        raise ErasureHeadError(
+            f"{by} says which rank this is, but {name} {what}, where a number of at least 0 must be."
+        )
+    return int(value)
