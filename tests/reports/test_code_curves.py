@@ -89,8 +89,8 @@ def test_between_the_worst_found_and_the_bound_is_the_shade(analyses: Mapping[st
             "spectral bound",
             "the worst found",
             "random (mean)",
-            "includes the worst",
-            "2 standard errors",
+            "the true worst case lies here",
+            "mean ± 2 standard errors",
         }
         shade = axes.collections[0].get_paths()[0].vertices
         assert shade[:, 0].min() == 15.0  # 3 of 20 workers

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from colorsys import rgb_to_hls
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from erasurehead import codes, schemes
@@ -15,6 +17,7 @@ from erasurehead.decoding import analyse
 from erasurehead.reports import _canvas as canvas, draw_comparison
 from erasurehead.reports._canvas import scheme_style, scheme_styles
 from erasurehead.reports._code_curves import draw_codes
+from erasurehead.reports._descents import Descent
 from erasurehead.reports._panels import ComparedRuns, draw_progress, draw_step_times
 from erasurehead.training import Run
 
@@ -132,13 +135,40 @@ def test_a_scheme_has_its_colour_whatever_else_is_in_the_picture(make_runs: Make
     assert len(set.union(*colours.values())) == 3
 
 
-def test_schemes_of_one_family_share_a_colour_and_differ_in_line_and_marker() -> None:
+def test_schemes_of_one_family_share_a_hue_and_differ_in_lightness_line_and_marker() -> None:
     names = ["erasurehead", *(f"erasurehead(load={load}, wait_for=11)" for load in range(2, 9)), "exact", "mine(3)"]
     looks = scheme_styles(names)
-    assert len({look.colour for look in looks[:8]}) == 1
+    hues = [rgb_to_hls(*(int(look.colour[place : place + 2], 16) / 255 for place in (1, 3, 5)))[0] for look in looks]
+    assert max(hues[:8]) - min(hues[:8]) < 0.02
+    assert abs(hues[8] - hues[0]) > 0.1
+    assert len({look.colour for look in looks[:5]}) == 5
+    assert len({(look.line, look.marker) for look in looks[:8]}) == 8
     assert len(set(looks)) == len(names)
     assert scheme_styles(names[::-1])[::-1] == looks
     assert looks[0] == scheme_style("erasurehead")
+
+
+def test_runs_that_went_the_same_way_share_a_curve_and_a_panel(
+    runs: list[Run], kept: list[Any], tmp_path: Path
+) -> None:
+    twins = [runs[0], replace(runs[1], scheme="cyclic"), runs[1]]
+    draw_comparison(twins, tmp_path, formats=["png"])
+    for figure in kept:
+        check(figure)
+    progress, timeline = kept[1], kept[4]
+    assert [text.get_text() for text in progress.axes[0].get_legend().get_texts()] == ["uncoded", "cyclic = exact"]
+    assert len(progress.axes[0].get_lines()) == 2
+    assert [axes.get_title(loc="left").partition(":")[0] for axes in timeline.axes] == ["uncoded", "cyclic = exact"]
+
+
+def test_every_legend_has_a_title(runs: list[Run], kept: list[Any], tmp_path: Path) -> None:
+    from matplotlib.legend import Legend
+
+    descents = [Descent(run.scheme, np.arange(2.0), np.array([1.0, 0.1]), virtual=True) for run in runs]
+    draw_comparison(runs, tmp_path, formats=["png"], descents=descents)
+    legends = [legend for figure in kept for legend in figure.findobj(Legend)]
+    assert legends
+    assert all(legend.get_title().get_text() for legend in legends)
 
 
 def test_far_apart_times_have_a_logarithmic_axis_and_a_virtual_clock_no_wall(runs: list[Run]) -> None:

@@ -49,7 +49,11 @@ def test_a_comparison_keeps_it_beside_its_table(tmp_path: Path) -> None:
         "run": {"engine": "virtual", "steps": 3, "out": str(tmp_path / "c")},
     }
     comparison = Comparison.from_config(build_config(tables), ["uncoded", "adaptive"])
-    assert [one.config.optimizer.name for one in comparison.experiments] == ["nesterov", "quasi_newton"]
+    assert [(one.scheme.name, one.config.optimizer.name) for one in comparison.experiments] == [
+        ("uncoded", "nesterov"),
+        ("adaptive", "quasi_newton"),
+        ("adaptive, waiting for all", "quasi_newton"),  # what its optimizer does if it waits for everybody
+    ]
     trained = comparison.run()
     outcome = trained.report((), trained.alone(1.0))
     assert outcome.alone[0].method == "quasi_newton"

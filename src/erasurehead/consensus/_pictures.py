@@ -93,7 +93,7 @@ def draw_progress(
                 canvas.plain_ticks(axes.yaxis)
             axes.grid(color=FAINT, linewidth=0.5)
         if len(runs) > 1:
-            loss.legend(fontsize=9)
+            loss.legend(fontsize=9, title="Policy", alignment="left")
         canvas.named_bars(
             step, list(runs), [seconds[name] for name in runs], [line_style.colour for line_style in styles], "s"
         )
@@ -203,7 +203,15 @@ def _backups(axes: Axes, rows: Sequence[PeerRow]) -> None:
     axes.set_title("Backup workers: neighbours not waited for")
     axes.set_ylabel("share of steps")
     axes.set_xlabel("seconds of the clock; grey: no step ended")
-    axes.legend(ncols=8, fontsize=8, loc="upper left", bbox_to_anchor=(-0.02, -0.16), columnspacing=1.2)
+    axes.legend(
+        ncols=8,
+        fontsize=8,
+        loc="upper left",
+        bbox_to_anchor=(-0.02, -0.16),
+        columnspacing=1.2,
+        title="Neighbours not waited for",
+        alignment="left",
+    )
 
 
 def _gantt(axes: Axes, graph: Graph, rows: Sequence[PeerRow]) -> None:

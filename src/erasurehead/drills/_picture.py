@@ -65,6 +65,8 @@ def draw_drill(findings: Findings, folder: Path | str, formats: Sequence[str] = 
             ncols=8,
             handlelength=1.0,
             columnspacing=1.0,
+            title="Faults",
+            alignment="left",
         )
         return save(figure, place, "drill", formats)
 
@@ -96,7 +98,7 @@ def _draw_progress(axes: Axes, findings: Findings) -> None:
     axes.set_xlabel("seconds of training")
     axes.set_ylabel("steps done")
     axes.set_xlim(0, _end(findings))
-    axes.legend(loc="upper left")
+    axes.legend(loc="upper left", title="Run", alignment="left")
 
 
 def _row(one: FaultFinding) -> int:

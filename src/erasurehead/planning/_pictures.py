@@ -53,7 +53,10 @@ def draw_plan(
             draw_trials(right, plan, trials, goal)
         else:
             draw_ranking(right, plan)
-        figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=6)
+        keys = left.get_legend_handles_labels()
+        figure.legend(
+            *keys, loc="outside lower left", ncols=6, title="Scheme; larger dots: more load", alignment="left"
+        )
         return canvas.save(figure, place, "tradeoff", formats)
 
 
@@ -115,7 +118,7 @@ def draw_ranking(axes: Axes, plan: Plan) -> None:
     _bars(axes, [(item.setting, item.seconds_to_target, item.band) for item in chosen], unit, plan.best.setting)
     what = "time to the target" if plan.target is not None else "time for the progress of one exact step"
     axes.set_xlabel(f"{what} ({unit.name})")
-    axes.set_title("Predicted, with 95% bands")
+    axes.set_title("Predicted mean, and its 95% band")
 
 
 def draw_trials(axes: Axes, plan: Plan, trials: Sequence[Trial], goal: tuple[str, float]) -> None:

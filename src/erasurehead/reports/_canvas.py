@@ -90,22 +90,24 @@ _SCHEME_STYLES = {"uncoded": 0, "exact": 1, "erasurehead": 2, "adaptive": 3, "ig
 """The style of each named scheme; other schemes get one of the remaining styles, by a hash of their name."""
 _OTHER_STYLES = tuple(index for index in range(len(_STYLES)) if index not in _SCHEME_STYLES.values())
 _LINES, _MARKERS = ("-", "--", "-.", ":"), ("o", "s", "^", "D", "v", "P", "X", "*")
+_SHADES = (0.0, -0.45, 0.45, -0.7, 0.25)
+"""How far the colours of one family in one figure go towards white, or black where negative."""
 
 
 def scheme_style(name: str) -> RunStyle:
     """Return the style of a scheme, which depends on its name only, and not on the other schemes in the figure.
 
-    >>> scheme_style("erasurehead(load=2)").colour == scheme_style("erasurehead").colour
-    True
+    >>> {scheme_style(f"adaptive{rest}").colour for rest in ("", "(load=2)", ", waiting for all")}
+    {'#CC79A7'}
     """
-    family = name.partition("(")[0].strip()
+    family = name.partition("(")[0].partition(",")[0].strip()
     index = _SCHEME_STYLES.get(family)
     return _STYLES[_OTHER_STYLES[_digest(family) % len(_OTHER_STYLES)] if index is None else index]
 
 
 def scheme_styles(names: Sequence[str]) -> list[RunStyle]:
-    """Return the styles of schemes in one figure: those with the same colour differ in line style and marker."""
-    taken: set[tuple[str, str, str]] = set()
+    """Return the styles of schemes in one figure: those of one family differ in lightness, line style and marker."""
+    taken: dict[str, list[tuple[str, str]]] = {}
     styles: dict[str, RunStyle] = {}
     # Names without arguments come first, so that they get the default style.
     for name in sorted(names, key=lambda name: ("(" in name, name)):
@@ -115,10 +117,22 @@ def scheme_styles(names: Sequence[str]) -> list[RunStyle]:
         count = len(combinations)
         # A stride of 5 changes line and marker; it is coprime to the count, so that all combinations are tried.
         candidates = [combinations[(first + 5 * step) % count] for step in range(count)]
-        line, marker = next((pair for pair in candidates if (own.colour, *pair) not in taken), candidates[0])
-        taken.add((own.colour, line, marker))
-        styles[name] = RunStyle(own.colour, line, marker)
+        used = taken.setdefault(own.colour, [])
+        line, marker = next((pair for pair in candidates if pair not in used), candidates[0])
+        styles[name] = RunStyle(_shaded(own.colour, _SHADES[len(used) % len(_SHADES)]), line, marker)
+        used.append((line, marker))
     return [styles[name] for name in names]
+
+
+def _shaded(colour: str, towards: float) -> str:
+    """Return a colour part of the way to white, or to black.
+
+    >>> _shaded("#808080", 0.5), _shaded("#808080", -0.5)
+    ('#C0C0C0', '#404040')
+    """
+    end = 255 if towards > 0.0 else 0
+    parts = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return "#" + "".join(f"{round(part + abs(towards) * (end - part)):02X}" for part in parts)
 
 
 def _digest(text: str) -> int:
@@ -247,9 +261,17 @@ def curve(axes: Axes, times: Array, values: Array, style: RunStyle, label: str, 
     )
 
 
-def legend_above(axes: Axes, columns: int) -> None:
-    """Put the legend above a panel, where it covers no curve."""
-    axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, borderaxespad=0.2, columnspacing=1.2)
+def legend_above(axes: Axes, columns: int, title: str = "") -> None:
+    """Put the legend above a panel, where it covers no curve; its title says what the lines are."""
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(-0.02, 1.0),
+        ncols=columns,
+        borderaxespad=0.2,
+        columnspacing=1.2,
+        title=title or None,
+        alignment="left",
+    )
 
 
 def plain_ticks(axis: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,7 @@ def draw_codes(
     """
     formats = canvas.check_formats(formats)
     check_analyses(analyses)
+    analyses = _once(analyses)
     paths: list[Path] = []
     with canvas.drawing():
         path = canvas.prepare_folder(folder)
@@ -65,6 +67,16 @@ def draw_codes(
         ):
             paths += canvas.save(figure, path, name, formats)
     return paths
+
+
+def _once(analyses: Mapping[str, Analysis]) -> Mapping[str, Analysis]:
+    """Return codes whose curves are all the same as one, with all of their names."""
+    names, found = list(analyses), list(analyses.values())
+    keys = [tuple(np.asarray(own).tobytes() for own in astuple(one.curves)) for one in found]
+    return {
+        measures.together([names[place] for place in group], _FULL_WIDTH): found[group[0]]
+        for group in measures.alike([(one.code.n_workers, key) for one, key in zip(found, keys, strict=True)])
+    }
 
 
 def draw_residuals(axes: Axes, analyses: Mapping[str, Analysis], worst: bool) -> None:
@@ -114,7 +126,7 @@ def draw_adversary(axes: Axes, analysis: Analysis) -> None:
                 color=FAINT,
                 alpha=0.5,
                 linewidth=0,
-                label="includes the worst",
+                label="the true worst case lies here",
             )
         if np.allclose(curves.mean, curves.bound, atol=1e-6 * tasks):
             _annotate(axes, "all sets of stragglers are alike: one line")
@@ -138,7 +150,8 @@ def _side_by_side(analyses: Mapping[str, Analysis]) -> Figure:
         axes.set_xlabel(_SHARE)
     panels[0].set_ylabel(_LOSS)
     _set_common_limits(panels, analyses)
-    subfigure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=columns)
+    keys = panels[0].get_legend_handles_labels()
+    subfigure.legend(*keys, loc="outside upper left", ncols=columns, title="Code", alignment="left")
     return figure
 
 
@@ -169,6 +182,8 @@ def _panel_per_code(analyses: Mapping[str, Analysis], draw: Callable[[Axes, Anal
         ncols=len(handles),
         columnspacing=1.2,
         handlelength=1.8,
+        title="Stragglers" if draw is draw_adversary else "Decoding",
+        alignment="left",
     )
     return figure
 
@@ -197,7 +212,7 @@ def _line(
     )
 
 
-def _band(axes: Axes, analysis: Analysis, style: RunStyle, label: str = "2 standard errors") -> None:
+def _band(axes: Axes, analysis: Analysis, style: RunStyle, label: str = "mean ± 2 standard errors") -> None:
     """Draw two standard errors around the mean, if it is sampled and not a closed form."""
     if not analysis.samples:
         return

@@ -103,7 +103,7 @@ def _objectives(axes: Axes, run: Run, unit: Unit, style: RunStyle) -> None:
     axes.set_ylabel(
         "gap: objective above\nthe run's minimum,\nrelative to the start", rotation=0, ha="right", va="center"
     )
-    axes.legend(loc="lower left" if rough else "upper right")
+    axes.legend(loc="lower left" if rough else "upper right", title="Models", alignment="left")
 
 
 def _arrivals(axes: Axes, run: Run, unit: Unit, style: RunStyle) -> None:

@@ -52,7 +52,8 @@ def draw_fits(
         left, right = figure.subplots(1, 2)
         draw_pp(left, fits)
         draw_tails(right, trace, fits, scale_with_load)
-        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        keys = left.get_legend_handles_labels()
+        figure.legend(*keys, loc="outside lower center", ncols=2, title="Fitted law, and its gap from the samples")
         return canvas.save(figure, path, "fits", ("png", "svg"))
 
 
@@ -61,7 +62,15 @@ def draw_pp(axes: Axes, fits: Sequence[Fit]) -> None:
     n = fits[0].n - fits[0].n_censored
     band = _KS_95 / math.sqrt(n)
     ends = np.array([0.0, 1.0])
-    axes.fill_between(ends, ends - band, ends + band, color=FAINT, alpha=0.5, linewidth=0, label="chance alone (95%)")
+    axes.fill_between(
+        ends,
+        ends - band,
+        ends + band,
+        color=FAINT,
+        alpha=0.5,
+        linewidth=0,
+        label="where 95% of fits of the true law lie",
+    )
     axes.plot(ends, ends, color=INK, linewidth=0.8)
     for index, item in enumerate(fits[:_MAX_FAMILIES]):
         style = run_style(index + 1)

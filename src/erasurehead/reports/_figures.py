@@ -12,7 +12,7 @@ from erasurehead.reports._canvas import Axes, Figure
 from erasurehead.reports._decisions import draw_decisions, has_decisions
 from erasurehead.reports._descents import Descent, draw_descents
 from erasurehead.reports._panels import ComparedRuns, draw_progress, draw_speed_ups, draw_step_times, legend_columns
-from erasurehead.reports._timeline import add_timeline_legend, draw_timeline, visible_seconds
+from erasurehead.reports._timeline import add_timeline_legend, draw_timeline, visible_seconds, work_intervals
 from erasurehead.training import Run
 
 _WIDTH = 10.0  # inches; at a README's 850 pixels letters are then 13 pixels high
@@ -78,28 +78,29 @@ def _figures(comparison: ComparedRuns, heading: str, descents: Sequence[Descent]
         figure = canvas.new_figure(0.75 * _WIDTH, height, heading)
         draw(figure.subplots(), comparison)
         figures.append((name, figure))
-    figure = canvas.new_figure(_WIDTH, 1.5 + _TIMELINE * len(comparison.runs), heading)
+    figure = canvas.new_figure(_WIDTH, 1.8 + _timelines_height(comparison), heading)
     _draw_timelines(figure.subfigures(), comparison)  # else the legend would cover the title of the figure
     figures.append(("timeline", figure))
     if descents:
         figure = canvas.new_figure(0.75 * _WIDTH, curves + 0.6, heading)
         axes = figure.subplots()
         draw_descents(axes, descents)
-        canvas.legend_above(axes, legend_columns([descent.scheme for descent in descents]))
+        canvas.legend_above(axes, legend_columns([descent.scheme for descent in descents], 6.0), "Scheme")
         figures.append(("gap", figure))
-    deciding = [(run, row) for run, row in zip(comparison.runs, comparison.rows, strict=True) if has_decisions(run)]
+    deciding = [group for group in comparison.same if has_decisions(comparison.runs[group[0]])]
     if deciding:
         figure = canvas.new_figure(_WIDTH, _DECISIONS * len(deciding), heading)
         panels = figure.subfigures(len(deciding), 1, squeeze=False)[:, 0]
-        for panel, (run, row) in zip(panels, deciding, strict=True):
-            draw_decisions(panel, run, f"{measures.shorten(row.scheme, 60)}: decisions of the optimizer over time")
+        for panel, group in zip(panels, deciding, strict=True):
+            title = f"{comparison.together(group)}: decisions of the optimizer over time"
+            draw_decisions(panel, comparison.runs[group[0]], title)
         figures.append(("decisions", figure))
     return figures
 
 
 def _all_panels(comparison: ComparedRuns, heading: str) -> Figure:
     above = max(4.2, 2 * (1.1 + _BAR * len(comparison.runs)))
-    below = 1.1 + _TIMELINE * len(comparison.runs)
+    below = 1.4 + _timelines_height(comparison)
     figure = canvas.new_figure(_WIDTH, above + below + 0.4, heading)
     top, bottom = figure.subfigures(2, 1, height_ratios=(above, below), hspace=0.03)
     left, right = top.subfigures(1, 2, width_ratios=(1.25, 1.0))
@@ -112,12 +113,25 @@ def _all_panels(comparison: ComparedRuns, heading: str) -> Figure:
 
 
 def _draw_timelines(figure: Figure, comparison: ComparedRuns) -> None:
-    panels: list[Axes] = list(figure.subplots(len(comparison.runs), 1, sharex=True, squeeze=False)[:, 0])
-    until = visible_seconds(comparison.runs)
-    for axes, run, row in zip(panels, comparison.runs, comparison.rows, strict=True):
-        draw_timeline(axes, run, until, f"{measures.shorten(row.scheme, 60)}: {_progress(run, until)}")
+    groups, until = _timelines(comparison), visible_seconds(comparison.runs)
+    panels: list[Axes] = list(figure.subplots(len(groups), 1, sharex=True, squeeze=False)[:, 0])
+    for axes, group in zip(panels, groups, strict=True):
+        run, name = comparison.runs[group[0]], comparison.together(group)
+        draw_timeline(axes, run, until, f"{name}: {_progress(run, until)}")
     panels[-1].set_xlabel(f"{measures.clock(comparison.runs)} since training began (s)")
     add_timeline_legend(figure)
+
+
+def _timelines(comparison: ComparedRuns) -> list[list[int]]:
+    """Return the places of runs, those together of which a timeline shows the same."""
+    until = visible_seconds(comparison.runs)
+    ends = [tuple(row.end for row in run.steps if row.end <= until) for run in comparison.runs]
+    return measures.alike([(*work_intervals(run, until), *own) for run, own in zip(comparison.runs, ends, strict=True)])
+
+
+def _timelines_height(comparison: ComparedRuns) -> float:
+    panels = len(_timelines(comparison))
+    return max(_TIMELINE * min(panels, 4), 1.0 * panels)
 
 
 def _progress(run: Run, until: float) -> str:

@@ -196,7 +196,7 @@ class FinishedComparison:
             for axes, name in zip(panels, metrics, strict=False):
                 self._draw_curve(axes, name)
             handles, labels = panels[0].get_legend_handles_labels()
-            figure.legend(handles, labels, loc="outside lower left", ncols=3)
+            figure.legend(handles, labels, loc="outside lower left", ncols=3, title="Run", alignment="left")
             self._draw_steps(panels[-1])
             return canvas.save(figure, path, PICTURE, formats, access)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -91,6 +91,34 @@ def shorten(name: str, width: int, lines: int = 1) -> str:
     return "\n".join(textwrap.wrap(name, width, max_lines=lines, placeholder="…"))
 
 
+def together(names: Sequence[str], width: int) -> str:
+    """Return one label for runs that went the same way.
+
+    >>> together(["exact", "cyclic"], 20), together(["exact(load=2)", "exact(load=3)", "exact"], 24)
+    ('exact = cyclic', 'exact(load=2) and 2 more')
+    """
+    text, more = " = ".join(names), f" and {len(names) - 1} more"
+    return (
+        text
+        if len(text) <= width
+        else shorten(names[0], width - len(more)) + more
+        if names[1:]
+        else shorten(text, width)
+    )
+
+
+def alike(keys: Sequence[Hashable]) -> list[list[int]]:
+    """Return the places of equal keys, group by group.
+
+    >>> alike(["a", "b", "a"])
+    [[0, 2], [1]]
+    """
+    groups: dict[Hashable, list[int]] = {}
+    for place, key in enumerate(keys):
+        groups.setdefault(key, []).append(place)
+    return list(groups.values())
+
+
 def final_value(run: Run, metric: str) -> float | None:
     """Return a metric of the last evaluated model; None if it was not measured."""
     return run.evaluations[-1].metrics.get(metric) if run.evaluations else None
@@ -165,9 +193,9 @@ def draw_over_time(
 ) -> None:
     """Draw values of runs over the time of training.
 
-    A logarithmic axis has no 0: the first model, of that time, is drawn from the left edge until the next one was
-    measured. A line from one to the other would be one that nobody has measured, and most of it would be as high as
-    the next one.
+    Runs that went the same way are one curve, which has all of their names. A logarithmic axis has no 0: the first
+    model, of that time, is drawn from the left edge until the next one was measured. A line from one to the other would
+    be one that nobody has measured, and most of it would be as high as the next one.
 
     Arguments:
         axes: the axes to draw into.
@@ -178,10 +206,12 @@ def draw_over_time(
         unit: unit of the axis of time.
         left: left edge of a logarithmic axis, in seconds; None for a linear one.
     """
-    for index, (name, (times, values), style) in enumerate(zip(names, curves, styles, strict=True)):
+    for group in alike([(times.tobytes(), values.tobytes()) for times, values in curves]):
+        index = group[0]
+        (times, values), name = curves[index], together([names[place] for place in group], LEGEND_WIDTH)
         if left is not None and len(times) > 1 and times[0] <= left:
             times, values = np.r_[left, times[1], times[1:]], np.r_[values[0], values[0], values[1:]]
-        canvas.curve(axes, times / unit.size, values, style, shorten(name, LEGEND_WIDTH), index)
+        canvas.curve(axes, times / unit.size, values, styles[index], name, index)
     if left is not None:
         axes.set_xscale("log")
         axes.set_xlim(left / unit.size, 1.1 * max(float(times[-1]) for times, _ in curves if len(times)) / unit.size)

@@ -44,6 +44,15 @@ class ComparedRuns:
         return scheme_styles(self.names)
 
     @property
+    def same(self) -> list[list[int]]:
+        """The places of runs that went the same way, group by group: one panel is enough for each."""
+        return measures.alike([tuple((row.end, row.arrived, row.residual) for row in run.steps) for run in self.runs])
+
+    def together(self, group: Sequence[int]) -> str:
+        """Return a title for such runs."""
+        return measures.together([self.names[place] for place in group], 60)
+
+    @property
     def target(self) -> tuple[str, float] | None:
         """Metric and value to reach; None for none."""
         return self.rows[0].basis.target
@@ -74,14 +83,14 @@ def draw_progress(axes: Axes, comparison: ComparedRuns) -> None:
     columns = legend_columns(
         [*comparison.names, *([] if comparison.target is None else [_target_label(comparison.target)])]
     )
-    canvas.legend_above(axes, columns)
+    canvas.legend_above(axes, columns, "Scheme")
 
 
-def legend_columns(names: Sequence[str]) -> int:
-    """Return the number of columns of a legend with these names above the narrowest panel."""
-    # The panel is five inches wide; a character takes 1/12 inch, and a line with its margins 2/3 inch.
+def legend_columns(names: Sequence[str], inches: float = 5.0) -> int:
+    """Return the number of columns of a legend with these names above a panel, by default above the narrowest one."""
+    # A character takes 1/12 inch, and a line with its margins 2/3 inch.
     longest = max(len(measures.shorten(name, measures.LEGEND_WIDTH)) for name in names)
-    return max(1, min(len(names), int(5.0 / (longest / 12 + 0.67))))
+    return max(1, min(len(names), int(inches / (longest / 12 + 0.67))))
 
 
 def _curve(run: Run, metric: str | None) -> tuple[Array, Array]:
@@ -137,7 +146,7 @@ def _target_label(target: tuple[str, float]) -> str:
 
 
 def draw_step_times(axes: Axes, comparison: ComparedRuns) -> None:
-    """Draw a box plot of the times of steps: quartiles and median, whiskers from 5 to 95 %.
+    """Draw a box plot of the times of steps: median and quartiles, whiskers from 5 to 95 %.
 
     Figure 2 (d)-(f) of the ErasureHead paper has their means only.
     """
@@ -168,7 +177,7 @@ def draw_step_times(axes: Axes, comparison: ComparedRuns) -> None:
         _extend_for_texts(axes)
     else:
         axes.set_xlim(0, 1.25 * axes.get_xlim()[1])
-    axes.set_xlabel(f"time ({unit.name}): median, quartiles, 5–95 %")
+    axes.set_xlabel(f"time ({unit.name}); box: half of the steps, line: 5–95 %")
     axes.set_title("Time per step")
 
 

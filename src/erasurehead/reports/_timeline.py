@@ -105,4 +105,12 @@ def add_timeline_legend(figure: Figure) -> None:
     """Add a legend of the colours above the panels."""
     handles = [patch_key(colour, label) for colour, label in MESSAGE_USES.values()]
     handles += [patch_key("white", "idle", edge=FAINT), line_key(INK, "step ends")]
-    figure.legend(handles=handles, loc="outside upper left", ncols=5, handlelength=1.2, columnspacing=1.4)
+    figure.legend(
+        handles=handles,
+        loc="outside upper left",
+        ncols=5,
+        handlelength=1.2,
+        columnspacing=1.4,
+        title="Each worker's answers, one bar each",
+        alignment="left",
+    )

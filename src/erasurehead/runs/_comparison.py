@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ from erasurehead.schemes import parse_scheme
 from erasurehead.schemes._text import paper_schemes
 from erasurehead.training import Callback, Run
 from erasurehead.training._result import Status
+
+_SOLVER, _PATIENT = "quasi_newton", "adaptive, waiting for all"
 
 ALONE = "One core of this machine alone, with all data, no workers and no delays:"
 
@@ -72,7 +74,9 @@ class Comparison:
         Arguments:
             config: settings of all runs. By default delays are those of the published experiments, and synthetic data
                 stand in for the paper's data sets where these are not available.
-            schemes: texts; by default the scheme of the configuration and `uncoded`, or those of the paper.
+            schemes: texts; by default the scheme of the configuration and `uncoded`, or those of the paper. Where
+                `adaptive` stands beside schemes with another optimizer, its own is also run waiting for everybody: so
+                one sees what is gained by not waiting, and what by the optimizer.
             target: such as `"auc=0.84"`.
             reading: called with the source of the data when everything else has been checked.
 
@@ -104,6 +108,11 @@ class Comparison:
             first.with_scheme(text, folder / place, name)
             for text, name, place in zip(texts, names, _places(names), strict=True)
         ]
+        optimizers = {experiment.config.optimizer.name for experiment in experiments}
+        if first.asked is not None and len(optimizers) > 1 and _SOLVER in optimizers:
+            optimizer = config.optimizer.model_copy(update={"name": _SOLVER})
+            patient = replace(first, asked=first.asked.model_copy(update={"optimizer": optimizer}))
+            experiments.append(patient.with_scheme("uncoded()", folder / _places([_PATIENT])[0], _PATIENT))
         if goal is not None:
             check_metric(goal, first)
         return cls(tuple(experiments), folder, goal)
