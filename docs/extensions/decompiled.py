@@ -1,6 +1,7 @@
-"""The sources and the table on the page about the decompiler.
+"""The sources on the page about the decompiler, and the table of primitives on another.
 
-`python docs/extensions/decompiled.py` writes them into `docs/decompile.md`; a test makes them anew and compares.
+`python docs/extensions/decompiled.py` writes them into `docs/decompile.md` and `docs/decompile-primitives.md`; a test
+makes them anew and compares.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import primitive_table
 from erasurehead.decompile import decompile
 from erasurehead.decompile._targets import find_function, read_examples
 
-PAGE = Path(__file__).resolve().parents[1] / "decompile.md"
+PAGE, TABLE = (Path(__file__).resolve().parents[1] / name for name in ("decompile.md", "decompile-primitives.md"))
 _SOURCE = re.compile(r"```sh\n(erasurehead decompile my\.py[^\n]*)\n```\n\n```python\n.*?```", re.DOTALL)
 _TABLE = re.compile(r"(<!-- coverage -->\n).*(<!-- end of coverage -->)", re.DOTALL)
 
@@ -54,9 +55,10 @@ def with_table(text: str, ops: list[str]) -> str:
 
 
 def main() -> None:
-    """Write the page anew."""
-    text = with_sources(PAGE.read_text(encoding="utf-8"))
-    PAGE.write_text(
+    """Write the pages anew."""
+    PAGE.write_text(with_sources(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    text = TABLE.read_text(encoding="utf-8")
+    TABLE.write_text(
         with_table(text, [*primitive_table.listed(), *primitive_table.explore(), *rows(text)]), encoding="utf-8"
     )
 

@@ -20,7 +20,7 @@ from erasurehead.decompile._refusals import known_reason
 from .programs import CASES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGE = (DOCS / "decompile.md").read_text(encoding="utf-8")
+PAGE, TABLE = ((DOCS / name).read_text(encoding="utf-8") for name in ("decompile.md", "decompile-primitives.md"))
 
 
 @pytest.fixture
@@ -35,16 +35,16 @@ def test_the_sources_are_those_that_the_commands_print(extension: ModuleType) ->
 
 
 def test_the_table_is_that_of_the_installed_jax(extension: ModuleType) -> None:
-    rows = extension.rows(PAGE)
+    rows = extension.rows(TABLE)
     assert set(extension.primitive_table.listed()) <= set(rows), "run: python docs/extensions/decompiled.py"
-    assert extension.with_table(PAGE, rows) == PAGE
-    assert "gap" not in PAGE.split("<!-- coverage -->")[1]
+    assert extension.with_table(TABLE, rows) == TABLE
+    assert "gap" not in TABLE.split("<!-- coverage -->")[1]
 
 
 @pytest.mark.slow
 def test_what_public_functions_yield_is_in_the_table(extension: ModuleType) -> None:
     modules = ("jax.lax", "jax.lax.linalg", "jax.nn", "jax.numpy.linalg")  # the script explores all of them
-    assert set(extension.primitive_table.explore(modules)) <= set(extension.rows(PAGE)), (
+    assert set(extension.primitive_table.explore(modules)) <= set(extension.rows(TABLE)), (
         "run: python docs/extensions/decompiled.py"
     )
 
@@ -83,10 +83,10 @@ def test_every_row_is_tested(backend: str, extension: ModuleType) -> None:
     seen = met() | ELSEWHERE | UNREACHED
     untested = [
         op
-        for op in extension.rows(PAGE)
+        for op in extension.rows(TABLE)
         if not extension.primitive_table.status(op, backend).startswith("no") and op not in seen
     ]
     assert not untested
-    for op in extension.rows(PAGE):
+    for op in extension.rows(TABLE):
         if extension.primitive_table.status(op, backend).startswith("no"):
             assert known_reason(op, backend)

@@ -16,7 +16,15 @@ _CLUSTER = (pytest.mark.slow, pytest.mark.processes, pytest.mark.xdist_group("cl
 _MARKS: dict[str, tuple[Any, ...]] = {"clusters-ray.md": _CLUSTER}
 
 
-_NEEDS = {"problems.md": ("jax", "torch"), "decompile.md": ("jax",), "late_ranks.md": ("torch",)}
+_NEEDS = {
+    "README.md": ("torch",),
+    "problems.md": ("jax", "torch"),
+    "decompile.md": ("jax",),
+    "late_ranks.md": ("torch",),
+}
+
+TORCHRUN = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+"""What `torchrun` tells the only rank of a job."""
 
 
 def _marked(page: Path) -> Any:
@@ -29,7 +37,11 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pyt
     for library in _NEEDS.get(page.name, ()):
         pytest.importorskip(library, reason=f"the page needs {library}: pip install 'erasurehead[{library}]'")
     monkeypatch.chdir(tmp_path)
+    for variable, value in TORCHRUN.items():
+        monkeypatch.setenv(variable, value)
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks(page, "python"):
         padding = "\n" * (block.line - 1)  # so that tracebacks show the line of the page
         exec(compile(padding + block.text, str(page), "exec"), namespace)
+    if "dist" in namespace and namespace["dist"].is_initialized():
+        namespace["dist"].destroy_process_group()
