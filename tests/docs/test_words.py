@@ -165,6 +165,10 @@ def test_what_the_glossary_names_is_there(name: str) -> None:
     assert getattr(importlib.import_module(home), last) is not None
 
 
+def test_the_glossary_names_nothing_private() -> None:
+    assert not [name for name in NAMED if "._" in name]
+
+
 def test_the_glossary_names_something() -> None:
     assert len(NAMED) >= 10
 
