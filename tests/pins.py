@@ -48,6 +48,7 @@ COMMANDS = (
     "shard",
     "predict",
     "evaluate",
+    "coefficients",
     "plan",
     "drill",
     "reproduce",

@@ -17,7 +17,19 @@ from erasurehead.cli._app import build
 from ..typed import command_line
 from .shop import Typed
 
-COMMANDS = ("train", "resize", "compare", "data", "shard", "predict", "evaluate", "plan", "drill", "reproduce")
+COMMANDS = (
+    "train",
+    "resize",
+    "compare",
+    "data",
+    "shard",
+    "predict",
+    "evaluate",
+    "coefficients",
+    "plan",
+    "drill",
+    "reproduce",
+)
 HEAVY = ("numba", "sklearn", "scipy", "numpy", "matplotlib", "pyarrow", "mpi4py", "ray")
 
 

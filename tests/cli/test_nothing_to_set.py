@@ -90,7 +90,7 @@ def test_it_ends_at_the_optimum_and_says_so(
     done = typed("train", *given, *VIRTUAL, "--out", "run", "-v")
     assert done.code == 0, done.err
     assert "quasi_newton; 6 workers on a virtual clock" in done.err
-    assert "; converged\n" in done.out
+    assert "\nconverged; model and records in " in done.out
     for word in ("has not converged", "has risen", "--rate"):
         assert word not in done.err
     summary = RunFolder.open("run").summary
@@ -115,7 +115,7 @@ def test_it_ends_at_the_optimum_and_says_so(
 def test_real_workers_need_nothing_else_either(typed: Typed, shop: Path) -> None:
     done = typed("train", "--data", shop, "--label", "bought", "--categorical", "--workers", 4, "-v")
     assert done.code == 0
-    assert "; converged\n" in done.out
+    assert "\nconverged; model and records in " in done.out
     assert "adaptive: " in done.err
 
 
@@ -144,7 +144,7 @@ def test_a_run_that_begins_at_the_optimum_has_not_become_worse_by_rounding(typed
     assert typed("train", *given, "--out", "x").code == 0
     again = typed("train", *given, "--initial", "x")
     assert again.code == 0
-    assert "; converged\n" in again.out
+    assert "\nconverged; model and records in " in again.out
     assert "has risen" not in again.err
 
 
@@ -166,7 +166,7 @@ def test_a_run_that_has_converged_is_not_said_to_have_risen_because_its_estimate
     given = ("--data", tmp_path / "t.csv", "-w", 16, "--engine", "virtual", "--delays", delays, "--late", late)
     done = typed("train", *given, "--out", tmp_path / "o")
     assert done.code == 0
-    assert "; converged\n" in done.out
+    assert "\nconverged; model and records in " in done.out
     run = RunFolder.open(tmp_path / "o").run
     suspected = run.suspected_rise
     assert suspected is not None  # otherwise this shows nothing
@@ -186,7 +186,7 @@ def test_classes_that_the_data_tell_apart_have_no_optimum_without_a_penalty_and_
     assert "the objective has no minimum" in free.err
     assert "--l2 0.005" in free.err
     assert "converged" not in free.out
-    assert "; converged\n" in held.out
+    assert "\nconverged; model and records in " in held.out
     assert "minimum" not in held.err
     finals = [RunFolder.open(path).run.final for path in sorted(Path("runs").iterdir())]
     assert [final is not None and final.without_minimum for final in finals] == [True, False]

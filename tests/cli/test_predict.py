@@ -152,3 +152,83 @@ def test_what_cannot_be_used_is_said(typed: Typed, trained: str, command: tuple[
     assert done.code == 2
     assert said in done.sentence
     assert done.out == ""
+
+
+def test_columns_of_the_file_stand_before_the_predictions(typed: Typed, trained: str) -> None:
+    Path("new.csv").write_text("id,town,income,age\n007,Rye,30,70\n010,Ely,NA,30\n")
+    plain = typed("predict", trained, "new.csv").out.splitlines()
+    kept = typed("predict", trained, "new.csv", "--keep", "id,income").out.splitlines()
+    assert kept == [f"{own},{line}" for own, line in zip(("id,income", "007,30", "010,"), plain, strict=True)]
+    whole = typed("predict", trained, "new.csv", "--keep", "all", "--json").json
+    assert whole["kept"] == {"id": ["007", "010"], "town": ["Rye", "Ely"], "income": ["30", ""], "age": ["70", "30"]}
+    assert "kept" not in typed("predict", trained, "new.csv", "--json").json
+    refused = typed("predict", trained, "new.csv", "--keep", "name")
+    assert (refused.code, "new.csv has no column 'name'" in refused.sentence) == (2, True)
+
+
+def test_a_threshold_moves_predictions_and_what_is_said_of_each_class(typed: Typed, trained: str, shop: Path) -> None:
+    usual, low = (typed("evaluate", trained, shop, *more, "--json").json for more in ((), ("--threshold", 0.1)))
+    assert usual["classes"] == ["no", "yes"]
+    for told in (usual, low):
+        counts = np.array(told["confusion"])
+        assert counts.sum() == 240
+        assert told["metrics"]["accuracy"] == pytest.approx(np.trace(counts) / 240)
+        assert told["recall"]["yes"] == pytest.approx(counts[1, 1] / counts[1].sum())
+        assert told["precision"]["yes"] == pytest.approx(counts[1, 1] / counts[:, 1].sum())
+    assert low["recall"]["yes"] > usual["recall"]["yes"]
+    assert low["metrics"]["auc"] == usual["metrics"]["auc"]
+    predicted = typed("predict", trained, shop, "--threshold", 0.1, "--json").json["predictions"]
+    assert predicted.count("yes") == sum(row[1] for row in low["confusion"])
+    shown = typed("evaluate", trained, shop).out
+    for word in ("predicted", "recall", "precision", "pr_auc"):
+        assert word in shown
+    refused = typed("evaluate", trained, shop, "--threshold", 1.5)
+    assert (refused.code, "--threshold must be a probability between 0 and 1" in refused.sentence) == (2, True)
+
+
+def test_a_threshold_is_for_two_classes(typed: Typed) -> None:
+    Path("n.csv").write_text("a,y\n" + "".join(f"{value},{2 * value}.5\n" for value in range(30)))
+    assert typed("train", "--data", "n.csv", "--out", "n").code == 0
+    refused = typed("predict", "n", "n.csv", "--threshold", 0.3)
+    assert "--threshold must be left out for a model of numbers: it is for two classes" in refused.sentence
+
+
+def test_coefficients_are_told_the_largest_first_and_the_constant_last(typed: Typed, trained: str) -> None:
+    rows = typed("coefficients", trained, "--json").json["coefficients"]
+    sizes = [abs(row["standardized"]) for row in rows[:-1]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert rows[-1]["column"] == "(constant)"
+    model = TrainedModel.load(trained)
+    assert {row["column"]: row["coefficient"] for row in rows} == model.coefficients()
+    shown = typed("coefficients", trained, "--top", 2).out
+    assert "bought: log odds of yes against no" in shown
+    assert "and 4 more (--top 0 for all)" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert len(typed("coefficients", trained, "--top", 0, "--json").json["coefficients"]) == len(rows)
+
+
+def test_a_loss_of_numbers_is_trained_predicted_and_explained(typed: Typed) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    rows = [f"{a:.4f},{b}" for a, b in zip(x, rng.poisson(np.exp(1.0 + 0.5 * x)), strict=True)]
+    Path("c.csv").write_text("x,visits\n" + "\n".join(rows) + "\n")
+    done = typed("train", "--data", "c.csv", "--loss", "poisson", "--out", "c", "--l2", 0)
+    assert done.code == 0
+    assert "visits is a number (poisson)" in done.out
+    assert "test rows: deviance " in done.out
+    told = typed("coefficients", "c", "--json").json
+    assert told["of"] == "the logarithm of visits"
+    assert told["coefficients"][0]["coefficient"] == pytest.approx(0.5, abs=0.1)
+    predicted = typed("predict", "c", "c.csv", "--json").json["predictions"]
+    expected = np.exp(told["coefficients"][1]["coefficient"] + told["coefficients"][0]["coefficient"] * x)
+    np.testing.assert_allclose(predicted, expected, rtol=1e-3)
+    quantile = typed("train", "--data", "c.csv", "--loss", "quantile(0.9)", "--out", "q", "--until", "pinball < 100")
+    assert quantile.code == 0
+    tables = RunFolder.open("q").tables
+    assert tables["problem"]["loss"].startswith("quantile(level=0.9, width=")
+    again = typed("train", "q/config.toml", "--out", "r", "--initial", "c")
+    assert "A quantile(level=0.9, width=" in again.sentence
+    assert "run cannot begin with TrainedModel(poisson of 'visits'" in again.sentence
+    refused = typed("train", "--data", "c.csv", "--loss", "gamma")
+    assert refused.code == 2
+    assert "every value of the label 'visits' must be above 0 for the loss gamma, but it is 0.0" in refused.sentence

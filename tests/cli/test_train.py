@@ -43,13 +43,13 @@ def test_the_end_says_what_data_what_came_of_it_how_long_it_took_whether_distrib
     done = typed("train", "--data", shop, "--categorical", "--out", "x")
     data, tested, trained, took, paid, where = done.out.splitlines()
     assert data == "shop: 192 training rows, 48 test rows, 5 columns; bought is no or yes (logistic)"
-    measured = r"auc 0\.\d+, accuracy 0\.\d+, log_loss 0\.\d+"
+    measured = r"auc 0\.\d+, pr_auc 0\.\d+, accuracy 0\.\d+, log_loss 0\.\d+"
     assert re.fullmatch(f"test rows: {measured}", tested)
-    assert re.fullmatch(f"training rows: {measured}; converged", trained)
+    assert re.fullmatch(f"training rows: {measured}", trained)
     parts = ", ".join(rf"{part} [\d.]+ m?s" for part in ("reading", "starting", "training", "evaluating"))
     assert re.fullmatch(rf"took [\d.]+ m?s: {parts}", took)
     assert re.fullmatch(r"not distributed: .*", paid)
-    assert where == "model and records in x"
+    assert where == "converged; model and records in x"
     assert max(map(len, done.out.splitlines())) <= 80
     assert done.err == f"reading {shop} ...\n"
     told = typed("train", "--data", shop, "--categorical", "--json", "-v")

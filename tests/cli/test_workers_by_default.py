@@ -26,7 +26,7 @@ def test_small_data_are_trained_on_in_this_process_and_that_is_said(typed: Typed
     assert ", starting 2 workers about 420 ms" in done.err
     assert "starting 1 worker" not in done.err
     assert "not distributed: 2 workers take 420 ms to start, a pass over the data " in done.out
-    assert "; converged\n" in done.out
+    assert "\nconverged; model and records in " in done.out
     assert read_config("x/config.toml").run.engine == "in_process"
     assert typed("predict", "x", shop).code == 0
     assert typed("compare", "x", "x", "--no-figures").code == 0

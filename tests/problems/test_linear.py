@@ -104,7 +104,7 @@ def test_metrics_measure_the_test_part_and_are_empty_without_one() -> None:
     case, other = case_of("logistic", "one_hot", seed=4), case_of("logistic", "one_hot", seed=6)
     assert case.problem().metrics(case.x) == {}
     measured = case.problem(test=(other.X, other.y)).metrics(case.x)
-    assert set(measured) == {"auc", "accuracy", "log_loss"}
+    assert set(measured) == {"auc", "pr_auc", "accuracy", "log_loss"}
     assert measured["log_loss"] == pytest.approx(losses("logistic", other.dense, other.y, case.x).mean(), rel=1e-12)
     assert measured == case.problem().model(case.x).evaluate(other.X, other.y)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from scipy.special import expit, softmax
-from sklearn.metrics import log_loss
+from sklearn.metrics import average_precision_score, log_loss
 
 from erasurehead.problems._losses import LogisticLoss, SampleLoss, SoftmaxLoss, SquaredLoss
 
@@ -54,6 +54,7 @@ def test_predictions_probabilities_and_scores_of_two_classes() -> None:
     assert scores["accuracy"] == 0.8
     assert scores["auc"] == pytest.approx(5 / 6)
     assert scores["log_loss"] == pytest.approx(np.logaddexp(0.0, -labels * margins[0]).mean())
+    assert scores["pr_auc"] == pytest.approx(average_precision_score(labels, margins[0]))
     assert set(loss.scores(margins, np.ones(5))) == {"accuracy", "log_loss"}
 
 
@@ -76,5 +77,10 @@ def test_predictions_and_scores_of_numbers() -> None:
     np.testing.assert_array_equal(loss.predict(margins), [1.0, 2.0, 4.0])
     assert loss.probabilities(margins) is None
     scores = loss.scores(margins, np.array([1.0, 2.0, 3.0]))
-    assert scores == {"mse": pytest.approx(1 / 3), "r2": pytest.approx(1 - (1 / 3) / (2 / 3))}
-    assert set(loss.scores(margins, np.ones(3))) == {"mse"}
+    assert scores == {
+        "mse": pytest.approx(1 / 3),
+        "rmse": pytest.approx(3**-0.5),
+        "mae": pytest.approx(1 / 3),
+        "r2": pytest.approx(1 - (1 / 3) / (2 / 3)),
+    }
+    assert set(loss.scores(margins, np.ones(3))) == {"mse", "rmse", "mae"}

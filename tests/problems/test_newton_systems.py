@@ -118,5 +118,7 @@ def test_the_second_derivatives_of_a_loss_are_how_its_derivatives_change(loss: S
 
     step = 1e-6
     expected = (derivatives(margins + step * change) - derivatives(margins - step * change)) / (2.0 * step)
-    np.testing.assert_allclose(loss.bend(margins, change), expected, atol=1e-7)
-    assert (np.abs(loss.bend(margins, change)).sum(axis=0) <= 2.0 * loss.curvature * np.abs(change).sum(axis=0)).all()
+    np.testing.assert_allclose(loss.bend(margins, labels, change), expected, atol=1e-7)
+    assert (
+        np.abs(loss.bend(margins, labels, change)).sum(axis=0) <= 2.0 * loss.curvature * np.abs(change).sum(axis=0)
+    ).all()

@@ -15,6 +15,8 @@ ESTIMATORS = [
     sklearn.LogisticRegression(),
     sklearn.LinearRegression(),
     sklearn.Ridge(),
+    sklearn.PoissonRegressor(),
+    sklearn.GammaRegressor(),
     sklearn.ElasticNet(),
     sklearn.LogisticRegressionCV(Cs=2, cv=2),
     sklearn.RidgeCV(alphas=(1.0, 10.0), cv=2),

@@ -128,3 +128,20 @@ def test_balanced_classes_count_weights_as_scikit_learn_does() -> None:
     )
     ours = sklearn.LogisticRegression(class_weight="balanced", tol=0.0).fit(X, y, WEIGHTS)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["PoissonRegressor", "GammaRegressor"])
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
+@pytest.mark.parametrize("free", [True, False])
+def test_models_of_logarithms(name: str, weights: Any, free: bool) -> None:
+    X, numbers = samples("plain")
+    y = np.random.default_rng(0).gamma(2.0, np.exp(0.3 * numbers / numbers.std() + 3.0))
+    settings: Any = {"alpha": 0.01, "fit_intercept": free}
+    theirs = getattr(linear_model, name)(tol=1e-12, max_iter=10_000, **settings).fit(X, y, weights)
+    ours = getattr(sklearn, name)(tol=0.0, **settings).fit(X, y, weights)
+    assert ours.converged_
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-5)
+    assert ours.score(X, y, weights) == pytest.approx(theirs.score(X, y, weights), abs=1e-6)
+    again = getattr(sklearn, name)(warm_start=True, **settings).fit(X, y, weights).fit(X, y, weights)
+    assert again.n_iter_ < ours.n_iter_

@@ -14,6 +14,7 @@ from erasurehead._internal.plain_text import visible
 from erasurehead._internal.user_files import as_named
 from erasurehead.cli import (
     _codes as codes,
+    _coefficients as coefficients,
     _compare as compare,
     _config as config,
     _consensus as consensus,
@@ -46,6 +47,7 @@ _COMMANDS = {
     "shard": shard,
     "predict": predict,
     "evaluate": evaluate,
+    "coefficients": coefficients,
     "plan": plan,
     "drill": drill,
     "reproduce": reproduce,

@@ -93,7 +93,7 @@ def ended_text(experiment: Experiment, done: Run) -> str:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Worth:
     """Whether it paid to distribute the training.
 
     Attributes:
@@ -112,35 +112,35 @@ class Verdict:
         return self.reason
 
 
-def verdict(experiment: Experiment, done: Run) -> Verdict | None:
+def verdict(experiment: Experiment, done: Run) -> Worth | None:
     """Return whether distributing paid; None if that is not known, as no part of the data is in reach of this process.
 
     A pass over the data is measured here, or over a part of it, if it is in files.
     """
-    from erasurehead.reports._units import seconds_text
+    from erasurehead.cli._stopwatch import about
     from erasurehead.runs._unshared import pass_seconds
 
     why, run = experiment.unshared, experiment.config.run
     if run.engine == "virtual":
-        return Verdict(None, "nothing was distributed: the seconds of training are those of a virtual clock")
+        return Worth(None, "nothing was distributed: the seconds of training are those of a virtual clock")
     if why is not None and why.workers > 1:
         reason = (
-            f"not distributed: {counted('worker', why.workers)} take {seconds_text(why.start_seconds)} to start, "
-            f"a pass over the data {seconds_text(why.pass_seconds)}"
+            f"not distributed: {counted('worker', why.workers)} take {about(why.start_seconds)} to start, "
+            f"a pass over the data {about(why.pass_seconds)}"
         )
-        return Verdict(None, reason)
+        return Worth(None, reason)
     if run.workers == 1 or run.engine == "in_process":
-        return Verdict(None, "not distributed: there is one worker")
+        return Worth(None, "not distributed: there is one worker")
     one = pass_seconds(experiment.problem)
     if one is None or not done.steps_taken:
         return None
     alone, spent = done.steps_taken * one, done.start_seconds + done.seconds
     injected = "" if experiment.delays.expected == 0.0 else ", without the injected delays"
     reason = (
-        f"distributing {'paid' if spent < alone else 'did not pay'}: {seconds_text(spent)} with "
-        f"{workers_text(done)}, about {seconds_text(alone)} alone{injected}"
+        f"distributing {'paid' if spent < alone else 'did not pay'}: {about(spent)} with "
+        f"{workers_text(done)}, about {about(alone)} alone{injected}"
     )
-    return Verdict(spent < alone, reason, spent, alone)
+    return Worth(spent < alone, reason, spent, alone)
 
 
 def workers_text(done: Run) -> str:

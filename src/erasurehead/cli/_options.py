@@ -98,6 +98,14 @@ ALLOW_UNSEEN: Any = option(
 )
 
 
+THRESHOLD: Any = option(
+    "--threshold",
+    "Predict the second of two classes where its probability is above this; by default 0.5.",
+    panel="Data",
+    metavar="P",
+)
+
+
 def value_of(option: str, given: Any) -> Any:
     """Convert the value of an option to the corresponding value in a run file.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from erasurehead.cli._options import ALLOW_UNSEEN, OutputOptions, argument
+from erasurehead.cli._options import ALLOW_UNSEEN, THRESHOLD, OutputOptions, argument, option, value_of
 from erasurehead.cli._screen import Screen
 from erasurehead.cli._streams import check_open
 
@@ -22,6 +22,9 @@ Apply a trained model to rows that need no labels.
   predicted number. Labels are written as they are; on a terminal, what cannot
   be seen in them is written as escapes.
 
+[bold]erasurehead predict runs/houses new_houses.csv --keep id,town[/bold]
+  The same with columns of the file before them; with --keep all, all of them.
+
 The encoding of the training data is saved with the model, and the file may
 have another format than the training data. Values that training never saw
 are counted and reported on stderr, column by column; where more than half of
@@ -33,6 +36,13 @@ def run(
     *,
     folder: str = argument("RUN", "The run folder."),
     file: str = argument("FILE", "Rows with the columns of the training file."),
+    keep: list[str] | None = option(
+        "--keep",
+        "Columns of the file to write before the predictions, such as an identifier; or all.",
+        panel="Data",
+        metavar="A,B,...",
+    ),
+    threshold: float | None = THRESHOLD,
     allow_unseen: bool = ALLOW_UNSEEN,
     output: OutputOptions,
 ) -> None:
@@ -40,22 +50,25 @@ def run(
     from erasurehead.runs import TrainedModel
 
     check_open()
-    screen = Screen(output)
-    predictions = TrainedModel.load(folder).predict(file, allow_unseen=allow_unseen)
+    screen, model = Screen(output), TrainedModel.load(folder)
+    predictions = model.predict(file, allow_unseen=allow_unseen, threshold=threshold)
+    kept: dict[str, list[str]] = {}
+    if keep:
+        kept = model.encoding.texts(file, () if keep == ["all"] else value_of("drop", keep))
     for sentence in predictions.report.sentences():
         screen.warn(sentence)
     if output.as_json:
-        screen.result(predictions.as_dict())
+        screen.result({**predictions.as_dict(), **({"kept": kept} if keep else {})})
     else:
-        screen.lines(_lines(predictions))
+        screen.lines(_lines(predictions, kept))
 
 
-def _lines(predictions: Predictions) -> Iterator[str]:
-    """Return the predictions as lines of CSV."""
-    yield _line("prediction", *(f"probability of {name}" for name in predictions.classes))
+def _lines(predictions: Predictions, kept: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Return the predictions as lines of CSV, behind the columns that are kept."""
+    yield _line(*kept, "prediction", *(f"probability of {name}" for name in predictions.classes))
     for row, value in enumerate(predictions.values):
         shares: list[float] = [] if predictions.probabilities is None else predictions.probabilities[row].tolist()
-        yield _line(value, *shares)
+        yield _line(*(column[row] for column in kept.values()), value, *shares)
 
 
 def _line(*fields: object) -> str:

@@ -82,12 +82,14 @@ class EncodingOptions(_ReadingOptions):
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `shard`."""
+        from erasurehead.problems._families import task_of
+
         return {
             **self.tables().get("data", {}),
             "interactions": [value_of("one_hot", [names]) for names in self.interactions or ()],
             "standardize": self.standardize,
             "constant": self.constant,
-            "task": self.loss,
+            "task": None if self.loss is None else task_of(self.loss),
             "test_fraction": self.test_fraction,
             "seed": self.seed,
         }

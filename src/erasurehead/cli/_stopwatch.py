@@ -51,5 +51,14 @@ class Stopwatch(Callback):
 
     def __str__(self) -> str:
         spent = self.seconds()
-        parts = ", ".join(f"{part} {seconds_text(seconds)}" for part, seconds in spent.items())
-        return f"took {seconds_text(sum(spent.values()))}: {parts}"
+        parts = ", ".join(f"{part} {about(seconds)}" for part, seconds in spent.items())
+        return f"took {about(sum(spent.values()))}: {parts}"
+
+
+def about(seconds: float) -> str:
+    """Return seconds as a short text, to two digits.
+
+    >>> about(0.1234), about(1.26)
+    ('120 ms', '1.3 s')
+    """
+    return seconds_text(float(f"{seconds:.2g}"))

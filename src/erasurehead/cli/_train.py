@@ -319,9 +319,8 @@ def _conclude(
         stopwatch.on_end(done)
     if tested := _listed(summary["metrics"]):
         lines.append(f"test rows: {tested}")
-    trained = [_listed(training) or loss_text(done), ending if ending == "converged" else ""]
-    if any(trained):
-        lines.append(f"training rows: {'; '.join(filter(None, trained))}")
+    if trained := _listed(training) or loss_text(done):
+        lines.append(f"training rows: {trained}")
     reached: dict[str, object] = {}
     if goal is not None:
         seconds = done.time_to(*goal)
@@ -331,7 +330,8 @@ def _conclude(
     lines += [str(stopwatch), "" if distributed is None else str(distributed)]
     out = str(experiment.out)
     where = f"records in {out}, model in {summary['model'] or 'no folder: it is lost'}"
-    lines.append(f"model and records in {out}" if summary["model"] == out else where)
+    where = f"model and records in {out}" if summary["model"] == out else where
+    lines.append(f"converged; {where}" if ending == "converged" else where)
     for warning in summary.get("changed_by_others", ()):
         screen.warn(warning)
     warn(screen, experiment, done)
@@ -353,7 +353,7 @@ def _data_text(experiment: Experiment) -> str:
         means = f"one of {target.n_classes:,} classes"
     return (
         f"{data.name}: {counted('training row', data.n_train)}, {counted('test row', data.n_test)}, {columns}; "
-        f"{target.name or 'the label'} is {means} ({experiment.config.problem.loss})"
+        f"{target.name or 'the label'} is {means} ({str(experiment.config.problem.loss).partition('(')[0]})"
     )
 
 

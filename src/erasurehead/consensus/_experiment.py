@@ -109,7 +109,7 @@ class ConsensusExperiment:
                 terms["graph"] = parse_graph(section.graph, section.peers)
                 ConsensusTerms(**terms)
         data, source = _load(config)
-        loss = config.problem.loss or data.task
+        loss = parts.settled_loss(config.problem, data)
         l2 = 1.0 / data.n_train if config.problem.l2 is None else config.problem.l2
         minimised = config.problem.model_copy(update={"loss": loss, "l2": l2})
         problem = build_problem(config, data, minimised)

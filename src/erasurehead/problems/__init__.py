@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from erasurehead.problems._linear import (
         LeastSquares as LeastSquares,
         LogisticRegression as LogisticRegression,
+        Regression as Regression,
         SoftmaxRegression as SoftmaxRegression,
     )
     from erasurehead.problems._network import TwoLayerNetwork as TwoLayerNetwork

@@ -15,13 +15,12 @@ from erasurehead.problems import _kernels as kernels
 from erasurehead.problems._base import Exact, Problem
 from erasurehead.problems._checks import (
     check_design,
-    check_not_lost,
-    check_squares,
     check_target,
     check_test_pair,
     intercept_parameters,
 )
-from erasurehead.problems._losses import Labels, LogisticLoss, SampleLoss, SoftmaxLoss, SquaredLoss
+from erasurehead.problems._families import read_loss
+from erasurehead.problems._losses import Labels, LogisticLoss, NumberLoss, SampleLoss, SoftmaxLoss, SquaredLoss
 from erasurehead.problems._models import LinearModel, Samples, check_samples
 from erasurehead.problems._penalties import Penalty, as_penalty
 from erasurehead.problems._sample_weights import check_weights
@@ -163,9 +162,10 @@ class LinearProblem(Problem):
     def metrics(self, x: Array) -> dict[str, float]:
         """Return the quality of a model on the test samples by name; empty without test samples.
 
-        `auc`, `accuracy` and `log_loss` for logistic regression, `mse` and `r2` for least squares, `accuracy` and
-        `log_loss` for softmax regression; without `auc` where all test samples are of one class, and without `r2`
-        where all targets are equal.
+        `auc`, `pr_auc`, `accuracy` and `log_loss` for logistic regression, `accuracy` and `log_loss` for softmax
+        regression, `mse`, `rmse`, `mae` and `r2` for numbers, after `deviance` for the losses poisson and gamma, and
+        `pinball` for quantile; without areas where all test samples are of one class, and without `r2` where all
+        targets are equal.
         """
         return {} if self._test is None else self.model(x).measure(self._test)
 
@@ -212,9 +212,62 @@ class LeastSquares(LinearProblem):
     """
 
     def _choose_loss(self, values: Array) -> SampleLoss:
-        check_squares(values, "y")
-        check_not_lost(values, "y")
-        return SquaredLoss()
+        return SquaredLoss().completed(values)
+
+
+@final
+class Regression(LinearProblem):
+    """The mean of a loss of your choice of `X_i x` and `y_i` plus `l2 * ||x||^2`, for real targets.
+
+    | loss | of a margin m = X_i x and a target y | predicted |
+    |---|---|---|
+    | `poisson` | `exp(m) - y m`, for y >= 0, such as counts | `exp(m)` |
+    | `gamma` | `m + y exp(-m)`, for y > 0 | `exp(m)` |
+    | `log_least_squares` | `(m - log y)^2`, for y > 0 | `exp(m)` |
+    | `huber(threshold)` | `(m - y)^2`, beyond the threshold `threshold * (2 abs(m - y) - threshold)` | `m` |
+    | `quantile(level, width)` | the pinball loss of the level, smoothed over the width | `m` |
+    | `least_squares` | `(m - y)^2` | `m` |
+
+    The pinball loss, `level * (y - m)` below and `(1 - level) * (m - y)` above, is not smooth. What is minimised is
+    `(0.5 - level) * (m - y) + 0.5 * sqrt((m - y)^2 + width^2)`, which is above it by at most half of the width. By
+    default the threshold is 1.35 times, and the width 0.01 times, the spread of the targets (1.4826 times their median
+    absolute deviation from the median).
+
+    >>> problem = Regression([[1.0, 0.0], [1.0, 1.0]], [1, 3], loss="poisson")
+    >>> problem.gradient(problem.initial())
+    array([-1., -1.])
+
+    Arguments:
+        X: as for `LinearProblem`.
+        y: targets, shape (n_samples,).
+        l2: as for `LinearProblem`.
+        test: as for `LinearProblem`.
+        loss: one of the table, with or without its parameters: `"quantile(0.9)"`.
+        intercept: as for `LinearProblem`.
+        penalty: as for `LinearProblem`.
+        sample_weight: as for `LinearProblem`.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        l2: float = 0.0,
+        test: tuple[Any, Any] | None = None,
+        loss: str = "least_squares",
+        intercept: int | None = None,
+        penalty: Penalty | None = None,
+        sample_weight: Any = None,
+    ) -> None:
+        self._loss = loss
+        super().__init__(X, y, l2=l2, test=test, intercept=intercept, penalty=penalty, sample_weight=sample_weight)
+
+    def _choose_loss(self, values: Array) -> SampleLoss:
+        loss = read_loss(self._loss)
+        if not isinstance(loss, NumberLoss):
+            raise invalid("loss", "must be one of numbers", self._loss, "the classes of other losses have problems")
+        return loss.completed(values)
 
 
 @final

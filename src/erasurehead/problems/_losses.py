@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import check_count, invalid
 from erasurehead.problems import _kernels as kernels
-from erasurehead.problems._metrics import accuracy, area_under_curve, r_squared
+from erasurehead.problems._checks import check_not_lost, check_squares
+from erasurehead.problems._metrics import accuracy, areas, r_squared
 
 Labels: TypeAlias = NDArray[Any]
 """One label per sample, as the loss takes them: float64, or int64 where they number the classes."""
@@ -23,15 +24,17 @@ Labels: TypeAlias = NDArray[Any]
 class SampleLoss(ABC):
     """The loss of one sample, as a function of its margins."""
 
-    name: ClassVar[str]
+    name: str
+    """What it is called in run files, with its parameters."""
+
     n_outputs: int
     """Number of margins per sample."""
 
-    score_names: ClassVar[tuple[str, ...]]
+    score_names: tuple[str, ...]
     """The names of the measures that `scores` may return."""
 
-    curvature: ClassVar[float]
-    """The largest second derivative with respect to a margin."""
+    curvature: float
+    """The largest second derivative with respect to a margin, where one is known for all samples."""
 
     endless: ClassVar[bool] = False
     """Whether the loss of a sample falls for ever as its margins grow, so that it has no minimum."""
@@ -57,12 +60,17 @@ class SampleLoss(ABC):
             The sum of the losses, each times its scale.
         """
 
+    def bounds(self, labels: Labels) -> float | Array:
+        """Return the largest second derivative of each sample with respect to a margin; one number if all are equal."""
+        return self.curvature
+
     @abstractmethod
-    def bend(self, margins: Array, change: Array) -> Array:
+    def bend(self, margins: Array, labels: Labels, change: Array) -> Array:
         """Return how the derivatives change as the margins do: the second derivatives, times a change of the margins.
 
         Arguments:
             margins: where, shape (n_outputs, n_samples).
+            labels: shape (n_samples,).
             change: shape (n_outputs, n_samples).
 
         Returns:
@@ -90,7 +98,7 @@ class LogisticLoss(SampleLoss):
     """`log(1 + exp(-label * margin))`, for labels -1 and +1."""
 
     name = "logistic"
-    score_names = ("auc", "accuracy", "log_loss")
+    score_names = ("auc", "pr_auc", "accuracy", "log_loss")
     curvature = 0.25
     endless = True
     n_outputs = 1
@@ -113,7 +121,7 @@ class LogisticLoss(SampleLoss):
         np.exp(np.negative(decays, out=decays), out=decays)
         return kernels.logistic_residuals(margins[0], decays, labels, scale)
 
-    def bend(self, margins: Array, change: Array) -> Array:
+    def bend(self, margins: Array, labels: Labels, change: Array) -> Array:
         decays = np.exp(-np.abs(margins))
         return change * decays / (1.0 + decays) ** 2
 
@@ -124,20 +132,51 @@ class LogisticLoss(SampleLoss):
         return np.exp(-np.logaddexp(0.0, -margins[0]))
 
     def scores(self, margins: Array, labels: Labels) -> dict[str, float]:
-        area = area_under_curve(labels, margins[0])
-        named = {} if area is None else {"auc": area}
         log_loss = float(np.logaddexp(0.0, -labels * margins[0]).mean())
-        return named | {"accuracy": accuracy(labels, self.predict(margins)), "log_loss": log_loss}
+        return areas(labels, margins[0]) | {"accuracy": accuracy(labels, self.predict(margins)), "log_loss": log_loss}
+
+
+class NumberLoss(SampleLoss):
+    """A loss for targets that are numbers."""
+
+    score_names = ("mse", "rmse", "mae", "r2")
+    n_outputs = 1
+    logs: bool = False
+    """Whether margins are logarithms of what is predicted."""
+
+    def completed(self, values: Array) -> NumberLoss:
+        """Return the loss with all of its parameters, of which some may depend on labels, shape (n_samples,).
+
+        Raises:
+            InvalidArgument: if it cannot be computed for such labels.
+        """
+        return self
+
+    def predict(self, margins: Array) -> Labels:
+        return np.exp(margins[0]) if self.logs else margins[0]
+
+    def probabilities(self, margins: Array) -> Array | None:
+        return None
+
+    def scores(self, margins: Array, labels: Labels) -> dict[str, float]:
+        misses: Array = self.predict(margins) - labels
+        error = float(misses @ misses) / len(misses)
+        explained = r_squared(error, labels)
+        scores = {"mse": error, "rmse": error**0.5, "mae": float(np.abs(misses).mean())}
+        return scores if explained is None else scores | {"r2": explained}
 
 
 @final
-class SquaredLoss(SampleLoss):
+class SquaredLoss(NumberLoss):
     """`(margin - target)^2`, without the factor of one half that some authors use."""
 
     name = "least_squares"
-    score_names = ("mse", "r2")
     curvature = 2.0
-    n_outputs = 1
+
+    def completed(self, values: Array) -> NumberLoss:
+        check_squares(values, "y")
+        check_not_lost(values, "y")
+        return self
 
     def labels(self, values: Array, argument: str) -> Labels:
         return values
@@ -145,25 +184,13 @@ class SquaredLoss(SampleLoss):
     def differentiate(self, margins: Array, labels: Labels, scale: float | Array) -> float:
         margins -= labels
         loss = (
-            _summed(margins[0] ** 2, scale) if isinstance(scale, np.ndarray) else scale * float(margins[0] @ margins[0])
+            summed(margins[0] ** 2, scale) if isinstance(scale, np.ndarray) else scale * float(margins[0] @ margins[0])
         )
         margins *= 2.0 * scale
         return loss
 
-    def bend(self, margins: Array, change: Array) -> Array:
+    def bend(self, margins: Array, labels: Labels, change: Array) -> Array:
         return 2.0 * change
-
-    def predict(self, margins: Array) -> Labels:
-        return margins[0]
-
-    def probabilities(self, margins: Array) -> Array | None:
-        return None
-
-    def scores(self, margins: Array, labels: Labels) -> dict[str, float]:
-        misses: Array = margins[0] - labels
-        error = float(misses @ misses) / len(misses)
-        explained = r_squared(error, labels)
-        return {"mse": error} if explained is None else {"mse": error, "r2": explained}
 
 
 @final
@@ -199,12 +226,12 @@ class SoftmaxLoss(SampleLoss):
         chosen = margins[labels, samples]
         np.exp(margins, out=margins)
         total = margins.sum(axis=0)
-        loss = _summed(np.log(total) - chosen, scale)
+        loss = summed(np.log(total) - chosen, scale)
         margins *= scale / total
         margins[labels, samples] -= scale
         return loss
 
-    def bend(self, margins: Array, change: Array) -> Array:
+    def bend(self, margins: Array, labels: Labels, change: Array) -> Array:
         powers = np.exp(margins - margins.max(axis=0))
         powers /= powers.sum(axis=0)
         return powers * (change - (powers * change).sum(axis=0))
@@ -221,7 +248,14 @@ class SoftmaxLoss(SampleLoss):
         return {"accuracy": accuracy(labels, self.predict(margins)), "log_loss": log_loss}
 
 
-def _summed(losses: Array, scale: float | Array) -> float:
+def squared_parts(margins: Array, labels: Labels) -> tuple[Array, Array, float]:
+    """Return the squares of what margins are off by, and their first and second derivatives."""
+    misses = margins - labels
+    return misses * misses, 2.0 * misses, 2.0
+
+
+def summed(losses: Array, scale: float | Array) -> float:
+    """Return the sum of losses, each times its scale."""
     return float(losses @ scale) if isinstance(scale, np.ndarray) else scale * float(losses.sum())
 
 

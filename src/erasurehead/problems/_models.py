@@ -12,7 +12,8 @@ from erasurehead._internal.arrays import Array
 from erasurehead.errors import invalid
 from erasurehead.problems._checks import check_design, check_target
 from erasurehead.problems._design_matrices import CompressedDesign, DenseDesign, Design
-from erasurehead.problems._losses import Labels, LogisticLoss, SampleLoss, SoftmaxLoss, SquaredLoss
+from erasurehead.problems._families import read_loss
+from erasurehead.problems._losses import Labels, SampleLoss
 
 
 class Samples(NamedTuple):
@@ -123,16 +124,11 @@ class LinearModel(ScoringModel):
         """Return a linear model by the name of its loss, as it is stored in run files.
 
         Arguments:
-            name: `"logistic"`, `"least_squares"` or `"softmax"`.
+            name: `"logistic"`, `"least_squares"`, `"softmax"` or another: see `read_loss`.
             x: the parameters, shape (n_outputs * n_features,).
             n_classes: number of classes, for softmax only.
         """
-        if name == SoftmaxLoss.name:
-            return cls(SoftmaxLoss(n_classes), x)
-        losses: dict[str, SampleLoss] = {loss.name: loss for loss in (LogisticLoss(), SquaredLoss())}
-        if name not in losses:
-            raise invalid("name", f"must be one of {[*losses, SoftmaxLoss.name]}", name)
-        return cls(losses[name], x)
+        return cls(read_loss(name, n_classes, "name"), x)
 
     @property
     def n_features(self) -> int:

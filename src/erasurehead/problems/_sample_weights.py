@@ -10,7 +10,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import invalid, real
 from erasurehead.problems._checks import check_target
-from erasurehead.problems._losses import Labels, SampleLoss, SquaredLoss
+from erasurehead.problems._losses import Labels, NumberLoss, SampleLoss
 
 
 def check_weights(
@@ -48,7 +48,7 @@ def check_weights(
 
 
 def _by_class(class_weight: Any, labels: Labels, sample_loss: SampleLoss) -> Array:
-    if isinstance(sample_loss, SquaredLoss):
+    if isinstance(sample_loss, NumberLoss):
         raise invalid(
             "class_weight", "must be left out where targets are no classes", class_weight, "use sample_weight"
         )

@@ -18,6 +18,7 @@ from erasurehead.datasets._sharded.manifest import StoredFile
 from erasurehead.errors import DataError, invalid
 from erasurehead.problems._base import Exact, Problem
 from erasurehead.problems._checks import intercept_parameters
+from erasurehead.problems._families import read_loss, task_of
 from erasurehead.problems._models import LinearModel, Samples, check_samples
 from erasurehead.problems._penalties import Penalty, as_penalty
 from erasurehead.problems._separation import all_correct
@@ -41,6 +42,8 @@ class ShardedProblem(Problem):
         penalize_intercept: whether the penalty also applies to the column of ones that the folder was given when it
             was sharded.
         penalty: a penalty in place of l2, which must then be left out.
+        loss: a loss of numbers, with its parameters, where the folder is one for least squares; None for that which it
+            is for.
 
     Raises:
         DataError: if there is no such folder, or a file that the coordinator needs is missing or damaged.
@@ -59,11 +62,14 @@ class ShardedProblem(Problem):
         at: str | None = None,
         penalize_intercept: bool = False,
         penalty: Penalty | None = None,
+        loss: str | None = None,
     ) -> None:
         as_penalty(l2, penalty, ())
         self.folder = folder if isinstance(folder, ShardFolder) else ShardFolder.open(folder)
         manifest = self.folder.manifest
-        self.sample_loss = LinearModel.named(manifest.task, np.zeros(0), manifest.classes).sample_loss
+        if loss is not None and task_of(loss) != manifest.task:
+            raise invalid("loss", f"must be for what {self.folder.path} is sharded for, {manifest.task}", loss)
+        self.sample_loss = read_loss(loss or manifest.task, manifest.classes)
         self.n_samples = manifest.n_train
         self.n_features = manifest.columns
         self.n_parameters = self.sample_loss.n_outputs * self.n_features

@@ -100,7 +100,7 @@ class LinearShard(Shard):
         scales, entries = self._scales(coefficients), 0.0
         for piece in self._needed(scales):
             shares = self._of_rows(piece, scales)
-            piece.block.add_squares(self.sample_loss.curvature * shares, total)
+            piece.block.add_squares(self.sample_loss.bounds(piece.labels) * shares, total)
             entries += float(shares @ piece.block.entries())
         out.reshape(self.sample_loss.n_outputs, self.n_columns)[:] = total
         return entries
@@ -125,7 +125,7 @@ class LinearShard(Shard):
                 for piece, own, margins in pieces:
                     change = self._margins(piece, direction.reshape(weights.shape))
                     room = np.empty_like(turned)
-                    piece.block.multiply_transposed(own * self.sample_loss.bend(margins, change), room)
+                    piece.block.multiply_transposed(own * self.sample_loss.bend(margins, piece.labels, change), room)
                     turned += room
                 return turned.ravel()
 

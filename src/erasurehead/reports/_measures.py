@@ -20,7 +20,13 @@ from erasurehead.training._result import LOWER_IS_BETTER
 PREFERRED = ("auc", "accuracy", "mse", "log_loss")
 """Metrics that figures show, in order of preference."""
 
-_NAMES = {"auc": "AUC", "mse": "MSE", "log_loss": "log loss", "r2": "R²", "loss": "training loss"}
+_NAMES = {
+    **{name: name.upper() for name in ("auc", "mse", "rmse", "mae")},
+    "pr_auc": "PR-AUC",
+    "log_loss": "log loss",
+    "r2": "R²",
+    "loss": "training loss",
+}
 
 
 def check_runs(runs: Sequence[Run]) -> Sequence[Run]:

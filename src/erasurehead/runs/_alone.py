@@ -114,9 +114,15 @@ def _by_scikit_learn(experiment: Experiment) -> Iterator[Alone]:
     n, l2 = problem.n_samples, float(section.l2 or 0.0)
     free = len(problem.unpenalized) > 0  # the last column, of ones
     X: Any = data.X_train[:, :-1] if free else data.X_train
-    least_squares = section.loss == "least_squares"
-    kind: Any = linear_model.Ridge if least_squares else linear_model.LogisticRegression
-    strength = {"alpha": n * l2} if least_squares else {"C": 1.0 / (2.0 * n * l2)}
+    strengths = {
+        "least_squares": ("Ridge", {"alpha": n * l2}),
+        **dict.fromkeys(("logistic", "softmax"), ("LogisticRegression", {"C": 1.0 / (2.0 * n * l2)})),
+        **{name: (f"{name.title()}Regressor", {"alpha": 2.0 * l2}) for name in ("poisson", "gamma")},
+    }
+    if section.loss not in strengths:
+        return
+    name, strength = strengths[section.loss]
+    kind: Any = getattr(linear_model, name)
     model = kind(**strength, fit_intercept=free)
     begin = time.process_time()
     with warnings.catch_warnings(record=True) as complaints:

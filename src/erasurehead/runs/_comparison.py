@@ -37,12 +37,9 @@ _SOLVER, _PATIENT = "quasi_newton", "adaptive, waiting for all"
 ALONE = "One core of this machine alone, with all data, no workers and no delays:"
 
 _RANGES: Mapping[str, tuple[float, float]] = {
-    "auc": (0.0, 1.0),
-    "accuracy": (0.0, 1.0),
+    **dict.fromkeys(("auc", "pr_auc", "accuracy"), (0.0, 1.0)),
     "r2": (-math.inf, 1.0),
-    "mse": (0.0, math.inf),
-    "log_loss": (0.0, math.inf),
-    "error": (0.0, math.inf),
+    **dict.fromkeys(("mse", "rmse", "mae", "deviance", "pinball", "log_loss", "error"), (0.0, math.inf)),
 }
 """The range of each metric."""
 

@@ -131,7 +131,7 @@ class Experiment:
         if reading is not None:
             reading(config.data.source)
         data = parts.load_data(config.data, config.problem.loss)
-        loss, l2 = config.problem.loss or data.task, config.problem.l2
+        loss, l2 = parts.settled_loss(config.problem, data), config.problem.l2
         if l2 is None:
             l2 = data.published.l2(data.n_train) if data.published else 1.0 / data.n_train
         minimised = config.problem.model_copy(update={"loss": loss, "l2": l2})

@@ -99,7 +99,7 @@ def _weights(trained: TrainedModel, name: str, target: Target, loss: str) -> Arr
     if not isinstance(trained.model, LinearModel):
         raise _refused(f"A {loss} run cannot begin with {name}, which is not a linear model.")
     theirs, other = trained.model.sample_loss.name, trained.encoding.target
-    if theirs != loss:
+    if theirs.partition("(")[0] != loss.partition("(")[0]:  # their parameters may differ
         raise _refused(f"A {loss} run cannot begin with {name}, which is one of {theirs}.")
     weights = trained.model.x.reshape(trained.model.sample_loss.n_outputs, -1)
     if target.classes is None or other.classes is None:

@@ -5,23 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import Array
+from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.datasets._encoded import EncodingReport
 from erasurehead.datasets._preprocessing.encoding import Encoding, Source
-from erasurehead.errors import DataError, counted
-from erasurehead.problems._losses import SoftmaxLoss
+from erasurehead.errors import DataError, counted, invalid
+from erasurehead.problems._losses import LogisticLoss, SoftmaxLoss
+from erasurehead.problems._metrics import confusion
 from erasurehead.problems._models import LinearModel, ScoringModel
 from erasurehead.problems._network import NetworkModel
 from erasurehead.runs._folder import RunFolder
 from erasurehead.runs._names import CONFIG, SUMMARY
-
-if TYPE_CHECKING:
-    from erasurehead.datasets._preprocessing.target import Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +55,44 @@ class Scores:
     Attributes:
         metrics: values by name, such as `{"auc": 0.84}`; errors are in the units in which the model was trained.
         report: unseen and missing values.
+        classes: the names of the classes; empty for numbers.
+        confusion: how many rows of each class (rows) are predicted to be of which (columns), shape (n_classes,
+            n_classes); None for numbers.
     """
 
     metrics: dict[str, float]
     report: EncodingReport
+    classes: tuple[str, ...] = ()
+    confusion: IntArray | None = None
+
+    @property
+    def recall(self) -> dict[str, float | None]:
+        """The share of the rows of each class that are predicted to be of it; None for a class without rows."""
+        return self._shares(1)
+
+    @property
+    def precision(self) -> dict[str, float | None]:
+        """The share of the rows that are predicted to be of a class that are of it; None if there are none."""
+        return self._shares(0)
+
+    def _shares(self, axis: int) -> dict[str, float | None]:
+        if self.confusion is None:
+            return {}
+        totals = self.confusion.sum(axis=axis).tolist()
+        right = np.diag(self.confusion).tolist()
+        return {
+            name: one / total if total else None for name, one, total in zip(self.classes, right, totals, strict=True)
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """Return the scores as plain data."""
-        return {"metrics": self.metrics, "report": _plain(self.report)}
+        of_classes = {
+            "classes": list(self.classes),
+            "confusion": [] if self.confusion is None else self.confusion.tolist(),
+            "recall": self.recall,
+            "precision": self.precision,
+        }
+        return {"metrics": self.metrics, **(of_classes if self.classes else {}), "report": _plain(self.report)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +117,9 @@ class TrainedModel:
     def coefficients(self, *, standardized: bool = False) -> dict[str, float] | dict[str, dict[str, float]]:
         """Return the coefficient of each column, by the column's name.
 
-        The score is the predicted number, or the log odds of the second class against the first; with more than two
-        classes each has its own score. It is the constant plus the sum over the columns of coefficient times value.
+        The score is the predicted number, its logarithm for losses such as poisson, or the log odds of the second class
+        against the first; with more than two classes each has its own score. It is the constant plus the sum over the
+        columns of coefficient times value.
 
         Arguments:
             standardized: whether coefficients of numbers are for standardised values, as in training; otherwise for the
@@ -107,7 +136,8 @@ class TrainedModel:
             raise DataError(f"A {type(self.model).__name__} has no coefficients: only a linear model has.")
         rows = self.model.x.reshape(self.model.sample_loss.n_outputs, -1)
         target = self.encoding.target
-        unit = target.unit if target.classes is None else 1.0
+        scaled = target.classes is None and not getattr(self.model.sample_loss, "logs", False)
+        unit = target.unit if scaled else 1.0
         by_output = [self.encoding.named_coefficients(row * unit, standardized) for row in rows]
         if len(by_output) == 1 or target.classes is None:
             return by_output[0]
@@ -144,32 +174,64 @@ class TrainedModel:
             )
         return cls(model, encoding)
 
-    def predict(self, source: Source, *, allow_unseen: bool = False) -> Predictions:
+    def predict(self, source: Source, *, allow_unseen: bool = False, threshold: float | None = None) -> Predictions:
         """Predict rows that may be without labels.
 
         Arguments:
             source: a file or frame of any format with the columns of the training data, rows as mappings, or a matrix.
             allow_unseen: whether more than half of the rows may have a value in a column that training never saw.
+            threshold: probability of the second of two classes above which it is predicted; None for 0.5.
 
         Raises:
             DataError: if the rows cannot be encoded, the message says where; or if too many values were never seen.
+            InvalidArgument: if there is a threshold, but no two classes, or it is not between 0 and 1.
         """
+        self._check_threshold(threshold)
         encoded = self.encoding.apply(source, labels=False)
         if not allow_unseen:
             encoded.report.check()
-        target, predicted = self.encoding.target, self.model.predict(encoded.X)
-        if target.classes is None or self.model.sample_loss.name not in (target.task, SoftmaxLoss.name):
-            return Predictions((predicted * target.unit).tolist(), (), None, encoded.report)
-        classes = tuple(target.classes.labels())
-        return Predictions(
-            [classes[index] for index in _class_numbers(predicted, target)],
-            classes,
-            _of_each_class(self.model.probabilities(encoded.X)),
-            encoded.report,
-        )
+        target, classes = self.encoding.target, self._classes
+        if not classes:
+            return Predictions((self.model.predict(encoded.X) * target.unit).tolist(), (), None, encoded.report)
+        probabilities = _of_each_class(self.model.probabilities(encoded.X))
+        numbers = self._class_numbers(encoded.X, threshold)
+        return Predictions([classes[index] for index in numbers.tolist()], classes, probabilities, encoded.report)
+
+    @property
+    def _classes(self) -> tuple[str, ...]:
+        """The names of the classes; empty where numbers are predicted."""
+        classes = self.encoding.target.classes
+        of_classes = self.model.sample_loss.name in (self.encoding.target.task, SoftmaxLoss.name)
+        return () if classes is None or not of_classes else tuple(classes.labels())
+
+    def _check_threshold(self, threshold: float | None) -> None:
+        if threshold is None:
+            return
+        if len(self._classes) != 2:
+            what = f"{len(self._classes)} classes" if self._classes else "numbers"
+            raise invalid("threshold", f"must be left out for a model of {what}: it is for two classes", threshold)
+        if not 0.0 < threshold < 1.0:
+            raise invalid("threshold", "must be a probability between 0 and 1", threshold)
+
+    def _class_numbers(self, X: Any, threshold: float | None) -> IntArray:
+        """Return the class that is predicted for each row: 0, 1, ..."""
+        if threshold is None:
+            return self._numbered(self.model.predict(X))
+        probabilities = _of_each_class(self.model.probabilities(X))
+        assert probabilities is not None  # or there were no classes
+        return (probabilities[:, 1] > threshold).astype(np.int64)
+
+    def _numbered(self, labels: NDArray[Any]) -> IntArray:
+        """Return labels as class numbers: -1 and +1 stand for the first and the second class."""
+        return (labels > 0 if self.model.sample_loss.name == LogisticLoss.name else labels).astype(np.int64)
 
     def evaluate(
-        self, source: Source, labels: str | os.PathLike[str] | None = None, *, allow_unseen: bool = False
+        self,
+        source: Source,
+        labels: str | os.PathLike[str] | None = None,
+        *,
+        allow_unseen: bool = False,
+        threshold: float | None = None,
     ) -> Scores:
         """Measure the model on labelled rows.
 
@@ -177,10 +239,13 @@ class TrainedModel:
             source: as for `predict`.
             labels: the file that holds the labels, if the training data had them in a separate file.
             allow_unseen: as for `predict`; and whether more than half of the rows may be left out for their label.
+            threshold: as for `predict`; the areas and the log loss do not depend on it.
 
         Raises:
             DataError: if the rows cannot be encoded, have no labels, or too many values were never seen.
+            InvalidArgument: as for `predict`.
         """
+        self._check_threshold(threshold)
         encoded = self.encoding.apply(source, labels=True if labels is None else labels)
         if not allow_unseen:
             encoded.report.check()
@@ -190,7 +255,12 @@ class TrainedModel:
             raise DataError(f"There are no labels{f' {name!r}' if name else ''} {place}to evaluate the model on.")
         labels_are_signs = self.encoding.target.task == "logistic" and self.model.sample_loss.name == SoftmaxLoss.name
         y = (encoded.y > 0).astype(np.int64) if labels_are_signs else encoded.y
-        return Scores(self.model.evaluate(encoded.X, y), encoded.report)
+        metrics, classes = self.model.evaluate(encoded.X, y), self._classes
+        if not classes:
+            return Scores(metrics, encoded.report)
+        counts = confusion(self._numbered(y), self._class_numbers(encoded.X, threshold), len(classes))
+        metrics["accuracy"] = float(np.trace(counts)) / len(y)
+        return Scores(metrics, encoded.report, classes, counts)
 
 
 def _model(tables: Mapping[str, Any], x: Array, encoding: Encoding) -> ScoringModel:
@@ -207,12 +277,6 @@ def _model(tables: Mapping[str, Any], x: Array, encoding: Encoding) -> ScoringMo
         return ConvolutionalModel(SoftmaxLoss(n_classes), x, shape, hidden, constant=True)
     loss = tables.get("problem", {}).get("loss", encoding.target.task)
     return LinearModel.named(str(loss), x, n_classes)
-
-
-def _class_numbers(predicted: NDArray[Any], target: Target) -> list[int]:
-    """Return 0, 1, ... for each row: -1 and +1 stand for the first and the second class."""
-    numbers = (predicted > 0).astype(np.int64) if target.task == "logistic" else predicted.astype(np.int64)
-    return numbers.tolist()
 
 
 def _of_each_class(probabilities: Array | None) -> Array | None:

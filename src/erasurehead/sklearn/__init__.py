@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     )
     from erasurehead.sklearn._regression import (
         ElasticNet as ElasticNet,
+        GammaRegressor as GammaRegressor,
         LinearRegression as LinearRegression,
+        PoissonRegressor as PoissonRegressor,
         Ridge as Ridge,
     )
 

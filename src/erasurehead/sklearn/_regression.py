@@ -1,19 +1,21 @@
 # scikit-learn ships no types
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 # pyright: reportUnknownArgumentType=false
-"""Least squares without a penalty, with l2, and with l1 and l2, by scikit-learn's names."""
+"""Least squares without a penalty, with l2, and with l1 and l2, and models of logarithms, by scikit-learn's names."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Self
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.metrics import d2_tweedie_score
 
 from erasurehead._internal.arrays import Array
-from erasurehead.problems import LeastSquares
+from erasurehead.problems import LeastSquares, Regression
 from erasurehead.sklearn._base import LinearEstimator
 from erasurehead.sklearn._solving import SampleMatrix, check_number
 
@@ -185,3 +187,111 @@ class ElasticNet(LinearRegressor):
     def _penalty(self, total: float) -> tuple[float, float]:
         alpha, l1_ratio = check_number("alpha", self.alpha), check_number("l1_ratio", self.l1_ratio, 1.0)
         return 2.0 * alpha * l1_ratio, alpha * (1.0 - l1_ratio)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LogLinear(RegressorMixin, LinearEstimator):
+    """A model of the logarithm of what is expected, with l2."""
+
+    alpha: float = 1.0
+    warm_start: bool = False
+    _loss: ClassVar[str]
+    _power: ClassVar[int]
+    """That of the mean by which the variance grows."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags: Any = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Find the coefficients.
+
+        Arguments:
+            X: samples x features; an array, a data frame, or a sparse matrix.
+            y: their targets, shape (n_samples,).
+            sample_weight: how much each sample counts, at least 0, shape (n_samples,); None for 1.
+
+        Returns:
+            The estimator itself.
+        """
+        alpha, solver = check_number("alpha", self.alpha), self._solver
+        matrix, y = self._checked(X, y, y_numeric=True)
+        y = y.astype(np.float64)
+        samples = SampleMatrix(matrix, self._weights(sample_weight, matrix), self.fit_intercept)
+        start = np.zeros((1, samples.n_features)), np.log(np.maximum([np.average(y, weights=samples.weights)], 1e-300))
+        if self.warm_start and getattr(self, "coef_", np.empty(0)).shape == (samples.n_features,):
+            start = self.coef_[None], np.array([self.intercept_])
+        solution = samples.solve(solver, partial(Regression, loss=self._loss), y, 0.0, 0.5 * alpha, start)
+        self.coef_, self.intercept_ = solution.coef[0], float(solution.intercept[0])
+        self.n_iter_, self.converged_ = solution.n_iter, solution.converged
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return what is expected for samples x features, shape (n_samples,)."""
+        return np.exp(self._margins(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of the deviance that is explained, as scikit-learn's does."""
+        return float(d2_tweedie_score(y, self.predict(X), sample_weight=sample_weight, power=self._power))
+
+
+class PoissonRegressor(LogLinear):
+    """Counts, whose logarithm is expected to be linear: scikit-learn's, on any engine.
+
+    It minimises what scikit-learn's `PoissonRegressor` minimises: half of the weighted mean of the deviance, plus
+    `alpha / 2 * ||coef_||^2`.
+
+    >>> from erasurehead.sklearn._regression import PoissonRegressor
+    >>> model = PoissonRegressor(alpha=0.0).fit([[0.0], [1.0], [2.0]], [1, 2, 4])
+    >>> model.predict([[3.0]]).round(6)
+    array([8.])
+
+    Arguments:
+        alpha: strength of the penalty, at least 0.
+        tol: as for `LinearRegression`.
+        max_iter: likewise.
+        fit_intercept: likewise.
+        warm_start: likewise.
+        engine: as for `LogisticRegression`.
+        n_workers: likewise.
+        scheme: likewise.
+
+    Attributes:
+        coef_: shape (n_features,).
+        intercept_: a number; 0.0 without an intercept.
+        n_iter_: passes over the samples.
+        converged_: as for `LinearRegression`, as are the others.
+    """
+
+    _loss = "poisson"
+    _power = 1
+
+
+class GammaRegressor(LogLinear):
+    """Amounts above 0, whose logarithm is expected to be linear: scikit-learn's, on any engine.
+
+    It minimises what scikit-learn's `GammaRegressor` minimises: half of the weighted mean of the deviance, plus
+    `alpha / 2 * ||coef_||^2`.
+
+    >>> from erasurehead.sklearn._regression import GammaRegressor
+    >>> model = GammaRegressor(alpha=0.0).fit([[0.0], [1.0], [2.0]], [1.0, 2.0, 4.0])
+    >>> model.predict([[3.0]]).round(6)
+    array([8.])
+
+    Arguments:
+        alpha: strength of the penalty, at least 0.
+        tol: as for `LinearRegression`.
+        max_iter: likewise.
+        fit_intercept: likewise.
+        warm_start: likewise.
+        engine: as for `LogisticRegression`.
+        n_workers: likewise.
+        scheme: likewise.
+
+    Attributes:
+        coef_: as for `PoissonRegressor`, as are the others.
+    """
+
+    _loss = "gamma"
+    _power = 2

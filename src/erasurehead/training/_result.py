@@ -241,7 +241,7 @@ class Run:
     def time_to(self, metric: str, target: float) -> float | None:
         """Return the seconds of training after which a metric first reached a target, or None if it never did.
 
-        Losses and errors (`loss`, `mse`, `log_loss`) must fall to the target, all others must rise to it.
+        Losses and errors (`LOWER_IS_BETTER`) must fall to the target, all others must rise to it.
         """
         first = self.first_at(metric, target)
         return None if first is None else first.time
@@ -271,7 +271,7 @@ class Resumption:
     arrivals: Sequence[ArrivalRow]
 
 
-LOWER_IS_BETTER = frozenset({"loss", "mse", "log_loss", "objective"})
+LOWER_IS_BETTER = frozenset({"loss", "mse", "rmse", "mae", "deviance", "pinball", "log_loss", "objective"})
 """Metrics for which smaller values are better."""
 
 

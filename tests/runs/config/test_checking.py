@@ -53,7 +53,7 @@ def test_an_empty_file_has_the_settings_of_the_published_runs() -> None:
         ({"data": {"test_fraction": 1}}, "data.test_fraction must be less than 1, but it is 1"),
         ({"problem": {"l2": -1}}, "problem.l2 must be at least 0, but it is -1"),
         ({"problem": {"l2": float("nan")}}, "problem.l2 must be a finite number, but it is nan"),
-        ({"problem": {"loss": "hinge"}}, "problem.loss must be 'logistic', 'least_squares' or 'softmax'"),
+        ({"problem": {"loss": "hinge"}}, "problem.loss must be one of logistic, least_squares, softmax, poisson"),
     ],
 )
 def test_what_is_wrong_is_said_with_the_key(tables: dict[str, Any], said: str) -> None:

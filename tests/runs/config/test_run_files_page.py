@@ -218,11 +218,20 @@ def test_every_key_is_described_and_every_choice_explained(kind: Any) -> None:
             assert choice in key.text, f"{key.path}: what is {choice!r}?"
 
 
+def test_every_loss_is_named_in_the_help() -> None:
+    text = next(key.text for key in keys() if key.path == "problem.loss")
+    with pytest.raises(InvalidArgument) as refused:
+        build_config({"problem": {"loss": "hinge"}})
+    known = str(refused.value).partition("must be one of ")[2].partition(", but it is")[0].split(", ")
+    assert len(known) >= 8
+    assert all(name in text for name in known)
+
+
 def test_every_option_sets_its_key() -> None:
     examples: dict[Any, Any] = {bool: True, int: 7, float: 0.5, str: "geometric(0.1, 0.99)"}
     for field, path in KEYS.items():
         key = next(key for key in keys() if key.path == path)
-        value = key.values[-1] if key.values else examples[key.type]
+        value = key.values[-1] if key.values else "poisson" if path == "problem.loss" else examples[key.type]
         config = RunOptions(**{field: [value] if key.kind == "texts" else value}).config(None)
         found = getattr(getattr(config, key.section), key.name)
         assert found in (value, (value,), ("geometric(0.1", "0.99)")), path

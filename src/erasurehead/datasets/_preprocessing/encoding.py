@@ -70,6 +70,18 @@ class Encoding(ABC):
                 that is not one of the classes; the message says where.
         """
 
+    def texts(self, source: Source, names: Sequence[str] = ()) -> dict[str, list[str]]:
+        """Return columns of data by name, as texts, row by row; a missing value is empty.
+
+        Arguments:
+            source: as for `apply`.
+            names: the columns; empty for all.
+
+        Raises:
+            DataError: if the data cannot be used, have no such column, or are a matrix.
+        """
+        raise DataError("The rows of a matrix have no columns with names that could stand beside predictions.")
+
     @property
     @abstractmethod
     def column_names(self) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ from erasurehead.datasets._readers.dialects import Dialect, check_dialect
 from erasurehead.datasets._readers.forms import form
 from erasurehead.datasets._readers.frames import is_frame, read_frame
 from erasurehead.datasets._readers.layouts import TableLayout, look, n_fields
-from erasurehead.datasets._readers.table import EXACT, Column, Table, absent, as_texts, table_of_rows
+from erasurehead.datasets._readers.table import EXACT, Column, Table, absent, as_texts, table_of_rows, written_out
 from erasurehead.errors import DataError, counted
 
 _AUTO = Dialect()
@@ -150,23 +150,24 @@ class TableEncoding(Encoding, kind="table"):
         Raises:
             DataError: if the data are not a table, or a column is missing; the message names it.
         """
+        return self._table(source, self._wanted(labels))
+
+    def texts(self, source: Source, names: Sequence[str] = ()) -> dict[str, list[str]]:
+        table = self._table(source, dict.fromkeys(names, "text") or None)
+        return {name: written_out(table.column(name)) for name in names or table.columns}
+
+    def _table(self, source: Source, wanted: Mapping[str, Kind] | None) -> Table:
+        """Return some columns as a table, each read as it is wanted; None for all of them, as texts."""
         if isinstance(source, Table):
             return source
         if isinstance(source, str | os.PathLike):
-            return self._read(readable(source), labels)
+            return self._read(readable(source), wanted)
+        exact = _looked_up(wanted or {})
         if is_frame(source):
-            return read_frame(source, self._wanted(labels), self._exact, absent(self.dialect.missing))
+            return read_frame(source, wanted, exact, absent(self.dialect.missing))
         if isinstance(source, Sequence):
-            return table_of_rows(
-                source, wanted=self._wanted(labels), exact=self._exact, missing=absent(self.dialect.missing)
-            )
+            return table_of_rows(source, wanted=wanted, exact=exact, missing=absent(self.dialect.missing))
         raise DataError("This encoding reads tables: give a file, a frame or rows with named columns, not a matrix.")
-
-    @property
-    def _exact(self) -> tuple[str, ...]:
-        """The columns whose values are looked up, and so must not be rounded."""
-        classes = () if self.target.classes is None else self.target.names
-        return (*self.vocabularies, *classes)
 
     def _wanted(self, labels: bool) -> dict[str, Kind]:
         """Return the columns to read, and how."""
@@ -177,16 +178,16 @@ class TableEncoding(Encoding, kind="table"):
             wanted |= dict.fromkeys(self.target.names, label)
         return wanted
 
-    def _read(self, path: Path, labels: bool) -> Table:
-        wanted = self._wanted(labels)
+    def _read(self, path: Path, wanted: Mapping[str, Kind] | None) -> Table:
         kind = form(path, delimited=self.dialect.delimiter is not None)
         if kind not in ("csv", "parquet"):
             raise DataError(f"{path} holds a matrix, but the model was trained on a table; name a CSV or Parquet file.")
         if kind == "parquet":
-            from erasurehead.datasets._readers.parquet import read_parquet
+            from erasurehead.datasets._readers.parquet import parquet_columns, read_parquet
 
-            return read_parquet(path, wanted, self._exact, absent(self.dialect.missing))
-        return read_csv(path, self._layout(path), wanted.get)
+            wanted = dict.fromkeys(parquet_columns(path), "text") if wanted is None else wanted
+            return read_parquet(path, wanted, _looked_up(wanted), absent(self.dialect.missing))
+        return read_csv(path, self._layout(path), (lambda name: "text") if wanted is None else wanted.get)
 
     def _layout(self, path: Path) -> TableLayout:
         """Return how a file is laid out, of which the header is known, and the decimal mark if nothing contradicts."""
@@ -387,6 +388,11 @@ def _dialect_to_json(dialect: Dialect) -> dict[str, Any]:
     settings = {"delimiter": dialect.delimiter, "decimal": dialect.decimal, "quotes": dialect.quotes}
     settings |= {"missing": list(dialect.missing) or None, "renamed": bool(dialect.names) or None}
     return {key: value for key, value in settings.items() if value is not None}
+
+
+def _looked_up(wanted: Mapping[str, Kind]) -> tuple[str, ...]:
+    """Return the columns whose values are looked up, or shown, and so must not be rounded."""
+    return tuple(name for name, kind in wanted.items() if kind == "text")
 
 
 def _joint(columns: Sequence[str], codes: Mapping[str, Codes], vocabularies: Mapping[str, Vocabulary]) -> IntArray:

@@ -219,6 +219,12 @@ def as_texts(column: Column) -> TextColumn:
     return _coded(column.values, column.missing(), plain)
 
 
+def written_out(column: Column) -> list[str]:
+    """Return the values of a column as texts, row by row; empty where one is missing."""
+    texts = as_texts(column)
+    return np.array([*texts.values, ""], dtype=object)[texts.codes].tolist()
+
+
 def _coded(values: NDArray[Any], none: BoolArray, text: Callable[[Any], str]) -> TextColumn:
     unique, inverse = np.unique(values[~none], return_inverse=True)
     codes = np.full(len(none), -1, dtype=np.int32)

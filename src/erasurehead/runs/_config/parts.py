@@ -25,8 +25,9 @@ from erasurehead.engines._wires import parse_wire
 from erasurehead.errors import DataError, InvalidArgument, NoFile, invalid
 from erasurehead.optimizers import Optimizer
 from erasurehead.problems import ShardedProblem
+from erasurehead.problems._families import read_loss, task_of
 from erasurehead.problems._linear import LinearProblem
-from erasurehead.problems._losses import LogisticLoss, SoftmaxLoss, SquaredLoss
+from erasurehead.problems._losses import NumberLoss
 from erasurehead.runs._config.sections import DataSection, DelaysSection, OptimizerSection, ProblemSection, RunSection
 from erasurehead.schemes import Scheme
 from erasurehead.schemes._text import parse_rate
@@ -55,8 +56,6 @@ _PROBLEMS = {
     "softmax": problems.SoftmaxRegression,
     "least_squares": problems.LeastSquares,
 }
-_CURVATURE = {loss.name: loss.curvature for loss in (LogisticLoss, SquaredLoss, SoftmaxLoss)}
-"""The largest second derivative of each loss with respect to a margin."""
 _ROUNDS = 30  # of power iteration
 _BLOCK = 4096  # number of steps whose delays are examined at once, fewer if there are many workers
 _HELD = 1 << 22  # number of delays examined at once, unless a single step has more
@@ -99,6 +98,7 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
         DataError: if the data are missing or cannot be used; the message says where in the file.
         InvalidArgument: if a key does not fit the file.
     """
+    task = None if loss is None else cast("Task", task_of(loss))
     if section.source in _public.NAMES:
         if section.synthetic == "always":
             return datasets.synthetic(section.source, section.seed, section.rows)
@@ -106,7 +106,7 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
         return datasets.load(section.source, section.path, fallback=fallback, seed=section.seed)
     if is_sharded(section.source):
         sharded = ShardedDataset.open(section.source)
-        if loss not in (None, sharded.task):
+        if task not in (None, sharded.task):
             raise invalid(
                 "problem.loss",
                 f"must be {sharded.task}, which {section.source} is sharded for",
@@ -116,13 +116,35 @@ def load_data(section: DataSection, loss: str | None) -> Dataset | ShardedDatase
         return sharded
     try:
         settings = {key: getattr(section, key) for key in (*_FOR_FILES, "seed")}
-        return datasets.read(section.source, task=cast("Task | None", loss), **settings)
+        return datasets.read(section.source, task=task, **settings)
     except InvalidArgument as error:
         key = "problem.loss" if error.argument == "task" else f"data.{error.argument}"
         is_key = error.argument == "task" or error.argument in DataSection.model_fields
         raise error.about(key) if is_key else error from None
     except NoFile as error:
         raise NoFile(error.path, f"name a file, a folder of shards, or one of {', '.join(_public.NAMES)}") from None
+
+
+def settled_loss(section: ProblemSection, data: Dataset | ShardedDataset) -> str:
+    """Return the loss with all of its parameters: by default that of the kind of labels.
+
+    Arguments:
+        section: what is minimised.
+        data: the data set. Parameters that depend on labels are found from those for training, or of the first shard.
+
+    Raises:
+        InvalidArgument: if there are labels that the loss does not allow.
+        DataError: if the first shard is needed, and out of reach.
+    """
+    loss = read_loss(section.loss or data.task)
+    if section.loss is not None and isinstance(loss, NumberLoss):
+        memory = isinstance(data, Dataset)
+        y, y_test = (data.y_train, data.y_test) if memory else (data.folder.task(0).y, None)
+        for labels in (y, y_test):
+            if labels is not None:
+                loss.labels(labels.astype(np.float64), f"the label {data.encoding.target.name!r}")
+        loss = loss.completed(y.astype(np.float64))
+    return loss.name
 
 
 def build_problem(
@@ -147,7 +169,7 @@ def build_problem(
         penalty = {"penalty": problems.ElasticNet(section.l1, section.l2)}
     check_class_weight(section, isinstance(data, ShardedDataset), loss)
     if isinstance(data, ShardedDataset):
-        return ShardedProblem(data.folder, at=worker_path, penalize_intercept=penalized, **penalty)
+        return ShardedProblem(data.folder, loss=loss, at=worker_path, penalize_intercept=penalized, **penalty)
     for array in (data.X_train, data.X_test, data.y_train, data.y_test):
         parts: list[Any] = [] if array is None else [array]
         if array is not None and not isinstance(array, np.ndarray):
@@ -157,10 +179,12 @@ def build_problem(
     settings: dict[str, Any] = {"intercept": None if penalized else -1, **penalty}
     if data.X_test is not None and data.y_test is not None:
         settings["test"] = data.X_test, data.y_test
-    if loss != "least_squares":
+    if task_of(loss) != "least_squares":
         settings["class_weight"] = section.class_weight
     if loss == "softmax":
         settings["n_classes"] = data.n_classes or None
+    if loss not in _PROBLEMS:
+        return problems.Regression(data.X_train, data.y_train, loss=loss, **settings)
     return _PROBLEMS[loss](data.X_train, data.y_train, **settings)
 
 
@@ -175,7 +199,7 @@ def check_class_weight(section: ProblemSection, sharded: bool, loss: str | None)
     Raises:
         InvalidArgument: if so; the error names the key.
     """
-    if section.class_weight is not None and (sharded or loss == "least_squares"):
+    if section.class_weight is not None and (sharded or (loss and task_of(loss) == "least_squares")):
         what = "folders of shards" if sharded else "targets that are no classes"
         raise invalid("problem.class_weight", f"must be left out for {what}", section.class_weight)
 
@@ -218,7 +242,8 @@ def safe_rate(data: Dataset | ShardedDataset, loss: str, l2: float, heaviest: fl
         largest = _largest_eigenvalue(data)
     except DataError as error:  # shards that the workers may have, but this machine does not
         raise DataError(f"{error} Or name a step size (--rate): the default is found from all data.") from None
-    curvature = 1.1 * _CURVATURE[loss] * largest * heaviest + 2.0 * l2
+    labels = data.y_train if isinstance(data, Dataset) else np.ones(1)
+    curvature = 1.1 * float(np.max(read_loss(loss).bounds(labels))) * largest * heaviest + 2.0 * l2
     return float(f"{1.0 / curvature:.3g}")
 
 

@@ -15,7 +15,7 @@ from erasurehead.delays import Delays
 from erasurehead.errors import InvalidArgument, counted, invalid
 from erasurehead.faults._byzantine.comparable import check_comparable
 from erasurehead.optimizers import QuasiNewton
-from erasurehead.problems._losses import LogisticLoss, SoftmaxLoss, SquaredLoss
+from erasurehead.problems._families import FAMILIES, read_loss
 from erasurehead.runs._config import parts
 from erasurehead.runs._config.sections import Config, OptimizerSection, RunSection
 from erasurehead.runs._names import check_free
@@ -33,11 +33,6 @@ _CLUSTERS = ("mpi", "ray")  # engines whose workers may be on machines that are 
 
 _OF_WORKER: Mapping[str, float] = {"processes": 8e6, "virtual": 3e4}
 """The least memory of a worker by the engine, in bytes: a bare interpreter, or a row in tables."""
-
-_SCORES: Mapping[str, tuple[str, ...]] = {
-    loss.name: loss.score_names for loss in (LogisticLoss, SquaredLoss, SoftmaxLoss)
-}
-"""For each loss, the metrics that are measured on test rows."""
 
 _OF_EVERY_MODEL = ("gap", "objective")
 """Metrics by which any run can end."""
@@ -212,8 +207,8 @@ def check_metric_name(
     Raises:
         InvalidArgument: if so; the error names those that exist.
     """
-    loss = config.problem.loss
-    scores = [name for of, names in _SCORES.items() if loss in (None, of) for name in names]
+    losses = [config.problem.loss] if config.problem.loss else ["logistic", "softmax", "least_squares", *FAMILIES]
+    scores = [name for loss in losses for name in read_loss(loss).score_names]
     names = tuple(dict.fromkeys((*besides, *scores)))
     if metric not in names:
         raise invalid(argument, rule, metric, f"the metrics are {', '.join(names)}")

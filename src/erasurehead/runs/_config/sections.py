@@ -51,6 +51,17 @@ def _drop(text: str) -> str:
         raise PydanticCustomError("late_work", "must be 'drop(R)' with a number of rounds") from None
 
 
+def _loss(text: str) -> str:
+    from erasurehead.problems._families import read_loss  # which takes a while to import
+
+    try:
+        return read_loss(text).name
+    except InvalidArgument as error:
+        of = f"must be a loss whose {error.argument} {error.rule.replace('must be', 'is')}"
+        rule = error.rule if error.argument == "loss" else of
+        raise PydanticCustomError("loss", "{rule}", {"rule": rule}) from None
+
+
 EngineName: TypeAlias = Literal["processes", "in_process", "virtual", "mpi", "ray"]
 
 if TYPE_CHECKING:  # whoever reads them reads them when they are settled
@@ -173,11 +184,14 @@ class DataSection(Section):
 class ProblemSection(Section):
     """What is minimised."""
 
-    loss: Literal["logistic", "least_squares", "softmax"] | None = key(
+    loss: Annotated[str, AfterValidator(_loss)] | None = key(
         None,
-        "logistic, least_squares or softmax; by default chosen by the labels.",
+        "For classes logistic or softmax; for numbers least_squares, poisson (counts), gamma (amounts above 0), "
+        "log_least_squares, 'huber(1.5)' (errors above 1.5 count less) or 'quantile(0.9)'; by default chosen by the "
+        "labels.",
         option="--loss",
         metavar="NAME",
+        examples=["poisson", "quantile(0.9)"],
     )
     l2: float | None = key(
         None,
