@@ -16,15 +16,29 @@ class Kind(IntEnum):
     """What a message says."""
 
     HELLO = 1
-    """Whoever gathers: tell me the newest model."""
+    """Let me in, and tell me the newest model; term: the latest that I have granted."""
     NEWEST = 2
-    """The team's model, or the gradient that made it; the vector."""
+    """The newest model; version, one: the term in which it was closed; the vector."""
     CHANGE = 3
-    """What a rank has to add; the vector."""
+    """What a rank has to add; steps, samples, seconds; the vector."""
     READ = 4
     """Your last change was added: the next may come."""
     DONE = 5
     """I make no more steps."""
+    FETCH = 6
+    """Send me your newest model."""
+    CLAIM = 7
+    """I want to gather; one: the term of the view that I have stored."""
+    GRANT = 8
+    """You may, as far as I am concerned; version, one: of the newest model that I have."""
+    DENY = 9
+    """You may not; term: the latest that I have granted."""
+    VIEW = 10
+    """Who belongs to the team; the vector."""
+    PING = 11
+    """I gather; flag: whether the view is settled; seconds: when I said so."""
+    PONG = 12
+    """So you do; seconds: as in the ping."""
 
 
 class Head(NamedTuple):

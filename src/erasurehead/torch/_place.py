@@ -18,10 +18,12 @@ class Place(ABC):
     Attributes:
         rank: number of this rank, from 0.
         size: number of ranks that were started together.
+        joins: whether this rank was started later, by a number of its own that is none of theirs.
     """
 
     rank: int
     size: int
+    joins: bool = False
 
     @abstractmethod
     def now(self) -> float:

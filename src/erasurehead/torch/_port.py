@@ -20,7 +20,7 @@ class Port(ABC):
 
     @abstractmethod
     def send(self, to: int, head: Head, vector: Array | None = None) -> None:
-        """Send a message to another rank; the vector may be changed afterwards.
+        """Send a message to another rank, or to all if `to` is -1; the vector may be changed afterwards.
 
         Messages of one sender arrive in order; those to ranks that are gone are lost. A message with a vector may be
         left out once two newer ones with vectors have been sent to the same rank.

@@ -15,17 +15,20 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
-from typing import Any, Generic, TypeVar, cast, final
+from typing import Any, Generic, TypeAlias, TypeVar, cast, final
 
 import numpy as np
 import torch
 
 from erasurehead._internal.arrays import Array
+from erasurehead.consensus import Crash, NetworkPartition
 from erasurehead.consensus._drawn_delays import DrawnDelays
+from erasurehead.consensus._injected_faults import partitioned
 from erasurehead.delays import Delays, parse
 from erasurehead.errors import ErasureHeadError, check_count, invalid, real
 from erasurehead.torch._heads import Head
 from erasurehead.torch._member import Member, Version
+from erasurehead.torch._membership import LEASE
 from erasurehead.torch._place import Place, current_place, set_place
 from erasurehead.torch._port import Port
 
@@ -33,6 +36,40 @@ Returned = TypeVar("Returned")
 
 _FAULT, _MESSAGE, _TIMER, _STEP, _SETTLED = range(5)
 """Kinds of events, in the order in which simultaneous ones are handled."""
+
+
+_NOTHING = 100 * LEASE  # seconds in which nothing happens but that ranks hear of each other
+
+
+@final
+@dataclass(frozen=True)
+class Hang:
+    """A rank stops, as by SIGSTOP, and goes on later as if nothing had been.
+
+    Arguments:
+        rank: its number.
+        at, until: in seconds since the simulation began.
+    """
+
+    rank: int
+    at: float
+    until: float
+
+
+@final
+@dataclass(frozen=True)
+class Join:
+    """One more rank comes, by the next number that no rank has had.
+
+    Arguments:
+        at: in seconds since the simulation began.
+    """
+
+    at: float
+
+
+Event: TypeAlias = Crash | NetworkPartition | Hang | Join
+"""What may happen to ranks; a `Crash` with `rejoin` is one with a `Join` at that time."""
 
 
 class Gone(BaseException):
@@ -66,7 +103,7 @@ def simulate(
     delays: Delays | str | None = None,
     seconds_per_sample: float | Sequence[float] = 0.0,
     seed: int = 0,
-    faults: Sequence[Any] = (),
+    faults: Sequence[Event] = (),
     latency: float = 0.0,
 ) -> Simulated[Returned]:
     """Run a script's main as a team on a virtual clock.
@@ -80,7 +117,7 @@ def simulate(
         delays: a delay model, or its text; None for none.
         seconds_per_sample: of all ranks, or one number for each.
         seed: of the generators that ranks start with, each with its own.
-        faults: what happens to ranks, and when.
+        faults: what happens to ranks, and when: `consensus.Crash`, `consensus.NetworkPartition`, `Hang`, `Join`.
         latency: seconds that a message is under way.
 
     Raises:
@@ -100,7 +137,7 @@ class _Clock:
         delays: Delays | str | None,
         seconds_per_sample: float | Sequence[float],
         seed: int,
-        faults: Sequence[Any],
+        faults: Sequence[Event],
         latency: float,
     ) -> None:
         check_count("ranks", ranks, at_least=1)
@@ -126,13 +163,35 @@ class _Clock:
         self.versions: list[Version] = []
         self.heap: list[tuple[float, int, int, int, Any]] = []
         self._events = 0
+        self._to_come = 0  # events that are more than that ranks hear of each other
+        self._stirred = 0.0
+        self._sides: tuple[frozenset[int], ...] = ()
         self._awake = threading.Semaphore(0)
         self._error: BaseException | None = None
-        self.ranks = [_Rank(self, rank, ranks, seed) for rank in range(ranks)]
+        self.seed, self.size = seed, ranks
+        self.ranks = [_Rank(self, rank) for rank in range(ranks)]
+        for fault in faults:
+            self._schedule(fault)
+
+    def _schedule(self, fault: Event) -> None:
+        if isinstance(fault, Crash):
+            self.push(fault.at, _FAULT, fault.peer, "ends")
+            if fault.rejoin is not None:
+                self.push(fault.rejoin, _FAULT, 0, "joins")
+        elif isinstance(fault, Join):
+            self.push(fault.at, _FAULT, 0, "joins")
+        elif isinstance(fault, Hang):
+            self.push(fault.at, _FAULT, fault.rank, fault.until)
+        else:
+            inside = frozenset(fault.peers)
+            self.push(fault.at, _FAULT, 0, (inside,))
+            if fault.until is not None:
+                self.push(fault.until, _FAULT, 0, ())
 
     def push(self, when: float, kind: int, rank: int, what: Any = None) -> None:
         """Schedule an event."""
         self._events += 1
+        self._to_come += kind not in (_MESSAGE, _TIMER)
         heapq.heappush(self.heap, (when, kind, self._events, rank, what))
 
     def run(self) -> Simulated[Any]:
@@ -142,7 +201,7 @@ class _Clock:
             with _no_processes():
                 for rank in self.ranks:
                     self.push(0.0, _STEP, rank.rank)
-                while self.heap:
+                while self.heap and not all(rank.ended for rank in self.ranks) and self._lively():
                     self._handle(*heapq.heappop(self.heap))
             waiting = [rank for rank in self.ranks if not rank.ended]
             if waiting:
@@ -155,10 +214,21 @@ class _Clock:
         returned = tuple(rank.returned for rank in self.ranks)
         return Simulated(returned, max(ended), ended, tuple(self.versions), self.messages, self.vectors)
 
+    def _lively(self) -> bool:
+        """Whether anything can happen yet."""
+        return self._to_come > 0 or self.heap[0][0] < self._stirred + _NOTHING
+
     def _handle(self, when: float, kind: int, _: int, number: int, what: Any) -> None:
         self.time = when
         rank = self.ranks[number]
-        if kind == _MESSAGE:
+        if kind not in (_MESSAGE, _TIMER):
+            self._to_come -= 1
+            self._stirred = when
+        if kind == _FAULT:
+            self._strike(rank, what)
+        elif when < rank.hangs_until:
+            self.push(rank.hangs_until, kind, number, what)
+        elif kind == _MESSAGE:
             rank.deliver(*what)
         elif kind == _TIMER:
             rank.timer(what)
@@ -166,6 +236,29 @@ class _Clock:
             rank.resume()
             if rank.error is not None:
                 raise rank.error
+
+    def _strike(self, rank: _Rank, what: Any) -> None:
+        if what == "ends":
+            self.end(rank)
+        elif what == "joins":
+            self.ranks.append(_Rank(self, len(self.ranks)))
+            self.push(self.time, _STEP, len(self.ranks) - 1)
+        elif isinstance(what, tuple):
+            self._sides = cast("tuple[frozenset[int], ...]", what)
+        else:
+            rank.hangs_until = float(what)
+
+    def end(self, rank: _Rank) -> None:
+        """Let a rank die at once; all others learn of it."""
+        if not rank.ended:
+            rank.kill()
+            for other in self.ranks:
+                if other.member is not None and not other.ended:
+                    other.member.on_lost(frozenset({rank.rank}), certainly=True)
+
+    def cut(self, one: int, other: int) -> bool:
+        """Whether no message gets from one rank to another."""
+        return partitioned(one, other, self._sides)
 
     def _stop(self) -> None:
         for rank in self.ranks:
@@ -175,8 +268,10 @@ class _Clock:
 class _Rank(Place, Port):
     """A rank: its thread, its place, and its member's port."""
 
-    def __init__(self, clock: _Clock, rank: int, size: int, seed: int) -> None:
-        self.rank, self.size = rank, size
+    def __init__(self, clock: _Clock, rank: int) -> None:
+        size = clock.size
+        self.rank, self.size, self.joins = rank, size, rank >= size
+        self.hangs_until = 0.0
         self.clock = clock
         self.member: Member | None = None
         self.returned: Any = None
@@ -188,7 +283,7 @@ class _Rank(Place, Port):
         self._ready: Callable[[], bool] | None = None
         self._early: list[tuple[int, Head, Array | None]] = []
         self._turn, self._back = threading.Semaphore(0), threading.Semaphore(0)
-        self._generators = _Generators.seeded(seed, rank)
+        self._generators = _Generators.seeded(clock.seed, rank)
         self._variables = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size}
         self._timer = -1.0
         self._at_end: list[Callable[[], object]] = []
@@ -255,6 +350,9 @@ class _Rank(Place, Port):
 
     def begin(self, member: Member) -> None:
         self.member = member
+        gone = frozenset(rank.rank for rank in self.clock.ranks if rank.ended)
+        if gone:
+            member.on_lost(gone, certainly=True)
         early, self._early = self._early, []
         for message in early:
             member.on_message(*message)
@@ -280,11 +378,11 @@ class _Rank(Place, Port):
 
     def compute(self, samples: float, step: int) -> None:
         clock = self.clock
-        seconds = samples * clock.seconds_per_sample[self.rank]
+        seconds = samples * clock.seconds_per_sample[self.rank % self.size]
         if clock.drawn is not None:
-            seconds += clock.drawn.seconds(self.rank, step, clock.time)
+            seconds += clock.drawn.seconds(self.rank % self.size, step, clock.time)
         elif clock.model is not None:
-            seconds += clock.model.seconds(self.rank, step, posted=clock.time)
+            seconds += clock.model.seconds(self.rank % self.size, step, posted=clock.time)
         self.waits_for = "the end of a step that never ends"
         if seconds < float("inf"):
             clock.push(clock.time + seconds, _STEP, self.rank)
@@ -303,14 +401,17 @@ class _Rank(Place, Port):
 
     def send(self, to: int, head: Head, vector: Array | None = None) -> None:
         clock = self.clock
-        clock.messages += 1
-        clock.vectors += vector is not None
         copied = None if vector is None else vector.copy()
-        clock.push(clock.time + clock.latency, _MESSAGE, to, (self.rank, head, copied))
+        for rank in range(len(clock.ranks)) if to < 0 else (to,):
+            if rank != self.rank and not clock.cut(self.rank, rank):
+                clock.messages += 1
+                clock.vectors += vector is not None
+                clock.push(clock.time + clock.latency, _MESSAGE, rank, (self.rank, head, copied))
 
     def wake_at(self, when: float) -> None:
+        if when != self._timer and when < float("inf"):
+            self.clock.push(max(when, self.clock.time), _TIMER, self.rank, when)
         self._timer = when
-        self.clock.push(max(when, self.clock.time), _TIMER, self.rank, when)
 
     def wake_script(self) -> None:
         if self._ready is not None:
@@ -321,7 +422,7 @@ class _Rank(Place, Port):
 
     def deliver(self, sender: int, head: Head, vector: Array | None) -> None:
         """Give the member a message, or keep it for a member that is to come."""
-        if self.ended:
+        if self.ended or self.clock.cut(sender, self.rank):
             return
         if self.member is None:
             self._early.append((sender, head, vector))
@@ -330,6 +431,9 @@ class _Rank(Place, Port):
 
     def timer(self, when: float) -> None:
         """Tell the member that a time has come, if it is still the one asked for."""
+        if when == self._timer and self.member is not None and not self.ended:
+            self._timer = -1.0
+            self.member.on_time()
 
 
 class _Generators:

@@ -11,11 +11,10 @@ from torch.optim import Optimizer
 
 from erasurehead.errors import ErasureHeadError, invalid
 from erasurehead.torch._flat import Flat
-from erasurehead.torch._member import Member, Version
+from erasurehead.torch._meetings import BusyMeeting
+from erasurehead.torch._member import Version
 from erasurehead.torch._optimizer import Closure, TeamOptimizer
 from erasurehead.torch._place import Place
-from erasurehead.torch._second_moments import SecondMoments, shares_moments
-from erasurehead.torch._ways._busy import Busy
 
 WAYS = ("busy",)
 
@@ -41,14 +40,14 @@ class Team:
         self._samples = 0.0
         self._optimizer: TeamOptimizer | None = None
         self._model: torch.nn.Module | None = None
-        self._meeting: _BusyMeeting | None = None
+        self._meeting: BusyMeeting | None = None
         self._not_finite: Literal["skip", "stop"] = "skip"
         place.at_end(self.close)
 
     @property
     def first(self) -> bool:
-        """Whether this is the rank that logs, evaluates and saves: one of the team, always the same."""
-        return self.rank == 0
+        """Whether this is the rank that logs, evaluates and saves: rank 0, or after its death the next one."""
+        return self.rank == (0 if self._meeting is None else self._meeting.member.first)
 
     @property
     def seconds(self) -> float:
@@ -84,7 +83,7 @@ class Team:
         self._optimizer = TeamOptimizer(optimizer, self._step)
         if self.size > 1:
             weighted = "ranks" if way == "busy-by-rank" else "steps"
-            self._meeting = _BusyMeeting(
+            self._meeting = BusyMeeting(
                 self._place, Flat(optimizer.param_groups, model), optimizer, self._record, weighted
             )
         return self._optimizer
@@ -114,7 +113,7 @@ class Team:
         self.close()
 
     def __repr__(self) -> str:
-        version = "" if self._meeting is None else f", version {self._meeting.member.version} of the model"
+        version = "" if self._meeting is None else f", version {self._meeting.member.newest[1]} of the model"
         return f"rank {self.rank} of {self.size}{version}"
 
     def _record(self, version: Version) -> None:
@@ -165,86 +164,3 @@ def _counting(
             add_samples(next((len(each) for each in inputs if isinstance(each, torch.Tensor) and each.dim()), 0))
 
     return count
-
-
-class _BusyMeeting:
-    """A script's side of `Busy`: the change of each step goes out, and the team's newest model comes in."""
-
-    def __init__(
-        self,
-        place: Place,
-        flat: Flat,
-        optimizer: Optimizer,
-        record: Callable[[Version], None],
-        weighted: Literal["steps", "ranks"],
-    ) -> None:
-        self.place, self._flat = place, flat
-        self._moments = SecondMoments(optimizer, flat.parameters) if shares_moments(optimizer) else None
-        n_moments = 0 if self._moments is None else self._moments.length
-        told = flat.room(n_moments + bool(n_moments))
-        flat.read(told[: flat.length])
-        if self._moments is not None:
-            self._moments.read(told[flat.length :])
-        self._before = flat.read(flat.room())
-        self._sent = flat.room(n_moments)
-        self._taken = -1
-        self._began = place.now()
-        place.expect(told.nbytes)
-        with place.held():
-            self.member = Member(
-                place.port(),
-                Busy(told, () if self._moments is None else self._moments.decay, weighted),
-                told if place.rank == 0 else None,
-                range(place.size),
-                record,
-            )
-            place.begin(self.member)
-        place.wait(lambda: self.member.version >= 0, "the first rank's model")
-        self.take()
-
-    def take(self) -> None:
-        """Go on from the team's newest model, if there is a newer one."""
-        if self.member.version > self._taken:
-            with self.place.held():
-                self._taken, newest = self.member.heard(self._taken)[-1]
-                self._flat.write(newest)
-                self._before[:] = newest[: self._flat.length]
-                if self._moments is not None:
-                    self._moments.write(newest[self._flat.length :])
-
-    def before(self) -> None:
-        """Prepare a step."""
-        self.take()
-        if self._moments is not None:
-            self._moments.add_gradients(self._sent[self._flat.length :])
-
-    def meet(self, samples: float) -> None:
-        """Send what the step has changed, and go on from the newest model."""
-        self._flat.check()
-        change = self._flat.change(self._before, self._sent[: self._flat.length])
-        now = self.place.now()
-        with self.place.held():
-            self.member.offer(self._sent, 1, samples, now - self._began)
-        self.place.settle()
-        self._began = now
-        if self.member.version > self._taken:
-            self.take()
-        else:
-            self._before += change
-
-    def show(self, optimizer: Optimizer, model: torch.nn.Module, copied: torch.nn.Module) -> None:
-        """Write the newest model into a copy."""
-        names = {id(parameter): name for name, parameter in model.named_parameters()}
-        own = dict(copied.named_parameters())
-        parameters = {id(p): own[names[id(p)]] for group in optimizer.param_groups for p in group["params"]}
-        flat = Flat([{"params": list(parameters.values())}], copied)
-        with self.place.held():
-            flat.write(self.member.heard(-1)[-1][1])
-
-    def close(self) -> None:
-        """Leave; who gathers stays until all have left."""
-        self.place.wait(lambda: self.member.all_read, "its last change to be added")
-        with self.place.held():
-            self.member.leave()
-        if self.member.rank == self.member.gathers:
-            self.place.wait(lambda: not self.member.members, "the other ranks' last steps")

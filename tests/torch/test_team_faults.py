@@ -1,0 +1,118 @@
+"""Ranks that die, come, hang and are cut off, on the virtual clock: training goes on, and little is lost."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import erasurehead.torch as eht
+from erasurehead.consensus import Crash, NetworkPartition
+from erasurehead.errors import ErasureHeadError
+from erasurehead.torch import _simulate
+from erasurehead.torch._membership import LEASE
+from erasurehead.torch._simulate import Hang, Join
+
+from .small import loop, loss_of, net, weights
+
+pytestmark = pytest.mark.timeout(120)
+
+RANKS, STEPS = 4, 30
+SECONDS = [0.01, 0.013, 0.017, 0.011]
+
+
+def run(*faults: _simulate.Event, steps: int = STEPS, ranks: int = RANKS) -> _simulate.Simulated[torch.nn.Module]:
+    seconds = [SECONDS[rank % len(SECONDS)] for rank in range(ranks)]
+    return eht.simulate(loop(steps), ranks=ranks, seconds_per_sample=seconds, faults=faults)
+
+
+def added(result: _simulate.Simulated[torch.nn.Module], rank: int) -> int:
+    """Return how many steps of a rank are in versions that the last one follows."""
+    last = {version.version: version for version in result.versions}
+    return sum(version.steps.get(rank, 0) for version in last.values())
+
+
+def check(result: _simulate.Simulated[torch.nn.Module], dead: set[int], lost: int = 1, steps: int = STEPS) -> None:
+    """Check that all others made all their steps, lost few of them, and have one model, which was trained."""
+    names = [(version.term, version.version) for version in result.versions]
+    assert names == sorted(names)
+    for rank, model in enumerate(result.returned):
+        assert (model is None) == (rank in dead), f"rank {rank}"
+        if rank not in dead and rank < RANKS:
+            assert steps - lost <= added(result, rank) <= steps, f"rank {rank}"
+    model = next(model for model in result.returned if model is not None)
+    assert loss_of(model) < 0.6 * loss_of(net())
+
+
+@pytest.mark.parametrize("rank", range(RANKS))
+def test_one_dies_at_any_time(rank: int) -> None:
+    for tenth in range(8):
+        at = 0.55 * tenth
+        check(run(Crash(rank, at)), {rank})
+
+
+@pytest.mark.parametrize("event", range(5, 440, 15))
+def test_who_gathers_dies_between_any_two_events(event: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    handle, count = _simulate._Clock._handle, [0]  # pyright: ignore[reportPrivateUsage]
+
+    def handled(clock: _simulate._Clock, *event_: object) -> None:  # pyright: ignore[reportPrivateUsage]
+        handle(clock, *event_)  # pyright: ignore[reportArgumentType]
+        count[0] += 1
+        if count[0] == event:
+            clock.end(clock.ranks[0])
+
+    monkeypatch.setattr(_simulate._Clock, "_handle", handled)  # pyright: ignore[reportPrivateUsage]
+    check(run(), {0})
+
+
+def test_two_die_at_once() -> None:
+    for other in (1, 2, 3):
+        check(run(Crash(0, 1.0), Crash(other, 1.0)), {0, other})
+
+
+def test_all_but_one_die_one_after_the_other() -> None:
+    result = run(Crash(0, 1.0), Crash(1, 1.7), Crash(2, 2.4))
+    check(result, {0, 1, 2}, lost=3)
+    assert {version.gathered_by for version in result.versions} == {0, 1, 2, 3}
+
+
+def test_one_that_comes_goes_on_from_the_newest_model() -> None:
+    seen: dict[int, float] = {}
+
+    def note(team: eht.Team, _: object, model: torch.nn.Module) -> None:
+        seen.setdefault(team.rank, loss_of(model))
+
+    result = eht.simulate(loop(STEPS, each=note), ranks=RANKS, seconds_per_sample=0.01, faults=[Join(3.0)])
+    check(result, set())
+    assert len(result.returned) == RANKS + 1
+    assert seen[RANKS] < 0.7 * seen[0]
+    assert sum(version.steps.get(RANKS, 0) for version in result.versions) == STEPS
+
+
+def test_one_that_died_is_replaced() -> None:
+    check(run(Crash(2, 1.0, rejoin=2.0)), {2})
+
+
+@pytest.mark.parametrize("rank", range(RANKS))
+def test_one_hangs_and_goes_on(rank: int) -> None:
+    result = run(Hang(rank, 1.0, 9.0), steps=90)
+    assert all(model is not None for model in result.returned)
+    assert {version.gathered_by for version in result.versions} == ({0, 1} if rank == 0 else {0})
+    gaps = [other.seconds - one.seconds for one, other in zip(result.versions, result.versions[1:], strict=False)]
+    assert max(gaps) < (2 * LEASE if rank == 0 else 0.6)
+    assert all(added(result, number) >= 89 for number in range(RANKS) if number != rank)
+
+
+def test_one_that_hangs_until_all_others_have_ended_is_told() -> None:
+    with pytest.raises(ErasureHeadError, match="Rank 3 was not heard of for so long"):
+        run(Hang(3, 1.0, 30.0))
+
+
+def test_a_network_is_cut_and_heals_and_there_is_one_team() -> None:
+    for inside in ((0,), (0, 1), (1, 2), (3,), (1, 2, 3)):
+        result = run(NetworkPartition(inside, 1.0, 25.0), steps=200)
+        for one, other in zip(result.versions, result.versions[1:], strict=False):
+            assert other.term > one.term or other.version == one.version + 1
+        models = [model for model in result.returned if model is not None]
+        assert len(models) == RANKS
+        assert loss_of(models[0]) < 0.3 * loss_of(net())
+        assert torch.equal(weights(models[0]), weights(models[0]))
