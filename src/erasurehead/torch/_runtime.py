@@ -129,7 +129,8 @@ class Running(Place, Port):
     # The port
 
     def send(self, to: int, head: Head, vector: Array | None = None) -> None:
-        self._endpoint.send(to, head.packed(), vector)
+        others = [rank for rank in range(self.size) if rank != self.rank]
+        self._endpoint.send(others if to < 0 else to, head.packed(), vector)
 
     def wake_at(self, when: float) -> None:
         self._timer = when
