@@ -57,8 +57,8 @@ class LBFGSMatrix:
         return self._diagonal
 
     def times(self, vector: Array) -> Array:
-        """Return the product with a vector, shape (n_parameters,)."""
-        return self._diagonal * vector - (self._inverse @ (self._rows @ vector)) @ self._rows
+        """Return the product with a vector, shape (n_parameters,), or with each of several, shape (k, n_parameters)."""
+        return self._diagonal * vector - (self._inverse @ (self._rows @ vector.T)).T @ self._rows
 
     def solve(self, vector: Array) -> Array:
         """Return the vector whose product with the matrix is the given one, shape (n_parameters,).
