@@ -103,7 +103,7 @@ class _Model:
         return np.where(end == 0.0, -self.start, step + move)
 
     def value(self, step: Array) -> tuple[Any, Array]:
-        """Return by how much the model changes along a step, or each of several, and its smooth part's gradient there."""
+        """Return how much the model changes along a step, or each of several, and the gradient of its smooth part."""
         bent = self.matrix.times(step)
         return self.sharp_slope(step) + 0.5 * _products(step, bent), self.gradient + bent
 

@@ -12,7 +12,7 @@ import hashlib
 import pickle
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -173,6 +173,7 @@ def as_asked(spec: MessageSpec, order: Order) -> MessageSpec:
     return with_curvature(spec) if asks_curvature(order) else spec
 
 
+@lru_cache(maxsize=10_000)
 def with_curvature(spec: MessageSpec) -> MessageSpec:
     """Return a message with a curvature beside the gradient: twice as long, and twice the work."""
     return replace(spec, length=2 * spec.length, work=2.0 * spec.work, vectors=2)
