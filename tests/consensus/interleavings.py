@@ -20,6 +20,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,6 +103,8 @@ class _Ear(Port):
 
 def _frozen(value: Any) -> Any:
     """Rejoin plain data as something that can be looked up."""
+    if type(value) in (int, bool, str, NoneType):  # nearly all of them
+        return value
     if isinstance(value, np.ndarray):
         return tuple(value.tolist())
     if isinstance(value, dict):

@@ -16,6 +16,9 @@ from erasurehead.errors import invalid
 
 _MAP, _SET, _FROZEN, _TUPLE = "map", "set", "frozenset", "tuple"
 
+_PLAIN = frozenset((int, float, str, bool, type(None)))
+"""Nearly all that states hold: what is asked of others would be most of the time that a state takes."""
+
 
 class Resumable:
     """Something that a resumed run continues: its state are the attributes that it names.
@@ -70,6 +73,8 @@ def to_plain(value: Any, records: Iterable[type] = ()) -> Any:
         records: as for `from_plain`.
     """
     kind = cast("type[Any]", type(value))
+    if kind in _PLAIN:
+        return value
     if issubclass(kind, Resumable):
         return value.state()
     if names := [field.name for field in fields(kind)] if is_dataclass(kind) else getattr(kind, "_fields", ()):
@@ -95,6 +100,8 @@ def from_plain(value: Any, records: Iterable[type] = ()) -> Any:
         value: what it returned.
         records: the dataclasses and named tuples that may be in it.
     """
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, list | tuple):
         return [from_plain(item, records) for item in cast("Iterable[Any]", value)]
     if not isinstance(value, Mapping):
@@ -138,6 +145,8 @@ def alike(value: Any, present: Any) -> bool:
     if value is None or present is None:
         return True  # there may be one, such as a time, or not
     kind = cast("type[Any]", type(present))
+    if kind in _PLAIN and type(value) is kind:
+        return True
     if not isinstance(value, next((saved for kinds, saved in _SAVED_AS if issubclass(kind, kinds)), kind)):
         return False
     if issubclass(kind, np.ndarray):
