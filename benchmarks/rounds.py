@@ -12,9 +12,10 @@ from erasurehead import codes, schemes
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import Engine, MessageSpec, Order
 from erasurehead.testing._programs import Echo
+from erasurehead.training._assignment import Assignment
 from erasurehead.training._programs import build_programs
 from erasurehead.training._round import RoundRunner
-from erasurehead.training._workers import Assignment, WorkerPool
+from erasurehead.training._workers import WorkerPool
 
 N, D = 30, 241_915
 """Workers, and parameters: those of the Amazon data."""

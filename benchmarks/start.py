@@ -23,8 +23,9 @@ from amazon import WORKERS, problem
 from common import report
 from erasurehead import codes, schemes
 from erasurehead.engines import ProcessEngine
+from erasurehead.training._assignment import Assignment
 from erasurehead.training._programs import build_programs
-from erasurehead.training._workers import Assignment, WorkerPool
+from erasurehead.training._workers import WorkerPool
 from idle import idle
 
 HERE = Path(__file__).resolve().parent

@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from erasurehead.decompile import _expand as expand, _lower as lower
+from erasurehead.decompile import _expand as expand, _lower as lower, _operands as operands
 from erasurehead.decompile._installed import jax_module
 from erasurehead.decompile._primitives import primitives_of
 from erasurehead.decompile._refusals import known_reason
@@ -38,7 +38,7 @@ def status(op: str, backend: str) -> str:
         return "inlined"
     if op in lower.COLLECTIVES:
         return "for one device"
-    if op in lower.IDENTITIES or op == "platform_index" or (op == "optimization_barrier" and backend == "numpy"):
+    if op in operands.IDENTITIES or op == "platform_index" or (op == "optimization_barrier" and backend == "numpy"):
         return "left out"
     if expand.expands(op, backend):
         return "expanded"

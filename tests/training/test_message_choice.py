@@ -20,10 +20,11 @@ from erasurehead.optimizers import QuasiNewton
 from erasurehead.problems import LogisticRegression
 from erasurehead.runs import Recorder, RunFolder, replay
 from erasurehead.training import ArrivalRow, Callback, Resumption, Run, train
+from erasurehead.training._assignment import Assignment
 from erasurehead.training._orders import MessageChoice
 from erasurehead.training._programs import build_programs, with_tasks
 from erasurehead.training._round import RoundRunner
-from erasurehead.training._workers import Assignment, WorkerPool
+from erasurehead.training._workers import WorkerPool
 
 from ..arrays import Array
 

@@ -13,6 +13,7 @@ from erasurehead.decompile import _expand as expand, _folding as folding, _origi
 from erasurehead.decompile._batched_loops import with_one_condition
 from erasurehead.decompile._errors import Unsupported
 from erasurehead.decompile._installed import jax_module
+from erasurehead.decompile._operands import Operands, literal, type_of
 from erasurehead.decompile._program import Body, Literal, Operand, SourceLocation, Statement, Type, Variable
 from erasurehead.decompile._refusals import reason
 
@@ -39,36 +40,6 @@ CALLS = {
 KEPT = {"jit", "pjit", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"}
 """Calls that can become functions of the source, and are otherwise inlined."""
 
-IDENTITIES = {
-    "copy",
-    "copy_p",
-    "name",
-    "pvary",
-    "device_put",
-    "sharding_constraint",
-    "stop_gradient",
-    "layout_constraint",
-    "reshard",
-    "psum",
-    "psum_invariant",
-    "pmax",
-    "pmin",
-    "preduced",
-    "reduced_vary_cast_p",
-    "vary_unreduced_cast_p",
-    "unreduced_psum",
-    "pbroadcast",
-    "with_memory_space_constraint",
-    "random_clone",
-    "inspect_sharding",
-    "pin",
-    "unpin",
-    "dce_sink",
-    "tie",
-    "custom_lin_identity",
-}
-"""Primitives that return their input unchanged, at least on one device and without differentiation."""
-
 COLLECTIVES = {
     "psum",
     "psum_invariant",
@@ -89,30 +60,6 @@ MASKED = {"debug_callback", "debug_print"}
 
 EFFECTS = MASKED | {"io_callback", "pure_callback", "outside_call", "ffi_call"}
 
-_UNIT_REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or")
-
-
-def type_of(aval: Any, backend: str = "jax") -> Type:
-    """Return the type of an abstract value of JAX.
-
-    Raises:
-        Unsupported: if it is not an array of fixed shape.
-    """
-    if not hasattr(aval, "shape") or not hasattr(aval, "dtype"):
-        raise Unsupported(type(aval).__name__, backend, "it is not an array; effects and references are refused")
-    if "Ref" in type(aval).__name__:
-        raise Unsupported("a mutable reference", backend, "references are effects")
-    for length in aval.shape:
-        if not isinstance(length, int | np.integer):
-            raise Unsupported("a symbolic shape", backend, f"the length {length} is only known at run time")
-    return Type(tuple(int(n) for n in aval.shape), aval.dtype, bool(getattr(aval, "weak_type", False)))
-
-
-def literal(value: Any, dtype: Any = None, weak: bool = False) -> Literal:
-    """Return a number as a literal of a dtype, by default that of numpy."""
-    array = np.asarray(value, dtype)
-    return Literal(array[()], Type((), array.dtype, weak))
-
 
 class Lowering:
     """Lowers equations of jaxprs to statements.
@@ -129,7 +76,7 @@ class Lowering:
         self._kept: dict[tuple[Any, ...], Body] = {}
         self._alive: list[Any] = []
         self._named: list[tuple[Statement, bool]] = []
-        self._definitions: dict[Variable, Statement] = {}
+        self._operands = Operands(backend)
         self._axes: dict[Any, int] = {}
 
     def constant(self, array: Any) -> Operand:
@@ -231,13 +178,13 @@ class Lowering:
         if op == "empty2":  # in place of what a branch does not compute, or of rows to come: JAX has zeros there
             return [self.constant(equation.primitive.bind(**params))]
         if op == "cond":
-            index = self._index(inputs[0])
+            index = self._operands.index(inputs[0])
             if isinstance(index, Literal):
                 branch = params["branches"][max(0, min(int(index.value), len(params["branches"]) - 1))]
                 return self.run(branch.jaxpr, branch.consts, inputs[1:], into, where, inside_library)
         if op == "custom_linear_solve":
             return self._linear_solve(params, inputs, into, where)
-        if self._is_identity(op, params, equation, inputs):
+        if self._operands.is_identity(op, params, equation, inputs):
             return inputs[: len(equation.outvars)]
         if equation.effects:
             raise Unsupported(op, self.backend, "it is an effect")
@@ -257,117 +204,20 @@ class Lowering:
         if folded is not None:
             return [folded]
         before = statement.op, statement.inputs
-        simplified = self._simplified(statement)
+        simplified = self._operands.simplified(statement)
         if simplified is not None:
             return [simplified]
         if before != (statement.op, statement.inputs):
             statement.primitive = _primitive(statement)
             more = {} if statement.op in ("not", "eye") else {"sharding": None}
             statement.bound = list(statement.inputs), {**statement.params, **more}
-        for output in outputs:
-            self._definitions[output] = statement
+        self._operands.define(statement)
         into.append(statement)
         self._named.append((statement, "transpose" in str(equation.source_info.name_stack)))
         return _forwarded(statement) if op == "cond" else outputs
 
     def _outputs(self, equation: Any) -> list[Variable]:
         return [Variable(type_of(v.aval, self.backend)) for v in equation.outvars]
-
-    def _index(self, index: Operand) -> Operand:
-        """Return the index of a branch without the clamp that JAX adds, as branches clamp their index anyway."""
-        clamped = self._made_by(index, "clamp")
-        return clamped[1] if clamped is not None and clamped[1].type.name == "int32" else index
-
-    def _made_by(self, operand: Operand, op: str) -> list[Operand] | None:
-        """Return the inputs of the operation `op` that computed an operand; None if another one did, or none."""
-        maker = self._definitions.get(operand) if isinstance(operand, Variable) else None
-        return maker.inputs if maker is not None and maker.op == op else None
-
-    def _simplified(self, statement: Statement) -> Operand | None:
-        """Change a statement into a simpler one.
-
-        Consecutive broadcasts and reshapes become one, arrays of one number broadcasts of it, comparisons of places
-        identity matrices, reductions over axes of length 1 reshapes; for choices see `_selected`.
-
-        Returns:
-            The operand that the statement is equal to; None if the statement is needed.
-        """
-        op, params, inputs = statement.op, statement.params, statement.inputs
-        if op == "select_n" and len(inputs) == 3 and inputs[0].type.kind == "b":
-            return self._selected(statement)
-        makers = [self._definitions.get(v) if isinstance(v, Variable) else None for v in inputs] or [None]
-        maker = makers[0]
-        number = self._number(statement)
-        if op == "broadcast_in_dim":
-            if maker is not None and maker.op == op and len(inputs) == len(maker.inputs) == 1:
-                dims = [params["broadcast_dimensions"][d] for d in maker.params["broadcast_dimensions"]]
-                statement.inputs, statement.params = maker.inputs[:], {**params, "broadcast_dimensions": tuple(dims)}
-            return None
-        if number is not None:
-            statement.op, statement.inputs = "broadcast_in_dim", [number]
-            statement.params = {"shape": statement.output.type.shape, "broadcast_dimensions": ()}
-            return None
-        axes = [m.params["dimension"] if m is not None and m.op == "iota" else None for m in makers]
-        if (op == "eq" and statement.output.type.rank == 2 and axes in ([0, 1], [1, 0])) or (
-            op == "convert_element_type" and maker is not None and maker.op == "eye"
-        ):
-            statement.op, statement.inputs, statement.params = "eye", [], {}
-            return None
-        reshaped = {"new_sizes": statement.outputs[0].type.shape, "dimensions": None} if statement.outputs else {}
-        if op in _UNIT_REDUCTIONS and params["axes"] and isinstance(inputs[0], Variable):
-            before = inputs[0].type
-            if before.dtype == statement.output.type.dtype and all(before.shape[int(a)] == 1 for a in params["axes"]):
-                statement.op, statement.params = "reshape", reshaped
-        if (
-            _is_plain_reshape(statement)
-            and maker is not None
-            and _is_plain_reshape(maker)
-            and len(maker.inputs) == 1
-            and not inputs[0].type.is_key
-        ):
-            statement.op, statement.inputs, statement.params = "reshape", maker.inputs[:], reshaped
-            if maker.inputs[0].type.shape == statement.output.type.shape:
-                return maker.inputs[0]
-        return None
-
-    def _number(self, statement: Statement) -> Literal | None:
-        """Return the number that all elements of a result are, where that is known; None where it is not."""
-        if len(statement.outputs) != 1 or statement.blocks:
-            return None
-        kind = statement.output.type
-        if statement.op == "iota" and kind.shape[int(statement.params["dimension"])] == 1:
-            return literal(0, kind.dtype) if kind.kind in "iu" else None
-        numbers = [self._filled(v) for v in statement.inputs]
-        if not numbers or None in numbers or kind.shape == () or kind.is_key:
-            return None
-        if statement.op in ("reshape", "squeeze", "transpose", "slice"):
-            return numbers[0]
-        scalar = Variable(Type((), kind.dtype, kind.weak))
-        return folding.folded(
-            Statement(statement.op, [n for n in numbers if n is not None], [scalar], statement.params)
-        )
-
-    def _selected(self, statement: Statement) -> Operand | None:
-        """Simplify a choice between two values; see `_simplified`."""
-        mask, no, yes = statement.inputs
-        kind = statement.output.type
-        if isinstance(mask, Literal):
-            chosen = yes if mask.value else no
-            return (
-                Literal(chosen.value, kind) if isinstance(chosen, Literal) else chosen if chosen.type == kind else None
-            )
-        if mask.type.shape != kind.shape or kind.is_key or kind.weak:
-            return None
-        if self._is_number(no, 0.0) and self._is_number(yes, 1.0):
-            if kind.kind == "b":
-                return mask
-            if self.backend == "jax":  # XLA takes products with casts of masks for choices, in which NaN * 0 is 0
-                return None
-            statement.op, statement.inputs = "convert_element_type", [mask]
-            statement.params = {"new_dtype": kind.dtype, "weak_type": False, "sharding": None}
-        elif kind.kind == "b" and self._is_number(no, 1.0) and self._is_number(yes, 0.0):
-            statement.op, statement.inputs, statement.params = "not", [mask], {}
-        return None
 
     def _call(
         self,
@@ -470,52 +320,6 @@ class Lowering:
         right = inputs[sum(lengths) :]
         return self.run(closed.jaxpr, closed.consts, [*consts, *right], into, where)
 
-    def _is_identity(self, op: str, params: dict[str, Any], equation: Any, inputs: list[Operand]) -> bool:
-        if op in IDENTITIES or (op == "optimization_barrier" and self.backend == "numpy"):
-            groups = params.get("axis_index_groups")
-            if groups is not None and any(len(group) != 1 for group in groups):
-                raise Unsupported(op, self.backend, "it works across several devices")
-            return True
-        if not inputs or len(equation.outvars) != 1:
-            return False
-        before, after = inputs[0].type, type_of(equation.outvars[0].aval, self.backend)
-        if op == "convert_element_type":
-            return before.dtype == after.dtype
-        if op in ("broadcast_in_dim", "reshape", "squeeze", "slice", "expand_dims", "broadcast_to", "tile"):
-            return len(inputs) == 1 and before.shape == after.shape and params.get("dimensions") in (None, ())
-        if op == "transpose":
-            return tuple(params["permutation"]) == tuple(range(before.rank))
-        if op in _UNIT_REDUCTIONS:
-            return params.get("axes") == () and before == after
-        if op in ("add", "add_any", "sub", "mul", "div") and before.kind in "fiu" and len(inputs) == 2:
-            if "add" in op and before.kind == "f":  # -0.0 + 0.0 is 0.0
-                return False
-            neutral = 1.0 if op in ("mul", "div") else 0.0
-            if op not in ("sub", "div") and self._is_number(inputs[0], neutral) and inputs[1].type == after:
-                inputs[0] = inputs[1]  # 1.0 * x is x, to the bit
-                return True
-            # So are x * 1.0, x / 1.0 and x - 0.0.
-            return before == after and self._is_number(inputs[1], neutral)
-        if op == "rev":
-            return not params["dimensions"]
-        if op in ("concatenate", "split"):
-            return len(inputs) == len(equation.outvars)
-        return False
-
-    def _filled(self, operand: Operand) -> Literal | None:
-        """Return the number that an operand is, or is filled with; None if there is none."""
-        spread = self._made_by(operand, "broadcast_in_dim")
-        source = operand if spread is None else spread[0]
-        return source if isinstance(source, Literal) else None
-
-    def _is_number(self, operand: Operand, number: float) -> bool:
-        """Return whether an operand is a given number, or an array filled with it."""
-        filling = self._filled(operand)
-        if filling is None or filling.type.kind == "c":
-            return False
-        value = float(filling.value)
-        return value == number and not np.signbit(value)
-
     def _blocks(self, statement: Statement, where: SourceLocation | None) -> None:
         """Turn the jaxprs among the parameters of a statement into blocks."""
         op, params, inputs = statement.op, statement.params, statement.inputs
@@ -525,8 +329,8 @@ class Lowering:
                 self.closed(branch, inputs[1:], where, user_names.function_name(branch.jaxpr) or "branch")
                 for branch in branches
             ]
-            statement.inputs = [self._index(inputs[0])]
-            number = self._made_by(inputs[0], "convert_element_type")
+            statement.inputs = [self._operands.index(inputs[0])]
+            number = self._operands.made_by(inputs[0], "convert_element_type")
             if number is not None and number[0].type.kind == "b":
                 statement.inputs = number[:1]
         elif op == "scan":
@@ -549,10 +353,6 @@ class Lowering:
     def name_results(self) -> None:
         """Give the results of statements the names that the user's source assigns them to."""
         user_names.name_results(self._named)
-
-
-def _is_plain_reshape(statement: Statement) -> bool:
-    return statement.op == "squeeze" or (statement.op == "reshape" and statement.params.get("dimensions") is None)
 
 
 def _primitive(statement: Statement) -> Any:

@@ -15,7 +15,8 @@ import numpy as np
 
 from erasurehead.decompile._errors import Unsupported
 from erasurehead.decompile._installed import jax_module
-from erasurehead.decompile._lower import Lowering, type_of
+from erasurehead.decompile._lower import Lowering
+from erasurehead.decompile._operands import type_of
 from erasurehead.decompile._program import Body, Leaf, Statement, TracedFunction, Variable
 from erasurehead.decompile._simplify import without_dead_code
 from erasurehead.decompile._texts import tuple_text

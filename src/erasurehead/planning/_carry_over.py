@@ -24,8 +24,9 @@ from erasurehead.planning._arrivals import ArrivalTimes
 from erasurehead.planning._simulation import Simulation, Watch, check_steps, residuals_at
 from erasurehead.schemes import Aggregation, Scheme
 from erasurehead.schemes.wait_rules import WaitRule
+from erasurehead.training._assignment import Assignment
 from erasurehead.training._round import RoundRunner
-from erasurehead.training._workers import Assignment, WorkerPool
+from erasurehead.training._workers import WorkerPool
 
 _HELD = 1 << 20  # computing and waiting times held at once
 

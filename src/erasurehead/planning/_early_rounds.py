@@ -15,8 +15,9 @@ from erasurehead.optimizers._base import Early, PartialGradient
 from erasurehead.optimizers._order_kinds import asks_curvature, kind_of
 from erasurehead.problems import Problem
 from erasurehead.schemes import Scheme
+from erasurehead.training._assignment import Assignment
 from erasurehead.training._stepped_run import Programs, WorkerOracle, WorkersAnswered
-from erasurehead.training._workers import Assignment, WorkerPool
+from erasurehead.training._workers import WorkerPool
 
 _MOST_EARLY = 100  # times as many early rounds as whole gradients, after which a run is given up
 

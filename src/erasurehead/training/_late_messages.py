@@ -22,11 +22,12 @@ from erasurehead.faults._byzantine import NOT_FINITE
 from erasurehead.optimizers._order_kinds import LATE_PARTS
 from erasurehead.schemes import LateMessage
 from erasurehead.schemes.wait_rules._view import LateArrival
+from erasurehead.training._assignment import Assignment
 from erasurehead.training._callbacks import StepLog
 from erasurehead.training._health import HealthMonitor
 from erasurehead.training._round_state import Round
 from erasurehead.training._rows import ArrivalRow
-from erasurehead.training._workers import Assignment, WorkerPool
+from erasurehead.training._workers import WorkerPool
 
 MOST_COMPARED = 100
 """Number of rounds whose messages are kept for comparison with late ones, where messages are compared at all."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from erasurehead.faults._byzantine import Examination
     from erasurehead.optimizers._base import PartialGradient
     from erasurehead.schemes.wait_rules import WaitRule
-    from erasurehead.training._workers import Assignment
+    from erasurehead.training._assignment import Assignment
 
 
 @dataclass(eq=False)

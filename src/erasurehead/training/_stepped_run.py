@@ -22,6 +22,7 @@ from erasurehead.optimizers._base import Early
 from erasurehead.optimizers._order_kinds import kind_of
 from erasurehead.problems import Problem
 from erasurehead.schemes import Scheme
+from erasurehead.training._assignment import Assignment
 from erasurehead.training._callbacks import Callback
 from erasurehead.training._notices import Notice
 from erasurehead.training._orders import OrderBook
@@ -33,7 +34,7 @@ from erasurehead.training._stepper import Answered, Oracle, Stepper, answer_of
 from erasurehead.training._stopping import Stopping
 from erasurehead.training._task_counts import Counting, Neglected, sentence
 from erasurehead.training._waiting import PoolShrunk
-from erasurehead.training._workers import Assignment, WorkerPool
+from erasurehead.training._workers import WorkerPool
 
 
 @dataclass(frozen=True, eq=False)
