@@ -68,17 +68,17 @@ def _sparse(place: str, index: int) -> bytes:
 
 
 FORMATS: list[tuple[str, bytes, str]] = [
-    ("t.xlsx", _workbook(), "is an Excel file, which is not read; export it as CSV"),
-    ("t.csv", _workbook(), "is an Excel file, which is not read; export it as CSV"),
-    ("t.zip", _archive(), "is a ZIP archive, which is not read; unpack it"),
+    ("t.xlsx", _workbook(), "is an Excel file, which cannot be read; export it as CSV"),
+    ("t.csv", _workbook(), "is an Excel file, which cannot be read; export it as CSV"),
+    ("t.zip", _archive(), "is a ZIP archive, which cannot be read; unpack it"),
     ("t.json", b'[{"a": 1}]\n', "JSON is not read here; write the table as CSV"),
     ("t.html", b"<table></table>\n", "HTML is not read here"),
-    ("t.dat7", b"hello\nworld\n", "its ending '.dat7' says not what it is"),
+    ("t.dat7", b"hello\nworld\n", "its ending '.dat7' does not say what it is"),
     ("t.xz", b"\xfd7zXZ\x00", "is compressed with xz"),
     ("t.pkl", b"\x80\x04K\x01.", "is a Python pickle"),
     ("t.csv", "a,b\n1,2\n".encode("utf-16"), "it is in UTF-16: save it as UTF-8"),
     ("t.csv", "a,b\n1,2\n".encode("utf-16-le"), "it is in UTF-16: save it as UTF-8"),
-    ("t.csv", b"a,b\nM\xfcller,2\n", "line 2: not a text in UTF-8 (byte 0xfc); save it as UTF-8"),
+    ("t.csv", b"a,b\nM\xfcller,2\n", "line 2: not UTF-8 text (byte 0xfc); save it as UTF-8"),
     ("t.csv", b"a,b\n\x00\x00\x01,2\n" + b"1,2\n" * 9, "is not a text"),
     ("t.csv.gz", b"a,b\n1,2\n", "is not compressed, although its name ends in .gz"),
     ("t.csv.gz", gzip.compress(b"a,b\n" + os.urandom(3000))[:900], "the file is cut off or damaged"),

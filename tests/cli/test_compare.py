@@ -70,7 +70,7 @@ def test_why_there_are_no_times_to_gaps_is_said(typed: Typed, shop: Path) -> Non
     assert done.code == 0
     assert "gap" not in done.out
     assert done.sentence == (
-        "There are no times to gaps, as the least objective is not known; one core alone may find it: leave out "
+        "Times to each gap are not known, as the minimum is not known; one core alone may find it: leave out "
         "--no-alone."
     )
 

@@ -65,6 +65,6 @@ def test_a_compressed_file_that_is_cut_off_is_an_error_with_its_line(tmp_path: P
 def test_a_text_in_another_encoding_is_an_error_with_its_line(tmp_path: Path, before: int, newline: str) -> None:
     path = tmp_path / "latin.csv"
     path.write_bytes((f"Göttingen{newline}" * before).encode() + f"München{newline}Ulm{newline}".encode("latin-1"))
-    said = rf"latin\.csv, line {before + 1}: not a text in UTF-8 \(byte 0xfc\)"
+    said = rf"latin\.csv, line {before + 1}: not UTF-8 text \(byte 0xfc\)"
     with pytest.raises(DataError, match=said), text_lines(path) as lines:
         list(lines)

@@ -61,8 +61,8 @@ def test_the_task_may_be_named() -> None:
         ([1, 1, 1], None, "line 2: the label 'y' is '1', as in every row; there must be two classes"),
         (["a", "a"], "softmax", "the label 'y' is 'a', as in every row"),
         ([1, None, 0], None, "line 3: the label 'y' is missing"),
-        ([1, 2, 3], "logistic", r"has 3 \(1, 2, 3\); take softmax, or least_squares"),
-        (list("abcdefg"), "logistic", r"has 7 \(a, b, c, d, e, f, \.\.\.\); take softmax"),
+        ([1, 2, 3], "logistic", r"has 3 \(1, 2, 3\); use softmax, or least_squares"),
+        (list("abcdefg"), "logistic", r"has 7 \(a, b, c, d, e, f, \.\.\.\); use softmax"),
         (["a", "b"], "least_squares", "line 2: the label 'y', 'a', is not a number"),
     ],
 )

@@ -116,7 +116,7 @@ def read_text(path: str | os.PathLike[str], what: str) -> str:
             raise _refused(path, what, rule, f"has more than {MOST_TOML:,} bytes, the most that is read")
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        fault = f"is not a text in UTF-8 (byte {error.start}){other_encoding(error.object)}"
+        fault = f"is not UTF-8 text (byte {error.start}){other_encoding(error.object)}"
         raise _refused(path, what, "must be a text in UTF-8", fault) from None
     except NoFile:
         raise _refused(path, what, "must be there", "cannot be read: No such file or directory") from None
@@ -249,7 +249,7 @@ def check_text(path: Path) -> None:
     first = beginning(path)
     wide = first[:2] in (b"\xff\xfe", b"\xfe\xff") or (len(first) > 3 and first[1::2].count(0) > len(first) // 4)
     if wide:
-        raise DataError(f"{path}, line 1: not a text in UTF-8{other_encoding(first if first[0] > 127 else _MARK)}.")
+        raise DataError(f"{path}, line 1: not UTF-8 text{other_encoding(first if first[0] > 127 else _MARK)}.")
     if 0 in first:
         raise DataError(f"{path} is not a text: byte {first.index(0)} of it is 0. Name a text file, or convert it.")
 

@@ -127,7 +127,7 @@ def run(
     depths = [descent_table(outcome.descents)] if outcome.descents else []
     if not depths and not stopped:
         rest = "" if alone else "; one core alone may find it: leave out --no-alone"
-        screen.say(f"There are no times to gaps, as the least objective is not known{rest}.")
+        screen.say(f"Times to each gap are not known, as the minimum is not known{rest}.")
     screen.result(outcome.as_dict(), render_table(outcome.rows, outcome.title), *depths, last)
     if outcome.interrupted:
         raise typer.Exit(130)

@@ -281,7 +281,7 @@ def _conclude(
     first = done.first_objective
     if last.objective > first + 0.1 * abs(first):
         screen.warn(
-            f"Training has moved away from the minimum: the objective was {first:.4g} at first. Take a smaller --rate."
+            f"Training moved away from the minimum: the objective was {first:.4g} at the start. Use a smaller --rate."
         )
     if done.stopped:
         lines.append(f"ended early: {done.stopped}")

@@ -141,7 +141,7 @@ def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
                     yield number, _row(path, number, names, fields)
         except UnicodeDecodeError as error:
             encoding = other_encoding(error.object)
-            raise DataError(f"{path}, after line {number}: not a text in UTF-8{encoding}.") from None
+            raise DataError(f"{path}, after line {number}: not UTF-8 text{encoding}.") from None
         except (csv.Error, *BROKEN) as error:
             raise DataError(f"{path} cannot be read after line {number}: {error}.") from None
 

@@ -135,7 +135,7 @@ class Rehearsal:
                 "out",
                 "must be an empty folder, or one that does not exist yet",
                 str(self.out),
-                "name another one, or leave it out to have a new one made",
+                "name another one, or leave it out for a new one",
             )
         check_writable(self.out, "The drill's folder")
         experiment = Experiment.from_config(settings.config())

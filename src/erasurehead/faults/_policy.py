@@ -39,20 +39,20 @@ class FaultPolicy:
     on_death: OnDeath = field(
         default="replace",
         metadata=_metadata(
-            "replace dead workers (the default; where there is no room for others, spread), spread their tasks over "
-            "the living, or leave them out.",
+            "replace dead workers (the default; spread if there is no room for others), spread their tasks over the "
+            "other workers, or leave them out.",
             "--on-death",
             "WHAT",
         ),
     )
     replacements: int = field(
         default=3,
-        metadata=_metadata("How often one worker is replaced before it is given up.", "--replacements", "N", ge=0),
+        metadata=_metadata("How often a worker is replaced before it is given up.", "--replacements", "N", ge=0),
     )
     on_loss: OnLoss = field(
         default="stop",
         metadata=_metadata(
-            "stop when the wait rule cannot be met any more (the default), or go_on with what can still come.",
+            "stop if the wait rule can no longer be met (the default), or go_on with what can still arrive.",
             "--on-loss",
             "WHAT",
         ),

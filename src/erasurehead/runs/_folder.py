@@ -403,7 +403,7 @@ class RunFolder:
         try:
             return None if data is None else data.decode()
         except UnicodeDecodeError as error:
-            raise DataError(f"{self.path / name} is not a text in UTF-8 (byte {error.start}).") from None
+            raise DataError(f"{self.path / name} is not UTF-8 text (byte {error.start}).") from None
 
     def rows(self, name: str, kind: type[_Row]) -> list[_Row]:
         """Return the rows of a file; empty if there is no such file.

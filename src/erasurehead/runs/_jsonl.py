@@ -159,7 +159,7 @@ class LinesOnDisk:
                 yield line
             if number == last - 1:
                 return
-        raise DataError(f"{self._path} was changed by something else than the run: its rows cannot be read any more.")
+        raise DataError(f"{self._path} was changed by another program: its rows can no longer be read.")
 
     def keep_intact(self) -> int:
         """Drop whatever follows the last line before which all are in the file as they were; return how many lines."""

@@ -189,8 +189,8 @@ def _earlier(folder: Folder, overwrite: bool, opened: contextlib.ExitStack) -> l
             "must be empty, or not there",
             str(folder.path),
             "name another one",
-            sentence=f"The run folder {str(folder.path)!r} is already in use: it is not empty; name another one, leave "
-            "it out to have a new one made, or say overwrite (--overwrite).",
+            sentence=f"The run folder {str(folder.path)!r} is already in use: it is not empty; name another, leave "
+            "it out for a new one, or give --overwrite.",
         )
     return _found(folder, names, opened, whole=True)
 
@@ -232,7 +232,7 @@ def _strange(folder: Folder, name: str, kind: str) -> InvalidArgument:
     what = f" (it is a {kind})" if kind not in ("", "file", "folder") else ""
     return InvalidArgument(
         "run.out",
-        "must hold nothing that no run wrote",
+        "must hold only what a run wrote",
         str(folder.path),
         "name another one",
         sentence=f"The run folder {str(folder.path)!r} is not overwritten: it holds {name!r}, which no run wrote "

@@ -165,12 +165,14 @@ class TrainedModel:
             raise DataError(damage)
         classes = encoding.target.classes
         if classes is not None and len(classes.labels()) < 2:
-            raise DataError(f"The encoding in {str(folder)!r} has fewer than two classes, so it is none of a model.")
+            raise DataError(
+                f"The encoding in {str(folder)!r} has fewer than two classes, so it cannot belong to a model."
+            )
         model = _model(run.tables, x, encoding)
         if model.n_features != encoding.n_columns:
             raise DataError(
                 f"The model in {str(folder)!r} has {counted('feature', model.n_features)}, but its encoding has"
-                f" {counted('column', encoding.n_columns)}: the files are not of one run."
+                f" {counted('column', encoding.n_columns)}: the files belong to different runs."
             )
         return cls(model, encoding)
 

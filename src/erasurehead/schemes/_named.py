@@ -78,8 +78,7 @@ class Scheme:
         if self.late == "carry" and not rounds_kept(late):
             raise invalid(
                 "late",
-                "must be 'carry', or 'drop(R)' of 1 round at least, for the scheme "
-                f"{self.name}, which lives on late work",
+                f"must be 'carry', or 'drop(R)' of 1 round at least, for the scheme {self.name}, which needs late work",
                 late,
                 "say late='carry' to the engine, or --late carry",
             )

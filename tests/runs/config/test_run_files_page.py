@@ -89,7 +89,9 @@ def is_taken(tables: dict[str, Any]) -> bool:
 def test_the_tables_on_the_page_are_what_the_command_prints(kind: Any, mark: str) -> None:
     text = PAGE.read_text(encoding="utf-8")
     table = text.partition(f"<!-- {mark}: begin -->\n")[2].partition(f"\n<!-- {mark}: end -->")[0]
-    again = "write it anew with: erasurehead config keys --markdown, and with --peers; what both have stands in the first"
+    again = (
+        "write it anew with: erasurehead config keys --markdown, and with --peers; what both have stands in the first"
+    )
     told = markdown_table(keys(kind)).splitlines()
     known = [] if kind is Config else markdown_table(keys(Config)).splitlines()[2:]
     assert table.splitlines() == [line for line in told if line not in known], again

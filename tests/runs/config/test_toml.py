@@ -40,7 +40,7 @@ def test_a_value_that_toml_does_not_know_is_refused() -> None:
     [
         (b"[run\nsteps = 3\n", "not TOML: .*line 1"),
         (b"[run]\nsteps = 3\nsteps = 4\n", "not TOML: .*line 3"),
-        (b"scheme = '\xff'\n", "not a text in UTF-8"),
+        (b"scheme = '\xff'\n", "not UTF-8 text"),
     ],
 )
 def test_a_file_that_is_no_toml_is_named_with_the_place(tmp_path: Path, content: bytes, said: str) -> None:

@@ -239,7 +239,7 @@ def fit_target(column: Column, name: str, task: Task | None, place: Callable[[in
         shown = ", ".join(classes.labels()[:6])
         raise DataError(
             f"Logistic regression needs two classes, but {label} has {classes.size}"
-            f" ({shown}{', ...' * (classes.size > 6)}); take softmax, or least_squares for quantities."
+            f" ({shown}{', ...' * (classes.size > 6)}); use softmax, or least_squares for quantities."
         )
     return Target(name, task, classes)
 

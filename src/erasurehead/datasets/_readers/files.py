@@ -50,7 +50,7 @@ class Lines(Iterator[str]):
             # The stream decodes blocks of many lines; all lines of earlier blocks have been counted.
             line = self.count + 1 + len(_NEWLINE.findall(error.object, 0, error.start))
             raise DataError(
-                f"{self._path}, line {line}: not a text in UTF-8 (byte {error.object[error.start]:#04x})"
+                f"{self._path}, line {line}: not UTF-8 text (byte {error.object[error.start]:#04x})"
                 f"{other_encoding(error.object)}."
             ) from None
         except BROKEN as error:

@@ -100,11 +100,11 @@ def form(path: Path, delimited: bool = False) -> Form:
         raise _foreign(path, ".tar")
     if first.lstrip()[:14].lower().startswith(_PAGE) and ending not in (".html", ".htm"):
         raise DataError(
-            f"{path} holds a page of the web (HTML) and no table, as where a download needs a login; fetch it again."
+            f"{path} holds a web page (HTML), not a table, perhaps because the download needs a login; fetch it again."
         )
     for what, remedy, _, begins in _FOREIGN:
         if first.startswith(begins):
-            raise DataError(f"{path} is {what}, which is not read; {remedy}.")
+            raise DataError(f"{path} is {what}, which cannot be read; {remedy}.")
     if ending in (".parquet", ".pq"):
         return "parquet"  # and damaged, as the reader will report
     if ending in (".npy", ".npz"):
@@ -119,7 +119,7 @@ def form(path: Path, delimited: bool = False) -> Form:
         raise DataError(f"{path}: {what} is not read here; {remedy}.")
     for begin, what, remedy in _CONTENTS:
         if re.match(begin, first, re.IGNORECASE):
-            raise DataError(f"{path} is {what}, which is not read; {remedy}.")
+            raise DataError(f"{path} is {what}, which cannot be read; {remedy}.")
     return "csv" if delimited and ending not in _SVMLIGHT else _text_form(path, first, ending)
 
 
@@ -143,10 +143,10 @@ def _text_form(path: Path, first: bytes, ending: str) -> Form:
     lines = b"\n".join(first.split(b"\n", 2)[:2])  # the first may be a title
     if ending in _EITHER or (not _CONTROL.search(first) and _FIELDS.search(lines)):
         return "csv"
-    clue = f"its ending {ending!r} says" if ending else "its name says"
+    clue = f"its ending {ending!r}" if ending else "its name"
     raise DataError(
-        f"{path}: {clue} not what it is, and its first lines are neither fields of a table nor of the form label "
-        f"index:value; end its name in {READ}."
+        f"{path}: {clue} does not say what it is, and its first lines are neither fields of a table nor of the form "
+        f"label index:value; end its name in {READ}."
     )
 
 
@@ -164,9 +164,9 @@ def _zipped(path: Path) -> Form:
         raise _foreign(path, ".ods")
     files = [name for name in names if not name.endswith("/")]
     inside = f"it: {', '.join(files[:3])}{', ...' * (len(files) > 3)}" if files else "it"
-    raise DataError(f"{path} is a ZIP archive, which is not read; unpack it (unzip), and name the file in {inside}.")
+    raise DataError(f"{path} is a ZIP archive, which cannot be read; unpack it (unzip), and name the file in {inside}.")
 
 
 def _foreign(path: Path, ending: str) -> DataError:
     what, remedy = _BY_SUFFIX[ending]
-    return DataError(f"{path} is {what}, which is not read; {remedy}.")
+    return DataError(f"{path} is {what}, which cannot be read; {remedy}.")

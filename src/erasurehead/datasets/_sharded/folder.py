@@ -108,7 +108,7 @@ def read_rows(folder: Path, file: StoredFile, form: Form, n_columns: int) -> Lab
         raise DataError(f"{path} holds {shape} instead of {file.rows} x {n_columns}.")
     values: Any = cast("Any", X) if form == "dense" else cast("Any", X).data
     if values.dtype != np.float64 or not np.isfinite(values).all():
-        raise DataError(f"{path} holds values that are no finite numbers of float64.")
+        raise DataError(f"{path} holds values that are not finite float64 numbers.")
     return LabelledRows(X, y)
 
 

@@ -86,15 +86,15 @@ class DataSection(Section):
     )
     path: str | None = key(
         None,
-        "For a data set of the paper: the public file, or a folder that holds it (else ERASUREHEAD_DATA, a cache and "
-        "the network).",
+        "For a data set of the paper: the public file, or its folder (by default ERASUREHEAD_DATA, a cache, or a "
+        "download).",
         option="--path",
         metavar="PLACE",
     )
     synthetic: Literal["never", "fallback", "always"] | None = key(
         None,
-        "Whether synthetic data of the same shape stand in for a data set of the paper: never (the default of train), "
-        "fallback, where the public file is not available (that of compare), or always.",
+        "Whether to replace a data set of the paper by synthetic data of the same shape: never (the default of "
+        "train), fallback (if the public file is not available; the default of compare), or always.",
         option="--synthetic",
         metavar="WHEN",
     )
@@ -116,43 +116,42 @@ class DataSection(Section):
     )
     delimiter: str | None = key(
         None,
-        "For a CSV file: one character, or its name: comma, semicolon, tab, bar, blanks; by default it is detected.",
+        "For a CSV file: one character, or its name: comma, semicolon, tab, bar, blanks; detected by default.",
         option="--delimiter",
         metavar="CHARACTER",
     )
     header: bool | Literal["yes", "no"] | None = key(
         None,
-        "For a CSV file: yes if its first line holds the columns' names, no if it is data; by default decided by what "
-        "only that line has.",
+        "For a CSV file: yes if the first line has the columns' names, no if it is data; detected by default.",
         option="--header",
         metavar="yes|no",
     )
     names: Texts = key(
-        (), "For a CSV file: names of all columns, in place of those in the file.", option="--names", metavar="A,B,..."
+        (), "For a CSV file: names for all columns, replacing those in the file.", option="--names", metavar="A,B,..."
     )
     decimal: Literal[".", ","] | None = key(
         None,
-        "For a CSV file: what stands before decimals; by default it is detected, and decimal commas are said.",
+        "For a CSV file: the decimal mark; detected by default, and reported if it is a comma.",
         option="--decimal",
         metavar=".|,",
     )
     quotes: Literal["doubled", "backslash", "none"] | None = key(
         None,
-        "For a CSV file: how a quote within a quoted field is written: doubled, or behind a backslash (by default "
-        "detected); none: quotes are letters like any others.",
+        "For a CSV file: how a quote inside a quoted field is written: doubled, or after a backslash (detected by "
+        "default); none: quotes mean nothing.",
         option="--quotes",
         metavar="HOW",
     )
     missing: Texts = key(
         (),
-        "For a CSV file: texts or numbers that stand for a missing value, beside an empty field, NA, None, ? and the "
-        "like; if the first is empty, in place of these ('': only an empty field).",
+        "For a CSV file: texts or numbers that mean a missing value, in addition to an empty field, NA, None, ? and "
+        "the like; if the first is empty, instead of these ('': only an empty field).",
         option="--missing",
         metavar="A,B,...",
         examples=[["-999", "unknown"]],
     )
     one_hot: Texts | Literal["all"] = key(
-        (), "For a file: columns whose distinct values become columns, or all.", option="--one-hot", metavar="A,B,..."
+        (), "For a file: columns to one-hot encode, or all.", option="--one-hot", metavar="A,B,..."
     )
     categorical: bool = key(
         False, "For a file: one-hot encode every column of text.", option="--categorical/--no-categorical"
@@ -205,8 +204,8 @@ class ProblemSection(Section):
     )
     l1: float = key(
         0.0,
-        "Factor of a further penalty, FACTOR * sum |x_i|, which sets coefficients that contribute little to zero; "
-        "with --l2 0 it is the only one.",
+        "Factor of an l1 penalty, FACTOR * sum |x_i|, in addition to --l2; it sets coefficients that contribute "
+        "little to zero.",
         option="--l1",
         metavar="FACTOR",
         ge=0,
@@ -214,15 +213,14 @@ class ProblemSection(Section):
     )
     class_weight: Literal["balanced"] | None = key(
         None,
-        "balanced: samples are weighted so that all classes have the same total weight; by default all samples weigh "
-        "the same. Not for folders of shards.",
+        "balanced: weight samples so that all classes have the same total weight; by default all samples weigh the "
+        "same. Not for folders of shards.",
         option="--class-weight",
         metavar="balanced",
     )
     penalize_intercept: bool | None = key(
         None,
-        "Whether the penalty applies to the column of ones, too; by default for the paper's data sets, as published, "
-        "and not for other data.",
+        "Whether to penalise the intercept, too; by default only for the paper's data sets, as published.",
     )
 
 
@@ -241,8 +239,8 @@ class OptimizerSection(Section):
     rate: float | str | None = key(
         None,
         "Step size: 10, 'geometric(0.1, 0.99)' or 'inverse_time(1.0, half_life=10)'. By default quasi_newton chooses "
-        "its own; for other optimizers it is the published one, and for your own data a safe and small one: one over "
-        "the largest curvature.",
+        "its own; other optimizers use the published one, and for your own data a small and safe one: one over the "
+        "largest curvature.",
         option="--rate",
         metavar="RATE",
         examples=[10.0, "geometric(0.1, 0.99)"],
@@ -252,8 +250,8 @@ class OptimizerSection(Section):
     )
     restart: bool | None = key(
         None,
-        "For nesterov: whether its momentum restarts where it leads uphill, and its step size decreases with noise; by "
-        "default true, but false for the paper's data sets, as published.",
+        "For nesterov: whether momentum restarts when it leads uphill, and the step size decreases with noise; true "
+        "by default, except for the paper's data sets, as published.",
     )
 
 
@@ -283,25 +281,25 @@ class RunSection(Section):
 
     engine: _Engine = key(
         None,
-        "processes (of this machine), in_process (one worker, in the command's own process), virtual (a clock on which "
-        "waiting takes no time), mpi (under mpiexec or srun) or ray; by default processes, and in_process where nobody "
-        "can be late and starting processes would take longer than training.",
+        "processes (on this machine), in_process (one worker, in the command's own process), virtual (a clock on "
+        "which waiting takes no time), mpi (under mpiexec or srun) or ray; by default processes, or in_process if "
+        "nobody can be late and starting processes would take longer than training.",
         option="--engine",
         metavar="NAME",
     )
     workers: _Count = key(
         None,
-        "Number of workers: by default one for each core that processes may use here, for each rank of an MPI job but "
-        "the coordinator's, or for each CPU of a Ray cluster; more if the scheme needs more, and fewer if there are "
-        "fewer rows. It is 30, as published, with --preset paper, for the paper's data with delays, and on a virtual "
-        "clock with delays (4 without).",
+        "Number of workers: by default one for each usable core, for each rank of an MPI job except the "
+        "coordinator's, or for each CPU of a Ray cluster; more if the scheme needs more, and fewer if there are fewer "
+        "rows. It is 30, as published, with --preset paper, for the paper's data with delays, and on a virtual clock "
+        "with delays (4 without).",
         option="--workers, -w",
         metavar="N",
         ge=1,
     )
     steps: _Count = key(
         None,
-        "Most steps of the optimizer: by default 5000 for quasi_newton, which ends when it has converged, and 100 for "
+        "Maximum number of steps: by default 5000 for quasi_newton, which ends when it has converged, and 100 for "
         "others.",
         option="--steps, -n",
         metavar="N",
@@ -309,23 +307,23 @@ class RunSection(Section):
     )
     until: str | None = key(
         None,
-        "Target that ends the run: a metric, one of < <= > >=, and a number. Metrics are gap (how far the objective is "
-        "from its minimum, over how far it was at first), objective, and those measured on the test rows.",
+        "Target that ends the run: a metric, one of < <= > >=, and a number. Metrics are gap (the distance of the "
+        "objective from its minimum, relative to the start), objective, and those measured on the test rows.",
         option="--until",
         metavar="TARGET",
         examples=["gap < 1e-3", "auc > 0.84"],
     )
     patience: int | None = key(
         None,
-        "End after this many steps in which the target's metric, or the objective, has not improved.",
+        "End after this many steps without improvement of the target's metric, or of the objective.",
         option="--patience",
         metavar="STEPS",
         ge=1,
     )
     max_seconds: float | None = key(
         None,
-        "End after this many seconds of training, in the middle of a step if need be; those of before a run was "
-        "resumed count.",
+        "End after this many seconds of training, even in the middle of a step; seconds before a run was resumed "
+        "count.",
         option="--max-seconds",
         metavar="SECONDS",
         gt=0,
@@ -340,7 +338,7 @@ class RunSection(Section):
     )
     evaluate_every: int = key(
         1,
-        "Measure the model on the test rows every so many steps; 0 for never.",
+        "Measure the model on the test rows every this many steps; 0 for never.",
         option="--evaluate-every",
         metavar="STEPS",
         ge=0,
@@ -353,8 +351,8 @@ class RunSection(Section):
     )
     initial: str = key(
         "zeros",
-        "The first model: zeros (the default), randn (normal numbers), or the folder of a run, to begin with its final "
-        "model: columns are matched by name, and those that the other model lacks start at zero.",
+        "The first model: zeros (the default), randn (normal numbers), or the folder of a run, to begin with its "
+        "final model: columns are matched by name, and new ones start at zero.",
         option="--initial",
         metavar="MODEL",
     )
@@ -379,7 +377,7 @@ class RunSection(Section):
     )
     start_patience: float | None = key(
         None,
-        "For MPI: seconds to wait for the missing ranks of a machine after the last one of it has started.",
+        "For MPI: seconds to wait for missing ranks of a machine after the last one there has started.",
         gt=0,
         allow_inf_nan=False,
     )
@@ -403,15 +401,15 @@ class RunSection(Section):
     overwrite: bool = key(False, "Remove an earlier run from that folder first.", option="--overwrite", panel="Output")
     records: Literal["required", "optional"] = key(
         "required",
-        "required (the default: training ends when records and checkpoints can no longer be written) or optional "
-        "(it continues without them).",
+        "required (the default: training stops if records and checkpoints cannot be written) or optional (it "
+        "continues without them).",
         option="--records",
         metavar="WHEN",
         panel="Output",
     )
     access: Access = key(
         "private",
-        "Who may read a new folder and what is in it: private (the default: only you), group or all.",
+        "Who may read a new folder and its files: private (the default: only you), group or all.",
         option="--access",
         metavar="WHO",
         panel="Output",
@@ -427,29 +425,28 @@ class CheckpointsSection(Section):
 
     every_steps: int = key(
         0,
-        "Also make a checkpoint every so many steps; 0 for never.",
+        "Also make a checkpoint every this many steps; 0 for never.",
         option="--checkpoint-every",
         metavar="STEPS",
         ge=0,
     )
     every_seconds: float = key(
         60.0,
-        "Make a checkpoint every so many seconds; 0 for never.",
+        "Make a checkpoint every this many seconds; 0 for never.",
         option="--checkpoint-seconds",
         metavar="SECONDS",
         ge=0,
         allow_inf_nan=False,
     )
-    keep: int = key(2, "Number of newest checkpoints that are kept.", ge=1)
+    keep: int = key(2, "Number of checkpoints to keep, the newest ones.", ge=1)
     behind: int = key(
         10,
-        "Most steps that training may be ahead of a checkpoint that is being written; then it waits for the disk.",
+        "How many steps training may be ahead of a checkpoint that is being written, before it waits for the disk.",
         ge=0,
     )
     keep_finished: bool = key(
         True,
-        "Whether to keep a last checkpoint, without the models that were evaluated, when training is finished (the "
-        "default), so that the run can continue with more steps.",
+        "Whether to keep a last checkpoint when training is finished (the default), so that the run can be extended.",
         option="--keep-checkpoints/--no-keep-checkpoints",
     )
 
