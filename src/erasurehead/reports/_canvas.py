@@ -13,6 +13,7 @@ import math
 import os
 import textwrap
 import zlib
+from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -107,20 +108,17 @@ def scheme_style(name: str) -> RunStyle:
 
 def scheme_styles(names: Sequence[str]) -> list[RunStyle]:
     """Return the styles of schemes in one figure: those of one family differ in lightness, line style and marker."""
-    taken: dict[str, list[tuple[str, str]]] = {}
-    styles: dict[str, RunStyle] = {}
+    seen, styles = Counter[str](), dict[str, RunStyle]()
     # Names without arguments come first, so that they get the default style.
     for name in sorted(names, key=lambda name: ("(" in name, name)):
         own = scheme_style(name)
-        combinations = [(line, marker) for marker in _MARKERS for line in _LINES]
-        first = combinations.index((own.line, own.marker))
-        count = len(combinations)
-        # A stride of 5 changes line and marker; it is coprime to the count, so that all combinations are tried.
-        candidates = [combinations[(first + 5 * step) % count] for step in range(count)]
-        used = taken.setdefault(own.colour, [])
-        line, marker = next((pair for pair in candidates if pair not in used), candidates[0])
-        styles[name] = RunStyle(_shaded(own.colour, _SHADES[len(used) % len(_SHADES)]), line, marker)
-        used.append((line, marker))
+        place = seen[own.colour]
+        seen[own.colour] += 1
+        line, marker = (
+            kinds[(kinds.index(kind) + place) % len(kinds)]
+            for kinds, kind in ((_LINES, own.line), (_MARKERS, own.marker))
+        )
+        styles[name] = RunStyle(_shaded(own.colour, _SHADES[place % len(_SHADES)]), line, marker)
     return [styles[name] for name in names]
 
 
