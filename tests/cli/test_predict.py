@@ -43,7 +43,7 @@ def test_rows_need_no_labels_and_unseen_values_are_counted(typed: Typed, trained
     assert len(done.json["predictions"]) == 3
     assert done.json["report"] == {"rows": 3, "unseen": {"town": 2}, "missing": {"income": 1}, "dropped": 0}
     assert "town: 2 of 3 rows have a value that training never saw" in done.err
-    assert "income: 1 of 3 rows have no value" in done.err
+    assert "missing values: income in 1 of 3 rows" in done.err
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate"])

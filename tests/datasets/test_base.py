@@ -49,12 +49,18 @@ def test_the_published_settings() -> None:
     assert published("amazon").l2(26_215) == 1 / 26_215
 
 
-def test_a_report_speaks_of_columns_one_by_one_and_of_combinations_together() -> None:
+def test_a_report_speaks_of_unseen_values_by_column_and_of_missing_ones_together() -> None:
     report = EncodingReport(10, {"a": 2, "a x b": 3, "a x c": 4}, {"c": 1, "a x c": 1}, dropped=5)
     assert report.sentences() == (
         "a: 2 of 10 rows have a value that training never saw",
         "combinations of columns: 7 entries have values that training never saw together",
-        "c: 1 of 10 rows have no value",
+        "missing values: c in 1 of 10 rows",
         "5 rows left out: their label is not one of the classes",
     )
     assert EncodingReport(10, {}, {}).sentences() == ()
+    many = {f"c{number}": 1000 + number for number in range(12)}
+    (sentence,) = EncodingReport(2000, {}, many).sentences()
+    assert sentence == (
+        "missing values: c11 in 1,011, c10 in 1,010, c9 in 1,009, c8 in 1,008, c7 in 1,007, c6 in 1,006, c5 in 1,005, "
+        "c4 in 1,004, and 4 further columns of 2,000 rows"
+    )

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from erasurehead.datasets import read, shard
 from erasurehead.datasets._encoded import Labels, Task
+from erasurehead.datasets._preprocessing.encoding import Encoding
 from erasurehead.datasets._preprocessing.facts import Facts
 from erasurehead.datasets._preprocessing.target import Target, fit_target, target_from_json
 from erasurehead.datasets._readers.table import column_of
@@ -107,3 +110,28 @@ def test_targets_survive_json(values: list[object]) -> None:
     assert again.meaning() == target.meaning()
     assert again.apply(column_of(values, "y", "here"), _place)[0].tolist() == labels.tolist()
     assert again.to_json() == target.to_json()
+
+
+@pytest.mark.parametrize("kind", ["csv", "frame", "parquet", "shards"])
+def test_codes_with_zeros_before_them_are_called_as_they_are_written(tmp_path: Path, kind: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    codes = ["10", "01", "02"] * 20
+    frame = pandas.DataFrame({"a": np.arange(60.0), "code": codes})
+    source: Any = frame
+    if kind != "frame":
+        source = tmp_path / ("codes.parquet" if kind == "parquet" else "codes.csv")
+        frame.to_parquet(source) if kind == "parquet" else frame.to_csv(source, index=False)
+    encoding = shard(source, 2, tmp_path / "shards").encoding if kind == "shards" else read(source).encoding
+    target = Encoding.from_json(encoding.to_json()).target
+    assert target.classes is not None
+    assert target.classes.labels() == ["01", "02", "10"]
+    again = encoding.apply([{"a": 1.0, "code": "01"}, {"a": 1.0, "code": "1"}])  # which is the same number
+    assert again.y is not None
+    assert again.y.tolist() == [0, 0]
+
+
+def test_many_numbers_with_zeros_before_them_are_a_quantity(tmp_path: Path) -> None:
+    (tmp_path / "y.csv").write_text("a,y\n" + "".join(f"{number},{number:05d}\n" for number in range(60)))
+    data = read(tmp_path / "y.csv")
+    assert data.task == "least_squares"
+    assert sorted([*data.y_train, *data.y_test]) == list(range(60))

@@ -13,6 +13,8 @@ from erasurehead.errors import DataError, counted
 
 Labels: TypeAlias = Array | IntArray
 Task: TypeAlias = Literal["logistic", "least_squares", "softmax"]
+_MOST_SAID = 8  # columns that are named where values are missing: those with the most
+
 TASKS: tuple[str, ...] = get_args(Task)
 
 
@@ -65,7 +67,23 @@ class EncodingReport:
             )
 
     def sentences(self) -> tuple[str, ...]:
-        """Return the report as sentences, one per column; combinations of columns are summed up in one."""
+        """Return the report as sentences: one per column on unseen values, and one on all missing values."""
+        return (*self.unseen_sentences(), *self.missing_sentences())
+
+    def missing_sentences(self) -> tuple[str, ...]:
+        """Return a sentence on missing values, and one on rows without a known label, where there are such."""
+        counts = {name: count for name, count in self.missing.items() if " x " not in name}
+        most = sorted(counts, key=lambda name: (-counts[name], name))[:_MOST_SAID]
+        each = ", ".join(f"{name} in {counts[name]:,}" for name in most)
+        more = len(counts) - len(most)
+        each += f", and {counted('further column', more)}" if more else ""
+        lines = [f"missing values: {each} of {counted('row', self.n_rows)}"] if counts else []
+        if self.dropped:
+            lines.append(f"{counted('row', self.dropped)} left out: their label is not one of the classes")
+        return tuple(lines)
+
+    def unseen_sentences(self) -> tuple[str, ...]:
+        """Return a sentence for each column with unseen values, and one on all combinations of columns."""
         lines = [
             f"{name}: {count} of {self.n_rows} rows have a value that training never saw"
             for name, count in self.unseen.items()
@@ -74,13 +92,6 @@ class EncodingReport:
         pairs = sum(count for name, count in self.unseen.items() if " x " in name)
         if pairs:
             lines.append(f"combinations of columns: {pairs} entries have values that training never saw together")
-        lines += [
-            f"{name}: {count} of {self.n_rows} rows have no value"
-            for name, count in self.missing.items()
-            if " x " not in name
-        ]
-        if self.dropped:
-            lines.append(f"{counted('row', self.dropped)} left out: their label is not one of the classes")
         return tuple(lines)
 
 

@@ -192,7 +192,7 @@ def _of_frame(frame: Frame, target: str | os.PathLike[str] | None, columns: Colu
 
 def _encoded(raw: _Raw, dialect: Dialect, task: Task | None, constant: bool, split: RowSplit) -> Dataset:
     layout, label, columns = raw.layout, raw.choice.label, raw.choice.columns
-    table, typed = (raw.table, ()) if raw.text else with_numbers(raw.table, raw.choice.exact)
+    table, typed = (raw.table, ()) if raw.text else with_numbers(raw.table, raw.choice.exact, label)
     numeric, one_hot = features(table, label, columns)
     tallies = tallies_of(table.columns, columns)
     for name, tally in tallies.items():
@@ -222,8 +222,8 @@ def _encoded(raw: _Raw, dialect: Dialect, task: Task | None, constant: bool, spl
         labels.note(task),
         *moved,
     ]
-    notes += [f"training rows: {sentence}" for sentence in trained.report.sentences()]
-    notes += [f"test rows: {sentence}" for sentence in tested.report.sentences()]
+    notes += [f"test rows: {sentence}" for sentence in tested.report.unseen_sentences()]
+    notes += (trained.report + tested.report).missing_sentences()
     return Dataset(
         raw.name,
         trained.X,

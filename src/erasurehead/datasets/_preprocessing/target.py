@@ -18,7 +18,7 @@ from erasurehead.datasets._preprocessing.vocabulary import (
     vocabulary_from_json,
     vocabulary_of,
 )
-from erasurehead.datasets._readers.table import Column, NumberColumn, plain
+from erasurehead.datasets._readers.table import Column, NumberColumn, TextColumn, plain
 from erasurehead.errors import DataError, invalid
 
 MOST_CLASSES = 20
@@ -197,7 +197,8 @@ def fit_target(column: Column, name: str, task: Task | None, place: Callable[[in
     """Return how the labels of a column become numbers.
 
     Without a task, two distinct values are two classes; texts, or integers with at most 20 distinct values, are the
-    classes of softmax regression; other numbers are a target of least squares.
+    classes of softmax regression; other numbers are a target of least squares. Numbers of which some begin with a zero
+    are texts, unless there are more than 20 of them.
 
     Arguments:
         column: the raw labels of all rows.
@@ -217,6 +218,10 @@ def fit_target(column: Column, name: str, task: Task | None, place: Callable[[in
         target = Target(name, "least_squares")
         target.apply(column, place)
         return target
+    if isinstance(column, TextColumn) and task is None:
+        numbers = column.numbers()
+        if np.isfinite(numbers).all() and len(np.unique(numbers)) > MOST_CLASSES:
+            column = NumberColumn(numbers)  # too many for codes: quantities that are written with zeros before them
     if isinstance(column, NumberColumn) and column.rounded and task is None:
         task = _guess(column, NumberVocabulary(np.unique(column.values)))
         if task == "least_squares":

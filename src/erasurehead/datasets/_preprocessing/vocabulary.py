@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.datasets._preprocessing.facts import NUMBERS, TEXTS, WHOLE_NUMBERS, Facts
-from erasurehead.datasets._readers.table import EXACT, TRUTHS, Column, NumberColumn, TextColumn, identified, plain
+from erasurehead.datasets._readers.table import (
+    EXACT,
+    TRUTHS,
+    Column,
+    NumberColumn,
+    TextColumn,
+    identified,
+    padded,
+    plain,
+)
 from erasurehead.errors import DataError
 
 Codes = NDArray[np.int32]
@@ -48,9 +57,15 @@ class Vocabulary(ABC):
 
 @dataclass(frozen=True, eq=False)
 class NumberVocabulary(Vocabulary):
-    """Distinct numbers: float64, ascending, shape (size,). A text that parses as one of them is that value."""
+    """Distinct numbers: float64, ascending, shape (size,). A text that parses as one of them is that value.
+
+    Arguments:
+        values: the numbers.
+        spelled: how they are written, where that is with zeros before them, as in `007`; empty otherwise.
+    """
 
     values: Array
+    spelled: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -68,9 +83,12 @@ class NumberVocabulary(Vocabulary):
         return np.where(self.values[places] == values, places, -1).astype(np.int32)
 
     def labels(self) -> list[str]:
-        return [plain(value) for value in self.values.tolist()]
+        return list(self.spelled) or [plain(value) for value in self.values.tolist()]
 
     def to_json(self) -> dict[str, Any]:
+        return self._numbers_to_json() | ({"spelled": list(self.spelled)} if self.spelled else {})
+
+    def _numbers_to_json(self) -> dict[str, Any]:
         if bool((self.values == np.trunc(self.values)).all()) and float(np.abs(self.values).max()) < EXACT:
             return {"whole": differences(self.values.astype(np.int64))}
         return {"numbers": self.values.tolist()}
@@ -115,7 +133,8 @@ def vocabulary_of(column: Column) -> Vocabulary:
     """Return the vocabulary of a column's values.
 
     Texts are compared as they are written, unless every text in the column is a number and no two of them are the
-    same number: then they are compared as numbers, so that `3` and `3.0` in a later file are the same value. Where all
+    same number: then they are compared as numbers, so that `3` and `3.0` in a later file are the same value, and `3`
+    is `03` where some begin with a zero; but they are called as they are written. Where all
     are truth values, different spellings of one, such as `TRUE` and `True`, are one value, called `true` or `false`.
 
     Raises:
@@ -136,9 +155,10 @@ def vocabulary_of(column: Column) -> Vocabulary:
         if any(len(alike) > 1 for alike in spellings):
             return TextVocabulary(tuple(alike[0].lower() for alike in spellings if alike))
         return TextVocabulary(tuple(sorted(texts, key=str.lower)))
-    numbers = np.unique(np.array([math.nan if text in TRUTHS else identified(text) for text in texts]))
+    numbers, places = np.unique([math.nan if text in TRUTHS else identified(text) for text in texts], return_index=True)
     if len(numbers) == len(texts) and bool(np.isfinite(numbers).all()):
-        return NumberVocabulary(numbers)
+        spelled: list[str] = [texts[place] for place in places.tolist()] if any(map(padded, texts)) else []
+        return NumberVocabulary(numbers, tuple(spelled))
     return TextVocabulary(tuple(sorted(texts)))
 
 
@@ -215,8 +235,11 @@ def vocabulary_from_json(facts: Facts) -> Vocabulary:
     Raises:
         DataError: if it has another form.
     """
-    if "whole" in facts.data:
-        return NumberVocabulary(from_differences(facts.get("whole", WHOLE_NUMBERS)).astype(np.float64))
-    if "numbers" in facts.data:
-        return NumberVocabulary(np.array(facts.get("numbers", NUMBERS), dtype=np.float64))
+    if "whole" in facts.data or "numbers" in facts.data:
+        whole = "whole" in facts.data
+        values = from_differences(facts.get("whole", WHOLE_NUMBERS)) if whole else facts.get("numbers", NUMBERS)
+        spelled = tuple(facts.find("spelled", TEXTS) or ())
+        if len(spelled) not in (0, len(values)):
+            raise DataError(f"The encoding is damaged: {facts.place('spelled')} must have a text for each number.")
+        return NumberVocabulary(np.array(values, dtype=np.float64), spelled)
     return TextVocabulary(tuple(facts.get("texts", TEXTS)))

@@ -29,6 +29,7 @@ from erasurehead.datasets._readers.table import (
     TextColumn,
     is_rounded,
     not_a_number,
+    padded,
     parse,
     truths,
 )
@@ -192,6 +193,10 @@ class _AutoBuilder(Builder):
         self._builder: Builder | None = None
 
     def add(self, fields: Sequence[str]) -> None:
+        if self._label and not isinstance(self._builder, _TextBuilder) and any(map(padded, fields)):
+            if self._builder is not None:
+                raise FieldError(0, "codes begin with a zero", text=True)
+            self._builder = self._begin(number=False)
         if self._builder is None:
             first = next((field for field in map(str.strip, fields) if field not in self._none), None)
             if first is None:

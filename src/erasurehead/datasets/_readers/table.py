@@ -170,12 +170,22 @@ def are_numbers(column: Column) -> bool:
     return isinstance(column, NumberColumn) or TRUTHS.keys() >= set(column.used())
 
 
-def with_numbers(table: Table, texts: Collection[str] = ()) -> tuple[Table, tuple[str, ...]]:
+def padded(text: str) -> bool:
+    """Return whether a text is a number with a zero before its digits: it may be a code, such as `01` or `007`.
+
+    >>> padded("01"), padded("0.5"), padded("10")
+    (True, False, False)
+    """
+    return text[:1] == "0" and text[1:2].isdigit()
+
+
+def with_numbers(table: Table, texts: Collection[str] = (), label: str = "") -> tuple[Table, tuple[str, ...]]:
     """Return a table in which columns of texts that all are numbers are columns of numbers, as in a CSV file.
 
     Arguments:
         table: from a source in which columns have types.
         texts: names of columns that stay as they are, besides those that the source declares as categorical.
+        label: name of the column to predict, which stays as it is where numbers begin with a zero.
 
     Returns:
         The table, and the names of these columns.
@@ -187,7 +197,9 @@ def with_numbers(table: Table, texts: Collection[str] = ()) -> tuple[Table, tupl
     converted: dict[str, Column] = {
         name: numbers
         for name, column in table.columns.items()
-        if isinstance(column, TextColumn) and name not in kept and (numbers := _numbers_in(column)) is not None
+        if isinstance(column, TextColumn)
+        and not (name in kept or (name == label and any(map(padded, column.used()))))
+        and (numbers := _numbers_in(column)) is not None
     }
     for name, column in converted.items():
         check_finite(column, lambda row, name=name: f"{table.place(row)}, column {name!r}")

@@ -300,7 +300,8 @@ class TableSource(RowSource):
         return map(self._with_numbers, parquet_blocks(self.path, self._choice.read, rows, self._choice.exact))
 
     def _with_numbers(self, block: Table) -> Table:
-        block, converted = with_numbers(block, [name for name, kind in self._kinds.items() if kind == "text"])
+        texts = [name for name, kind in self._kinds.items() if kind == "text"]
+        block, converted = with_numbers(block, texts, self._label)
         self._typed |= dict.fromkeys(converted)
         return block
 

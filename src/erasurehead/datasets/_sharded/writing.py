@@ -185,8 +185,8 @@ class _Writing:
         tasks, supports = self._write_tasks(writer, about)
         n_test = self._places.n_rows - self._places.n_train
         test = writer.write("test.safetensors", self._buckets[-1], n_test, about)[0] if n_test else None
-        for training, whose in ((True, "training"), (False, "test")):
-            self._notes += [f"{whose} rows: {sentence}" for sentence in self._reports[training].sentences()]
+        self._notes += [f"test rows: {sentence}" for sentence in self._reports[False].unseen_sentences()]
+        self._notes += (self._reports[True] + self._reports[False]).missing_sentences()
         manifest = ShardManifest(
             name=name,
             task=target.task,
