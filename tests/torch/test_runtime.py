@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ class Told:
         self.lost: list[tuple[frozenset[int], bool]] = []
         self.times: list[float] = []
         self.place: Any = None
+        self.membership = SimpleNamespace(belongs=False)
 
     def on_message(self, sender: int, head: Head, vector: Array | None) -> None:
         self.messages.append((sender, head, 0.0 if vector is None else float(vector.sum())))
@@ -162,6 +164,15 @@ def test_an_error_of_the_thread_is_raised_in_the_script() -> None:
     second.close()
     with pytest.raises(ErasureHeadError, match="Rank 1 has left its team already"), second.held():
         pass
+
+
+def test_who_is_to_join_a_team_that_has_ended_is_told_so() -> None:
+    place, member = Running(LocalEndpoint(f"test-{time.monotonic_ns()}", 3, 3), 3), Told()
+    place.expect(1_000)
+    with pytest.raises(ErasureHeadError, match="Rank 3 was started to join a team of which nobody is there any more"):
+        place.begin(member)  # type: ignore[arg-type]
+        place.wait(lambda: False, "nothing")
+    place.close()
 
 
 def test_what_a_person_waits_for_is_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

@@ -44,7 +44,7 @@ def port() -> int:
 
 @contextmanager
 def rank_of(rank: int, port: int, secret: Path | None = None, most: int = 64 * MB) -> Generator[ZmqEndpoint]:
-    end = ZmqEndpoint("team", rank, ("127.0.0.1", port), secret, trusted_network=secret is None)
+    end = ZmqEndpoint("team", rank, 3, ("127.0.0.1", port), secret, trusted_network=secret is None)
     if most:
         end.reserve(most)
     try:
@@ -308,7 +308,7 @@ def test_recorded_traffic_is_worth_nothing(port: int, secret: Path) -> None:
 
         def work(first: ZmqEndpoint, second: ZmqEndpoint) -> None:
             own_port = middle.getsockname()[1]
-            end = ZmqEndpoint("team", 2, ("127.0.0.1", own_port), secret)
+            end = ZmqEndpoint("team", 2, 3, ("127.0.0.1", own_port), secret)
             try:
                 end.send(0, b"pay me")
                 assert taken(first, 1, second, end) == [(2, b"pay me", None)]
@@ -455,7 +455,7 @@ def test_without_a_good_secret_nothing_begins(
         path.write_bytes(content)
         path.chmod(mode)
     with pytest.raises(InvalidArgument, match=why):
-        ZmqEndpoint("team", 0, ("127.0.0.1", port), None if content is None else path)
+        ZmqEndpoint("team", 0, 3, ("127.0.0.1", port), None if content is None else path)
 
 
 def test_a_port_that_is_taken_is_named(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -467,4 +467,4 @@ def test_a_port_that_is_taken_is_named(port: int, monkeypatch: pytest.MonkeyPatc
     ):
         pass
     with pytest.raises(EngineError, match=r"the host of rank 0, no\.such\.host\.invalid, cannot be found"):
-        ZmqEndpoint("team", 1, ("no.such.host.invalid", port), trusted_network=True)
+        ZmqEndpoint("team", 1, 3, ("no.such.host.invalid", port), trusted_network=True)

@@ -6,7 +6,7 @@ import struct
 from enum import IntEnum
 from typing import NamedTuple
 
-_LAYOUT = struct.Struct("<BBIQIIddqq")
+_LAYOUT = struct.Struct("<BBqqIIddqq")
 
 SIZE = _LAYOUT.size
 """Bytes of a head."""

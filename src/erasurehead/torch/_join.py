@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from time import monotonic
 from typing import Any, final
 
 from erasurehead.errors import ErasureHeadError
+from erasurehead.torch._endpoints._base import RankEndpoint
 from erasurehead.torch._endpoints.local import LocalEndpoint
-from erasurehead.torch._launchers import started
+from erasurehead.torch._launchers import Started, started
 from erasurehead.torch._member import Member
 from erasurehead.torch._place import Place, current_place
 from erasurehead.torch._port import Port
@@ -17,21 +19,43 @@ from erasurehead.torch._runtime import Running
 from erasurehead.torch._team import Team
 
 
-def join() -> Team:
-    """Return this process's team; a team of one where there are no others."""
-    return Team(current_place() or _found_place())
+def join(secret_file: str | os.PathLike[str] | None = None, trusted_network: bool = False) -> Team:
+    """Return this process's team; a team of one where there are no others.
+
+    Which rank of how many this is says the launcher: `python -m erasurehead.torch.run`, torchrun, mpiexec or srun.
+
+    Arguments:
+        secret_file: for ranks on several hosts: a file that only its owner can read, with the same secret on all hosts.
+        trusted_network: for ranks on several hosts whose ports nobody else can reach: do without a secret.
+
+    Raises:
+        ErasureHeadError: if what the launcher says makes no sense, or the ranks cannot reach each other.
+    """
+    return Team(current_place() or _found_place(secret_file, trusted_network))
 
 
-def _found_place() -> Place:
+def _found_place(secret_file: str | os.PathLike[str] | None, trusted_network: bool) -> Place:
     """Return where this process runs, by what its launcher says."""
     how = started()
     if how is None or how.size == 1:
         return Alone()
     if how.local_size < how.size:
+        return Running(_across_hosts(how, secret_file, trusted_network), how.size)
+    return Running(LocalEndpoint(how.team, how.number, max(how.size, how.number)), how.size)
+
+
+def _across_hosts(how: Started, secret_file: str | os.PathLike[str] | None, trusted_network: bool) -> RankEndpoint:
+    from erasurehead.torch._endpoints.zmq import ZmqEndpoint
+
+    if how.contact is None:
         raise ErasureHeadError(
-            f"{how.by} has started ranks on several hosts, and so far those of a team must be on one."
+            f"{how.by} has started ranks on several hosts, and does not say where the first one can be reached: set "
+            "MASTER_ADDR to a host name and MASTER_PORT to a free port there, the same for all ranks."
         )
-    return Running(LocalEndpoint(how.team, how.rank, how.size), how.size)
+    host, port = how.contact
+    beside = port if how.by == "erasurehead.torch.run" else port + 1  # torchrun's own store is at the port
+    team = f"{how.team} {host}:{port}"
+    return ZmqEndpoint(team, how.number, how.size, (host, beside), secret_file, trusted_network, listens=how.rank == 0)
 
 
 @final

@@ -15,6 +15,9 @@ from erasurehead.errors import ErasureHeadError
 TEAM = "ERASUREHEAD_TEAM"
 """The environment variable by which our own launcher names a team; its ranks are told as torchrun tells them."""
 
+NUMBER = "ERASUREHEAD_NUMBER"
+"""The environment variable by which our own launcher numbers a rank that it starts in the place of a dead one."""
+
 
 @final
 @dataclass(frozen=True)
@@ -23,10 +26,11 @@ class Started:
 
     Attributes:
         by: the launcher, as one calls it.
-        rank, size: number of the rank, from 0, and of how many.
+        rank, size: number of the rank, from 0, and of how many that were started together.
+        number: the same, or for a rank that was started later a number that no other rank has ever had.
         local_rank, local_size: the same among those on its host.
         team: equal for the ranks of one start, and different for each start on a host.
-        hosts: the address at which rank 0's host is reached and a free port there, if the launcher says.
+        contact: the address at which rank 0's host is reached and a free port there, if the launcher says.
     """
 
     by: str
@@ -35,7 +39,8 @@ class Started:
     local_rank: int
     local_size: int
     team: str
-    hosts: tuple[str, int] | None = None
+    contact: tuple[str, int] | None
+    number: int
 
 
 @dataclass(frozen=True)
@@ -145,10 +150,11 @@ def _read(launcher: _Launcher, given: Mapping[str, str]) -> Started:
                 "for all ranks and new for each start."
             )
         team = "alone"
-    hosts = None
+    contact = None
     if given.get("MASTER_ADDR") and given.get("MASTER_PORT", "").isdigit():
-        hosts = given["MASTER_ADDR"], int(given["MASTER_PORT"])
-    return Started(by, rank, size, local_rank, local_size, team, hosts)
+        contact = given["MASTER_ADDR"], int(given["MASTER_PORT"])
+    number = _count(by, NUMBER, given) if NUMBER in given else rank
+    return Started(by, rank, size, local_rank, local_size, team, contact, number)
 
 
 def _tasks_here(given: Mapping[str, str]) -> str:

@@ -22,7 +22,7 @@ from typing import Any, final
 from erasurehead._internal.arrays import Array
 from erasurehead.engines._peer_channels import PeerMessage
 from erasurehead.errors import ErasureHeadError
-from erasurehead.torch._endpoints._base import RankEndpoint
+from erasurehead.torch._endpoints._base import MOST_RANKS, RankEndpoint
 from erasurehead.torch._heads import Head
 from erasurehead.torch._member import Member
 from erasurehead.torch._place import Place
@@ -33,6 +33,7 @@ logger = logging.getLogger("erasurehead")
 _GLANCE = 1.0  # seconds for which the script waits without a look around, at most
 _PATIENCE = 30.0  # seconds of waiting after which a person is told what for
 _LONGEST = 60.0  # seconds for which the thread sleeps, at most
+_LEAST = 8 * MOST_RANKS  # bytes of a vector that says who belongs
 _YIELD = 2e-5  # seconds until the thread looks again whether the script has had its turn
 
 
@@ -46,13 +47,13 @@ class Running(Place, Port):
     """
 
     def __init__(self, endpoint: RankEndpoint, size: int) -> None:
-        self.rank, self.size = endpoint.rank, size
+        self.rank, self.size, self.joins = endpoint.rank, size, endpoint.rank >= size
         self._endpoint = endpoint
         self._began, self._pid = time.monotonic(), os.getpid()
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._asking = False  # whether the script waits for its turn
-        self._member: Any = None  # a Member
+        self._member: Member | None = None
         self._early: list[tuple[int, Head, Array | None]] = []
         self._known_lost: set[int] = set()
         self._known_silent: frozenset[int] = frozenset()
@@ -73,7 +74,7 @@ class Running(Place, Port):
 
     def expect(self, nbytes: int) -> None:
         with self.held():
-            self._endpoint.reserve(nbytes)
+            self._endpoint.reserve(max(nbytes, _LEAST))
 
     def begin(self, member: Member) -> None:
         with self.held():
@@ -129,8 +130,7 @@ class Running(Place, Port):
     # The port
 
     def send(self, to: int, head: Head, vector: Array | None = None) -> None:
-        others = [rank for rank in range(self.size) if rank != self.rank]
-        self._endpoint.send(others if to < 0 else to, head.packed(), vector)
+        self._endpoint.send(sorted(self._endpoint.others) if to < 0 else to, head.packed(), vector)
 
     def wake_at(self, when: float) -> None:
         self._timer = when
@@ -184,10 +184,14 @@ class Running(Place, Port):
             self._member.on_message(message.sender, head, message.vector)
 
     def _look_who_is_there(self) -> None:
-        everybody = range(self.size)
-        lost, silent = self._endpoint.lost(everybody), self._endpoint.silent(everybody)
-        if self._member is None or not hasattr(self._member, "on_lost"):
+        if self._member is None:
             return
+        if self.joins and self._endpoint.alone and not self._member.membership.belongs:
+            raise ErasureHeadError(
+                f"Rank {self.rank} was started to join a team of which nobody is there any more: all others have ended."
+            )
+        everybody = self._endpoint.others
+        lost, silent = self._endpoint.lost(everybody), self._endpoint.silent(everybody)
         if new := lost - self._known_lost:
             self._known_lost |= new
             self._member.on_lost(new, True)

@@ -21,9 +21,10 @@ from typing import IO, Any, final
 
 from erasurehead._internal.resources import usable_cores
 from erasurehead.engines._end_with_parent import end_with_parent
-from erasurehead.torch._launchers import TEAM
+from erasurehead.torch._launchers import NUMBER, TEAM
 
 _GRACE = 10.0  # seconds that ranks have to end when they are asked to
+_MOST_RESTARTS = 64  # that ranks of one host may need without the hosts' numbers getting into each other's way
 _READ = 1 << 16
 
 _ABOUT = """\
@@ -186,7 +187,7 @@ class _Launcher:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.ranks = [_Rank(options.first + number) for number in range(options.ranks)]
-        self.restarts = options.restarts
+        self.restarts, self.started = options.restarts, 0
         self.error = 0  # the first code of an error of the script's own
         self.signal = 0  # that this process got
         self._deadline = float("inf")  # when what still runs is killed
@@ -244,6 +245,9 @@ class _Launcher:
         local = rank.number - self.options.first
         plain, first = self.options.output == "plain", self.options.output == "first"
         own = {"RANK": str(rank.number), "LOCAL_RANK": str(local)}
+        if rank.process is not None:  # a number that nobody has had: the others know that the one before is dead
+            own[NUMBER] = str(self.options.of + self.options.first * _MOST_RESTARTS + self.started)
+            self.started += 1
         process = subprocess.Popen(
             self._command,
             env={**os.environ, **self._shared, **own},

@@ -46,6 +46,16 @@ class RankEndpoint(Endpoint):
 
     rank: int
 
+    @property
+    @abstractmethod
+    def others(self) -> Collection[int]:
+        """The ranks that were started with this one, and those that have come since, dead ones included."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is certain that no other rank is there."""
+        return False
+
     @abstractmethod
     def reserve(self, nbytes: int) -> None:
         """Agree on the greatest number of bytes of a vector; before that, and beyond it, none is let in."""

@@ -335,6 +335,15 @@ class LocalEndpoint(RankEndpoint):
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._bell)
 
+    @property
+    def others(self) -> Collection[int]:
+        return self._outlets.keys() - {self.rank}
+
+    @property
+    def alone(self) -> bool:
+        there = (outlet.connection is not None for outlet in self._outlets.values())
+        return not any(there) and all(inlet.ended for inlet in self._inlets.values())
+
     # What goes out
 
     def reserve(self, nbytes: int) -> None:

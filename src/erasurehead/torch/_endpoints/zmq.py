@@ -148,10 +148,11 @@ class ZmqEndpoint(RankEndpoint):
     Arguments:
         team: equal for all ranks of the team, and for no other team.
         rank: number of this rank.
-        contact: where rank 0 is reached, which listens there: host and port.
+        size: ranks 0 to `size` - 1 are looked for; of others we hear when they come.
+        contact: where one rank can be reached, which listens there: host and port.
         secret_file: a file that only its owner can read, with at least 16 bytes, the same for all ranks.
         trusted_network: do without a secret, where nobody else can reach the ports.
-        host: under which others reach this rank; by default the address from which it reaches the contact.
+        listens: whether this is that rank; by default rank 0 is.
 
     Raises:
         InvalidArgument: if there is neither a secret nor trust, or the secret is none.
@@ -162,11 +163,14 @@ class ZmqEndpoint(RankEndpoint):
         self,
         team: str,
         rank: int,
+        size: int,
         contact: tuple[str, int],
         secret_file: str | os.PathLike[str] | None = None,
         trusted_network: bool = False,
-        host: str | None = None,
+        listens: bool | None = None,
     ) -> None:
+        listens = rank == 0 if listens is None else listens
+        host = contact[0] if listens else _own_address(contact)
         keys = _keys(team, secret_file, trusted_network)
         self.rank, self._began = rank, time.time_ns()
         self._team = hashlib.sha256(team.encode()).digest()[:8]
@@ -192,12 +196,17 @@ class ZmqEndpoint(RankEndpoint):
             self._router.curve_server = True
             self._router.zap_domain = b"erasurehead"
             self._router.curve_publickey, self._router.curve_secretkey = keys.listener
-        port = self._bound(contact[1] if rank == 0 else 0)
-        own = f"{host or (contact[0] if rank == 0 else _own_address(contact))}:{port}"
-        self._book: dict[int, str] = {rank: own}
-        if rank != 0:
+        self._book: dict[int, str] = {rank: f"{host}:{self._bound(contact[1] if listens else 0)}"}
+        for other in range(size):
+            if other != rank:
+                self._outlet(other)
+        if not listens:
             self._meet(0, f"{contact[0]}:{contact[1]}")
         forget_in_forked(self)
+
+    @property
+    def others(self) -> Collection[int]:
+        return self._outlets.keys()
 
     def _socket(self, kind: int) -> Any:
         made = self._context.socket(kind)
@@ -221,7 +230,9 @@ class ZmqEndpoint(RankEndpoint):
                     time.sleep(0.1)
                     continue
                 self.close()
-                raise EngineError(f"rank {self.rank} cannot listen at port {port}: {os.strerror(error.errno)}.") from None
+                raise EngineError(
+                    f"rank {self.rank} cannot listen at port {port}: {os.strerror(error.errno)}."
+                ) from None
 
     def _meet(self, rank: int, address: str) -> None:
         """Write to a rank at an address from now on."""
