@@ -101,12 +101,12 @@ def test_a_team_is_told_from_others_and_the_same_for_its_ranks() -> None:
         ({"RANK": "1"}, "but WORLD_SIZE is not set, where a number"),
         (
             {"RANK": "1", "WORLD_SIZE": "2", "MASTER_PORT": "1"},
-            r"how many of them are on this host \(LOCAL_RANK is not",
+            r"how many of them are on this host \(LOCAL_RANK does",
         ),
         (TORCHRUN | {"LOCAL_RANK": "4"}, "number 4 of 4 ranks on its host, and that there are 8 in all, which cannot"),
         ({n: v for n, v in OPEN_MPI.items() if "PMIX" not in n}, "one start can be told from another .* set ERASURE"),
         ({"PMIX_RANK": "3"}, "with PMIx has started this process as rank 3 .* does not say of how many"),
-        (SRUN | {"SLURM_STEP_TASKS_PER_NODE": ""}, "but SLURM_STEP_TASKS_PER_NODE is '', where a number"),
+        (SRUN | {"SLURM_STEP_TASKS_PER_NODE": ""}, "how many of them are on this host"),
         (SRUN | {"SLURM_STEP_TASKS_PER_NODE": "4"}, "how many of them are on this host"),
     ],
 )

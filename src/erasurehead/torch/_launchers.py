@@ -130,10 +130,11 @@ def _read(launcher: _Launcher, given: Mapping[str, str]) -> Started:
     elif launcher.local_rank not in given and size == 1:
         local_rank, local_size = 0, 1
     else:
-        missing = launcher.local_rank if launcher.local_rank not in given else launcher.local_size
+        tasks = launcher.local_size or "SLURM_STEP_TASKS_PER_NODE"
+        missing = launcher.local_rank if launcher.local_rank not in given else tasks
         raise ErasureHeadError(
-            f"{by} says that this is rank {rank} of {size}, but not how many of them are on this host ({missing} is "
-            "not set), so that they cannot be told from those elsewhere: set it, or start with "
+            f"{by} says that this is rank {rank} of {size}, but not how many of them are on this host ({missing} "
+            "does not say so), so that they cannot be told from those elsewhere: set it, or start with "
             "python -m erasurehead.torch.run or torchrun."
         )
     if not local_rank < local_size <= size:
@@ -164,7 +165,7 @@ def _tasks_here(given: Mapping[str, str]) -> str:
         count, _, times = part.removesuffix(")").partition("(x")
         counts += [count] * (int(times) if times.isdigit() else 1)
     node = given.get("SLURM_NODEID", "0")
-    return counts[int(node)] if node.isdigit() and int(node) < len(counts) else "SLURM_STEP_TASKS_PER_NODE"
+    return counts[int(node)] if node.isdigit() and int(node) < len(counts) else ""
 
 
 def _count(by: str, name: str, given: Mapping[str, str]) -> int:
