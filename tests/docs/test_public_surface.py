@@ -35,8 +35,9 @@ FACES = sorted(
     if not is_private(path) and path.parent != SOURCE
 )
 
-STARTED = {"errors", "cli"}
-"""What is public though it lists no names: all errors, and the command line, which `python -m erasurehead` is, too."""
+STARTED = {"errors", "cli", "run"}
+"""What is public though it lists no names: all errors, the command line, which `python -m erasurehead` is, too, and what
+`python -m erasurehead.torch.run` starts."""
 
 
 @cache
