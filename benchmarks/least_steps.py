@@ -15,8 +15,7 @@ import numpy as np
 from common import report
 from erasurehead._internal.arrays import Array
 from erasurehead.optimizers import QuasiNewton
-from erasurehead.training._stepper import Stepper
-from erasurehead.training._undistributed import WholeProblem
+from erasurehead.training._stepper import Stepper, WholeProblem
 from target_cells import optimum, problem_of
 
 DATA = "kc_housing"

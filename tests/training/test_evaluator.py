@@ -20,8 +20,7 @@ from erasurehead.optimizers import GradientDescent
 from erasurehead.runs import Recorder, RunFolder
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import Callback, Resumption, Run, StepRow, train
-from erasurehead.training._evaluator import Evaluator, EvaluatorLost, spare_core
-from erasurehead.training._metric import Measured, Metric
+from erasurehead.training._evaluator import Evaluator, EvaluatorLost, Measured, Metric, spare_core
 
 from ..arrays import Array
 

@@ -16,7 +16,7 @@ from erasurehead.errors import Diverged, InvalidArgument
 from erasurehead.optimizers import Answer
 from erasurehead.problems import LeastSquares, LogisticRegression, SoftmaxRegression
 from erasurehead.training import Run, StepRow, train
-from erasurehead.training._final_model import lowest
+from erasurehead.training._evaluation import lowest
 from erasurehead.training._result import FinalModel
 
 BUNCH = load_breast_cancer()

@@ -21,9 +21,9 @@ from erasurehead.optimizers import GradientDescent
 from erasurehead.runs._summaries import figures
 from erasurehead.testing._problems import Quadratic
 from erasurehead.testing._programs import Timetable
-from erasurehead.training import Callback, Notice, Run, _notices as notices_module, train
-from erasurehead.training._notices import NoticeKind
+from erasurehead.training import Callback, Notice, Run, _rows as notices_module, train
 from erasurehead.training._result import Status
+from erasurehead.training._rows import NoticeKind
 
 PROBLEM = Quadratic.random(24, 6, seed=4, l2=0.01)
 SECOND = Timetable({(w, s, 0): 1.0 for w in range(12) for s in range(20)})

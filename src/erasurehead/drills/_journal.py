@@ -17,7 +17,7 @@ from erasurehead.errors import ErasureHeadError
 from erasurehead.runs import RunFolder
 from erasurehead.runs._jsonl import read_lines, to_line
 from erasurehead.training import Callback, Notice
-from erasurehead.training._notices import NoticeKind
+from erasurehead.training._rows import NoticeKind
 
 
 @final

@@ -21,8 +21,7 @@ from erasurehead.errors import Diverged, InvalidArgument
 from erasurehead.optimizers import QuasiNewton
 from erasurehead.runs._experiment import Experiment
 from erasurehead.training._result import LOWER_IS_BETTER
-from erasurehead.training._stepper import Stepper
-from erasurehead.training._undistributed import OutOfReach, WholeProblem
+from erasurehead.training._stepper import OutOfReach, Stepper, WholeProblem
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,8 @@ from erasurehead._internal.lazy_import import lazy_names
 if TYPE_CHECKING:
     from erasurehead.training._callbacks import Callback as Callback
     from erasurehead.training._loop import train as train
-    from erasurehead.training._notices import Notice as Notice
     from erasurehead.training._optimum import find_optimum as find_optimum
     from erasurehead.training._result import Resumption as Resumption, Run as Run
-    from erasurehead.training._rows import ArrivalRow as ArrivalRow, StepRow as StepRow
+    from erasurehead.training._rows import ArrivalRow as ArrivalRow, Notice as Notice, StepRow as StepRow
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from erasurehead._internal.arrays import Array, Tree
 from erasurehead.engines import Died, Engine, Event, Failed, Joined, Offered
-from erasurehead.training._notices import Notice, NoticeKind
-from erasurehead.training._rows import BEFORE, ArrivalRow, StepRow, WorkerEvent, WorkerEventKind
+from erasurehead.training._rows import BEFORE, ArrivalRow, Notice, NoticeKind, StepRow, WorkerEvent, WorkerEventKind
 
 if TYPE_CHECKING:
     from erasurehead.schemes import Scheme

@@ -1,4 +1,4 @@
-"""A process beside training that measures models: always the newest one, whenever it has time."""
+"""A metric of the model that is measured during training, between steps or by a process beside; a run can end by it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,70 @@ import math
 import socket
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead._internal.resources import usable_cores
 from erasurehead.engines import Arrived, Died, Failed, MessageSpec, Order, Program
 from erasurehead.engines._base import told
 from erasurehead.errors import ErasureHeadError
-from erasurehead.training._metric import Measured, Metric
+from erasurehead.problems import Problem
+from erasurehead.training._optimum import Optimum
 
 if TYPE_CHECKING:
     from erasurehead.engines import ProcessEngine
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """A number that says how good a model is.
+
+    Arguments:
+        problem: what is minimised.
+        name: `gap`, `objective`, or a metric that the problem computes on the test samples.
+        optimum: the minimum that a gap is measured from; only needed for gaps.
+    """
+
+    problem: Problem
+    name: str
+    optimum: Optimum | None = None
+
+    def value(self, x: Array) -> float:
+        """Return the metric of a model; not finite if the model has diverged."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._value(x)
+
+    def _value(self, x: Array) -> float:
+        if self.name == "gap":
+            assert self.optimum is not None
+            return self.optimum.gap(self.problem.objective(x))
+        if self.name == "objective":
+            return self.problem.objective(x)
+        return float(self.problem.metrics(x)[self.name])
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One measured value of the metric by which a run may end.
+
+    Attributes:
+        step: number of steps done.
+        time: seconds of training until then.
+        value: value of the metric.
+        seconds: real seconds that measuring took. On engines of real workers they are part of the next step's time,
+            unless another process measured.
+        beside: whether another process measured, while training went on.
+    """
+
+    step: int
+    time: float
+    value: float
+    seconds: float
+    beside: bool = False
+
 
 _Given: TypeAlias = tuple[int, float, Array]
 """Number of steps done, seconds of training until then, and the model."""

@@ -11,8 +11,8 @@ from erasurehead.engines import Arrived
 from erasurehead.errors import invalid
 from erasurehead.faults import FailureDetector, Verifier
 from erasurehead.faults._byzantine import Examination, check_comparable
-from erasurehead.training._notices import Notice
 from erasurehead.training._round_state import Round
+from erasurehead.training._rows import Notice
 from erasurehead.training._workers import WorkerPool
 
 _COARSE = 0.5

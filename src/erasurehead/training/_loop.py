@@ -21,8 +21,7 @@ from erasurehead.problems import Problem
 from erasurehead.schemes import Scheme
 from erasurehead.training._arguments import as_engine, as_scheme, as_wire, check_kinds, check_parts, check_wire
 from erasurehead.training._callbacks import Callback
-from erasurehead.training._evaluation import Snapshots
-from erasurehead.training._final_model import lowest, why_worse, with_objective_before_rise
+from erasurehead.training._evaluation import Snapshots, lowest, why_worse, with_objective_before_rise
 from erasurehead.training._result import FinalModel, Resumption, Run, Status
 from erasurehead.training._rows import ArrivalRow, StepRow
 from erasurehead.training._stepped_run import SteppedRun

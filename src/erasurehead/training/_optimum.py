@@ -13,8 +13,7 @@ from erasurehead.errors import Diverged, InvalidArgument
 from erasurehead.optimizers import QuasiNewton
 from erasurehead.optimizers._scaling import penalty_curvature
 from erasurehead.problems import Problem
-from erasurehead.training._stepper import Stepper
-from erasurehead.training._undistributed import OutOfReach, WholeProblem
+from erasurehead.training._stepper import OutOfReach, Stepper, WholeProblem
 
 TIGHT = 1e-9
 """Norm of the gradient, relative to that at the first model, up to which a minimum counts as found."""

@@ -10,10 +10,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.training._metric import Measured
-from erasurehead.training._notices import Notice
+from erasurehead.training._evaluator import Measured
 from erasurehead.training._optimum import Optimum
-from erasurehead.training._rows import ArrivalRow, StepRow
+from erasurehead.training._rows import ArrivalRow, Notice, StepRow
 from erasurehead.training._stopping import Ending
 from erasurehead.training._task_counts import Neglected
 

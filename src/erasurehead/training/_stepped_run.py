@@ -24,12 +24,11 @@ from erasurehead.problems import Problem
 from erasurehead.schemes import Scheme
 from erasurehead.training._assignment import Assignment
 from erasurehead.training._callbacks import Callback
-from erasurehead.training._notices import Notice
 from erasurehead.training._orders import OrderBook
 from erasurehead.training._programs import CodedProgram, Shards, build_programs, with_tasks
 from erasurehead.training._round import RoundRunner
 from erasurehead.training._round_state import RoundResult
-from erasurehead.training._rows import StepRow
+from erasurehead.training._rows import Notice, StepRow
 from erasurehead.training._stepper import Answered, Oracle, Stepper, answer_of
 from erasurehead.training._stopping import Stopping
 from erasurehead.training._task_counts import Counting, Neglected, sentence

@@ -14,8 +14,7 @@ import numpy as np
 from erasurehead._internal.arrays import Array, Tree, squared_norm
 from erasurehead.errors import check_count, invalid, real
 from erasurehead.problems import Problem
-from erasurehead.training._evaluator import Evaluator, EvaluatorLost, spare_core
-from erasurehead.training._metric import Measured, Metric
+from erasurehead.training._evaluator import Evaluator, EvaluatorLost, Measured, Metric, spare_core
 from erasurehead.training._optimum import Optimum, find_optimum
 from erasurehead.training._rows import StepRow
 

@@ -18,8 +18,8 @@ from erasurehead.schemes.wait_rules._alarm import Alarm
 from erasurehead.training._callbacks import StepLog
 from erasurehead.training._health import HealthMonitor
 from erasurehead.training._intake import Intake
-from erasurehead.training._notices import Notice
 from erasurehead.training._round_state import Round
+from erasurehead.training._rows import Notice
 from erasurehead.training._stepper import DIVERGED
 from erasurehead.training._workers import WorkerPool
 

@@ -25,8 +25,8 @@ from erasurehead.errors import EngineError, InvalidArgument, counted
 from erasurehead.faults import FaultPolicy
 from erasurehead.schemes import Scheme
 from erasurehead.training._assignment import Assignment, reassigned
-from erasurehead.training._notices import Notice, NoticeKind
 from erasurehead.training._programs import CodedProgram
+from erasurehead.training._rows import Notice, NoticeKind
 
 START_TIMEOUT = 300.0
 """Seconds within which all workers must be ready."""
