@@ -34,6 +34,7 @@ SCHEMES = {
     "asynchronous": "gradient_descent",
     "ringmaster(threshold=5)": "gradient_descent",
     "rennala(batch=4)": "gradient_descent",
+    "rennala(batch=7, messages=3)": "gradient_descent",
     "adaptive": "quasi_newton",
     "adaptive(load=2)": "quasi_newton",
 }

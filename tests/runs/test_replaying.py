@@ -121,6 +121,7 @@ SCHEMES = {
     "first": lambda: schemes.erasurehead(6, load=2, wait_for=3),
     "uncoded": lambda: schemes.custom(codes.uncoded(6, 12), "decodable()"),
     "asynchronous": lambda: schemes.asynchronous(6, 12),
+    "rennala": lambda: schemes.rennala(6, 7, messages=2),
     "aged": lambda: replace(schemes.custom(codes.uncoded(6, 12), "arrivals(2) & aged(3)"), late="carry"),
 }
 
