@@ -31,7 +31,7 @@ def alone(
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 5])
-@pytest.mark.parametrize("way", ["busy", "busy-by-rank"])
+@pytest.mark.parametrize("way", ["busy", "first-gradients"])
 def test_without_delays_the_team_is_synchronous_training(ranks: int, way: str) -> None:
     run = eht.simulate(loop(12, way=way), ranks=ranks, seconds_per_sample=0.01)
     expected = weights(alone(ranks, 12))

@@ -97,6 +97,34 @@ class Flat:
         """Copy the model into a vector, and return it."""
         return _read(self._pieces(), out)
 
+    def read_buffers(self, out: Array) -> Array:
+        """Copy the buffers, which are the model's last elements, into a vector, and return it."""
+        return _read((buffer for _, buffer in self._buffers()), out)
+
+    def write_buffers(self, vector: Array) -> None:
+        """Copy a vector into the buffers."""
+        _write((buffer for _, buffer in self._buffers()), vector)
+
+    def gradients(self, out: Array, present: Array) -> None:
+        """Copy the gradients into a vector, 0 where there is none, and note for each parameter whether there is."""
+        begin, target = 0, _tensor(out)
+        for index, parameter in enumerate(self.parameters):
+            own = target[begin : begin + parameter.numel()].view(parameter.shape)
+            present[index] = parameter.grad is not None
+            if parameter.grad is None:
+                own.zero_()
+            else:
+                own.copy_(parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad)
+            begin += parameter.numel()
+
+    def set_gradients(self, vector: Array, present: Array) -> None:
+        """Make parts of a vector the gradients, where any rank had one; it must not be changed before they are used."""
+        begin, source = 0, _tensor(vector)
+        for index, parameter in enumerate(self.parameters):
+            own = source[begin : begin + parameter.numel()].view(parameter.shape)
+            parameter.grad = own.to(parameter) if present[index] else None
+            begin += parameter.numel()
+
     def change(self, before: Array, out: Array) -> Array:
         """Return the model less a vector."""
         begin, target = 0, _tensor(out)
@@ -114,12 +142,7 @@ class Flat:
 
     def write(self, vector: Array) -> None:
         """Copy a vector into the model."""
-        begin, source = 0, _tensor(vector)
-        with torch.no_grad():
-            for piece in self._pieces():
-                end = begin + piece.numel()
-                piece.copy_(source[begin:end].view(piece.shape))
-                begin = end
+        _write(self._pieces(), vector)
 
 
 def _tensor(vector: Array) -> torch.Tensor:
@@ -133,6 +156,15 @@ def _read(pieces: Iterator[torch.Tensor], out: Array) -> Array:
         target[begin:end].view(piece.shape).copy_(piece.detach())
         begin = end
     return out
+
+
+def _write(pieces: Iterator[torch.Tensor], vector: Array) -> None:
+    begin, source = 0, _tensor(vector)
+    with torch.no_grad():
+        for piece in pieces:
+            end = begin + piece.numel()
+            piece.copy_(source[begin:end].view(piece.shape))
+            begin = end
 
 
 def _dense(tensor: torch.Tensor) -> bool:

@@ -18,13 +18,13 @@ class Kind(IntEnum):
     HELLO = 1
     """Let me in, and tell me the newest model; term: the latest that I have granted."""
     NEWEST = 2
-    """The newest model; version, one: the term in which it was closed; the vector."""
+    """The newest model; version, one: the term in which it was closed, other: that of the one before; the vector."""
     CHANGE = 3
-    """What a rank has to add; steps, samples, seconds; the vector."""
+    """What a rank has to add; steps, samples, seconds, version: from which it comes; the vector, none if too late."""
     READ = 4
     """Your last change was added: the next may come."""
     DONE = 5
-    """I make no more steps."""
+    """I make no more steps; flag: but I am there until all others make none, too."""
     FETCH = 6
     """Send me your newest model."""
     CLAIM = 7
@@ -39,6 +39,12 @@ class Kind(IntEnum):
     """I gather; flag: whether the view is settled; seconds: when I said so."""
     PONG = 12
     """So you do; seconds: as in the ping."""
+    WANT = 13
+    """Let somebody send me the newest model with its optimizer's state; or number: go on with that piece."""
+    SERVE = 14
+    """Send that to a rank; number: which."""
+    STATE = 15
+    """A piece of it; number: of the piece, version, one: of the model, other: bytes in all; the vector."""
 
 
 class Head(NamedTuple):

@@ -2,34 +2,114 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Literal, final
+from typing import TypeAlias, final
 
-import torch
 from torch.optim import Optimizer
 
+from erasurehead._internal.arrays import Array
 from erasurehead.errors import ErasureHeadError
 from erasurehead.torch._flat import Flat
+from erasurehead.torch._full_state import packed, unpack
 from erasurehead.torch._member import Member, Version
 from erasurehead.torch._place import Place
 from erasurehead.torch._second_moments import SecondMoments, shares_moments
+from erasurehead.torch._ways._base import Way
 from erasurehead.torch._ways._busy import Busy
+from erasurehead.torch._ways._first_gradients import FirstGradients
+
+Step: TypeAlias = Callable[[], float | None]
+"""A step of the wrapped optimizer."""
+
+
+class Meeting(ABC):
+    """A script's side of a way to meet.
+
+    Arguments:
+        place: where the script runs.
+        flat: the model.
+        optimizer: the wrapped optimizer.
+        record: called with each version that this rank closes.
+
+    Attributes:
+        member: this rank's handlers.
+        taken: the version from which the script went on last.
+    """
+
+    def __init__(self, place: Place, flat: Flat, optimizer: Optimizer, record: Callable[[Version], None]) -> None:
+        self.place, self._flat, self._optimizer = place, flat, optimizer
+        way, told = self._prepared()
+        self.taken = 0, -1
+        place.expect(told.nbytes)
+        with place.held():
+            ranks = frozenset(() if place.joins else range(place.size))
+            self.member = Member(place.port(), way, told, ranks, record)
+            place.begin(self.member)
+        place.wait(lambda: self.member.newest[1] >= 0, "the first rank's model")
+        self.take()
+        self._began = place.now()
+
+    @abstractmethod
+    def _prepared(self) -> tuple[Way, Array]:
+        """Return the way, and what this rank would tell others of its model if all were to begin with it."""
+
+    @abstractmethod
+    def take(self) -> None:
+        """Go on from the team's newest model, if there is a newer one."""
+
+    @abstractmethod
+    def step(self, step: Step, samples: Callable[[], float]) -> float | None:
+        """Make a step, and return what the optimizer does.
+
+        Arguments:
+            step: of the wrapped optimizer.
+            samples: returns how many the step was computed from, after it.
+        """
+
+    @abstractmethod
+    def newest(self, flat: Flat) -> None:
+        """Write the newest model that is here into a copy of the model."""
+
+    def _check(self) -> None:
+        if self.member.forgotten:
+            raise ErasureHeadError(
+                f"Rank {self.member.rank} was not heard of for so long that the others went on without it, "
+                "and they have ended."
+            )
+
+    def close(self) -> None:
+        """Leave; who gathers stays until all have left."""
+        member = self.member
+        if member.left:
+            return
+        with self.place.held():
+            member.rest()
+        while not member.may_leave:
+            self.place.wait(
+                lambda: member.may_leave or bool(member.asked) or self.behind,
+                "its last change to be added, or the others' to come",
+            )
+            self.follow()
+        with self.place.held():
+            member.leave()
+
+    @property
+    def behind(self) -> bool:
+        """Whether this script must follow a version although it makes no more steps."""
+        return False
+
+    def follow(self) -> None:  # noqa: B027
+        """Do what is asked of a script that makes no more steps."""
 
 
 @final
-class BusyMeeting:
-    """A script's side of `Busy`: the change of each step goes out, and the team's newest model comes in."""
+class BusyMeeting(Meeting):
+    """The change of each step goes out, and the team's newest model comes in."""
 
-    def __init__(
-        self,
-        place: Place,
-        flat: Flat,
-        optimizer: Optimizer,
-        record: Callable[[Version], None],
-        weighted: Literal["steps", "ranks"],
-    ) -> None:
-        self.place, self._flat = place, flat
-        self._moments = SecondMoments(optimizer, flat.parameters) if shares_moments(optimizer) else None
+    def _prepared(self) -> tuple[Way, Array]:
+        flat = self._flat
+        self._moments = SecondMoments(self._optimizer, flat.parameters) if shares_moments(self._optimizer) else None
         n_moments = 0 if self._moments is None else self._moments.length
         told = flat.room(n_moments + bool(n_moments))
         flat.read(told[: flat.length])
@@ -37,70 +117,135 @@ class BusyMeeting:
             self._moments.read(told[flat.length :])
         self._before = flat.read(flat.room())
         self._sent = flat.room(n_moments)
-        self._taken = 0, -1
-        self._began = place.now()
-        place.expect(told.nbytes)
-        with place.held():
-            self.member = Member(
-                place.port(),
-                Busy(told, () if self._moments is None else self._moments.decay, weighted),
-                told.copy(),
-                frozenset(() if place.joins else range(place.size)),
-                record,
-            )
-            place.begin(self.member)
-        place.wait(lambda: self.member.newest[1] >= 0, "the first rank's model")
-        self.take()
+        return Busy(told.copy(), () if self._moments is None else self._moments.decay), told
 
     def take(self) -> None:
-        """Go on from the team's newest model, if there is a newer one."""
-        if self.member.newest > self._taken:
+        if self.member.newest > self.taken:
             with self.place.held():
-                self._taken, newest = self.member.heard(self._taken)[-1]
+                self.taken, _, newest = self.member.latest()
                 self._flat.write(newest)
                 self._before[:] = newest[: self._flat.length]
                 if self._moments is not None:
                     self._moments.write(newest[self._flat.length :])
 
-    def before(self) -> None:
-        """Prepare a step."""
+    def step(self, step: Step, samples: Callable[[], float]) -> float | None:
+        flat = self._flat
         self.take()
         if self._moments is not None:
-            self._moments.add_gradients(self._sent[self._flat.length :])
-
-    def meet(self, samples: float) -> None:
-        """Send what the step has changed, and go on from the newest model."""
-        self._flat.check()
-        change = self._flat.change(self._before, self._sent[: self._flat.length])
+            self._moments.add_gradients(self._sent[flat.length :])
+        loss = step()
+        flat.check()
+        change = flat.change(self._before, self._sent[: flat.length])
         now = self.place.now()
         with self.place.held():
-            self.member.offer(self._sent, 1, samples, now - self._began)
-        if self.member.forgotten:
-            raise ErasureHeadError(
-                f"Rank {self.member.rank} was not heard of for so long that the others went on without it, "
-                "and they have ended."
-            )
+            self.member.offer(self._sent, 1, samples(), now - self._began)
+        self._check()
         self.place.settle()
         self._began = now
-        if self.member.newest > self._taken:
+        if self.member.newest > self.taken:
             self.take()
         else:
             self._before += change
+        return loss
 
-    def show(self, optimizer: Optimizer, model: torch.nn.Module, copied: torch.nn.Module) -> None:
-        """Write the newest model into a copy."""
-        names = {id(parameter): name for name, parameter in model.named_parameters()}
-        own = dict(copied.named_parameters())
-        parameters = {id(p): own[names[id(p)]] for group in optimizer.param_groups for p in group["params"]}
-        flat = Flat([{"params": list(parameters.values())}], copied)
+    def newest(self, flat: Flat) -> None:
         with self.place.held():
-            flat.write(self.member.heard((0, -1))[-1][1])
+            flat.write(self.member.latest().vector)
 
-    def close(self) -> None:
-        """Leave; who gathers stays until all have left."""
-        if not self.member.left:
+
+@final
+class GradientMeeting(Meeting):
+    """The gradient of each step goes out, and the mean of those that came in time is what all optimizers get.
+
+    What goes out: gradients; changes of buffers; for each parameter whether it has a gradient; rates of groups.
+    """
+
+    def _prepared(self) -> tuple[Way, Array]:
+        flat, groups = self._flat, self._optimizer.param_groups
+        self._sent = flat.room(len(flat.parameters) + len(groups))
+        self._mean = flat.room(len(flat.parameters) + len(groups))
+        self._before = flat.read_buffers(self._sent[flat.n_parameters : flat.length].copy())
+        self._step: Step = self._optimizer.step
+        told = self._sent.copy()
+        flat.read(told[: flat.length])
+        return FirstGradients(told), told
+
+    def take(self) -> None:
+        member = self.member
+        while member.newest > self.taken:
             with self.place.held():
-                self.member.rest()
-            self.place.wait(lambda: self.member.may_leave, "its last change to be added, or the others' to come")
+                following = member.following(self.taken)
+                if following is None and member.state is None:
+                    member.want()
+            if following is None:
+                self.place.wait(lambda: member.state is not None or member.forgotten, "the model of another rank")
+                self._check()
+                with self.place.held():
+                    self.taken, data = member.take_state()
+                unpack(data, self._flat, self._optimizer)
+            for name, _, vector in following or ():
+                with self.place.held():
+                    self._mean[:] = vector
+                self.taken = name
+                if name[1]:
+                    self._apply()
+                else:
+                    self._flat.write(self._mean)
+            self._flat.read_buffers(self._before)
+
+    def step(self, step: Step, samples: Callable[[], float]) -> float | None:
+        flat, member, place = self._flat, self.member, self.place
+        flat.check()
+        flat.gradients(self._sent[: flat.n_parameters], self._sent[flat.length : flat.length + len(flat.parameters)])
+        flat.read_buffers(self._sent[flat.n_parameters : flat.length])
+        self._sent[flat.n_parameters : flat.length] -= self._before
+        self._sent[flat.length + len(flat.parameters) :] = [group["lr"] for group in self._optimizer.param_groups]
+        self._step = step
+        seconds = place.now() - self._began
+        with place.held():
+            since = member.newest
+            late = since[1] > self.taken[1] + 1
+            if late:
+                member.drop(seconds)
+            else:
+                member.offer(self._sent, 1, samples(), seconds, self.taken[1])
+        while not late and member.newest == since:
+            place.wait(lambda: member.newest != since or bool(member.asked) or member.forgotten, "others' gradients")
+            self._check()
+            self._serve()
+        self.take()
+        self._began = place.now()
+        return None
+
+    def _serve(self) -> None:
+        if self.member.asked:
+            data = packed(self._flat, self._optimizer)
             with self.place.held():
-                self.member.leave()
+                self.member.serve(self.taken, data)
+
+    @property
+    def behind(self) -> bool:
+        return self.member.newest > self.taken
+
+    def follow(self) -> None:
+        self.take()
+        self._serve()
+
+    def _apply(self) -> None:
+        """Give the mean gradient to the optimizer."""
+        flat, groups = self._flat, self._optimizer.param_groups
+        present = self._mean[flat.length : flat.length + len(flat.parameters)]
+        flat.set_gradients(self._mean[: flat.n_parameters], present)
+        rates = [group["lr"] for group in groups]
+        try:
+            for group, rate in zip(groups, self._mean[flat.length + len(flat.parameters) :], strict=True):
+                group["lr"] = float(rate)
+            flat.write_buffers(self._before + self._mean[flat.n_parameters : flat.length])
+            self._step()
+        finally:
+            for group, rate in zip(groups, rates, strict=True):
+                group["lr"] = rate
+
+    def newest(self, flat: Flat) -> None:
+        self.take()
+        flat.write(self._flat.read(self._flat.room()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, TypeAlias, final
 
 import numpy as np
 
@@ -18,8 +18,24 @@ from erasurehead.torch._membership import Membership
 from erasurehead.torch._port import Port
 from erasurehead.torch._ways._base import Way
 
-MOST_BEHIND = 2
-"""Versions that are kept for a script that is behind; who is further behind asks for the whole model."""
+_MOST_BEHIND = 2  # versions that are kept for a script that must follow each; who is further behind asks for all
+
+Name: TypeAlias = tuple[int, int]
+"""Of a version of the team's model: the term in which it was closed, and its number."""
+
+
+class Heard(NamedTuple):
+    """What a rank was told of a version.
+
+    Attributes:
+        name: of the version.
+        after: the term of the version that it follows.
+        vector: what was told; it must not be changed.
+    """
+
+    name: Name
+    after: int
+    vector: Array
 
 
 @final
@@ -88,6 +104,8 @@ class Member:
 
     Attributes:
         membership: who belongs, and who gathers.
+        asked: ranks to which this rank's script is to send its model with its optimizer's state, by `serve`.
+        state: what came of `want`: a model with its optimizer's state, and its name.
     """
 
     def __init__(
@@ -105,13 +123,21 @@ class Member:
         self._view = self.membership.view  # that has been acted on
         self._since = 0  # the term since when this rank gathers
         self._resting: set[int] = set()  # who makes no more steps, but stays
-        self._heard: deque[tuple[tuple[int, int], Array]] = deque(maxlen=MOST_BEHIND if way.waits else 1)
+        self._heard: deque[Heard] = deque()
+        # For ways in which a script must follow each version
+        self.asked: list[int] = []
+        self.state: tuple[Name, bytes] | None = None
+        self._wants = False
+        self._wanting: list[int] = []
+        self._fresh: set[int] = set()
+        self._served: dict[int, tuple[Name, bytes]] = {}
+        self._pieces: list[bytes] = []
         self._unsent = _Sum()  # what is added to what is sent next
         self._kept = _Sum()  # of what was sent since the newest version, all but the first: that may be lost
         self._sent = 0  # messages since the newest version
         self._unread = self._orphaned = False
         if self.membership.gathers:
-            self._hear((0, 0), model)
+            self._hear((0, 0), 0, model)
         self._own = model
         self._greet()
 
@@ -122,7 +148,7 @@ class Member:
         self._act()
 
     @property
-    def newest(self) -> tuple[int, int]:
+    def newest(self) -> Name:
         """The newest version of the team's model that is here: the term in which it was closed, and its number."""
         return self.membership.newest
 
@@ -144,7 +170,7 @@ class Member:
 
     # What the script calls
 
-    def offer(self, vector: Array, steps: int, samples: float, seconds: float) -> None:
+    def offer(self, vector: Array, steps: int, samples: float, seconds: float, version: int = 0) -> None:
         """Add what came of some steps to the team's next version.
 
         Arguments:
@@ -152,29 +178,70 @@ class Member:
             steps: how many they are.
             samples: that they were computed from; 0 if unknown.
             seconds: that they took this rank.
+            version: from which they began.
         """
         if not self.membership.belongs:
             return
-        if self.membership.gathers:
-            self._fold(self.rank, vector, steps, samples, seconds)
-        elif self._unread or self._orphaned:
+        if not self.membership.gathers and (self._unread or self._orphaned):
             self._unsent.add(vector, steps, samples, seconds)
         else:
-            self._send(vector, steps, samples, seconds)
+            self._send(vector, steps, samples, seconds, version)
 
-    def heard(self, since: tuple[int, int]) -> list[tuple[tuple[int, int], Array]]:
-        """Return the versions that were heard of since one, the oldest first; their vectors must not be changed."""
-        return [item for item in self._heard if item[0] > since]
+    def drop(self, seconds: float) -> None:
+        """Note that a step came too late to be offered."""
+        if self.membership.gathers:
+            self.way.dropped(self.rank, seconds, self.port.now())
+        else:
+            self.port.send(self._view.gathers, Head(Kind.CHANGE, term=self._view.term, seconds=seconds))
+
+    def latest(self) -> Heard:
+        """Return the newest version that is here."""
+        return self._heard[-1]
+
+    def following(self, name: Name) -> list[Heard] | None:
+        """Return all versions after one, in their order; None if they are not all here."""
+        found = [heard for heard in self._heard if heard.name > name]
+        for heard in found:
+            if heard.name[1] and (heard.after, heard.name[1] - 1) != name:
+                return None
+            name = heard.name
+        return found
+
+    def want(self) -> None:
+        """Ask for a model with its optimizer's state, which will be `state`."""
+        self._wants, self.state, self._pieces = True, None, []
+        if self.membership.gathers:
+            self._find_server(self.rank)
+        else:
+            self.port.send(self._view.gathers, Head(Kind.WANT, term=self._view.term))
+
+    def take_state(self) -> tuple[Name, bytes]:
+        """Return what was asked for; versions from then on are kept again only as far as a script may be behind."""
+        state, self.state, self._wants = self.state, None, False
+        assert state is not None
+        return state
+
+    def serve(self, name: Name, data: bytes) -> None:
+        """Send a model with its optimizer's state to all that have asked."""
+        for rank in self.asked:
+            self._served[rank] = name, data
+            self._send_piece(rank, 0)
+        self.asked.clear()
 
     def rest(self) -> None:
         """Make no more steps."""
         self._resting.add(self.rank)
+        self._say_resting()
         self._act()
+
+    def _say_resting(self) -> None:
+        if self.way.waits and self.rank in self._resting:  # whoever is behind may need this rank's model
+            self.port.send(-1, Head(Kind.DONE, flag=1, term=self._view.term))
 
     @property
     def may_leave(self) -> bool:
         """Whether nobody misses this rank: all that it offered was added, and it gathers for nobody."""
-        if self.membership.gathers:
+        if self.membership.gathers or (self.way.waits and self.membership.belongs):
             return not self.steppers
         return not self.membership.belongs or not (self._unsent or self._unread or self._orphaned)
 
@@ -194,15 +261,17 @@ class Member:
         if head.kind is Kind.NEWEST:
             name = head.one, head.version
             if vector is not None and head.term >= self._view.term and name > self.newest:
-                self._hear(name, vector)
+                self._hear(name, head.other, vector)
                 self.membership.elect(self.port)
             if self._orphaned and head.term >= self._view.term and sender == self._view.gathers:
                 self._send_again()
         elif head.kind is Kind.CHANGE:
             if not self.membership.gathers or sender not in known or head.term < self._since:
                 self.membership.tell_view(self.port, sender)
-            elif vector is not None:
-                self._fold(sender, vector, head.steps, head.samples, head.seconds)
+            elif vector is None:
+                self.way.dropped(sender, head.seconds, self.port.now())
+            else:
+                self._fold(sender, vector, head.steps, head.samples, head.seconds, head.version)
                 self.port.send(sender, Head(Kind.READ, term=self._view.term))
         elif head.kind is Kind.READ:
             if sender == self._view.gathers:
@@ -210,8 +279,13 @@ class Member:
                 self._send_unsent()
                 self.port.wake_script()
         elif head.kind is Kind.DONE:
-            self.membership.on_ended(self.port, frozenset({sender}))
+            if head.flag:
+                self._resting.add(sender)
+            else:
+                self.membership.on_ended(self.port, frozenset({sender}))
             self.port.wake_script()
+        elif head.kind in (Kind.WANT, Kind.SERVE, Kind.STATE):
+            self._on_state(sender, head, vector)
         elif head.kind is Kind.FETCH:
             self._tell_newest(sender)
         else:
@@ -224,6 +298,8 @@ class Member:
         """Learn of ranks whose process has ended, certainly or perhaps: members' own pings tell the latter, too."""
         if not self.left and certainly:
             self.membership.on_ended(self.port, frozenset(ranks))
+            self._fresh -= ranks
+            self._want_again()
             self.port.wake_script()
             self._act()
 
@@ -238,7 +314,9 @@ class Member:
         if self.membership.view.term != self._view.term:
             self._on_view()
         self._close_if()
-        self.port.wake_at(self.membership.next_time())
+        asks_at = self.way.asks_at
+        may_ask = self.membership.gathers and asks_at > self.port.now()
+        self.port.wake_at(min(self.membership.next_time(), asks_at if may_ask else float("inf")))
 
     def _on_view(self) -> None:
         before, self._view = self._view, self.membership.view
@@ -254,12 +332,19 @@ class Member:
             if before.gathers != self.rank:
                 self._since = self._view.term
                 if self.newest[1] < 0:
-                    self._hear((self._view.term, 0), self._own)
-                self.way.restart(self._heard[-1][1])
+                    self._hear((self._view.term, 0), 0, self._own)
+                self.way.restart(self._heard[-1].vector)
                 self._send_again()
             for rank in sorted(self._view.members - self.membership.ended - {self.rank}):
                 self._tell_newest(rank)
+        self._fresh.clear()
+        self._want_again()
+        self._say_resting()
         self.port.wake_script()
+
+    def _want_again(self) -> None:
+        if self._wants and self.state is None:
+            self.want()
 
     def _send_again(self) -> None:
         """Send what was sent to who gathered before, and came to nothing."""
@@ -271,41 +356,91 @@ class Member:
 
     def _tell_newest(self, rank: int) -> None:
         if self._heard:
-            (term, version), newest = self._heard[-1]
-            self.port.send(rank, Head(Kind.NEWEST, term=self._view.term, version=version, one=term), newest)
+            (term, version), after, newest = self._heard[-1]
+            self.port.send(
+                rank, Head(Kind.NEWEST, term=self._view.term, version=version, one=term, other=after), newest
+            )
 
-    def _send(self, vector: Array, steps: int, samples: float, seconds: float) -> None:
-        if self.membership.gathers:
-            self._fold(self.rank, vector, steps, samples, seconds)
-            return
-        if self._sent:
+    def _send(self, vector: Array, steps: int, samples: float, seconds: float, version: int = 0) -> None:
+        if self.way.waits or (self._sent and not self.membership.gathers):
             self._kept.add(vector, steps, samples, seconds)
         self._sent += 1
-        self._unread = True
-        head = Head(Kind.CHANGE, term=self._view.term, steps=steps, samples=samples, seconds=seconds)
-        self.port.send(self._view.gathers, head, vector)
+        if self.membership.gathers:
+            self._fold(self.rank, vector, steps, samples, seconds, version)
+        else:
+            self._unread = True
+            head = Head(Kind.CHANGE, 0, self._view.term, version, 0, steps, samples, seconds)
+            self.port.send(self._view.gathers, head, vector)
 
     def _send_unsent(self) -> None:
         if self._unsent and not self._unread and not self._orphaned:
             vector, work = self._unsent.taken()
             self._send(vector, *work)
 
-    def _hear(self, name: tuple[int, int], vector: Array) -> None:
+    def _hear(self, name: Name, after: int, vector: Array) -> None:
         self.membership.newest = name
         self._kept.clear()
         self._sent = int(self._unread)
-        if len(self._heard) == self._heard.maxlen:
-            kept = self._heard.popleft()[1]
-            np.copyto(kept, vector)
-        else:
+        if self._wants or len(self._heard) < (_MOST_BEHIND if self.way.waits else 1):
             kept = vector.copy()
-        self._heard.append((name, kept))
+        else:
+            while len(self._heard) > _MOST_BEHIND:
+                self._heard.popleft()
+            kept = self._heard.popleft().vector
+            np.copyto(kept, vector)
+        self._heard.append(Heard(name, after, kept))
         self.port.wake_script()
+
+    # A model with its optimizer's state
+
+    def _on_state(self, sender: int, head: Head, vector: Array | None) -> None:
+        if head.kind is Kind.WANT and head.number:
+            self._send_piece(sender, head.number)
+        elif head.kind is Kind.WANT:
+            self._find_server(sender)
+        elif head.kind is Kind.SERVE:
+            self.asked.append(head.number)
+            self.port.wake_script()
+        elif self._wants and vector is not None and head.number == len(self._pieces):
+            self._pieces.append(vector.tobytes())
+            if sum(map(len, self._pieces)) >= head.other:
+                self.state = (head.one, head.version), b"".join(self._pieces)[: head.other]
+                self.port.wake_script()
+            else:
+                self.port.send(sender, Head(Kind.WANT, number=len(self._pieces)))
+
+    def _find_server(self, rank: int) -> None:
+        """Let a rank whose gradient of the next version is here send its model; it has the newest, and waits."""
+        fresh = min((self._fresh | self._resting) - self.membership.ended - {rank}, default=-1)
+        if fresh == self.rank:
+            self.asked.append(rank)
+            self.port.wake_script()
+        elif fresh >= 0:
+            self.port.send(fresh, Head(Kind.SERVE, number=rank))
+        elif rank not in self._wanting:
+            self._wanting.append(rank)
+
+    def _send_piece(self, rank: int, number: int) -> None:
+        if rank not in self._served:
+            return
+        (term, version), data = self._served[rank]
+        size = self._own.nbytes
+        piece = data[number * size : (number + 1) * size]
+        padded = piece + bytes(-len(piece) % self._own.itemsize)
+        if (number + 1) * size >= len(data):
+            del self._served[rank]
+        head = Head(Kind.STATE, number=number, version=version, one=term, other=len(data))
+        self.port.send(rank, head, np.frombuffer(padded, self._own.dtype))
 
     # Who gathers
 
-    def _fold(self, rank: int, vector: Array, steps: int, samples: float, seconds: float) -> None:
+    def _fold(self, rank: int, vector: Array, steps: int, samples: float, seconds: float, version: int) -> None:
         self.way.fold(rank, vector, steps, samples, seconds)
+        if version == self.newest[1]:
+            self._fresh.add(rank)
+            wanting, self._wanting = self._wanting, []
+            for other in wanting:
+                self._find_server(other)
         self._close_if()
 
     def _close_if(self) -> None:
@@ -313,12 +448,14 @@ class Member:
         if not self.way.steps or not self.membership.may_close(now):
             return
         stepping = self.steppers
-        if not self.way.closes(stepping):
+        if not self.way.closes(stepping, now):
             return
         steps, term = dict(self.way.steps), self._view.term
-        vector = self.way.close(stepping)
-        version = self.newest[1] + 1
-        self._hear((term, version), vector)
+        vector = self.way.close(stepping, now)
+        after, version = self.newest[0], self.newest[1] + 1
+        self._fresh.clear()
+        self._hear((term, version), after, vector)
         self._on_version(Version(version, term, now, self.rank, steps, tuple(sorted(stepping))))
+        head = Head(Kind.NEWEST, term=term, version=version, one=term, other=after)
         for rank in sorted(self._view.members - self.membership.ended - {self.rank}):
-            self.port.send(rank, Head(Kind.NEWEST, term=term, version=version, one=term), vector)
+            self.port.send(rank, head, vector)

@@ -79,7 +79,7 @@ class SecondMoments:
                 begin = end
 
 
-def averages(optimizer: Optimizer) -> bool:
+def steps_average(optimizer: Optimizer) -> bool:
     """Return whether ranks can step on by themselves and average what came of it, with shared second moments if any."""
     return isinstance(optimizer, SGD) or shares_moments(optimizer)
 

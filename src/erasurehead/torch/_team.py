@@ -7,16 +7,17 @@ from collections.abc import Callable
 from typing import Any, Literal, cast, final
 
 import torch
-from torch.optim import Optimizer
+from torch.optim import LBFGS, Optimizer
 
 from erasurehead.errors import ErasureHeadError, invalid
 from erasurehead.torch._flat import Flat
-from erasurehead.torch._meetings import BusyMeeting
+from erasurehead.torch._meetings import BusyMeeting, GradientMeeting, Meeting, Step
 from erasurehead.torch._member import Version
 from erasurehead.torch._optimizer import Closure, TeamOptimizer
 from erasurehead.torch._place import Place
+from erasurehead.torch._second_moments import steps_average
 
-WAYS = ("busy",)
+_WAYS: dict[str, type[Meeting]] = {"busy": BusyMeeting, "first-gradients": GradientMeeting}
 
 
 @final
@@ -40,7 +41,7 @@ class Team:
         self._samples = 0.0
         self._optimizer: TeamOptimizer | None = None
         self._model: torch.nn.Module | None = None
-        self._meeting: BusyMeeting | None = None
+        self._meeting: Meeting | None = None
         self._not_finite: Literal["skip", "stop"] = "skip"
         place.at_end(self.close)
 
@@ -48,6 +49,11 @@ class Team:
     def first(self) -> bool:
         """Whether this is the rank that logs, evaluates and saves: rank 0, or after its death the next one."""
         return self.rank == (0 if self._meeting is None else self._meeting.member.first)
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """The version of the team's model that this rank went on from last: its term and its number."""
+        return (0, 0) if self._meeting is None else self._meeting.taken
 
     @property
     def seconds(self) -> float:
@@ -58,7 +64,7 @@ class Team:
         self,
         optimizer: Optimizer,
         model: torch.nn.Module,
-        way: Literal["busy", "busy-by-rank"] | None = None,
+        way: Literal["busy", "first-gradients"] | None = None,
         not_finite: Literal["skip", "stop"] = "skip",
     ) -> TeamOptimizer:
         """Return an optimizer whose steps are the team's; all ranks go on from the first rank's model.
@@ -78,14 +84,22 @@ class Team:
         if self._optimizer is not None:
             raise invalid("optimizer", "must be the only one of its team", "a second one")
         self._not_finite, self._model = not_finite, model
+        if way not in (None, *_WAYS):
+            raise invalid("way", f"must be one of {', '.join(_WAYS)}", way)
+        chosen = way or ("busy" if steps_average(optimizer) else "first-gradients")
+        if chosen == "first-gradients" and isinstance(optimizer, LBFGS) and self.size > 1:
+            raise invalid(
+                "optimizer",
+                "must make a step of one gradient to meet others",
+                type(optimizer).__name__,
+                "way='busy' lets each rank make such steps by itself",
+            )
         if self._place.counts_samples:
             model.register_forward_pre_hook(_counting(model, self.add_samples))
         self._optimizer = TeamOptimizer(optimizer, self._step)
         if self.size > 1:
-            weighted = "ranks" if way == "busy-by-rank" else "steps"
-            self._meeting = BusyMeeting(
-                self._place, Flat(optimizer.param_groups, model), optimizer, self._record, weighted
-            )
+            flat = Flat(optimizer.param_groups, model)
+            self._meeting = _WAYS[chosen](self._place, flat, optimizer, self._record)
         return self._optimizer
 
     def model(self) -> torch.nn.Module:
@@ -94,7 +108,10 @@ class Team:
             raise invalid("model", "must be given to Team.optimizer first", "none")
         copied = copy.deepcopy(self._model)
         if self._meeting is not None and self._optimizer is not None:
-            self._meeting.show(self._optimizer.inner, self._model, copied)
+            names = {id(parameter): name for name, parameter in self._model.named_parameters()}
+            own = dict(copied.named_parameters())
+            parameters = {id(p): own[names[id(p)]] for group in self._optimizer.param_groups for p in group["params"]}
+            self._meeting.newest(Flat([{"params": list(parameters.values())}], copied))
         return copied
 
     def close(self) -> None:
@@ -121,22 +138,33 @@ class Team:
         self._place.record(version)
 
     def _step(self, closure: Closure | None) -> float | None:
-        optimizer = self._optimizer
-        assert optimizer is not None
-        if closure is None:
-            self._place.compute(self._samples, optimizer.steps)
-        if closure is None and not self._finite(optimizer):
-            self._samples = 0.0
-            return None
-        if self._meeting is not None:
-            self._meeting.before()
-        loss = optimizer.inner.step() if closure is None else optimizer.inner.step(closure)
-        if closure is not None:
-            self._place.compute(self._samples, optimizer.steps)
-        samples, self._samples = self._samples, 0.0
-        if self._meeting is not None:
-            self._meeting.meet(samples)
-        return loss
+        wrapped, meeting, place = self._optimizer, self._meeting, self._place
+        assert wrapped is not None
+        loss = None
+        if closure is None or isinstance(meeting, GradientMeeting):
+            if closure is not None:
+                with torch.enable_grad():
+                    loss = closure()
+            place.compute(self._samples, wrapped.steps)
+            if not self._finite(wrapped):
+                self._samples = 0.0
+                return loss
+            step: Step = wrapped.inner.step
+        else:
+            step = self._closed_step(wrapped, closure)
+        result = step() if meeting is None else meeting.step(step, lambda: self._samples)
+        self._samples = 0.0
+        return result if loss is None else loss
+
+    def _closed_step(self, wrapped: TeamOptimizer, closure: Closure) -> Step:
+        """Return a step for which the wrapped optimizer computes gradients, and as often as it likes."""
+
+        def step() -> float:
+            loss = wrapped.inner.step(closure)
+            self._place.compute(self._samples, wrapped.steps)
+            return loss
+
+        return step
 
     def _finite(self, optimizer: TeamOptimizer) -> bool:
         """Whether all gradients are finite; by policy it is an error if they are not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from typing import ClassVar
@@ -16,6 +17,9 @@ class Way(ABC):
 
     waits: ClassVar[bool]
     """Whether a rank's step ends only with the version that it contributed to."""
+
+    asks_at: float = math.inf
+    """When `closes` is to be asked again, by the clock of who gathers, if nothing comes until then."""
 
     steps: dict[int, int]
     """By rank: how many steps of it have been added since the last version."""
@@ -32,16 +36,20 @@ class Way(ABC):
             seconds: how long the rank needed for them.
         """
 
+    def dropped(self, rank: int, seconds: float, now: float) -> None:  # noqa: B027
+        """Note that a rank was too late with a step to add it."""
+
     @abstractmethod
-    def closes(self, members: Collection[int]) -> bool:
+    def closes(self, members: Collection[int], now: float) -> bool:
         """Return whether there is enough for a version.
 
         Arguments:
             members: the ranks that still make steps.
+            now: seconds by the clock of who gathers.
         """
 
     @abstractmethod
-    def close(self, members: Collection[int]) -> Array:
+    def close(self, members: Collection[int], now: float) -> Array:
         """Return what the ranks are told of the version that is now closed, and begin the next one."""
 
     @abstractmethod

@@ -1,5 +1,8 @@
 """Nobody waits and nothing is dropped: the team's model moves by the mean of what ranks changed in theirs.
 
+A sum of changes divided by the number of ranks, rather than each rank's change by its own steps: the two train alike,
+on unequal data, too, and the first needs no counts. A rank's samples count as often as it gets to them.
+
 Optimizers that divide by the root of a second moment need the team's: the gradient of a rank's few samples is noisier
 than that of all ranks' together, so that its own moment is larger, and its steps too short. So ranks send the sums of
 their gradients, too, and what goes out is the model, the second moment, and the number of versions that it has seen.
@@ -8,7 +11,7 @@ their gradients, too, and what goes out is the model, the second moment, and the
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Literal, final
+from typing import final
 
 import numpy as np
 
@@ -23,9 +26,6 @@ class Busy(Way):
     Arguments:
         model: the team's model; with `decay`, followed by the second moment of its parameters, and a counter.
         decay: of the second moment, in ascending order of where they end in the model: ends, and the decay up to there.
-        weighted: `"steps"`: the sum of all changes, divided by the number of ranks, so that a fast rank's samples count
-            as often as it got to them. `"ranks"`: the mean over ranks of their change a step, so that each rank that
-            made any counts the same.
     """
 
     name = "busy"
@@ -35,33 +35,23 @@ class Busy(Way):
         self,
         model: Array,
         decay: tuple[tuple[int, float], ...] = (),
-        weighted: Literal["steps", "ranks"] = "steps",
     ) -> None:
         self.steps = {}
         self._told = model
-        self._decay, self._weighted = decay, weighted
+        self._decay = decay
         n_moments = decay[-1][0] if decay else 0
         self._length = len(model) - n_moments - bool(decay)
         self._sum = np.zeros(self._length + n_moments, model.dtype)
-        self._sums: dict[int, Array] = {}
 
     def fold(self, rank: int, vector: Array, steps: int, samples: float, seconds: float) -> None:
         self.steps[rank] = self.steps.get(rank, 0) + steps
-        if self._weighted == "steps":
-            self._sum += vector
-        elif rank in self._sums:
-            self._sums[rank] += vector
-        else:
-            self._sums[rank] = vector.copy()
+        self._sum += vector
 
-    def closes(self, members: Collection[int]) -> bool:
+    def closes(self, members: Collection[int], now: float) -> bool:
         return sum(self.steps.values()) >= max(len(members), 1)
 
-    def close(self, members: Collection[int]) -> Array:
+    def close(self, members: Collection[int], now: float) -> Array:
         """Return the team's model, which has moved, and what follows it."""
-        for rank, vector in self._sums.items():
-            vector *= max(len(members), len(self.steps)) / (self.steps[rank] * len(self._sums))
-            self._sum += vector
         model, change, gradients = self._told[: self._length], self._sum[: self._length], self._sum[self._length :]
         change *= 1.0 / max(len(members), len(self.steps))
         model += change
@@ -76,12 +66,10 @@ class Busy(Way):
             moment += gradients
             self._told[-1] += 1.0
         self._sum[:] = 0.0
-        self._sums.clear()
         self.steps = {}
         return self._told
 
     def restart(self, newest: Array) -> None:
         self._told[:] = newest
         self._sum[:] = 0.0
-        self._sums.clear()
         self.steps = {}
