@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from .shop import Typed
@@ -182,3 +184,54 @@ def test_long_names_do_not_make_the_table_wide(typed: Typed, tmp_path: Path) -> 
     assert max(map(len, table)) <= 80
     assert sum("n" * 40 in line for line in table) == 3
     assert any(r"\x1b[31m" in line for line in table)
+
+
+@pytest.fixture
+def at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("erasurehead.cli._wording.at_a_terminal", lambda: True)
+
+
+@pytest.mark.usefixtures("at_a_terminal")
+@pytest.mark.parametrize("command", ["train", "data"])
+def test_at_a_terminal_a_file_that_needs_it_gets_the_whole_command(typed: Typed, command: str) -> None:
+    rng = np.random.default_rng(0)
+    lines = ["name,town,street,said,size,y"]
+    for row in range(400):
+        said = " ".join(rng.choice(["it", "works", "well", "broke", "soon", "and", "late"], 6))
+        lines.append(f"n{row},{'AB'[row % 2]},s{rng.integers(150)},{said},{row / 7:.2f},{row % 2}")
+    Path("t.csv").write_text("\n".join(lines) + "\n")
+    first = ("train", "--data", "t.csv") if command == "train" else ("data", "t.csv")
+    refused = typed(*first, "--label", "y")
+    assert refused.code == 2
+    assert "column 'name': 'n0' is not a number; name the column in one_hot" in refused.err
+    assert "This command takes the file as it is:\n" in refused.err
+    words = shlex.split(refused.sentence)
+    assert words[:2] == ["erasurehead", command]
+    assert words[2:] == [
+        *first[1:],
+        "--label",
+        "y",
+        "--categorical",
+        "--drop",
+        "name,town",
+        "--count",
+        "street",
+        "--text",
+        "said",
+    ]
+    assert typed(*words[1:]).code == 0
+
+
+@pytest.mark.usefixtures("at_a_terminal")
+def test_what_no_option_would_help_is_proposed_nothing(typed: Typed, shop: Path) -> None:
+    shop.write_text(shop.read_text().replace("yes", "").replace("no", ""))
+    refused = typed("train", "--data", shop)
+    assert refused.code == 2
+    assert "takes the file as it is" not in refused.err
+    assert "takes the file as it is" not in typed("train", "--label", "town").err
+
+
+def test_in_a_pipe_there_is_the_sentence_alone(typed: Typed, shop: Path) -> None:
+    refused = typed("train", "--data", shop)
+    assert refused.code == 2
+    assert "takes the file as it is" not in refused.err

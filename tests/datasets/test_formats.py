@@ -172,17 +172,23 @@ def test_texts_that_all_are_numbers_are_numbers_whatever_the_type_of_their_colum
 
 def unreadable() -> dict[str, Any]:
     """Columns that are neither of numbers nor of texts, each an array of pyarrow."""
-    days = np.arange(N).astype("datetime64[D]")
     return {
-        "timestamp": pa.array(days.astype("datetime64[us]")),
-        "with a zone": pa.array(days.astype("datetime64[ns]"), pa.timestamp("ns", "UTC")),
         "duration": pa.array([datetime.timedelta(days=row) for row in range(N)]),
         "time": pa.array([datetime.time(row % 24) for row in range(N)]),
         "binary": pa.array([b"x"] * N),
         "list": pa.array([[1]] * N),
         "struct": pa.array([{"a": 1}] * N),
-        "dictionary of times": pa.array(days.astype("datetime64[us]")).dictionary_encode(),
+        "dictionary of times": pa.array([datetime.time(row % 24) for row in range(N)]).dictionary_encode(),
     }
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_moments_are_the_same_parts_in_every_format(zone: str | None, tmp_path: Path) -> None:
+    moments = pa.array((np.arange(N) * 7 + 100).astype("datetime64[h]").astype("datetime64[us]"))
+    columns = {"x": moments.cast(pa.timestamp("us", zone)), "y": pa.array(np.arange(N) % 2)}
+    read = [datasets.read(source, "y") for source in every_format(columns, tmp_path).values()]
+    assert {data.encoding.to_json() for data in read} == {read[0].encoding.to_json()}
+    assert {use.name for use in read[0].uses} >= {"x (day)", "x (weekday)", "x (hour)", "y"}
 
 
 @pytest.mark.parametrize("what", list(unreadable()))

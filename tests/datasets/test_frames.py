@@ -120,12 +120,13 @@ def test_a_dictionary_of_arrow_is_categorical() -> None:
 
 
 def test_columns_that_are_not_wanted_need_not_be_readable() -> None:
-    held = columns() | {"when": [np.datetime64("2020-01-01")] * N}
-    said = r"column 'when' cannot be read: its type \(timestamp\[ns\]\) is neither .* leave it out \(drop, --drop\)"
+    pa: Any = pytest.importorskip("pyarrow")
+    held = pa.table(columns()).append_column("when", pa.array([1] * N, pa.duration("ns")))
+    said = r"column 'when' cannot be read: its type \(duration\[ns\]\) is neither .* leave it out \(drop, --drop\)"
     with pytest.raises(DataError, match=said):
-        datasets.read(HeldFrame(held), "price", categorical=True)
-    data = datasets.read(HeldFrame(held), "price", categorical=True, drop=["when"])
-    assert data.encoding.apply(HeldFrame(held)).X.shape[0] == N
+        datasets.read(held, "price", categorical=True)
+    data = datasets.read(held, "price", categorical=True, drop=["when"])
+    assert data.encoding.apply(held).X.shape[0] == N
 
 
 @pytest.mark.parametrize(

@@ -176,9 +176,25 @@ FILE_KEYS = tuple(
         "missing",
         "one_hot",
         "categorical",
+        "ordinal",
+        "count",
+        "text",
     )
 )
 """Keys on how a file is read, for commands that read one without training."""
+
+
+def tables_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of data and of what is trained as tables of a run file.
+
+    Arguments:
+        given: their values by the names of their fields; None or empty for those that were not given.
+    """
+    tables: dict[str, Any] = {}
+    for name, key in _KEYS.items():
+        if key.section in ("data", "problem") and given.get(name) not in (None, [], False):
+            tables.setdefault(key.section, {})[key.name] = _value(key, given[name])
+    return tables
 
 
 class FileOptions:

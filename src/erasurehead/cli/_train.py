@@ -348,12 +348,14 @@ def _data_text(experiment: Experiment) -> str:
 
     data, target = experiment.data, experiment.data.encoding.target
     columns = counted("column", data.n_columns - bool(data.encoding.constant))
-    means = "a number" if target.classes is None else " or ".join(target.classes.labels()[:3])
-    if target.n_classes > 3:
-        means = f"one of {target.n_classes:,} classes"
+    means = "a number" if target.classes is None else f"one of {target.n_classes:,} classes"
+    if target.classes is not None and target.n_classes == 2:
+        means = " or ".join(target.classes.labels())
+    loss = str(experiment.config.problem.loss)
+    said = "" if loss == data.task else f" ({loss.partition('(')[0]})"  # which goes without saying
     return (
         f"{data.name}: {counted('training row', data.n_train)}, {counted('test row', data.n_test)}, {columns}; "
-        f"{target.name or 'the label'} is {means} ({str(experiment.config.problem.loss).partition('(')[0]})"
+        f"{target.name or 'the label'} is {means}{said}"
     )
 
 

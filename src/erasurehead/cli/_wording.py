@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from copy import copy
 from pathlib import Path
@@ -42,6 +43,9 @@ _OTHER_SECTIONS = frozenset({"consensus", "run"})
 _MAY_BE_EMPTY = frozenset({"address", "missing"})
 """Options whose own check has a better message for an empty text, or in which it means the empty field."""
 
+_TYPED = "erasurehead.typed"
+"""Where the context of a command has the words that were typed."""
+
 _ARGUMENTS, _OPTIONS, _HELP = "Arguments", "Options", "Help"
 _LAST: Mapping[str, int] = {_ARGUMENTS: -1, "Output": 1, _HELP: 2}
 """Where the help has a list of options that is not between the others."""
@@ -56,6 +60,7 @@ class Command(TyperCommand):
         from erasurehead.errors import InvalidArgument
 
         typed = [*args]
+        ctx.meta[_TYPED] = typed
         try:
             return super().parse_args(ctx, args)
         except BadParameter as error:
@@ -129,13 +134,34 @@ class Command(TyperCommand):
         return [one for _, one in sorted(shown, key=lambda pair: pair[0])]
 
     def invoke(self, ctx: Any) -> Any:
-        from erasurehead.errors import InvalidArgument
+        from erasurehead.errors import DataError, InvalidArgument
 
         try:
             _refuse_empty(ctx)
             return super().invoke(ctx)
         except InvalidArgument as error:
             raise in_users_words(error, ctx) from None
+        except DataError as error:
+            if "--categorical" in str(error) and at_a_terminal() and (command := _proposed(ctx)):
+                raise DataError(f"{error}\nThis command takes the file as it is:\n  {command}") from None
+            raise
+
+
+def at_a_terminal() -> bool:
+    """Whether errors are read by somebody who can type another command."""
+    return sys.stderr.isatty()
+
+
+def _proposed(ctx: Any) -> str:
+    """Return the whole command for a file with columns of texts; empty if there is none."""
+    from erasurehead.cli._options import tables_of
+    from erasurehead.cli._proposals import proposed
+
+    tables = tables_of(ctx.params)
+    source = (ctx.params.get("sources") or [None])[0]
+    if source is not None:
+        tables.setdefault("data", {})["source"] = source
+    return proposed(ctx.command.name, ctx.meta[_TYPED], tables) if "source" in tables.get("data", {}) else ""
 
 
 def _placed(parameter: Any) -> bool:

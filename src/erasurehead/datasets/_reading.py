@@ -27,10 +27,11 @@ from erasurehead.datasets._preprocessing.columns import (
     tallies_of,
     typed_notes,
 )
+from erasurehead.datasets._preprocessing.derived import DerivedFit, derived_notes, looks_like_a_date, with_derived
 from erasurehead.datasets._preprocessing.table_encoding import as_read, fit_table
 from erasurehead.datasets._preprocessing.target import Target, check_task, fit_target
 from erasurehead.datasets._readers.arrays import Arrays, read_arrays, read_labels
-from erasurehead.datasets._readers.csv import read_csv
+from erasurehead.datasets._readers.csv import first_values, read_csv
 from erasurehead.datasets._readers.dialects import Decimal, Dialect, Quotes, check_dialect, given
 from erasurehead.datasets._readers.forms import form
 from erasurehead.datasets._readers.frames import Frame, frame_layout, frame_name, is_frame, read_frame
@@ -61,6 +62,9 @@ def read(
     decimal: Decimal | None = None,
     quotes: Quotes | None = None,
     missing: Sequence[str] = (),
+    ordinal: Sequence[str] = (),
+    count: Sequence[str] = (),
+    text: Sequence[str] = (),
 ) -> Dataset:
     """Read your own data, a file or a frame, into a data set.
 
@@ -97,13 +101,16 @@ def read(
             letters like any others; None to detect which of the first two it is.
         missing: CSV: texts or numbers that stand for a missing value, beside those above; if the empty text is among
             them, no others do (`[""]`: only the empty field).
+        ordinal: tables: columns of texts with an order, each as `"size=small<medium<large"`: they become 0, 1, 2, ...
+        count: tables: columns whose values become how often each occurs among the training rows, as `log(1 + count)`.
+        text: tables: columns of long texts, whose words become columns (TF-IDF, hashed to 4,096).
 
     Raises:
         DataError: if the file cannot be used; the message names the line and the column.
         InvalidArgument: if an argument does not fit the file.
         MissingExtra: if the file is Parquet and pyarrow is not installed.
     """
-    columns = Columns(one_hot, categorical, interactions, standardize, drop)
+    columns = Columns(one_hot, categorical, interactions, standardize, drop, ordinal, count, text)
     dialect = check_dialect(delimiter, header, names, decimal, quotes, missing)
     check_task(task)
     split = RowSplit(test_fraction, seed)
@@ -133,7 +140,7 @@ def is_table(path: Path, columns: Columns, dialect: Dialect) -> bool:
         raise invalid(setting[0], "is for CSV files", setting[1], f"{path.name} is none")
     if kind in ("csv", "parquet"):
         return True
-    for name in ("drop", "one_hot", "categorical", "interactions"):
+    for name in ("drop", "one_hot", "categorical", "interactions", "ordinal", "count", "text"):
         if value := getattr(columns, name):
             raise invalid(
                 name, "is for CSV and Parquet files", value, f"the columns of {path.name} are taken as they are"
@@ -179,8 +186,17 @@ def _of_file(path: Path, target: str | os.PathLike[str] | None, columns: Columns
 
         table = read_parquet(path, choice.read, choice.exact)
     else:
-        table = read_csv(path, layout, csv_kinds(choice), HINT)
+        table = read_csv(path, layout, csv_kinds(choice, dates_in(path, layout, choice)), HINT)
     return _Raw(path.name.split(".")[0], str(path), layout, choice, table, not parquet)
+
+
+def dates_in(path: Path, layout: TableLayout, choice: Choice) -> list[str]:
+    """Return the columns of a CSV file that begin with a date, and of which nobody has said what they hold."""
+    return [
+        name
+        for name, text in first_values(path, layout).items()
+        if name != choice.label and not choice.columns.is_decided(name) and looks_like_a_date(text)
+    ]
 
 
 def _of_frame(frame: Frame, target: str | os.PathLike[str] | None, columns: Columns) -> _Raw:
@@ -192,7 +208,9 @@ def _of_frame(frame: Frame, target: str | os.PathLike[str] | None, columns: Colu
 
 def _encoded(raw: _Raw, dialect: Dialect, task: Task | None, constant: bool, split: RowSplit) -> Dataset:
     layout, label, columns = raw.layout, raw.choice.label, raw.choice.columns
-    table, typed = (raw.table, ()) if raw.text else with_numbers(raw.table, raw.choice.exact, label)
+    whole, typed = (raw.table, ()) if raw.text else with_numbers(raw.table, raw.choice.exact, label)
+    derived = _derived(whole, columns, label).derived(whole.columns)
+    table = with_derived(whole, derived)
     numeric, one_hot = features(table, label, columns)
     tallies = tallies_of(table.columns, columns)
     for name, tally in tallies.items():
@@ -201,6 +219,10 @@ def _encoded(raw: _Raw, dialect: Dialect, task: Task | None, constant: bool, spl
     labels = fit_target(table.column(label), label, task, table.place)
     y, _ = labels.apply(table.column(label), table.place)
     train, test, moved = _parts(y, labels, split, raw.source)
+    fitted = _derived(whole, columns, label, train)
+    if columns.count:  # which are those of the training rows
+        derived = fitted.derived(whole.columns)
+        table = with_derived(whole, derived)
     encoding = fit_table(
         table,
         labels,
@@ -211,13 +233,16 @@ def _encoded(raw: _Raw, dialect: Dialect, task: Task | None, constant: bool, spl
         standardize=columns.standardize,
         constant=constant,
         dialect=as_read(dialect, layout),
+        derived=derived,
+        words=fitted.words(),
     )
-    trained, tested = encoding.encode(table, [train, test])
+    trained, tested = encoding.encode(whole, [train, test])
     _check_varies(trained.X, raw.source)
     notes = [
         *table.notes,
         *kind_notes,
         *typed_notes(typed, labels),
+        *derived_notes(derived),
         *raw.choice.notes(columns.drop),
         labels.note(task),
         *moved,
@@ -236,6 +261,12 @@ def _encoded(raw: _Raw, dialect: Dialect, task: Task | None, constant: bool, spl
         tuple(notes),
         uses=column_uses(encoding, table, train),
     )
+
+
+def _derived(table: Table, columns: Columns, label: str, rows: IntArray | None = None) -> DerivedFit:
+    fit = DerivedFit(columns, label)
+    fit.add(table, rows)
+    return fit
 
 
 def _parts(y: Labels, target: Target, split: RowSplit, path: Path | str) -> tuple[IntArray, IntArray, tuple[str, ...]]:

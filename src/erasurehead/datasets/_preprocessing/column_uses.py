@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from erasurehead._internal.arrays import IntArray
-from erasurehead.datasets._preprocessing.design import Numeric, OneHot
+from erasurehead.datasets._preprocessing.design import Feature, Numeric, OneHot, Words
 from erasurehead.datasets._preprocessing.label_copies import LabelCopy
 from erasurehead.datasets._readers.table import EXACT, Column, NumberColumn, Table
 
@@ -25,7 +25,7 @@ class ColumnUse:
 
     Attributes:
         name: name of the column, or of a combination such as `"town x year"`.
-        becomes: the label, a number, one column for each distinct value, or nothing.
+        becomes: the label, a number, one column for each distinct value, columns for its words, or nothing.
         width: number of columns of the design matrix: for `one-hot` the number of distinct values of the training
             rows.
         missing: number of training and test rows that have no value; None if they were not counted.
@@ -35,7 +35,7 @@ class ColumnUse:
     """
 
     name: str
-    becomes: Literal["label", "number", "one-hot", "left out"]
+    becomes: Literal["label", "number", "one-hot", "words", "left out"]
     width: int
     missing: int | None = None
     nearly_unique: bool = False
@@ -63,11 +63,15 @@ def column_uses(
         rows: the training rows; None for all.
     """
     features = {
-        feature.column if isinstance(feature, Numeric) else feature.label: feature for feature in encoding.features
+        feature.label if isinstance(feature, OneHot) else feature.column: feature for feature in encoding.features
     }
     labels = encoding.target.names
     uses: list[ColumnUse] = []
-    for name in dict.fromkeys((*encoding.columns, *features)):
+    made: dict[str, list[str]] = {}
+    for one in encoding.derived:
+        made.setdefault(one.source, []).append(one.name)
+    names = [part for name in encoding.columns for part in made.get(name, [name])]
+    for name in dict.fromkeys((*names, *features)):
         if name in labels:
             uses.append(ColumnUse(name, "label", 0, _missing(table, (name,))))
         elif name not in features:
@@ -77,7 +81,9 @@ def column_uses(
     return tuple(uses)
 
 
-def _used(encoding: TableEncoding, feature: Numeric | OneHot, table: Table | None, rows: IntArray | None) -> ColumnUse:
+def _used(encoding: TableEncoding, feature: Feature, table: Table | None, rows: IntArray | None) -> ColumnUse:
+    if isinstance(feature, Words):
+        return ColumnUse(feature.column, "words", encoding.width(feature), _missing(table, (feature.column,)))
     copied = _copies_label(encoding, feature, table, rows)
     if isinstance(feature, Numeric):
         name = feature.column

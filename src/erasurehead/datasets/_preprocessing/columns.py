@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 from unicodedata import normalize
@@ -34,6 +34,9 @@ class Columns:
         standardize: whether columns of numbers are shifted and scaled to mean 0 and standard deviation 1 over the
             training rows; without it gradient descent needs a step size that fits the largest of them.
         drop: columns to leave out.
+        ordinal: columns of texts with an order, each as `"size=small<medium<large"`: they become 0, 1, 2, ...
+        count: columns of which each value becomes how often it occurs.
+        text: columns of which the words become columns.
     """
 
     one_hot: Sequence[str] | Literal["all"] = ()
@@ -41,16 +44,34 @@ class Columns:
     interactions: Sequence[Sequence[str]] = ()
     standardize: bool = True
     drop: Sequence[str] = ()
+    ordinal: Sequence[str] = ()
+    count: Sequence[str] = ()
+    text: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Know columns by their texts: those of a frame may be called 0, 1, ..."""
-        object.__setattr__(self, "one_hot", _texts(self.one_hot))
-        object.__setattr__(self, "drop", _texts(self.drop))
+        for argument in ("one_hot", "drop", "ordinal", "count", "text"):
+            object.__setattr__(self, argument, _texts(getattr(self, argument)))
         object.__setattr__(self, "interactions", [_texts(group) for group in self.interactions])
 
     def is_named(self, name: str) -> bool:
         """Return whether a column is one-hot encoded whatever it holds."""
         return self.one_hot == "all" or name in self.one_hot
+
+    @property
+    def orders(self) -> dict[str, tuple[str, ...]]:
+        """The texts of each column with an order, from the least to the greatest."""
+        pairs = (text.partition("=") for text in self.ordinal)
+        return {name.strip(): tuple(part.strip() for part in texts.split("<")) for name, _, texts in pairs}
+
+    @property
+    def made(self) -> frozenset[str]:
+        """Columns of texts that are named, from which others are made."""
+        return frozenset((*self.orders, *self.count, *self.text))
+
+    def is_decided(self, name: str) -> bool:
+        """Return whether the user said what a column holds."""
+        return self.is_named(name) or name in self.made or name in self.combined
 
     @property
     def combined(self) -> frozenset[str]:
@@ -82,8 +103,11 @@ class Choice:
 
     @property
     def exact(self) -> tuple[str, ...]:
-        """The columns that are categories because they are named, so that their values must not be rounded."""
-        return tuple(name for name in self.read if name != self.label and self.columns.is_named(name))
+        """The columns that are texts because they are named, so that their values must not be rounded."""
+        columns = self.columns
+        return tuple(
+            name for name in self.read if name != self.label and (columns.is_named(name) or name in columns.made)
+        )
 
     def notes(self, drop: Sequence[str]) -> tuple[str, ...]:
         """Return notes about columns that are left out without being asked for."""
@@ -117,7 +141,7 @@ def choose_columns(names: Sequence[str], target: str | None, columns: Columns, s
     out = {*columns.drop, *(name for name in unasked if name not in named)}
     read = tuple(name for name in names if name not in out)
     label = target if target is not None else read[-1] if read else ""
-    for argument in ("one_hot", "interactions"):
+    for argument in _NAMING:
         if label in _named_by(columns, argument):
             raise invalid(argument, "must not name the column of the labels", label)
     if len(read) < 2:
@@ -142,6 +166,8 @@ def _spelled(names: Sequence[str], target: str | None, columns: Columns) -> tupl
         columns,
         drop=all_of(columns.drop),
         one_hot=all_of(columns.one_hot),
+        count=all_of(columns.count),
+        text=all_of(columns.text),
         interactions=[all_of(group) for group in columns.interactions],
     )
 
@@ -152,11 +178,16 @@ def _checked(names: Sequence[str], target: str | None, columns: Columns, source:
         raise invalid("one_hot", 'must be a list of column names, or "all"', columns.one_hot)
     if isinstance(columns.drop, str):
         raise invalid("drop", "must be a list of column names", columns.drop)
+    for text in columns.ordinal:
+        order = text.partition("=")[2].split("<")
+        if len({part.strip() for part in order} - {""}) < max(2, len(order)):
+            rule = "must name a column, and its texts from the least to the greatest"
+            raise invalid("ordinal", rule, text, "write size=small<medium<large")
     for group in columns.interactions:
         if isinstance(group, str) or len(set(group)) != len(group) or len(group) < 2:
             raise invalid("interactions", "must combine two or more different columns each", group)
     wanted = [] if target is None else [("target", target)]
-    wanted += [(argument, name) for argument in ("one_hot", "interactions") for name in _named_by(columns, argument)]
+    wanted += [(argument, name) for argument in _NAMING for name in _named_by(columns, argument)]
     for argument, name in [*wanted, *(("drop", name) for name in columns.drop)]:
         if name not in names:
             raise invalid(argument, f"must name columns of {source}", name, f"they are {', '.join(names[:30])}")
@@ -164,19 +195,35 @@ def _checked(names: Sequence[str], target: str | None, columns: Columns, source:
         if name in columns.drop:
             role = "the column of the labels" if argument == "target" else f"a column that {argument} names"
             raise invalid("drop", f"must not name {role}", name)
+    for argument, name in wanted:
+        others = [other for other, same in wanted if same == name and other not in (argument, "target")]
+        if name in columns.made and others and argument != "target":
+            raise invalid(argument, f"must not name a column that {others[0]} names", name)
     return {name for _, name in wanted}
+
+
+_NAMING = ("one_hot", "interactions", "ordinal", "count", "text")
+"""Arguments that name columns other than that of the labels."""
 
 
 def _named_by(columns: Columns, argument: str) -> list[str]:
     if argument == "interactions":
         return [name for group in columns.interactions for name in group]
-    return [] if columns.one_hot == "all" else list(columns.one_hot)
+    if argument == "ordinal":
+        return list(columns.orders)
+    named = getattr(columns, argument)
+    return [] if named == "all" else list(named)
 
 
-def csv_kinds(choice: Choice) -> Callable[[str], Kind | None]:
-    """Return how each column of a CSV file is read; None for columns that are not."""
+def csv_kinds(choice: Choice, texts: Collection[str] = ()) -> Callable[[str], Kind | None]:
+    """Return how each column of a CSV file is read; None for columns that are not.
+
+    Arguments:
+        choice: the columns.
+        texts: those whose first values are texts that become something else than categories, such as dates.
+    """
     columns = choice.columns
-    categories = set(choice.read if columns.one_hot == "all" else columns.one_hot)
+    categories = {*(choice.read if columns.one_hot == "all" else columns.one_hot), *columns.made, *texts}
     combined = columns.combined
 
     def kind(name: str) -> Kind | None:
@@ -195,7 +242,7 @@ def csv_kinds(choice: Choice) -> Callable[[str], Kind | None]:
 
 def tallies_of(names: Iterable[str], columns: Columns) -> dict[str, Tally]:
     """Return a tally for each column of which the values decide what it holds."""
-    return {name: Tally() for name in names if not columns.is_named(name)}
+    return {name: Tally() for name in names if not (columns.is_named(name) or name in columns.made)}
 
 
 def features(table: Table, label: str, columns: Columns) -> tuple[list[str], list[tuple[str, ...]]]:
@@ -212,7 +259,7 @@ def features(table: Table, label: str, columns: Columns) -> tuple[list[str], lis
     numeric: list[str] = []
     one_hot: list[tuple[str, ...]] = []
     for name, column in table.columns.items():
-        if name == label:
+        if name == label or name in columns.text:
             continue
         if columns.is_named(name) or (name in table.categories and not _is_empty(column)):
             one_hot.append((name,))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.datasets._matrices import MAX_INDEX, csr
-from erasurehead.datasets._preprocessing.facts import NUMBER, POSITIVE, TEXT, TEXTS, WHOLE_NUMBERS, Facts
+from erasurehead.datasets._preprocessing.facts import NUMBER, NUMBERS, POSITIVE, TEXT, TEXTS, WHOLE_NUMBERS, Facts
 from erasurehead.datasets._preprocessing.vocabulary import differences, from_differences
 from erasurehead.errors import DataError
 
@@ -48,13 +49,35 @@ class OneHot:
         return " x ".join(self.columns)
 
 
-Feature: TypeAlias = Numeric | OneHot
+@dataclass(frozen=True, eq=False)
+class Words:
+    """Columns for the words of a text, hashed: how often each occurs times its weight, in rows of length 1.
+
+    Arguments:
+        column: the table's column.
+        weights: how rare the words of each column are, shape (n_buckets,).
+        names: the commonest word of each.
+    """
+
+    column: str
+    weights: Array
+    names: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """Its name in reports."""
+        return self.column
+
+
+Feature: TypeAlias = Numeric | OneHot | Words
 
 
 def feature_to_json(feature: Feature) -> dict[str, Any]:
     """Return a feature as plain JSON data, for `feature_from_json`."""
     if isinstance(feature, Numeric):
         return {"number": feature.column, "mean": feature.mean, "scale": feature.scale, "fill": feature.fill}
+    if isinstance(feature, Words):
+        return {"words": feature.column, "weights": feature.weights.tolist(), "names": list(feature.names)}
     keys = None if feature.keys is None else differences(feature.keys)
     return {"one_hot": list(feature.columns), "keys": keys}
 
@@ -68,6 +91,11 @@ def feature_from_json(facts: Facts) -> Feature:
     if "number" in facts.data:
         name, mean, scale = facts.get("number", TEXT), facts.get("mean", NUMBER), facts.get("scale", POSITIVE)
         return Numeric(name, float(mean), float(scale), float(facts.get("fill", NUMBER)))
+    if "words" in facts.data:
+        weights, names = np.array(facts.get("weights", NUMBERS), dtype=np.float64), tuple(facts.get("names", TEXTS))
+        if len(weights) != len(names):
+            raise DataError(f"The encoding is damaged: {facts.place('names')} must have a name for each weight.")
+        return Words(facts.get("words", TEXT), weights, names)
     keys = facts.find("keys", WHOLE_NUMBERS)
     return OneHot(tuple(facts.get("one_hot", TEXTS)), None if keys is None else from_differences(keys))
 
@@ -94,6 +122,24 @@ class NumberBlock:
 
     values: Array
     width: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class WordBlock:
+    """The rows of a matrix, each of which may stand for several rows of a design.
+
+    Arguments:
+        matrix: the rows.
+        codes: which of them each row of the design is, shape (n_rows,).
+    """
+
+    matrix: SparseMatrix
+    codes: IntArray
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return int(self.matrix.shape[1])
 
 
 def joint_keys(codes: Sequence[NDArray[np.int32]], sizes: Sequence[int]) -> IntArray:
@@ -131,12 +177,12 @@ def split_keys(keys: IntArray, sizes: Sequence[int]) -> list[IntArray]:
 
 
 def design(
-    blocks: Sequence[CodeBlock | NumberBlock], rows: IntArray | None, constant: bool, n_rows: int
+    blocks: Sequence[CodeBlock | NumberBlock | WordBlock], rows: IntArray | None, constant: bool, n_rows: int
 ) -> SparseMatrix | Array:
     """Put blocks side by side, with a last column of ones if there is a constant.
 
     Arguments:
-        blocks: from left to right, each of n_rows rows.
+        blocks: from left to right, each of n_rows rows; those of words come last.
         rows: the rows of the matrix, in its order; None for all.
         constant: whether to add the column of ones.
         n_rows: number of rows of the blocks.
@@ -149,7 +195,18 @@ def design(
     if len(numbers) == len(blocks):
         ones = [np.ones(len(chosen))] if constant else []
         return np.column_stack([*numbers, *ones])
-    return _sparse(blocks, chosen, constant)
+    words = [block.matrix[block.codes[chosen]] for block in blocks if isinstance(block, WordBlock)]
+    others = [block for block in blocks if not isinstance(block, WordBlock)]
+    if not words:
+        return _sparse(others, chosen, constant)
+    parts = [*([_sparse(others, chosen, False)] if others else []), *words]
+    return beside([*parts, *([_sparse([], chosen, True)] if constant else [])])
+
+
+def beside(parts: Sequence[Any]) -> SparseMatrix:
+    """Return sparse matrices side by side, with the indices that designs have."""
+    whole: Any = cast("Any", sparse).hstack(parts, format="csr")
+    return csr(whole.data, whole.indices.astype(np.int32), whole.indptr.astype(np.int32), whole.shape)
 
 
 def _sparse(blocks: Sequence[CodeBlock | NumberBlock], rows: IntArray, constant: bool) -> SparseMatrix:

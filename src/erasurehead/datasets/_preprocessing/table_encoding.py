@@ -16,12 +16,15 @@ import numpy as np
 from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead._internal.user_files import readable
 from erasurehead.datasets._encoded import Encoded, EncodingReport
+from erasurehead.datasets._preprocessing.derived import Derived, derived_from_json, with_derived, word_block
 from erasurehead.datasets._preprocessing.design import (
     CodeBlock,
     Feature,
     NumberBlock,
     Numeric,
     OneHot,
+    WordBlock,
+    Words,
     design,
     feature_from_json,
     feature_to_json,
@@ -62,6 +65,7 @@ class TableEncoding(Encoding, kind="table"):
         constant: whether the last column is ones.
         dialect: how the training file was written, as `as_read` returns it; what was detected is detected in other
             files, too.
+        derived: columns that are made from those of the file, before features are.
     """
 
     columns: tuple[str, ...]
@@ -71,6 +75,7 @@ class TableEncoding(Encoding, kind="table"):
     target: Target
     constant: bool = True
     dialect: Dialect = _AUTO
+    derived: tuple[Derived, ...] = ()
 
     def __repr__(self) -> str:
         return (
@@ -86,6 +91,8 @@ class TableEncoding(Encoding, kind="table"):
         """Return how many columns of the design matrix a feature takes."""
         if isinstance(feature, Numeric):
             return 1
+        if isinstance(feature, Words):
+            return len(feature.weights)
         return self.vocabularies[feature.columns[0]].size if feature.keys is None else len(feature.keys)
 
     @property
@@ -96,6 +103,8 @@ class TableEncoding(Encoding, kind="table"):
     def _names(self, feature: Feature) -> list[str]:
         if isinstance(feature, Numeric):
             return [feature.column]
+        if isinstance(feature, Words):
+            return [f"{feature.column}~{name}" for name in feature.names]
         labels = [self.vocabularies[name].labels() for name in feature.columns]
         if feature.keys is None:
             return [f"{feature.columns[0]}={value}" for value in labels[0]]
@@ -171,8 +180,12 @@ class TableEncoding(Encoding, kind="table"):
 
     def _wanted(self, labels: bool) -> dict[str, Kind]:
         """Return the columns to read, and how."""
-        wanted: dict[str, Kind] = dict.fromkeys(self.vocabularies, "text")
-        wanted |= {feature.column: "number" for feature in self.features if isinstance(feature, Numeric)}
+        made = {one.name: one.source for one in self.derived}
+        wanted: dict[str, Kind] = dict.fromkeys((made.get(name, name) for name in self.vocabularies), "text")
+        for feature in self.features:
+            if not isinstance(feature, OneHot):
+                number = isinstance(feature, Numeric) and feature.column not in made
+                wanted[made.get(feature.column, feature.column)] = "number" if number else "text"
         if labels:
             label: Kind = "number" if self.target.classes is None else "text"
             wanted |= dict.fromkeys(self.target.names, label)
@@ -225,11 +238,15 @@ class TableEncoding(Encoding, kind="table"):
         block = next(csv_blocks(path, layout, lambda name: "text" if name in wanted else None), None)
         if block is None:
             return
+        sources = {one.source for one in self.derived}
+        block = replace(block, columns={name: one for name, one in block.columns.items() if name not in sources})
         first = {name: as_texts(column.take(np.arange(1))) for name, column in block.columns.items()}
-        seen = any(codes.codes(first[name])[0] >= 0 for name, codes in self.vocabularies.items())
-        words = any(np.isnan(first[name].numbers()[0]) for name in first.keys() - self.vocabularies.keys())
+        known = {name: codes for name, codes in self.vocabularies.items() if name in first}
+        texts = {feature.column for feature in self.features if isinstance(feature, Words)}
+        seen = any(codes.codes(first[name])[0] >= 0 for name, codes in known.items())
+        words = any(np.isnan(first[name].numbers()[0]) for name in first.keys() - known.keys() - texts)
         line = [text for column in first.values() for text in column.used()]
-        if len(line) == len(first) and not seen and (words or block.n_rows > 1):
+        if line and len(line) == len(first) and not seen and (words or block.n_rows > 1):
             raise DataError(
                 f"{block.place(0)}: {', '.join(line)[:200]!r} looks like a header, but the model was trained on a file "
                 "without one; leave that line out, or put another row before it if it is one."
@@ -245,17 +262,24 @@ class TableEncoding(Encoding, kind="table"):
         Raises:
             DataError: if a column is missing, or a column of numbers holds texts.
         """
+        orders = {one.name: table.column(one.source).missing() for one in self.derived if one.kind == "ordinal"}
+        table = with_derived(table, self.derived)
         codes = {name: vocabulary.codes(table.column(name)) for name, vocabulary in self.vocabularies.items()}
         absent = {name: table.column(name).missing() for name in self.vocabularies}
-        blocks: list[CodeBlock | NumberBlock] = []
+        blocks: list[CodeBlock | NumberBlock | WordBlock] = []
         missing: dict[str, BoolArray] = {}
         unseen: dict[str, BoolArray] = {}
         for feature in self.features:
             if isinstance(feature, Numeric):
                 values = table.numbers(feature.column)
-                missing[feature.column] = none = np.isnan(values)
+                none = np.isnan(values)
+                missing[feature.column] = orders.get(feature.column, none)
+                unseen[feature.column] = none & ~missing[feature.column]  # texts that are in no order
                 filled = np.where(none, feature.fill, values)
                 blocks.append(NumberBlock((filled - feature.mean) / feature.scale))
+            elif isinstance(feature, Words):
+                missing[feature.column] = table.column(feature.column).missing()
+                blocks.append(word_block(table.column(feature.column), feature))
             else:
                 row_codes = self._codes(feature, codes)
                 none = np.logical_or.reduce([absent[name] for name in feature.columns])
@@ -292,6 +316,7 @@ class TableEncoding(Encoding, kind="table"):
             "features": [feature_to_json(feature) for feature in self.features],
             "target": self.target.to_json(),
             "constant": self.constant,
+            **({"derived": [one.to_json() for one in self.derived]} if self.derived else {}),
         } | _dialect_to_json(self.dialect)
 
     @staticmethod
@@ -319,6 +344,10 @@ class TableEncoding(Encoding, kind="table"):
             target=target,
             constant=facts.get("constant", FLAG),
             dialect=_dialect_from_json(facts),
+            derived=tuple(
+                derived_from_json(Facts(entry, f"derived[{place}]"))
+                for place, entry in enumerate(facts.find("derived", LIST) or ())
+            ),
         )
 
 
@@ -343,6 +372,8 @@ def fit_table(
     standardize: bool = True,
     constant: bool = True,
     dialect: Dialect = _AUTO,
+    derived: tuple[Derived, ...] = (),
+    words: Sequence[Words] = (),
 ) -> TableEncoding:
     """Fit an encoding to some rows of a table.
 
@@ -356,6 +387,8 @@ def fit_table(
         standardize: whether columns of numbers are shifted and scaled to mean 0 and standard deviation 1.
         constant: whether to add a column of ones.
         dialect: how the file is written, as `as_read` returns it.
+        derived: the columns of the table that were made from those of the file.
+        words: the features of columns of texts, which come last.
 
     Raises:
         DataError: if a column is missing or has no value in any of the rows.
@@ -369,7 +402,9 @@ def fit_table(
         {name: table.column(name).take(chosen) for name in names},
     )
     vocabularies, features = fit.features(numeric, groups, standardize)
-    return TableEncoding(layout.names, layout.header, vocabularies, features, target, constant, dialect)
+    return TableEncoding(
+        layout.names, layout.header, vocabularies, (*features, *words), target, constant, dialect, derived
+    )
 
 
 def as_read(dialect: Dialect, layout: TableLayout) -> Dialect:

@@ -23,8 +23,8 @@ from erasurehead.datasets._readers.table import (
 def arrow_column(array: Any, name: str, source: str, exact: bool = False, missing: Collection[str] = MISSING) -> Column:
     """Return the column of an array.
 
-    Integers and floating-point numbers, decimals, truth values, texts and days can be read, and dictionaries of them,
-    which become texts; so can an array of nothing but null, whatever its type.
+    Integers and floating-point numbers, decimals, truth values, texts, days and moments can be read, and dictionaries
+    of them, which become texts; so can an array of nothing but null, whatever its type.
 
     Arguments:
         array: one chunk of a column.
@@ -49,7 +49,7 @@ def arrow_column(array: Any, name: str, source: str, exact: bool = False, missin
     if array.null_count == len(array):
         return NumberColumn(np.full(len(array), np.nan))
     texts = any(getattr(types, f"is_{one}", _never)(kind) for one in ("string", "large_string", "string_view"))
-    if not (texts or types.is_decimal(kind) or types.is_date(kind)):
+    if not (texts or types.is_decimal(kind) or types.is_date(kind) or types.is_timestamp(kind)):
         raise Unreadable(str(kind))
     return column_of(array.to_pylist(), name, source, exact, missing)
 

@@ -305,6 +305,17 @@ def csv_blocks(
         yield table()
 
 
+def first_values(path: Path, layout: TableLayout, rows: int = 50) -> dict[str, str]:
+    """Return the first text of each column that is not missing, among the first rows of a CSV file."""
+    found: dict[str, str] = {}
+    with text_lines(path) as lines:
+        for _, row in islice(_rows(lines, layout, path), rows):
+            for name, field in zip(layout.names, row, strict=False):
+                if name not in found and (text := field.strip()) not in layout.absent:
+                    found[name] = text
+    return found
+
+
 def count_rows(path: Path, layout: TableLayout) -> int:
     """Return the number of rows of data in a CSV file."""
     with text_lines(path) as lines:

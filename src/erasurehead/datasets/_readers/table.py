@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from functools import cache
 from typing import Any, TypeAlias, cast
@@ -376,7 +376,7 @@ def column_of(
 ) -> Column:
     """Return the column of numbers or texts that holds the given values; None, NaN and missing marks are missing.
 
-    It is one of texts if a value is a text or a day, or all are truth values.
+    It is one of texts if a value is a text, a day or a moment, or all are truth values.
 
     Arguments:
         values: numbers, truth values, texts, `Decimal`s or `date`s; those that a library has for a missing value.
@@ -487,7 +487,6 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     ((int, np.integer), "whole"),
     (Decimal, "whole"),
     ((float, np.floating), "real"),
-    (datetime, "other"),
     (date, "day"),
 )
 

@@ -21,6 +21,7 @@ from erasurehead.datasets._preprocessing.columns import (
     tallies_of,
     typed_notes,
 )
+from erasurehead.datasets._preprocessing.derived import DerivedFit, derived_notes, with_derived
 from erasurehead.datasets._preprocessing.design import Numeric
 from erasurehead.datasets._preprocessing.encoding import Encoding
 from erasurehead.datasets._preprocessing.feature_fit import DistinctValues, FeatureFit
@@ -33,7 +34,7 @@ from erasurehead.datasets._readers.dialects import Dialect
 from erasurehead.datasets._readers.layouts import TableLayout
 from erasurehead.datasets._readers.mixed_columns import settled
 from erasurehead.datasets._readers.table import Column, NumberColumn, Table, TextColumn, are_numbers, with_numbers
-from erasurehead.datasets._reading import layout_of
+from erasurehead.datasets._reading import dates_in, layout_of
 from erasurehead.datasets._sharded.sources import (
     BLOCK_ROWS,
     CHANGED,
@@ -112,11 +113,23 @@ class TableFit:
         task: the kind of problem; None to choose it from the labels.
         path: path of the file, for messages.
         dialect: what the user said about a CSV file.
+        made: what is known of columns that are made from others.
     """
 
-    def __init__(self, layout: TableLayout, choice: Choice, task: Task | None, path: Path, dialect: Dialect) -> None:
+    def __init__(
+        self,
+        layout: TableLayout,
+        choice: Choice,
+        task: Task | None,
+        path: Path,
+        dialect: Dialect,
+        made: DerivedFit,
+    ) -> None:
         self._layout = layout
-        self._read = choice.read
+        self._derived, self._words = made.derived(choice.read), made.words()
+        self._read = list[str]()
+        for name in choice.read:
+            self._read += [one.name for one in self._derived if one.source == name] or [name]
         self._label = label = choice.label
         self._dialect = dialect
         self._columns = columns = choice.columns
@@ -125,7 +138,7 @@ class TableFit:
         """What is known of the labels."""
         self._texts: set[str] = set()
         self._first: dict[str, type[Column]] = {}  # the kind of the first values of other columns
-        self._copies = {name: LabelCopy() for name in choice.read if name != label}
+        self._copies = {name: LabelCopy() for name in self._read if name != label}
         self._rounded: dict[str, str] = {}
         self._features = FeatureFit(columns.interactions, str(path))
 
@@ -139,6 +152,7 @@ class TableFit:
         Raises:
             DataError: if a label is missing, or a column holds texts but was not declared to hold categories.
         """
+        block = with_derived(block, self._derived)
         self.labels.add(block.column(self._label), block.place)
         features(block, self._label, self._columns)  # refuses texts, and says where they are
         rows = None if training is None else np.flatnonzero(training)
@@ -149,6 +163,8 @@ class TableFit:
             if name == self._label:
                 continue
             column = whole if rows is None else whole.take(rows)
+            if name in self._columns.text:
+                continue
             self._copies[name].add(column, labels)
             self._kind(block, name)
             if isinstance(column, NumberColumn) and column.rounded and not self._columns.is_named(name):
@@ -190,7 +206,9 @@ class TableFit:
         numeric, groups = features(self._kinds(str(self._path)), self._label, self._columns)
         vocabularies, fitted = self._features.features(numeric, groups, self._columns.standardize)
         dialect = as_read(self._dialect, self._layout)
-        return TableEncoding(self._layout.names, self._layout.header, vocabularies, fitted, target, constant, dialect)
+        names, header = self._layout.names, self._layout.header
+        whole = (*fitted, *self._words)
+        return TableEncoding(names, header, vocabularies, whole, target, constant, dialect, self._derived)
 
     def _kinds(self, source: str) -> Table:
         """Return a table whose columns have the kinds of the file's."""
@@ -215,12 +233,15 @@ class TableSource(RowSource):
         self._dialect = dialect
         self._choice = choose_columns(self._layout.names, target, columns, path.name)
         self._label = self._choice.label
-        kind = csv_kinds(self._choice)
+        self._dates = [] if self._parquet else dates_in(path, self._layout, self._choice)
+        kind = csv_kinds(self._choice, self._dates)
+        self._columns = self._choice.columns
         self._kinds: dict[str, Kind] = {name: how for name in self._layout.names if (how := kind(name)) is not None}
         if self._parquet:  # the values decide what columns of texts hold, and others have a type
             self._kinds = {name: "auto" if how == "number" else how for name, how in self._kinds.items()}
         self._begun: set[str] = set()
         self._typed: dict[str, None] = {}  # columns of numbers whose type is that of texts
+        self._made = DerivedFit(self._columns, self._label)
 
     def _count(self) -> int:
         if self._parquet:
@@ -253,7 +274,11 @@ class TableSource(RowSource):
         moved = moved_note(fit.labels, target, final, self.path)
         encoding = fit.encoding(target, constant)
         typed = [name for name in self._layout.names if name in self._typed and self._kinds.get(name) != "text"]
-        notes += [*typed_notes(typed, target), *self._choice.notes(self._choice.columns.drop)]
+        notes += [
+            *typed_notes(typed, target),
+            *derived_notes(encoding.derived),
+            *self._choice.notes(self._choice.columns.drop),
+        ]
         notes += [encoding.target.note(task), *moved]
         notes += fit.warnings()
         dense = all(isinstance(feature, Numeric) for feature in encoding.features)
@@ -261,7 +286,8 @@ class TableSource(RowSource):
 
     def _fit(self, places: Places | None, task: Task | None) -> tuple[TableFit, int, list[str]]:
         """Read the whole file; return what its encoding needs, the number of rows, and notes."""
-        fit = TableFit(self._layout, self._choice, task, self.path, self._dialect)
+        self._made = self._derived(places)
+        fit = TableFit(self._layout, self._choice, task, self.path, self._dialect, self._made)
         tallies = tallies_of(self._choice.read, self._choice.columns)
         n_rows = 0
         self._begun = set[str]()
@@ -276,6 +302,17 @@ class TableSource(RowSource):
             n_rows += block.n_rows
         notes += settled(tallies, not self._parquet, self._label)
         return fit, n_rows, notes
+
+    def _derived(self, places: Places | None) -> DerivedFit:
+        """Read the whole file, if columns are to be made from some that depend on all of their values."""
+        made, n_rows = DerivedFit(self._columns, self._label), 0
+        if self._parquet or self._dates or self._columns.made:
+            for block in self._blocks():
+                rows = np.arange(n_rows, n_rows + block.n_rows)
+                training = None if places is None else places.of(rows, self.path) < places.n_train
+                made.add(block, None if training is None else np.flatnonzero(training))
+                n_rows += block.n_rows
+        return made
 
     def pieces(self, encoding: Encoding, places: Places) -> Iterator[EncodedRows]:
         assert isinstance(encoding, TableEncoding)

@@ -60,6 +60,9 @@ def shard(
     decimal: Decimal | None = None,
     quotes: Quotes | None = None,
     missing: Sequence[str] = (),
+    ordinal: Sequence[str] = (),
+    count: Sequence[str] = (),
+    text: Sequence[str] = (),
     block: int = BLOCK,
     access: Access = "private",
     say: Callable[[str], None] | None = None,
@@ -94,6 +97,9 @@ def shard(
         decimal: see `read`.
         quotes: see `read`.
         missing: see `read`.
+        ordinal: see `read`.
+        count: see `read`.
+        text: see `read`.
         block: bytes of encoded rows that are held at a time.
         access: who may read the folder and its files: only you (`"private"`), your `"group"`, or `"all"`, for workers
             that read them under another user id. An existing folder keeps its mode.
@@ -112,7 +118,7 @@ def shard(
     check_count("block", block)
     tell: Callable[[str], None] = say or (lambda text: None)
     folder = _free(out)
-    columns = Columns(one_hot, categorical, interactions, standardize, drop)
+    columns = Columns(one_hot, categorical, interactions, standardize, drop, ordinal, count, text)
     dialect = check_dialect(delimiter, header, names, decimal, quotes, missing)
     split = RowSplit(test_fraction, seed)
     check_task(task)

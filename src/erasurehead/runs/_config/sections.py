@@ -156,6 +156,25 @@ class DataSection(Section):
     categorical: bool = key(
         False, "For a file: one-hot encode every column of text.", option="--categorical/--no-categorical"
     )
+    ordinal: Texts = key(
+        (),
+        "For a file: columns of texts with an order, which become 0, 1, 2, ...",
+        option="--ordinal",
+        metavar="A=LOW<MIDDLE<HIGH",
+        examples=[["size=small<medium<large"]],
+    )
+    count: Texts = key(
+        (),
+        "For a file: columns with many values, each of which becomes how often it occurs in training.",
+        option="--count",
+        metavar="A,B,...",
+    )
+    text: Texts = key(
+        (),
+        "For a file: columns of long texts, whose words become 4,096 columns (TF-IDF, hashed).",
+        option="--text",
+        metavar="A,B,...",
+    )
     interactions: Annotated[tuple[Texts, ...], Strict(False)] = key(
         (),
         "For a file: combinations of columns that are one-hot encoded together.",

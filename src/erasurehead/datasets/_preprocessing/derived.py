@@ -1,0 +1,260 @@
+"""Columns that are made from others: parts of dates, places in an order, counts of values; and the weights of words."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+from zlib import crc32
+
+import numpy as np
+
+from erasurehead._internal.arrays import IntArray
+from erasurehead.datasets._matrices import csr
+from erasurehead.datasets._preprocessing.columns import Columns
+from erasurehead.datasets._preprocessing.design import WordBlock, Words
+from erasurehead.datasets._preprocessing.facts import TEXT, TEXTS, WHOLE_NUMBERS, Facts, one_of
+from erasurehead.datasets._readers.table import Column, NumberColumn, Table, TextColumn, as_texts
+from erasurehead.errors import DataError
+
+Kind: TypeAlias = Literal["day", "month", "weekday", "hour", "ordinal", "count"]
+
+BUCKETS = 4096
+"""Columns that the words of a text are hashed to."""
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?")
+_WORD = re.compile(r"\w\w+")
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_EPOCH, _DAY = datetime(1970, 1, 1), 86_400.0
+_PARTS: tuple[Kind, ...] = ("day", "month", "weekday", "hour")
+"""What a date becomes: the days since 1970, a number; the others are categories, where they vary."""
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A column that is made from another one.
+
+    Arguments:
+        name: its name.
+        source: name of the other.
+        kind: the part of a date; the place of a text in an order, from 0; or how often it occurred in training, as
+            `log(1 + count)`.
+        texts: the order, or the texts that occurred, ascending; empty for parts of dates.
+        counts: how often they did; empty for others.
+    """
+
+    name: str
+    source: str
+    kind: Kind
+    texts: tuple[str, ...] = ()
+    counts: tuple[int, ...] = ()
+
+    @property
+    def category(self) -> bool:
+        """Whether its values are categories."""
+        return self.kind in ("month", "weekday", "hour")
+
+    def column(self, table: Table) -> Column:
+        """Return the column for the rows of a table.
+
+        Raises:
+            DataError: if a text is not a date, the message says where; or there is no such column.
+        """
+        raw = as_texts(table.column(self.source))
+        if self.kind in _PARTS:
+            moments = [_moment(text) for text in raw.values]
+            wrong = {code for code, moment in enumerate(moments) if moment is None} & {*raw.codes.tolist()}
+            if wrong:
+                row = int(np.argmax(np.isin(raw.codes, list(wrong))))
+                raise DataError(
+                    f"{table.place(row)}, column {self.source!r}: {raw.values[raw.codes[row]]!r} is not a date, as "
+                    "those of the training data are: write 2024-01-31, or 2024-01-31 12:00."
+                )
+            if self.category:
+                parts = [None if moment is None else _category(moment, self.kind) for moment in moments]
+                texts = sorted({part for part in parts if part is not None})
+                places = [-1 if part is None else texts.index(part) for part in parts]
+                return TextColumn(np.array([*places, -1], dtype=np.int32)[raw.codes], tuple(texts))
+            values = [math.nan if moment is None else (moment - _EPOCH).total_seconds() / _DAY for moment in moments]
+        elif self.kind == "ordinal":
+            values = [self.texts.index(text) if text in self.texts else math.nan for text in raw.values]
+        else:
+            known = dict(zip(self.texts, self.counts, strict=True))
+            values = [math.log1p(known.get(text, 0)) for text in raw.values]
+        return NumberColumn(np.array([*values, math.nan])[raw.codes])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain JSON data, for `derived_from_json`."""
+        facts = {"name": self.name, "source": self.source, "kind": self.kind}
+        texts = {"texts": list(self.texts)} if self.texts else {}
+        return {**facts, **texts, **({"counts": list(self.counts)} if self.counts else {})}
+
+
+def derived_from_json(facts: Facts) -> Derived:
+    """Return what `Derived.to_json` returned as plain data.
+
+    Raises:
+        DataError: if it has another form.
+    """
+    texts, counts = facts.find("texts", TEXTS) or (), facts.find("counts", WHOLE_NUMBERS) or ()
+    kind = facts.get("kind", one_of(*_PARTS, "ordinal", "count"))
+    if kind == "count" and len(texts) != len(counts):
+        raise DataError(f"The encoding is damaged: {facts.place('counts')} must have a number for each text.")
+    return Derived(facts.get("name", TEXT), facts.get("source", TEXT), kind, tuple(texts), tuple(counts))
+
+
+def with_derived(table: Table, derived: Iterable[Derived]) -> Table:
+    """Return a table in which columns stand in place of those that they are made from."""
+    made: dict[str, list[Derived]] = {}
+    for one in derived:
+        made.setdefault(one.source, []).append(one)
+    columns: dict[str, Column] = {}
+    for name, column in table.columns.items():
+        columns |= {one.name: one.column(table) for one in made[name]} if name in made else {name: column}
+    categories = table.categories | {one.name for own in made.values() for one in own if one.category}
+    return replace(table, columns=columns, categories=categories)
+
+
+class DerivedFit:
+    """Gathers, block by block, what columns can be made from those of a table.
+
+    Arguments:
+        columns: what the user said about them.
+        label: the column to predict, from which none is made.
+    """
+
+    def __init__(self, columns: Columns, label: str) -> None:
+        self._columns, self._label = columns, label
+        self._counts: dict[str, Counter[str]] = {name: Counter() for name in (*columns.count, *columns.text)}
+        self._dates: dict[str, set[str]] = {}
+        self._others: set[str] = set()
+
+    def add(self, table: Table, training: IntArray | None = None) -> None:
+        """Add the next rows of a table.
+
+        Arguments:
+            table: the rows.
+            training: those that are for training; None for all.
+        """
+        for name, column in table.columns.items():
+            if name in self._columns.orders:
+                _check_order(table, name, self._columns.orders[name])
+            elif name in self._counts:
+                texts = as_texts(column if training is None else column.take(training))
+                counts = zip(texts.values, texts.counts().tolist(), strict=True)
+                self._counts[name].update({text: count for text, count in counts if count})
+            elif name == self._label or name in self._others or self._columns.is_decided(name):
+                continue
+            elif isinstance(column, TextColumn) and name not in table.categories:
+                used = set(column.used())
+                if all(_moment(text) for text in used - self._dates.get(name, set())):
+                    self._dates.setdefault(name, set()).update(used)
+                else:
+                    self._others.add(name)
+            elif not bool(column.missing().all()):
+                self._others.add(name)
+
+    def derived(self, names: Iterable[str]) -> tuple[Derived, ...]:
+        """Return the columns that are made, in the order of those that they are made from."""
+        made: list[Derived] = []
+        for name in names:
+            if name in self._columns.orders:
+                made.append(Derived(name, name, "ordinal", self._columns.orders[name]))
+            elif name in self._columns.count:
+                texts = sorted(self._counts[name])
+                counts = tuple(self._counts[name][text] for text in texts)
+                made.append(Derived(f"{name} (count)", name, "count", tuple(texts), counts))
+            elif self._dates.get(name) and name not in self._others:
+                moments = [moment for text in self._dates[name] if (moment := _moment(text)) is not None]
+                for kind in _PARTS:
+                    if kind == "day" or len({_category(moment, kind) for moment in moments}) > 1:
+                        made.append(Derived(f"{name} ({kind})", name, kind))
+        return tuple(made)
+
+    def words(self) -> tuple[Words, ...]:
+        """Return the features of the columns of texts: `1 + log((1 + texts) / (1 + texts with such a word))`."""
+        found: list[Words] = []
+        for name in self._columns.text:
+            seen, known = np.zeros(BUCKETS), Counter[str]()
+            for text, count in self._counts[name].items():
+                own = {*_words(text)}
+                seen[list({_bucket(word) for word in own})] += count
+                known.update(dict.fromkeys(own, count))
+            names = {_bucket(word): word for word, _ in reversed(known.most_common())}  # the commonest one stays
+            weights = 1.0 + np.log((1.0 + self._counts[name].total()) / (1.0 + seen))
+            found.append(Words(name, weights, tuple(names.get(place, str(place)) for place in range(BUCKETS))))
+        return tuple(found)
+
+
+def _check_order(table: Table, name: str, order: tuple[str, ...]) -> None:
+    """Raise if a column holds a text that is not in its order.
+
+    Raises:
+        DataError: that says where.
+    """
+    column = as_texts(table.column(name))
+    wrong = [code for code, text in enumerate(column.values) if text not in order]
+    rows = np.flatnonzero(np.isin(column.codes, wrong))
+    if len(rows):
+        text = column.values[column.codes[rows[0]]]
+        raise DataError(
+            f"{table.place(int(rows[0]))}, column {name!r}: {text!r} is not in the order {'<'.join(order)}; name all "
+            f"of its texts (--ordinal), or what stands for a missing value (--missing)."
+        )
+
+
+def derived_notes(derived: Iterable[Derived]) -> list[str]:
+    """Return a note on columns of dates, of which nobody has said what they are to become."""
+    parts: dict[str, list[str]] = {}
+    for one in derived:
+        if one.kind in _PARTS:
+            parts.setdefault(one.source, []).append(one.kind)
+    if not parts:
+        return []
+    each = "; ".join(f"{name}: {', '.join(own)}" for name, own in parts.items())
+    return [f"dates became parts: {each} (--one-hot {next(iter(parts))} for categories)"]
+
+
+def word_block(column: Column, feature: Words) -> WordBlock:
+    """Return the words of texts: rows of length 1, or of 0 where there is none, or the text is missing."""
+    texts, weights = as_texts(column), feature.weights
+    rows = [Counter(_bucket(word, len(weights)) for word in _words(text)) for text in texts.values]
+    ends = np.cumsum([0, *map(len, rows), 0]).astype(np.int32)
+    places = np.array([place for row in rows for place in sorted(row)], dtype=np.int32)
+    counts = np.array([row[place] for row in rows for place in sorted(row)], dtype=np.float64)
+    data = counts * weights[places]
+    lengths = np.sqrt(np.bincount(np.repeat(np.arange(len(rows) + 1), np.diff(ends)), data**2, len(rows) + 1))
+    data /= np.repeat(lengths, np.diff(ends))
+    return WordBlock(csr(data, places, ends, (len(rows) + 1, len(weights))), texts.codes.astype(np.int64))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+def _bucket(word: str, n_buckets: int = BUCKETS) -> int:
+    return crc32(word.encode()) % n_buckets
+
+
+def _category(moment: datetime, kind: Kind) -> str:
+    """Return a part of a date that is a category."""
+    return _WEEKDAYS[moment.weekday()] if kind == "weekday" else str(getattr(moment, kind))
+
+
+def _moment(text: str) -> datetime | None:
+    """Return the moment that a text is; None if it is none."""
+    if _DATE.fullmatch(text) is None:
+        return None
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=None)
+    except ValueError:
+        return None
+
+
+def looks_like_a_date(text: str) -> bool:
+    """Return whether a text is a date, such as `2024-01-31` or `2024-01-31 12:00`."""
+    return _moment(text.strip()) is not None
