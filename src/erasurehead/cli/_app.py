@@ -60,23 +60,22 @@ _GROUPS = {"codes": codes, "config": config, "delays": delays}
 """Modules of commands with subcommands, each with its help text in `HELP`, and its subcommands in `COMMANDS`."""
 
 _HELP = """
-Train on many workers without waiting for the slow ones.
+Train on many machines without waiting for the slow ones.
 
-Start with the paper's race, uncoded against exactly coded against ErasureHead
-training, on 30 processes of this machine:
-
-  [bold]erasurehead compare[/bold]
-
-or, without any waiting, on a virtual clock and synthetic data:
-
-  [bold]erasurehead compare --engine virtual --synthetic always[/bold]
-
-Then train on data of your own, and predict with the model:
+Train on a file of your own, and predict with the model:
 
   [bold]erasurehead train --data houses.csv --label price --categorical \\
       --out runs/houses[/bold]
 
   [bold]erasurehead predict runs/houses new_houses.csv[/bold]
+
+Find out from recorded delays what to do about slow workers:
+
+  [bold]erasurehead plan --trace latencies.csv[/bold]
+
+Or watch the schemes of the paper race on a virtual clock, in seconds:
+
+  [bold]erasurehead compare --engine virtual --synthetic always[/bold]
 """
 
 

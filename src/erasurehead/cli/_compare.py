@@ -32,6 +32,10 @@ Race several schemes: same data, same delays, same first model.
   Finished runs on the same data, with a coordinator or without one: nothing
   is trained. Speed-ups are relative to the first.
 
+Where adaptive stands beside schemes with another optimizer, its own is also
+run waiting for everybody: so you see what not waiting buys, and what the
+optimizer does.
+
 Prints a table, and the time that each scheme took to reach given distances
 from the minimum of the objective. The folder keeps the tables,
 figures (PNG and SVG), and one run folder for each scheme.

@@ -19,8 +19,8 @@ Apply a trained model to rows that need no labels.
 
 [bold]erasurehead predict runs/houses new_houses.csv > predictions.csv[/bold]
   One line per row: the predicted class and the probability of each, or the
-  predicted number. Labels are written as they are; on a terminal, what cannot
-  be seen in them is written as escapes.
+  predicted number. Labels are written as they are; on a terminal, invisible
+  characters in them are escaped.
 
 [bold]erasurehead predict runs/houses new_houses.csv --keep id,town[/bold]
   The same with columns of the file before them; with --keep all, all of them.
