@@ -34,6 +34,7 @@ HELPERS = {
     "target_cells",
     "target_methods",
     "target_search",
+    "networks_races",
 }
 
 

@@ -1,0 +1,114 @@
+"""What the benchmark of networks takes for `DistributedDataParallel` is what that computes, and waits as that does."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.multiprocessing.spawn import spawn
+
+from erasurehead.delays import Fixed
+
+from .small import X, Y, net, weights
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+N_RANKS, STEPS = 3, 8
+
+
+@pytest.fixture(scope="module")
+def races() -> Iterator[ModuleType]:
+    """The benchmark's races, of fewer ranks."""
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        import networks_races
+
+        networks_races.RANKS, before = N_RANKS, networks_races.RANKS
+        yield networks_races
+        networks_races.RANKS = before
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+
+
+def task(races: ModuleType) -> Any:
+    return races.Task("small", net, X, Y, X, Y, 2.0, 0.0, 10**9, (0.1,), (0.001,))
+
+
+def real(rank: int, folder: str, kind: str, drawn: list[list[torch.Tensor]]) -> None:
+    """Train as a script does with `DistributedDataParallel`; the first rank writes its weights."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=N_RANKS)
+    model = nn.parallel.DistributedDataParallel(net(7))
+    if kind == "momentum":
+        optimizer: torch.optim.Optimizer = torch.optim.SGD(model.parameters(), 0.1, 0.9)
+    else:
+        optimizer = torch.optim.AdamW(model.parameters(), 0.1)
+    for step in range(STEPS):
+        own = drawn[rank][step]
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(X[own]), Y[own]).backward()
+        optimizer.step()
+    if rank == 0:
+        torch.save(weights(model), f"{folder}/weights")
+    dist.destroy_process_group()
+
+
+@pytest.mark.processes
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", ["momentum", "adamw"])
+def test_a_step_of_all_samples_is_a_step_of_ddp(
+    races: ModuleType, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = task(races)
+    monkeypatch.setattr(races.Task, "model", lambda self, seed: net(seed))
+    drawn = [[small.samples(7, rank, step) for step in range(STEPS)] for rank in range(N_RANKS)]
+    spawn(real, (str(tmp_path), kind, drawn), nprocs=N_RANKS)
+    simulated = next(islice(races.ddp_steps(small, kind, 0.1, 7), STEPS - 1, None))
+    found = torch.load(f"{tmp_path}/weights")
+    assert not torch.allclose(found, weights(net(7)), atol=0.01)
+    assert torch.allclose(weights(simulated), found, atol=1e-5)
+
+
+def test_a_team_without_delays_makes_the_steps_of_ddp(races: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = task(races)
+    monkeypatch.setattr(races, "EVALUATE_EVERY", N_RANKS)
+    monkeypatch.setattr(races.Task, "most", STEPS * N_RANKS * races.BATCH, raising=False)
+    object.__setattr__(small, "most", STEPS * N_RANKS * races.BATCH)
+    law = races.Law("no delays", 0.1, lambda seed: Fixed(((0.0,) * N_RANKS,)), (1.0,) * N_RANKS)
+    team = races.ours(small, law, "momentum", 0.1, 7)
+    together = races.ddp(small, "momentum", 0.1, 7).timed(races.waited(law, 7))
+    assert team.seconds[-1] == pytest.approx(0.1 * STEPS)
+    assert together.seconds[-1] == pytest.approx(0.1 * STEPS)
+    assert team.loss[-1] == pytest.approx(together.loss[-1], abs=0.02)
+
+
+def test_a_step_ends_with_its_last_rank(races: ModuleType) -> None:
+    table = ((0.0, 0.3, 0.1), (0.2, 0.0, 0.0), (0.0, 0.0, 0.5), (0.0, 0.4, 0.0))
+    law = races.Law("drawn", 1.0, lambda seed: Fixed(table), (1.0,) * N_RANKS)
+    samples = [N_RANKS * races.BATCH * step for step in range(5)]
+    assert [races.waited(law, 0)(each) for each in samples] == pytest.approx([0.0, 1.3, 2.5, 4.0, 5.4])
+    assert [races.waited(law, 0, 2)(each) for each in samples] == pytest.approx([0.0, 0.0, 2.3, 2.3, 4.8])
+    assert [races.waited(law, 0, 2, 1)(each) for each in samples] == pytest.approx([0.0, 1.3, 2.5, 2.5, 5.0])
+
+
+def test_a_late_rank_s_gradient_is_lost_and_it_goes_on(races: ModuleType) -> None:
+    small = task(races)
+    object.__setattr__(small, "most", 6 * races.BATCH)
+    table = tuple(map(tuple, np.array([[0.0, 0.0, 2.5]] * 40)))
+    law = races.Law("one slow", 1.0, lambda seed: Fixed(table), (1.0,) * N_RANKS)
+    races_before = races.EVALUATE_EVERY
+    races.EVALUATE_EVERY = 2
+    try:
+        run = races.first_of(small, law, "momentum", 0.1, 0, 2)
+    finally:
+        races.EVALUATE_EVERY = races_before
+    assert run.seconds == pytest.approx([1.0, 2.0, 3.0])
+    assert run.samples == [2 * races.BATCH, 4 * races.BATCH, 6 * races.BATCH]
