@@ -9,7 +9,8 @@ import numpy as np
 
 from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays
-from erasurehead.engines import Arrived, Engine, Event, Joined, Offered, Order, Program
+from erasurehead.engines import Arrived, Engine, Event, Joined, Order, Program
+from erasurehead.engines._base import Offered
 
 PATIENCE = 300.0
 """Seconds of waiting after which a test counts as hung, even on a slow and busy machine."""

@@ -19,8 +19,8 @@ from erasurehead._internal.arrays import Tree
 from erasurehead._internal.resumable import Resumable
 from erasurehead.codes import GradientCode
 from erasurehead.decoding._layout import Layout
-from erasurehead.engines import Arrived, Died, Engine, Failed, Joined, Offered
-from erasurehead.engines._base import NoRoom
+from erasurehead.engines import Arrived, Died, Engine, Failed, Joined
+from erasurehead.engines._base import NoRoom, Offered
 from erasurehead.errors import EngineError, InvalidArgument, counted
 from erasurehead.faults import FaultPolicy
 from erasurehead.schemes import Scheme

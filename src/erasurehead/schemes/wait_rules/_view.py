@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from erasurehead._internal.arrays import IntArray
-from erasurehead.decoding import Decoder, Session
+from erasurehead.decoding import Decoder
+from erasurehead.decoding._base import Session
 from erasurehead.errors import invalid
 
 
