@@ -36,8 +36,8 @@ FACES = sorted(
 )
 
 STARTED = {"errors", "cli", "run"}
-"""What is public though it lists no names: all errors, the command line, which `python -m erasurehead` is, too, and what
-`python -m erasurehead.torch.run` starts."""
+"""What is public though it lists no names: all errors, the command line, which `python -m erasurehead` is, too, and the
+launcher `python -m erasurehead.torch.run`."""
 
 
 @cache
