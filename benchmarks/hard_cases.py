@@ -43,7 +43,7 @@ class Case:
 
 
 def _one_slow(seed: int) -> delays.Delays:
-    return delays.Scaled(delays.Exponential(MEAN, seed=seed), (20.0, *[1.0] * (WORKERS - 1)))
+    return delays.parse(f"scaled(exponential({MEAN}, seed={seed}), {[20.0] + [1.0] * (WORKERS - 1)})")
 
 
 CASES: Mapping[str, Case] = {

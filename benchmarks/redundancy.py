@@ -85,7 +85,7 @@ def late(mean: float) -> Callable[[int], Delays]:
 
 def one_slow(seed: int) -> Delays:
     """Return such delays with one machine that is slow for good."""
-    return delays.Scaled(delays.Exponential(mean=0.5, seed=seed), (20.0, *[1.0] * (WORKERS - 1)))
+    return delays.parse(f"scaled(exponential(mean=0.5, seed={seed}), {[20.0] + [1.0] * (WORKERS - 1)})")
 
 
 def nobody_late(_seed: int) -> Delays:
