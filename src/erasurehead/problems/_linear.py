@@ -219,14 +219,14 @@ class LeastSquares(LinearProblem):
 class Regression(LinearProblem):
     """The mean of a loss of your choice of `X_i x` and `y_i` plus `l2 * ||x||^2`, for real targets.
 
-    | loss | of a margin m = X_i x and a target y | predicted |
-    |---|---|---|
-    | `poisson` | `exp(m) - y m`, for y >= 0, such as counts | `exp(m)` |
-    | `gamma` | `m + y exp(-m)`, for y > 0 | `exp(m)` |
-    | `log_least_squares` | `(m - log y)^2`, for y > 0 | `exp(m)` |
-    | `huber(threshold)` | `(m - y)^2`, beyond the threshold `threshold * (2 abs(m - y) - threshold)` | `m` |
-    | `quantile(level, width)` | the pinball loss of the level, smoothed over the width | `m` |
-    | `least_squares` | `(m - y)^2` | `m` |
+    Of a margin m = X_i x and a target y, the losses are, with what is predicted:
+
+    - `poisson`: `exp(m) - y m`, for y >= 0, such as counts; `exp(m)`.
+    - `gamma`: `m + y exp(-m)`, for y > 0; `exp(m)`.
+    - `log_least_squares`: `(m - log y)^2`, for y > 0; `exp(m)`.
+    - `huber(threshold)`: `(m - y)^2`, beyond the threshold `threshold * (2 abs(m - y) - threshold)`; `m`.
+    - `quantile(level, width)`: the pinball loss of the level, smoothed over the width; `m`.
+    - `least_squares`: `(m - y)^2`; `m`.
 
     The pinball loss, `level * (y - m)` below and `(1 - level) * (m - y)` above, is not smooth. What is minimised is
     `(0.5 - level) * (m - y) + 0.5 * sqrt((m - y)^2 + width^2)`, which is above it by at most half of the width. By
@@ -242,7 +242,7 @@ class Regression(LinearProblem):
         y: targets, shape (n_samples,).
         l2: as for `LinearProblem`.
         test: as for `LinearProblem`.
-        loss: one of the table, with or without its parameters: `"quantile(0.9)"`.
+        loss: one of these, with or without its parameters: `"quantile(0.9)"`.
         intercept: as for `LinearProblem`.
         penalty: as for `LinearProblem`.
         sample_weight: as for `LinearProblem`.
