@@ -94,7 +94,7 @@ def draw_residuals(axes: Axes, analyses: Mapping[str, Analysis], worst: bool) ->
         _line(axes, analysis, values, style, measures.shorten(name, _FULL_WIDTH), markevery=(0.04 + 0.02 * index, 0.15))
         if not worst:
             _band(axes, analysis, style, label="")
-    axes.set_title("The worst stragglers that were found" if worst else "Random stragglers: mean, 2 standard errors")
+    axes.set_title("The worst stragglers that were found" if worst else "Random stragglers: mean ± 2 standard errors")
 
 
 def draw_one_step(axes: Axes, analysis: Analysis) -> None:
