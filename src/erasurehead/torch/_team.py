@@ -83,7 +83,7 @@ class Team:
             raise invalid("optimizer", "must be an optimizer of PyTorch", type(optimizer).__name__)
         if self._optimizer is not None:
             raise invalid("optimizer", "must be the only one of its team", "a second one")
-        self._not_finite, self._model = not_finite, model
+        self._not_finite, self._model = not_finite, getattr(model, "_orig_mod", model)  # as torch.compile names it
         if way not in (None, *_WAYS):
             raise invalid("way", f"must be one of {', '.join(_WAYS)}", way)
         chosen = way or ("busy" if steps_average(optimizer) else "first-gradients")

@@ -1,0 +1,406 @@
+"""What scripts do with optimizers and models, within a team on the virtual clock."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+from torch.optim.lr_scheduler import LambdaLR, OneCycleLR
+
+import erasurehead.torch as eht
+from erasurehead.errors import ErasureHeadError, InvalidArgument
+
+from .small import X, Y, batch, loop, loss_of, momentum, net, weights
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def train(
+    make: Callable[[], torch.nn.Module] = net,
+    optimizer: Callable[[torch.nn.Module], torch.optim.Optimizer] = momentum,
+    ranks: int = 3,
+    steps: int = 6,
+    each: Callable[[Any, Any, torch.nn.Module], object] | None = None,
+    **options: Any,
+) -> torch.nn.Module:
+    """Return the team's model after some steps without delays."""
+    run = eht.simulate(
+        loop(steps, make=make, optimizer=optimizer, each=each, **options), ranks=ranks, seconds_per_sample=0.01
+    )
+    assert run.returned[0] is not None
+    return run.returned[0]
+
+
+def alone(
+    make: Callable[[], torch.nn.Module],
+    optimizer: Callable[[torch.nn.Module], torch.optim.Optimizer],
+    ranks: int = 3,
+    steps: int = 6,
+    each: Callable[[Any, Any, torch.nn.Module], object] | None = None,
+) -> torch.nn.Module:
+    model = make()
+    stepping = optimizer(model)
+    for step in range(steps):
+        own = torch.cat([batch(rank, step) for rank in range(ranks)])
+        stepping.zero_grad()
+        cross_entropy(model(X[own]), Y[own]).backward()
+        stepping.step()
+        if each is not None:
+            each(None, stepping, model)
+    return model
+
+
+class Tied(torch.nn.Module):
+    """Has a weight that two layers share, one that is frozen, and one that nothing uses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with torch.random.fork_rng():
+            torch.manual_seed(3)
+            self.inner = torch.nn.Linear(12, 12)
+            self.again = torch.nn.Linear(12, 12)
+            self.frozen = torch.nn.Linear(12, 12)
+            self.outer = torch.nn.Linear(12, 3)
+            self.unused = torch.nn.Linear(12, 3)
+        self.again.weight = self.inner.weight
+        self.frozen.requires_grad_(False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.outer(torch.relu(self.again(torch.relu(self.inner(self.frozen(x))))))
+
+
+@pytest.mark.parametrize("way", ["busy", "first-gradients"])
+def test_tied_frozen_and_unused_parameters(way: str) -> None:
+    def decaying(model: torch.nn.Module) -> torch.optim.SGD:
+        return torch.optim.SGD(model.parameters(), 0.05, 0.9, weight_decay=0.1)
+
+    model, expected = train(Tied, decaying, way=way), alone(Tied, decaying)
+    assert isinstance(model, Tied)
+    assert model.again.weight is model.inner.weight
+    assert torch.allclose(weights(model), weights(expected), atol=1e-5)
+    assert torch.equal(weights(model.unused), weights(Tied().unused))  # no gradient: not even decay
+
+
+def grouped(model: torch.nn.Module) -> torch.optim.SGD:
+    first, *rest = list(model.parameters())
+    return torch.optim.SGD([{"params": [first], "lr": 0.02, "weight_decay": 0.1}, {"params": rest}], 0.1, 0.9)
+
+
+@pytest.mark.parametrize("way", ["busy", "first-gradients"])
+@pytest.mark.parametrize(
+    "scheduled", [lambda one: LambdaLR(one, lambda step: 0.8**step), lambda one: OneCycleLR(one, 0.2, total_steps=9)]
+)
+def test_parameter_groups_and_schedulers(way: str, scheduled: Callable[[Any], Any]) -> None:
+    def stepped(model: torch.nn.Module, optimizer: torch.optim.Optimizer, ranks: list[int]) -> None:
+        scheduler = scheduled(optimizer)
+        for step in range(6):
+            own = torch.cat([batch(rank, step) for rank in ranks])
+            optimizer.zero_grad()
+            cross_entropy(model(X[own]), Y[own]).backward()
+            optimizer.step()
+            scheduler.step()
+
+    def main() -> torch.Tensor:
+        team = eht.join()
+        model = net()
+        stepped(model, team.optimizer(grouped(model), model, way=way), [team.rank])  # pyright: ignore[reportArgumentType]
+        return weights(team.model())
+
+    run = eht.simulate(main, ranks=3, seconds_per_sample=0.01)
+    expected = net()
+    stepped(expected, grouped(expected), [0, 1, 2])
+    assert run.returned[0] is not None
+    assert torch.allclose(run.returned[0], weights(expected), atol=1e-5)
+
+
+def test_the_optimizer_is_the_user_s_but_for_its_step() -> None:
+    def main() -> None:
+        team = eht.join()
+        model = net()
+        inner = torch.optim.SGD(model.parameters(), 0.1, 0.9)
+        calls: list[str] = []
+        optimizer = team.optimizer(inner, model)
+        optimizer.register_step_post_hook(lambda *_: calls.append("after"))
+        assert isinstance(optimizer, torch.optim.Optimizer)
+        assert optimizer.param_groups is inner.param_groups
+        assert optimizer.state is inner.state
+        loss = cross_entropy(model(X[:8]), Y[:8])
+        loss.backward()
+        optimizer.step()
+        assert calls == ["after"]
+        saved = optimizer.state_dict()
+        assert saved["state"].keys() == inner.state_dict()["state"].keys()
+        optimizer.load_state_dict(saved)
+        optimizer.zero_grad()
+        assert all(parameter.grad is None for parameter in model.parameters())
+        assert "SGD" in repr(optimizer)
+        assert f"rank {team.rank} of 2" in repr(team)
+
+    eht.simulate(main, ranks=2)
+
+
+@pytest.mark.parametrize("way", ["busy", "first-gradients"])
+def test_a_closure(way: str) -> None:
+    def main() -> torch.Tensor:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model, way=way)  # pyright: ignore[reportArgumentType]
+        for step in range(6):
+            own = batch(team.rank, step)
+
+            def closure(own: torch.Tensor = own) -> float:
+                optimizer.zero_grad()
+                loss = cross_entropy(model(X[own]), Y[own])
+                loss.backward()
+                return float(loss.detach())
+
+            loss = optimizer.step(closure)
+            assert loss is not None
+            assert math.isfinite(loss)
+        return weights(team.model())
+
+    run = eht.simulate(main, ranks=3, seconds_per_sample=0.01)
+    assert run.returned[0] is not None
+    assert torch.allclose(run.returned[0], weights(alone(net, momentum)), atol=1e-5)
+    assert run.seconds == pytest.approx(6 * 16 * 0.01)
+
+
+@pytest.mark.parametrize("way", ["busy", "first-gradients"])
+def test_clipping_accumulation_and_a_scaler(way: str) -> None:
+    def main() -> tuple[float, torch.Tensor]:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model, way=way)  # pyright: ignore[reportArgumentType]
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)  # pyright: ignore[reportPrivateImportUsage]
+        for step in range(8):
+            optimizer.zero_grad()
+            for half in batch(team.rank, step).chunk(2):
+                with torch.autocast("cpu", torch.bfloat16):
+                    loss = cross_entropy(model(X[half]), Y[half]) / 2
+                scaler.scale(loss).backward()
+            scaler.unscale_(optimizer)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+        return loss_of(model), weights(team.model())
+
+    run = eht.simulate(main, ranks=3, seconds_per_sample=0.01)
+    loss, model = run.returned[0] or (math.inf, torch.zeros(1))
+    assert loss < loss_of(net())
+    assert all(other is not None and torch.equal(other[1], model) for other in run.returned)
+
+
+def with_norm() -> torch.nn.Module:
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        return torch.nn.Sequential(
+            torch.nn.Linear(12, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 3)
+        )
+
+
+@pytest.mark.parametrize("way", ["busy", "first-gradients"])
+def test_statistics_of_batch_norm_are_averaged(way: str) -> None:
+    own: list[torch.Tensor] = []
+
+    def still(model: torch.nn.Module) -> torch.optim.SGD:
+        return torch.optim.SGD(model.parameters(), 0.0)
+
+    def main() -> torch.Tensor:
+        team = eht.join()
+        model = with_norm()
+        optimizer = team.optimizer(still(model), model, way=way)  # pyright: ignore[reportArgumentType]
+        cross_entropy(model(X[batch(team.rank, 0)]), Y[batch(team.rank, 0)]).backward()
+        own.append(model[1].running_mean.clone())  # pyright: ignore[reportIndexIssue, reportArgumentType, reportUnknownMemberType]
+        optimizer.step()
+        return team.model()[1].running_mean  # pyright: ignore[reportIndexIssue, reportReturnType]
+
+    run = eht.simulate(main, ranks=3, seconds_per_sample=0.01)
+    for mean in run.returned:
+        assert mean is not None
+        assert torch.allclose(mean, torch.stack(own).mean(0), atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+@pytest.mark.parametrize("way", ["busy", "first-gradients"])
+def test_models_of_other_types(dtype: torch.dtype, way: str) -> None:
+    def main() -> torch.nn.Module:
+        team = eht.join()
+        model = net().to(dtype)
+        optimizer = team.optimizer(momentum(model), model, way=way)  # pyright: ignore[reportArgumentType]
+        for step in range(10):
+            own = batch(team.rank, step)
+            optimizer.zero_grad()
+            cross_entropy(model(X[own].to(dtype)), Y[own]).backward()
+            optimizer.step()
+        return team.model()
+
+    run = eht.simulate(main, ranks=2, seconds_per_sample=0.01)
+    for model in run.returned:
+        assert model is not None
+        assert {parameter.dtype for parameter in model.parameters()} == {dtype}
+        with torch.no_grad():
+            assert float(cross_entropy(model(X.to(dtype)).float(), Y)) < 0.8 * float(cross_entropy(net()(X), Y))
+
+
+def test_a_model_that_is_moved_after_it_was_given() -> None:
+    def main() -> torch.Tensor:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model)
+        for parameter in model.parameters():
+            parameter.data = parameter.data.clone()  # as .to(device) does
+        for step in range(6):
+            own = batch(team.rank, step)
+            optimizer.zero_grad()
+            cross_entropy(model(X[own]), Y[own]).backward()
+            optimizer.step()
+        return weights(team.model())
+
+    run = eht.simulate(main, ranks=3, seconds_per_sample=0.01)
+    assert run.returned[0] is not None
+    assert torch.allclose(run.returned[0], weights(alone(net, momentum)), atol=1e-5)
+
+
+def test_a_compiled_model() -> None:
+    def main() -> torch.Tensor:
+        team = eht.join()
+        model = net()
+        compiled: Any = torch.compile(model, backend="eager")
+        optimizer = team.optimizer(momentum(model), compiled)
+        for step in range(6):
+            own = batch(team.rank, step)
+            optimizer.zero_grad()
+            cross_entropy(compiled(X[own]), Y[own]).backward()
+            optimizer.step()
+        return weights(team.model())
+
+    run = eht.simulate(main, ranks=2, seconds_per_sample=0.01)
+    assert run.returned[0] is not None
+    assert torch.allclose(run.returned[0], weights(alone(net, momentum, ranks=2)), atol=1e-5)
+
+
+def test_a_step_without_finite_gradients_is_not_made() -> None:
+    skipped: dict[int, int] = {}
+
+    def main(policy: Any) -> torch.nn.Module:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model, not_finite=policy)
+        for step in range(6):
+            own = batch(team.rank, step)
+            optimizer.zero_grad()
+            factor = math.nan if (team.rank, step) == (1, 2) else 1.0
+            (factor * cross_entropy(model(X[own]), Y[own])).backward()
+            optimizer.step()
+        skipped[team.rank] = team.skipped
+        return team.model()
+
+    run = eht.simulate(lambda: main("skip"), ranks=3, seconds_per_sample=0.01)
+    assert skipped == {0: 0, 1: 1, 2: 0}
+    assert all(model is not None and bool(torch.isfinite(weights(model)).all()) for model in run.returned)
+    with pytest.raises(ErasureHeadError, match="Rank 1 has gradients that are not finite in its step 3"):
+        eht.simulate(lambda: main("stop"), ranks=3, seconds_per_sample=0.01)
+
+
+def test_a_team_of_one_is_the_user_s_own_training() -> None:
+    model = net()
+    team = eht.join()
+    optimizer = team.optimizer(momentum(model), model)
+    for step in range(6):
+        own = torch.cat([batch(rank, step) for rank in range(3)])
+        optimizer.zero_grad()
+        cross_entropy(model(X[own]), Y[own]).backward()
+        optimizer.step()
+    assert (team.first, team.rank, team.size) == (True, 0, 1)
+    assert torch.equal(weights(team.model()), weights(alone(net, momentum)))
+    assert team.model() is not model
+
+
+def test_ranks_have_generators_and_variables_of_their_own() -> None:
+    def main() -> tuple[Any, ...]:
+        team = eht.join()
+        drawn: list[float] = []
+        for _ in range(3):
+            drawn += [float(torch.rand(1)), float(np.random.rand()), random.random()]  # noqa: NPY002
+            model = torch.nn.Linear(1, 1)
+            if len(drawn) == 3:
+                optimizer = team.optimizer(momentum(model), model)
+            optimizer.step()  # others run meanwhile
+        return os.environ["RANK"], os.environ["WORLD_SIZE"], *drawn
+
+    before = torch.get_rng_state(), random.getstate(), os.environ.get("RANK")
+    first, again = (eht.simulate(main, ranks=3, seconds_per_sample=0.01).returned for _ in range(2))
+    assert first == again
+    assert len({drawn for rank in first if rank is not None for drawn in rank[2:]}) == 27
+    assert [rank[:2] for rank in first if rank is not None] == [("0", "3"), ("1", "3"), ("2", "3")]
+    assert torch.equal(before[0], torch.get_rng_state())
+    assert before[1:] == (random.getstate(), os.environ.get("RANK"))
+
+
+def test_processes_are_refused_in_simulated_ranks() -> None:
+    data = torch.utils.data.TensorDataset(X, Y)
+
+    def loads() -> None:
+        next(iter(torch.utils.data.DataLoader(data, 4, num_workers=1)))
+
+    for main in (loads, lambda: os.fork()):
+        with pytest.raises(ErasureHeadError, match="A simulated rank cannot start processes"):
+            eht.simulate(main, ranks=2)
+
+
+def test_an_error_says_in_which_rank_it_was() -> None:
+    def main() -> None:
+        if eht.join().rank == 1:
+            raise KeyError("oh")
+
+    with pytest.raises(KeyError) as caught:
+        eht.simulate(main, ranks=3)
+    assert caught.value.__notes__ == ["In rank 1 of 3, 0 s after the simulation began."]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ranks": 0}, "ranks must be at least 1"),
+        ({"seconds_per_sample": [1.0]}, "seconds_per_sample must be one number, or one for each of 10 ranks"),
+        ({"seconds_per_sample": -1.0}, "seconds_per_sample must be a number of seconds of at least 0"),
+        ({"latency": math.inf}, "latency must be a number of seconds of at least 0"),
+        ({"main": 3}, "main must be a function without arguments"),
+    ],
+)
+def test_bad_input_of_a_simulation(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        eht.simulate(**{"main": lambda: None} | options)
+
+
+def test_bad_input_of_an_optimizer() -> None:
+    def refused(message: str, call: Callable[[eht.Team, torch.nn.Module], object]) -> None:
+        def main() -> None:
+            call(eht.join(), net())
+
+        with pytest.raises(InvalidArgument, match=message):
+            eht.simulate(main, ranks=2)
+
+    refused("optimizer must be an optimizer of PyTorch", lambda team, model: team.optimizer(3, model))  # pyright: ignore[reportArgumentType]
+    refused("way must be one of", lambda team, model: team.optimizer(momentum(model), model, way="lazy"))  # pyright: ignore[reportArgumentType]
+    refused("must have all parameters", lambda team, model: team.optimizer(momentum(net()), model))
+    refused("must be given to Team.optimizer first", lambda team, _: team.model())
+
+    def twice(team: eht.Team, model: torch.nn.Module) -> None:
+        team.optimizer(momentum(model), model)
+        team.optimizer(momentum(model), model)
+
+    refused("optimizer must be the only one of its team", twice)
+
+    def counts(team: eht.Team, model: torch.nn.Module) -> None:
+        model.register_parameter("count", torch.nn.Parameter(torch.zeros(2, dtype=torch.int64), requires_grad=False))
+        team.optimizer(momentum(model), model)
+
+    refused("'count' must be of floating-point numbers", counts)
