@@ -30,7 +30,7 @@ from erasurehead.reports import _canvas as canvas
 from networks_races import LAWS, Race, Task, alone, ddp, diloco, first_of, ours, post_local, waited
 
 SEEDS = (1, 2, 3, 4, 5)
-WAYS = ("busy-by-rank", "first-gradients")
+WAYS = ("first-gradients",)
 REACHED: tuple[Literal["accuracy", "loss"], ...] = ("accuracy", "loss")
 TARGETS = {  # over DistributedDataParallel, by optimizer and law: to the accuracy, to the loss
     ("momentum", "a"): (2.8, 2.5),

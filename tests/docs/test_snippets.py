@@ -21,6 +21,7 @@ _NEEDS = {
     "problems.md": ("jax", "torch"),
     "decompile.md": ("jax",),
     "late_ranks.md": ("torch",),
+    "networks.md": ("torch",),
 }
 
 TORCHRUN = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}

@@ -399,6 +399,11 @@ def test_bad_input_of_an_optimizer() -> None:
 
     refused("optimizer must be the only one of its team", twice)
 
+    def adds(team: eht.Team, model: torch.nn.Module) -> None:
+        team.optimizer(momentum(model), model).add_param_group({"params": [torch.nn.Parameter(torch.zeros(2))]})
+
+    refused("param_group must be given to the optimizer before Team.optimizer", adds)
+
     def counts(team: eht.Team, model: torch.nn.Module) -> None:
         model.register_parameter("count", torch.nn.Parameter(torch.zeros(2, dtype=torch.int64), requires_grad=False))
         team.optimizer(momentum(model), model)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     )
     from erasurehead.torch._join import join as join
     from erasurehead.torch._late_ranks import LateRank as LateRank, LateRanks as LateRanks
-    from erasurehead.torch._simulate import simulate as simulate
+    from erasurehead.torch._simulate import Hang as Hang, Join as Join, simulate as simulate
     from erasurehead.torch._team import Team as Team
 
 __getattr__, __dir__ = lazy_names(__name__)

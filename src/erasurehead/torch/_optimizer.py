@@ -7,6 +7,8 @@ from typing import Any, TypeAlias, final
 
 from torch.optim import Optimizer
 
+from erasurehead.errors import invalid
+
 Closure: TypeAlias = Callable[[], float]
 
 
@@ -23,8 +25,9 @@ class TeamOptimizer(Optimizer):
 
     _step_supports_amp_scaling = False  # a scaler divides the gradients itself, before the step
 
-    def __init__(self, inner: Optimizer, meet: Callable[[Closure | None], float | None]) -> None:
-        self.inner, self.steps, self._meet = inner, 0, meet  # all else is the wrapped one's: the base makes nothing
+    def __init__(self, inner: Optimizer, meet: Callable[[Closure | None], float | None], alone: bool) -> None:
+        self.inner, self.steps = inner, 0  # all else is the wrapped one's: the base makes nothing
+        self._meet, self._alone = meet, alone
 
     # What the wrapped optimizer has
 
@@ -50,6 +53,17 @@ class TeamOptimizer(Optimizer):
             raise AttributeError(name)
         return getattr(self.inner, name)
 
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        if self._alone:
+            self.inner.add_param_group(param_group)
+        else:
+            raise invalid(
+                "param_group",
+                "must be given to the optimizer before Team.optimizer",
+                "a group that came later",
+                "what ranks send each other is agreed on there",
+            )
+
     def __repr__(self) -> str:
         return f"team's {self.inner!r}"
 
@@ -62,9 +76,5 @@ class TeamOptimizer(Optimizer):
         return result
 
 
-_INNER = frozenset(
-    name
-    for name in vars(Optimizer)
-    if not name.startswith("__") and name not in ("step", "param_groups", "state", "defaults")
-)
+_INNER = frozenset(name for name in vars(Optimizer) if not name.startswith("__") and name not in vars(TeamOptimizer))
 """Methods of an optimizer that go to the wrapped one, hooks included."""

@@ -96,7 +96,7 @@ class Team:
             )
         if self._place.counts_samples:
             model.register_forward_pre_hook(_counting(model, self.add_samples))
-        self._optimizer = TeamOptimizer(optimizer, self._step)
+        self._optimizer = TeamOptimizer(optimizer, self._step, alone=self.size == 1)
         if self.size > 1:
             flat = Flat(optimizer.param_groups, model)
             self._meeting = _WAYS[chosen](self._place, flat, optimizer, self._record)
