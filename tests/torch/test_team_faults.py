@@ -107,6 +107,14 @@ def test_one_that_hangs_until_all_others_have_ended_is_told() -> None:
         run(Hang(3, 1.0, 30.0))
 
 
+@pytest.mark.parametrize("rank", range(1, RANKS))
+def test_messages_are_lost_for_a_moment(rank: int) -> None:
+    cuts = [NetworkPartition((rank,), at, at + 0.3) for at in (0.1, 1.0, 2.2, 12.0)]
+    result = run(*cuts, steps=120)
+    assert all(added(result, number) >= 120 - len(cuts) for number in range(RANKS))
+    assert {version.term for version in result.versions} == {0}
+
+
 def test_a_network_is_cut_and_heals_and_there_is_one_team() -> None:
     for inside in ((0,), (0, 1), (1, 2), (3,), (1, 2, 3)):
         result = run(NetworkPartition(inside, 1.0, 25.0), steps=200)

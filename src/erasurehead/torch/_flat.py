@@ -90,8 +90,10 @@ class Flat:
             yield buffer
 
     def room(self, more: int = 0) -> Array:
-        """Return a new vector of zeros, with more elements behind the model's."""
-        return cast("Array", np.zeros(self.length + more, self.dtype))
+        """Return a new vector of zeros, with more elements behind the model's; where a GPU can reach it at once."""
+        kind = torch.float64 if self.dtype == np.float64 else torch.float32
+        pinned = self.parameters[0].device.type == "cuda"
+        return cast("Array", torch.zeros(self.length + more, dtype=kind, pin_memory=pinned).numpy())
 
     def read(self, out: Array) -> Array:
         """Copy the model into a vector, and return it."""

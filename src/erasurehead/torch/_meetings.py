@@ -19,6 +19,8 @@ from erasurehead.torch._ways._base import Way
 from erasurehead.torch._ways._busy import Busy
 from erasurehead.torch._ways._first_gradients import FirstGradients
 
+_LEAST_BYTES = 1 << 16  # of the largest message: who belongs to a team may be longer than a model
+
 Step: TypeAlias = Callable[[], float | None]
 """A step of the wrapped optimizer."""
 
@@ -41,7 +43,7 @@ class Meeting(ABC):
         self.place, self._flat, self._optimizer = place, flat, optimizer
         way, told = self._prepared()
         self.taken = 0, -1
-        place.expect(told.nbytes)
+        place.expect(max(told.nbytes, _LEAST_BYTES))
         with place.held():
             ranks = frozenset(() if place.joins else range(place.size))
             self.member = Member(place.port(), way, told, ranks, record)
@@ -123,10 +125,10 @@ class BusyMeeting(Meeting):
         if self.member.newest > self.taken:
             with self.place.held():
                 self.taken, _, newest = self.member.latest()
-                self._flat.write(newest)
                 self._before[:] = newest[: self._flat.length]
                 if self._moments is not None:
                     self._moments.write(newest[self._flat.length :])
+            self._flat.write(self._before)
 
     def step(self, step: Step, samples: Callable[[], float]) -> float | None:
         flat = self._flat

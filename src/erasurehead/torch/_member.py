@@ -14,11 +14,13 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.torch._heads import Head, Kind
-from erasurehead.torch._membership import Membership
+from erasurehead.torch._membership import LEASE, Membership
 from erasurehead.torch._port import Port
 from erasurehead.torch._ways._base import Way
 
 _MOST_BEHIND = 2  # versions that are kept for a script that must follow each; who is further behind asks for all
+
+_LOST = 2.0 * LEASE  # seconds without an answer after which a message was lost
 
 Name: TypeAlias = tuple[int, int]
 """Of a version of the team's model: the term in which it was closed, and its number."""
@@ -69,26 +71,28 @@ class _Sum:
         self._work = 0, 0.0, 0.0
 
     def __bool__(self) -> bool:
-        return self._vector is not None
+        return self._work[0] > 0
 
     def add(self, vector: Array, steps: int, samples: float, seconds: float) -> None:
         """Add a vector, which may be changed afterwards."""
         if self._vector is None:
-            self._vector, self._work = vector.copy(), (steps, samples, seconds)
-        else:
+            self._vector = vector.copy()
+        elif self:
             self._vector += vector
-            before = self._work
-            self._work = before[0] + steps, before[1] + samples, before[2] + seconds
+        else:
+            np.copyto(self._vector, vector)
+        before = self._work
+        self._work = before[0] + steps, before[1] + samples, before[2] + seconds
 
     def taken(self) -> tuple[Array, tuple[int, float, float]]:
-        """Return the sum and what is in it, and begin anew."""
-        vector, self._vector = self._vector, None
-        assert vector is not None
-        return vector, self._work
+        """Return the sum, which the next `add` overwrites, and what is in it; begin anew."""
+        assert self._vector is not None
+        work, self._work = self._work, (0, 0.0, 0.0)
+        return self._vector, work
 
     def clear(self) -> None:
         """Begin anew."""
-        self._vector = None
+        self._work = 0, 0.0, 0.0
 
 
 @final
@@ -136,6 +140,7 @@ class Member:
         self._kept = _Sum()  # of what was sent since the newest version, all but the first: that may be lost
         self._sent = 0  # messages since the newest version
         self._unread = self._orphaned = False
+        self._sent_at = self._wanted_at = 0.0
         if self.membership.gathers:
             self._hear((0, 0), 0, model)
         self._own = model
@@ -210,6 +215,7 @@ class Member:
     def want(self) -> None:
         """Ask for a model with its optimizer's state, which will be `state`."""
         self._wants, self.state, self._pieces = True, None, []
+        self._wanted_at = self.port.now()
         if self.membership.gathers:
             self._find_server(self.rank)
         else:
@@ -313,9 +319,15 @@ class Member:
         """Do what follows from what has just happened."""
         if self.membership.view.term != self._view.term:
             self._on_view()
+        now = self.port.now()
+        if self._unread and now > self._sent_at + _LOST and self.membership.belongs:
+            self._unread = False  # it was lost, or what said that it was read
+            self._send_unsent()
+        if self._wants and self.state is None and now > self._wanted_at + _LOST:
+            self.want()
         self._close_if()
         asks_at = self.way.asks_at
-        may_ask = self.membership.gathers and asks_at > self.port.now()
+        may_ask = self.membership.gathers and asks_at > now
         self.port.wake_at(min(self.membership.next_time(), asks_at if may_ask else float("inf")))
 
     def _on_view(self) -> None:
@@ -368,7 +380,7 @@ class Member:
         if self.membership.gathers:
             self._fold(self.rank, vector, steps, samples, seconds, version)
         else:
-            self._unread = True
+            self._unread, self._sent_at = True, self.port.now()
             head = Head(Kind.CHANGE, 0, self._view.term, version, 0, steps, samples, seconds)
             self.port.send(self._view.gathers, head, vector)
 
@@ -403,6 +415,7 @@ class Member:
             self.port.wake_script()
         elif self._wants and vector is not None and head.number == len(self._pieces):
             self._pieces.append(vector.tobytes())
+            self._wanted_at = self.port.now()
             if sum(map(len, self._pieces)) >= head.other:
                 self.state = (head.one, head.version), b"".join(self._pieces)[: head.other]
                 self.port.wake_script()
