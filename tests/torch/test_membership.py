@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from erasurehead.torch._heads import Head
+from erasurehead.torch._heads import Head, Kind
 from erasurehead.torch._membership import LEASE, Membership
 from erasurehead.torch._port import Port
 
@@ -93,6 +93,8 @@ class Checker:
         self._closing: dict[tuple[int, int], bool] = {}
         everybody = frozenset(range(ranks))
         members = [Membership(rank, everybody if rank < ranks else frozenset()) for rank in range(self.size)]
+        for rank, member in enumerate(members):
+            member.newest = 0, rank  # so that who claims has to ask for a newer model
         states = tuple(self._number(member) for member in members)
         self.first = State(0, states, (frozenset(),) * self.size, (), deaths, losses)
 
@@ -210,7 +212,13 @@ def tell(member: Membership, port: Port, event: Any) -> None:
         member.on_ended(port, event)
     else:
         sender, _, head, vector = event
-        member.on_message(port, sender, head, None if vector is None else np.array(vector))
+        if head.kind is Kind.FETCH:
+            port.send(sender, Head(Kind.NEWEST, version=member.newest[1]))
+        elif head.kind is Kind.NEWEST:
+            member.newest = max(member.newest, (0, head.version))
+            member.elect(port)
+        else:
+            member.on_message(port, sender, head, None if vector is None else np.array(vector))
 
 
 @pytest.mark.timeout(120)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -307,6 +309,23 @@ def test_a_step_without_finite_gradients_is_not_made() -> None:
     assert all(model is not None and bool(torch.isfinite(weights(model)).all()) for model in run.returned)
     with pytest.raises(ErasureHeadError, match="Rank 1 has gradients that are not finite in its step 3"):
         eht.simulate(lambda: main("stop"), ranks=3, seconds_per_sample=0.01)
+
+
+def test_versions_are_recorded(tmp_path: Path) -> None:
+    shown: list[str] = []
+    file = tmp_path / "versions.jsonl"
+    train(steps=4, each=lambda team, *_: shown.append(repr(team)), record=file)
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [row["version"] for row in rows] == [1, 2, 3, 4]
+    assert rows[0] == {
+        "version": 1,
+        "term": 0,
+        "seconds": pytest.approx(0.16),
+        "gathered_by": 0,
+        "steps": {"0": 1, "1": 1, "2": 1},
+        "members": [0, 1, 2],
+    }
+    assert shown[0] == "rank 0 of 3, version 1 of the model, 3 ranks make steps, rank 0 gathers"
 
 
 def test_a_team_of_one_is_the_user_s_own_training() -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, final
 
 import numpy as np
@@ -41,8 +40,7 @@ class Heard(NamedTuple):
 
 
 @final
-@dataclass(frozen=True)
-class Version:
+class Version(NamedTuple):
     """A version of the team's model that was closed.
 
     Attributes:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import json
+from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal, cast, final
 
 import torch
@@ -17,6 +20,8 @@ from erasurehead.torch._optimizer import Closure, TeamOptimizer
 from erasurehead.torch._place import Place
 from erasurehead.torch._second_moments import steps_average
 
+_KEPT = 1_000  # versions that are kept in memory
+
 _WAYS: dict[str, type[Meeting]] = {"busy": BusyMeeting, "first-gradients": GradientMeeting}
 
 
@@ -29,13 +34,14 @@ class Team:
     Attributes:
         rank: number of this rank, from 0.
         size: number of ranks that were started together.
-        versions: what this rank has gathered, version by version.
+        versions: the last versions of the team's model that this rank has gathered.
         skipped: number of steps that were not made, as their gradients were not finite.
     """
 
     def __init__(self, place: Place) -> None:
         self.rank, self.size = place.rank, place.size
-        self.versions: list[Version] = []
+        self.versions: deque[Version] = deque(maxlen=_KEPT)
+        self._records: Path | None = None
         self.skipped = 0
         self._place = place
         self._samples = 0.0
@@ -66,6 +72,7 @@ class Team:
         model: torch.nn.Module,
         way: Literal["busy", "first-gradients"] | None = None,
         not_finite: Literal["skip", "stop"] = "skip",
+        record: str | Path | None = None,
     ) -> TeamOptimizer:
         """Return an optimizer whose steps are the team's; all ranks go on from the first rank's model.
 
@@ -75,6 +82,8 @@ class Team:
             way: how ranks meet; None for what suits the optimizer.
             not_finite: what to do with a step whose gradients are infinite or no numbers: not to make it, or to raise
                 an error.
+            record: a file to which whoever gathers adds a line of JSON with each version of the team's model: when it
+                was closed, and how many steps of which ranks are in it.
 
         Raises:
             InvalidArgument: if these are no optimizer and model that a team can train.
@@ -84,6 +93,7 @@ class Team:
         if self._optimizer is not None:
             raise invalid("optimizer", "must be the only one of its team", "a second one")
         self._not_finite, self._model = not_finite, getattr(model, "_orig_mod", model)  # as torch.compile names it
+        self._records = None if record is None else Path(record)
         if way not in (None, *_WAYS):
             raise invalid("way", f"must be one of {', '.join(_WAYS)}", way)
         chosen = way or ("busy" if steps_average(optimizer) else "first-gradients")
@@ -130,11 +140,20 @@ class Team:
         self.close()
 
     def __repr__(self) -> str:
-        version = "" if self._meeting is None else f", version {self._meeting.member.newest[1]} of the model"
-        return f"rank {self.rank} of {self.size}{version}"
+        if self._meeting is None:
+            return f"rank {self.rank} of {self.size}"
+        member = self._meeting.member
+        view, there = member.membership.view, len(member.steppers)
+        return (
+            f"rank {self.rank} of {self.size}, version {member.newest[1]} of the model, "
+            f"{there} {'rank makes' if there == 1 else 'ranks make'} steps, rank {view.gathers} gathers"
+        )
 
     def _record(self, version: Version) -> None:
         self.versions.append(version)
+        if self._records is not None:
+            with self._records.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(version._asdict()) + "\n")
         self._place.record(version)
 
     def _step(self, closure: Closure | None) -> float | None:
