@@ -23,7 +23,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,7 @@ LINK = "net0"
 SUBNET = "10.77.0.0/24"
 """Of all hosts of a network; as it is reached from nowhere else, several networks may use it at once."""
 
+_ASIDE = "aside"  # the other switch, while there are two
 _ADDRESS = "10.77.0.{}"
 _numbers = itertools.count()
 
@@ -105,8 +106,28 @@ class Network:
                 if why is not None:
                     pytest.skip(f"the kernel can slow no link: it has neither tbf nor netem ({why})")
 
+    def worsen(self, host: Host, *how: str) -> None:
+        """Have what a host sends delayed or lost, as netem takes it; skip the test where the kernel cannot."""
+        for space, link in ((self.switch, host.port), (host.namespace, LINK)):
+            why = _tries(["tc", "-n", space, "qdisc", "replace", "dev", link, "root", "netem", *how])
+            if why is not None:
+                pytest.skip(f"the kernel can delay or lose nothing: it has no netem ({why})")
+
+    def split(self, hosts: Sequence[Host]) -> None:
+        """Let these hosts reach each other, and the others each other, and nobody anybody else."""
+        _ip("-n", self.switch, "link", "add", _ASIDE, "type", "bridge")
+        _ip("-n", self.switch, "link", "set", _ASIDE, "up")
+        for host in hosts:
+            _ip("-n", self.switch, "link", "set", host.port, "master", _ASIDE)
+
+    def join(self) -> None:
+        """Undo `split`."""
+        for host in self.hosts:
+            _ip("-n", self.switch, "link", "set", host.port, "master", "bridge")
+        _ip("-n", self.switch, "link", "delete", _ASIDE)
+
     def heal(self, host: Host) -> None:
-        """Undo `cut` and `slow`."""
+        """Undo `cut`, `slow` and `worsen`."""
         for space, link in ((self.switch, host.port), (host.namespace, LINK)):
             _tries(["tc", "-n", space, "qdisc", "del", "dev", link, "root"])
         _ip("-n", self.switch, "link", "set", host.port, "up")

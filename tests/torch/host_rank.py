@@ -1,0 +1,85 @@
+"""One rank of a team on several hosts, without PyTorch: it says which versions it has closed, and where it is.
+
+Arguments: number, ranks, contact, port, secret file, parameters. Each step takes 10 ms. A line of standard input asks
+where it is, the end of standard input ends it.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import sys
+import threading
+import time
+
+import numpy as np
+
+from erasurehead.torch._endpoints.zmq import ZmqEndpoint
+from erasurehead.torch._member import Member, Version
+from erasurehead.torch._runtime import Running
+from erasurehead.torch._ways._busy import Busy
+
+
+def say(**what: object) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+def ask(asked: queue.SimpleQueue[str]) -> None:
+    for line in sys.stdin:
+        asked.put(line)
+    asked.put("")
+
+
+def main(number: int, size: int, contact: str, port: int, secret: str, length: int) -> None:
+    endpoint = ZmqEndpoint("test", number, size, (contact, port), secret)
+    place = Running(endpoint, size)
+    model = np.zeros(length, np.float32)
+    place.expect(model.nbytes)
+
+    def closed(version: Version) -> None:
+        say(closed=version.version, term=version.term, at=time.monotonic(), members=version.members)
+
+    with place.held():
+        ranks = frozenset() if place.joins else frozenset(range(size))
+        member = Member(place.port(), Busy(model), model.copy(), ranks, closed)
+        place.begin(member)
+    place.wait(lambda: member.newest[1] >= 0, "the first model")
+    say(up=number)
+    change = np.ones(length, np.float32)
+    asked: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=ask, args=(asked,), daemon=True).start()
+    steps, longest = 0, 0.0
+    while True:
+        time.sleep(0.01)
+        begin = time.monotonic()
+        with place.held():
+            member.offer(change, 1, 1.0, 0.01)
+        longest = max(longest, time.monotonic() - begin)
+        steps += 1
+        if asked.empty():
+            continue
+        if not asked.get():
+            break
+        with place.held():
+            newest = member.heard((0, -1))[-1]
+            view = member.membership.view
+            say(
+                state=number,
+                steps=steps,
+                longest=longest,
+                newest=newest[0],
+                model=[float(newest[1].min()), float(newest[1].max())],
+                term=view.term,
+                members=sorted(view.members),
+                gathers=view.gathers,
+            )
+    with place.held():
+        member.rest()
+        member.leave()
+    time.sleep(0.5)
+    place.close()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5], int(sys.argv[6]))
