@@ -1,0 +1,227 @@
+"""Ranks that are killed, stopped and replaced, the one that gathers included, under the launchers that are here."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..bounded import PATIENCE
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="ranks beside each other need Linux"),
+    pytest.mark.processes,
+    pytest.mark.slow,
+]
+
+PROGRAM = Path(__file__).with_name("local_rank.py")
+KILLS = int(os.environ.get("ERASUREHEAD_KILLS", "9"))
+"""How many times a rank is killed in the longest test; issue forty to see it often."""
+
+OURS = [sys.executable, "-m", "erasurehead.torch.run", "-n", "{n}", "--restarts", "{restarts}"]
+MPIEXEC = ["mpiexec", "--oversubscribe", "--allow-run-as-root", "-n", "{n}", sys.executable]
+RECOVERY = ["mpiexec", "--enable-recovery", *MPIEXEC[1:]]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "{n}"]
+
+
+class Team:
+    """A launcher with its ranks, and what they have said."""
+
+    def __init__(self, command: Sequence[str], stop: Path, n: int, restarts: int) -> None:
+        if shutil.which(command[0]) is None:
+            pytest.skip(f"{command[0]} is not here")
+        self.n, self.stop = n, stop
+        self.said: list[dict[str, Any]] = []
+        self.told: list[str] = []
+        words = [word.format(n=n, restarts=restarts) for word in command]
+        self.launcher = subprocess.Popen(
+            [*words, str(PROGRAM), str(stop), "0.02"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self._threads = [
+            threading.Thread(target=self._listen, args=(stream,))
+            for stream in (self.launcher.stdout, self.launcher.stderr)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _listen(self, stream: Any) -> None:
+        with stream:
+            for line in stream:
+                begin = line.find("{")
+                try:
+                    self.said.append(json.loads(line[begin:]))
+                except ValueError:
+                    self.told.append(line)
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """By rank, the process of each that has begun."""
+        return {said["up"]: said["pid"] for said in list(self.said) if "up" in said}
+
+    @property
+    def closings(self) -> list[dict[str, Any]]:
+        """The versions that were closed, in the order of time."""
+        return sorted((said for said in list(self.said) if "closed" in said), key=lambda said: said["at"])
+
+    def until(self, ready: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not ready() and time.monotonic() < deadline and self.launcher.poll() is None:
+            time.sleep(0.02)
+        assert ready(), "".join(self.told)
+
+    def goes_on(self, count: int = 30) -> None:
+        """Wait until so many more versions were closed."""
+        before = len(self.closings)
+        self.until(lambda: len(self.closings) >= before + count)
+
+    def strike(self, ranks: Sequence[int], number: signal.Signals = signal.SIGKILL) -> None:
+        for rank in ranks:
+            os.kill(self.pids[rank], number)
+
+    def end(self) -> int:
+        """Have all ranks end, and return the launcher's exit code."""
+        self.stop.touch()
+        code = self.launcher.wait(PATIENCE)
+        for thread in self._threads:
+            thread.join()
+        return code
+
+    def chain(self) -> list[dict[str, Any]]:
+        """Return the versions that the last one is made of: those of a later term replace those of the same number."""
+        kept: list[dict[str, Any]] = []
+        for said in sorted(self.closings, key=lambda said: (said["term"], said["closed"])):
+            while kept and kept[-1]["closed"] >= said["closed"]:
+                kept.pop()
+            kept.append(said)
+        return kept
+
+    def lost_steps(self) -> dict[int, int]:
+        """Return, by rank that has ended by itself, how many of its steps are in no version."""
+        chain = self.chain()
+        return {
+            said["ended"]: said["steps"] - sum(version["steps"].get(str(said["ended"]), 0) for version in chain)
+            for said in self.said
+            if "ended" in said
+        }
+
+    def check_one_team(self) -> None:
+        """No two ranks closed versions at the same time."""
+        terms = [said["term"] for said in self.closings]
+        assert terms == sorted(terms)
+        assert len({(said["term"], said["by"]) for said in self.closings}) == len(set(terms))
+        numbers = [said["closed"] for said in self.chain()]
+        assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+@contextmanager
+def team(command: Sequence[str], folder: Path, n: int = 3, restarts: int = 0) -> Generator[Team]:
+    found = Team(command, folder / "stop", n, restarts)
+    try:
+        found.until(lambda: len(found.pids) == n)
+        found.goes_on()
+        yield found
+    finally:
+        found.stop.touch()
+        for pid in found.pids.values():
+            try:
+                os.kill(pid, signal.SIGCONT)
+            except ProcessLookupError:
+                continue
+        found.launcher.terminate()
+        try:
+            found.end()
+        finally:
+            found.launcher.kill()
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+@pytest.mark.parametrize("command", [OURS, RECOVERY], ids=["ours", "mpiexec --enable-recovery"])
+def test_the_others_go_on_when_a_rank_dies(tmp_path: Path, command: list[str], victim: int) -> None:
+    shared = set(os.listdir("/dev/shm"))
+    with team(command, tmp_path) as ranks:
+        ranks.strike([victim])
+        ranks.goes_on()
+        assert ranks.closings[-1]["members"] == [rank for rank in range(3) if rank != victim]
+        assert ranks.end() == 0
+        ranks.check_one_team()
+        assert all(0 <= lost <= 1 for lost in ranks.lost_steps().values())
+        assert len(ranks.lost_steps()) == 2
+    assert set(os.listdir("/dev/shm")) <= shared | {name for name in os.listdir("/dev/shm") if "prte" in name}
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+@pytest.mark.parametrize("command", [MPIEXEC, TORCHRUN], ids=["mpiexec", "torchrun"])
+def test_some_launchers_end_all_when_a_rank_dies(tmp_path: Path, command: list[str], victim: int) -> None:
+    if command is TORCHRUN:
+        pytest.importorskip("torch")
+    with team(command, tmp_path) as ranks:
+        ranks.strike([victim])
+        assert ranks.launcher.wait(PATIENCE) != 0
+        assert not any(os.path.exists(f"/proc/{pid}") for pid in ranks.pids.values())
+
+
+def test_torchrun_starts_all_again_as_a_new_team(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    command = [*TORCHRUN, "--max-restarts", "1"]
+    with team(command, tmp_path) as ranks:
+        before = set(ranks.pids.values())
+        ranks.strike([1])
+        ranks.until(lambda: len(ranks.pids) == 3 and not before & set(ranks.pids.values()))
+        ranks.goes_on()
+        assert ranks.closings[-1]["term"] == 0
+        assert ranks.closings[-1]["closed"] < len(
+            ranks.closings
+        )  # from the beginning, or from what the script has saved
+        assert ranks.end() == 0
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+@pytest.mark.parametrize("command", [OURS, MPIEXEC, TORCHRUN], ids=["ours", "mpiexec", "torchrun"])
+def test_the_others_go_on_when_a_rank_hangs_and_it_comes_back(tmp_path: Path, command: list[str], victim: int) -> None:
+    if command is TORCHRUN:
+        pytest.importorskip("torch")
+    with team(command, tmp_path) as ranks:
+        ranks.strike([victim], signal.SIGSTOP)
+        others = [rank for rank in range(3) if rank != victim]
+        ranks.until(lambda: ranks.closings[-1]["members"] == others)
+        ranks.goes_on()
+        ranks.strike([victim], signal.SIGCONT)
+        ranks.until(lambda: ranks.closings[-1]["members"] == [0, 1, 2])
+        assert ranks.end() == 0
+        ranks.check_one_team()
+
+
+def test_any_rank_may_be_killed_again_and_again_and_another_joins_in_its_place(tmp_path: Path) -> None:
+    """At most one step of each is lost each time, and only if it was the one that gathers."""
+    with team(OURS, tmp_path, n=8, restarts=KILLS + 2) as ranks:
+        alive = list(range(8))
+        for kill in range(KILLS + 1):
+            gathers = ranks.closings[-1]["by"]
+            victims = alive[kill % 8 : kill % 8 + 1] if kill % 3 else [gathers]
+            if kill == KILLS:
+                victims = [gathers, next(rank for rank in alive if rank != gathers)]
+            ranks.strike(victims)
+            alive = [rank for rank in alive if rank not in victims]
+            ranks.until(lambda: len(ranks.pids) == 8 + kill + len(victims))  # noqa: B023
+            alive += sorted(ranks.pids)[-len(victims) :]
+            ranks.until(lambda: ranks.closings[-1]["members"] == sorted(alive))  # noqa: B023
+            ranks.goes_on(16)
+        assert ranks.end() == 0
+        ranks.check_one_team()
+        lost = ranks.lost_steps()
+        terms = sorted({(said["term"], said["by"]) for said in ranks.closings})
+        changes = sum(before[1] != after[1] for before, after in pairwise(terms))
+        assert len(lost) == 8
+        assert all(0 <= steps <= changes for steps in lost.values()), (lost, changes)
