@@ -120,6 +120,22 @@ def test_of_vectors_that_nobody_reads_the_newest_come(port: int) -> None:
         assert found == [0, 1, 8, 9]
 
 
+def test_a_message_counts_as_read_also_where_the_reader_stops_after_it(port: int) -> None:
+    with rank_of(0, port) as first, rank_of(1, port) as second:
+        heads: list[bytes] = []
+
+        def one() -> bool:
+            for message in first.receive():
+                heads.append(message.head)
+                break
+            return len(heads) == 40
+
+        for number in range(40):
+            second.send(0, b"%d" % number, np.ones(10))
+            until(lambda: one() or len(heads) > number, second)  # noqa: B023
+        assert heads == [b"%d" % number for number in range(40)]
+
+
 def test_a_vector_waits_until_it_was_agreed_how_large_they_are(port: int) -> None:
     with rank_of(0, port, most=0) as first, rank_of(1, port) as second:
         second.send(0, b"before")

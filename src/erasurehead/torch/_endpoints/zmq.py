@@ -59,13 +59,14 @@ asked for; our last one."""
 _MAGIC = b"ehtz"
 _BEAT, _WORDS, _VECTOR, _PIECE = range(4)
 
-PIECE = 1 << 18
+PIECE = 1 << 17
 """Bytes of a vector that are sent at once."""
 
 _MOST_FRAME = PIECE + 1024
 _UNREAD = 2  # vectors that a rank has not read, and as many that wait for it
 _KEPT = 1 << 10  # messages that are kept for a rank that is cut off; who comes back after more has missed some
-_WATER = 64  # pieces that ZeroMQ holds for a connection on each side
+_WATER = 16  # pieces that ZeroMQ holds for a connection on each side
+_DEAD = 10_000  # milliseconds without an answer after which a connection is made anew: TCP alone would wait for minutes
 _HANDSHAKE = 5_000  # milliseconds that a stranger has to prove itself
 _BIND = 10.0  # seconds until the port of a rank that was started again must be free
 _LEAST_SECRET = 16
@@ -214,7 +215,7 @@ class ZmqEndpoint(RankEndpoint):
         made.maxmsgsize = _MOST_FRAME
         made.rcvhwm = made.sndhwm = _WATER
         made.handshake_ivl = _HANDSHAKE
-        made.heartbeat_ivl, made.heartbeat_timeout, made.heartbeat_ttl = 2_000, 20_000, 20_000
+        made.heartbeat_ivl, made.heartbeat_timeout, made.heartbeat_ttl = 2_000, _DEAD, _DEAD
         made.reconnect_ivl, made.reconnect_ivl_max = 100, 2_000
         made.connect_timeout = 5_000
         return made
@@ -324,7 +325,7 @@ class ZmqEndpoint(RankEndpoint):
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._bell)
         self._open_doors()
-        for _ in range(4 * _WATER):
+        for _ in range(16 * _WATER):
             try:
                 parts = self._router.recv_multipart(zmq.NOBLOCK, copy=False)
             except zmq.Again:
@@ -337,10 +338,12 @@ class ZmqEndpoint(RankEndpoint):
         self._go_out(beats)
         while self._found:
             rank, inlet, number, message = self._found.popleft()
-            yield message
-            inlet.through = number
-            if message.vector is not None:
-                self._to_tell.add(rank)
+            try:
+                yield message
+            finally:  # also where nothing more is asked for now
+                inlet.through = number
+                if message.vector is not None:
+                    self._to_tell.add(rank)
         self._go_out(False)
 
     def _go_out(self, beats: bool) -> None:
