@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
 import erasurehead.torch as eht
 from erasurehead.delays import Exponential
+from erasurehead.torch._second_moments import SharedMoments, SharedMomentum
 
 from .small import X, Y, batch, loop, loss_of, momentum, net, weights
 
@@ -99,3 +101,77 @@ def test_adam_divides_by_the_second_moment_of_the_team_s_gradient() -> None:
     gone, apart = weights(expected) - weights(net()), weights(run.returned[0]) - weights(expected)
     assert float(apart.norm() / gone.norm()) < 0.2
     assert loss_of(run.returned[0]) == pytest.approx(loss_of(expected), rel=0.15)
+
+
+def one_class(rank: int, step: int) -> torch.Tensor:
+    """Return samples of one class, which a rank has of all."""
+    own = torch.nonzero(rank % 3 == Y).reshape(-1)
+    return own[torch.randint(0, len(own), (16,), generator=torch.Generator().manual_seed(1000 * step + rank))]
+
+
+@pytest.mark.parametrize("make", [momentum, adam])
+def test_ranks_of_different_samples_are_not_led_by_their_own(
+    make: Callable[[torch.nn.Module], torch.optim.Optimizer],
+) -> None:
+    ranks, steps = 6, 40
+
+    def main() -> torch.nn.Module:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(make(model), model)
+        for step in range(steps):
+            own = one_class(team.rank, step)
+            optimizer.zero_grad()
+            cross_entropy(model(X[own]), Y[own]).backward()
+            optimizer.step()
+        return team.model()
+
+    together = net()
+    optimizer = make(together)
+    for step in range(steps):
+        own = torch.cat([one_class(rank, step) for rank in range(ranks)])
+        optimizer.zero_grad()
+        cross_entropy(together(X[own]), Y[own]).backward()
+        optimizer.step()
+    jitter = "lognormal(median=0.01, sigma=0.5, seed=3)"
+    run = eht.simulate(main, ranks=ranks, delays=jitter, seconds_per_sample=0.01)
+    assert run.returned[0] is not None
+    assert loss_of(run.returned[0]) < 1.5 * loss_of(together)
+
+
+def test_momentum_is_how_far_the_team_s_model_moved_in_a_step() -> None:
+    model = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(
+        [{"params": [model.weight]}, {"params": [model.bias], "lr": 0.5}], 0.1, momentum=0.9, nesterov=True
+    )
+    model(torch.ones(3)).sum().backward()
+    optimizer.step()
+    shared = SharedMomentum(optimizer, 8)
+    told = np.zeros(9, np.float32)
+    for n_steps, moved in ((4095.5, 1.0), (2.0, 0.4), (0.5, 0.3), (0.0, 7.0)):  # the counter begins again
+        told[:8] -= moved
+        told[8] = (told[8] + n_steps) % 4096
+        shared.write(told)
+        if n_steps in (2.0, 0.5):
+            for parameter, rate in ((model.weight, 0.1), (model.bias, 0.5)):
+                buffer = optimizer.state[parameter]["momentum_buffer"]
+                assert torch.allclose(buffer, torch.full_like(buffer, moved / n_steps / rate), rtol=1e-3)
+    assert torch.allclose(buffer, torch.full_like(buffer, 0.3 / 0.5 / 0.5), rtol=1e-3)
+
+
+def test_a_rank_s_own_square_counts_as_one_of_all_ranks() -> None:
+    weight = torch.nn.Parameter(torch.zeros(4))
+    optimizer = torch.optim.AdamW([weight], 0.01, (0.9, 0.95))
+    weight.grad = torch.ones(4)
+    optimizer.step()
+    moments = SharedMoments(optimizer, [weight])
+    moments.write(np.array([0.1] * 4 + [0.02, 0.0, 1.0, 1e-8, 7.0], np.float32))
+    assert float(optimizer.state[weight]["step"]) == 7.0
+    weight.grad = torch.tensor([1.0, 0.1, 3.0, 0.0])
+    gradients = np.zeros(4, np.float32)
+    moments.add_gradients(gradients)
+    moments.temper(gradients, 8)
+    optimizer.step()
+    expected = 0.95 * torch.tensor([0.02, 0.0, 1.0, 1e-8]) + 0.05 * weight.grad**2 / 8
+    assert torch.allclose(optimizer.state[weight]["exp_avg_sq"], expected, rtol=1e-4)
+    assert torch.allclose(optimizer.state[weight]["exp_avg"], 0.9 * torch.tensor(0.1) + 0.1 * weight.grad)

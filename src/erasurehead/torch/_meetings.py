@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TypeAlias, final
 
-from torch.optim import Optimizer
+from torch.optim import SGD, Optimizer
 
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import ErasureHeadError
@@ -14,7 +14,7 @@ from erasurehead.torch._flat import Flat
 from erasurehead.torch._full_state import packed, unpack
 from erasurehead.torch._member import Member, Version
 from erasurehead.torch._place import Place
-from erasurehead.torch._second_moments import SecondMoments, shares_moments
+from erasurehead.torch._second_moments import SharedMoments, SharedMomentum, shares_moments
 from erasurehead.torch._ways._base import Way
 from erasurehead.torch._ways._busy import Busy
 from erasurehead.torch._ways._first_gradients import FirstGradients
@@ -111,15 +111,17 @@ class BusyMeeting(Meeting):
 
     def _prepared(self) -> tuple[Way, Array]:
         flat = self._flat
-        self._moments = SecondMoments(self._optimizer, flat.parameters) if shares_moments(self._optimizer) else None
-        n_moments = 0 if self._moments is None else self._moments.length
-        told = flat.room(n_moments + bool(n_moments))
+        optimizer = self._optimizer
+        moments = self._moments = SharedMoments(optimizer, flat.parameters) if shares_moments(optimizer) else None
+        self._momentum = SharedMomentum(optimizer, flat.n_parameters) if isinstance(optimizer, SGD) else None
+        told = flat.room((0 if moments is None else moments.length) + 1)
         flat.read(told[: flat.length])
-        if self._moments is not None:
-            self._moments.read(told[flat.length :])
+        if moments is not None:
+            moments.read(told[flat.length :])
         self._before = flat.read(flat.room())
-        self._sent = flat.room(n_moments)
-        return Busy(told.copy(), () if self._moments is None else self._moments.decay), told
+        self._sent = flat.room(0 if moments is None else moments.n_parameters)
+        way = Busy(told.copy()) if moments is None else Busy(told.copy(), moments.decay, moments.first)
+        return way, told
 
     def take(self) -> None:
         if self.member.newest > self.taken:
@@ -128,6 +130,8 @@ class BusyMeeting(Meeting):
                 self._before[:] = newest[: self._flat.length]
                 if self._moments is not None:
                     self._moments.write(newest[self._flat.length :])
+                if self._momentum is not None:
+                    self._momentum.write(newest)
             self._flat.write(self._before)
 
     def step(self, step: Step, samples: Callable[[], float]) -> float | None:
@@ -135,6 +139,7 @@ class BusyMeeting(Meeting):
         self.take()
         if self._moments is not None:
             self._moments.add_gradients(self._sent[flat.length :])
+            self._moments.temper(self._sent[flat.length :], max(len(self.member.steppers), 1))
         loss = step()
         flat.check()
         change = flat.change(self._before, self._sent[: flat.length])

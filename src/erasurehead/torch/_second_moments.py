@@ -1,70 +1,141 @@
-"""The second moments of optimizers that have them: read from their state, and replaced by the team's."""
+"""What optimizers average over steps: read from their state, and replaced by the team's."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.optim import SGD, Adam, AdamW, NAdam, Optimizer, RAdam, RMSprop
 
 from erasurehead._internal.arrays import Array
+from erasurehead.torch._ways._busy import COUNTED
 
 
-class SecondMoments:
-    """The running means of squared gradients in an optimizer's state.
+class SharedMomentum:
+    """The momentum of SGD, which is how far the model moves in a step.
 
     Arguments:
-        optimizer: one that `shared` knows.
+        optimizer: its rates and buffers.
+        length: elements of the model.
+    """
+
+    def __init__(self, optimizer: SGD, length: int) -> None:
+        self._optimizer = optimizer
+        self._before: Array | None = None
+        self._counter, self._length = 0.0, length
+
+    def write(self, newest: Array) -> None:
+        """Replace the momentum by that with which the team came from the model of the last call to this one.
+
+        Arguments:
+            newest: the model, and a counter of steps by ranks.
+        """
+        before, steps = self._before, float(newest[-1] - self._counter) % COUNTED
+        self._counter = float(newest[-1])
+        if before is None:
+            self._before = newest[: self._length].copy()
+            return
+        if 0.0 < steps < 0.5 * COUNTED:
+            before -= newest[: self._length]
+            moved, begin = _tensor(before), 0
+            for group in self._optimizer.param_groups:
+                scale = (-1.0 if group["maximize"] else 1.0) / (steps * float(group["lr"]) or float("inf"))
+                for parameter in group["params"]:
+                    buffer = self._optimizer.state.get(parameter, {}).get("momentum_buffer")
+                    end = begin + parameter.numel()
+                    if buffer is not None and scale:
+                        buffer.copy_(moved[begin:end].view(parameter.shape)).mul_(scale)
+                    begin = end
+        before[:] = newest[: self._length]
+
+
+class SharedMoments:
+    """The running means of gradients, where there are, and of their squares in an optimizer's state.
+
+    Arguments:
+        optimizer: one that `shares_moments` knows.
         parameters: all that it trains, each once, in the order of their groups.
     """
 
     def __init__(self, optimizer: Optimizer, parameters: list[torch.Tensor]) -> None:
         self._optimizer, self._parameters = optimizer, parameters
-        self._key = "square_avg" if isinstance(optimizer, RMSprop) else "exp_avg_sq"
-        self.length = sum(parameter.numel() for parameter in parameters)
+        self._keys = ("square_avg",) if isinstance(optimizer, RMSprop) else ("exp_avg", "exp_avg_sq")
+        self._versions = 0.0
+        self.n_parameters = sum(parameter.numel() for parameter in parameters)
 
     @property
-    def decay(self) -> tuple[tuple[int, float], ...]:
+    def first(self) -> bool:
+        """Whether there are first moments."""
+        return len(self._keys) > 1
+
+    @property
+    def length(self) -> int:
+        """Number of elements of all moments."""
+        return len(self._keys) * self.n_parameters
+
+    @property
+    def decay(self) -> tuple[tuple[int, float, float], ...]:
         """Where parameters of a group end, and by what their moments are multiplied at each version."""
-        found: list[tuple[int, float]] = []
+        found: list[tuple[int, float, float]] = []
         end = 0
         for group in self._optimizer.param_groups:
             end += sum(parameter.numel() for parameter in group["params"])
-            found.append((end, float(group["alpha"] if self._key == "square_avg" else group["betas"][1])))
+            first, second = group["betas"] if self.first else (0.0, group["alpha"])
+            found.append((end, float(first), float(second)))
         return tuple(found)
 
     def read(self, out: Array) -> None:
         """Copy the moments, and then the number of steps, into a vector; 0 where there are none yet."""
-        target, begin, steps = torch.from_numpy(out), 0, 0.0  # pyright: ignore[reportUnknownMemberType]
+        target, begin, steps = _tensor(out), 0, 0.0
         out[:] = 0.0
-        for parameter in self._parameters:
-            state: dict[str, Any] = self._optimizer.state.get(parameter, {})
-            if self._key in state:
-                target[begin : begin + parameter.numel()].view(parameter.shape).copy_(state[self._key])
-                steps = max(steps, float(state["step"]))
-            begin += parameter.numel()
+        for key in self._keys:
+            for parameter in self._parameters:
+                state: dict[str, Any] = self._optimizer.state.get(parameter, {})
+                if key in state:
+                    target[begin : begin + parameter.numel()].view(parameter.shape).copy_(state[key])
+                    steps = max(steps, float(state["step"]))
+                begin += parameter.numel()
         out[-1] = steps
 
     def write(self, vector: Array) -> None:
         """Replace the moments by the team's, where there are any."""
-        source, begin = torch.from_numpy(vector), 0  # pyright: ignore[reportUnknownMemberType]
-        for parameter in self._parameters:
-            state: dict[str, Any] = self._optimizer.state.get(parameter, {})
-            if self._key in state:
-                team = source[begin : begin + parameter.numel()].view(parameter.shape)
-                state[self._key].copy_(team)
-                largest = state.get("max_exp_avg_sq")
-                if largest is not None:
-                    torch.maximum(largest, state[self._key], out=largest)
-                if isinstance(state["step"], torch.Tensor):
-                    state["step"].fill_(float(vector[-1]))
-                else:
-                    state["step"] = int(vector[-1])
-            begin += parameter.numel()
+        source, begin = _tensor(vector), 0
+        self._versions = float(vector[-1])
+        for key in self._keys:
+            for parameter in self._parameters:
+                state: dict[str, Any] = self._optimizer.state.get(parameter, {})
+                if key in state:
+                    state[key].copy_(source[begin : begin + parameter.numel()].view(parameter.shape))
+                    largest = state.get("max_exp_avg_sq")
+                    if largest is not None and key == self._keys[-1]:
+                        torch.maximum(largest, state[key], out=largest)
+                    if isinstance(state["step"], torch.Tensor):
+                        state["step"].fill_(self._versions)
+                    else:
+                        state["step"] = int(self._versions)
+                begin += parameter.numel()
+
+    def temper(self, gradients: Array, ranks: int) -> None:
+        """Let the next step add the square of this rank's gradient divided by the number of ranks, not the whole.
+
+        So noisy it would be if all ranks' gradients were averaged. It counts in the first versions, which make the
+        moment by themselves, and where the moment forgets soon.
+        """
+        if not self._versions:
+            return
+        source, begin = _tensor(gradients), 0
+        for group, (_, _, second) in zip(self._optimizer.param_groups, self.decay, strict=True):
+            for parameter in group["params"]:
+                end = begin + parameter.numel()
+                state: dict[str, Any] = self._optimizer.state.get(parameter, {})
+                if self._keys[-1] in state and second and parameter.grad is not None:
+                    own = source[begin:end].view(parameter.shape).to(state[self._keys[-1]])
+                    state[self._keys[-1]].addcmul_(own, own, value=-(1.0 - second) / second * (1.0 - 1.0 / ranks))
+                begin = end
 
     def add_gradients(self, out: Array) -> None:
         """Copy what the optimizer will square into a vector: the gradients, with what decays weights through them."""
-        target, begin = torch.from_numpy(out), 0  # pyright: ignore[reportUnknownMemberType]
+        target, begin = _tensor(out), 0
         for group in self._optimizer.param_groups:
             coupled = not (group.get("decoupled_weight_decay") or isinstance(self._optimizer, AdamW))
             for parameter in group["params"]:
@@ -80,10 +151,14 @@ class SecondMoments:
 
 
 def steps_average(optimizer: Optimizer) -> bool:
-    """Return whether ranks can step on by themselves and average what came of it, with shared second moments if any."""
+    """Return whether ranks can step on by themselves and average what came of it, with shared moments if any."""
     return isinstance(optimizer, SGD) or shares_moments(optimizer)
 
 
 def shares_moments(optimizer: Optimizer) -> bool:
-    """Return whether an optimizer divides by the root of a second moment that must be the team's."""
+    """Return whether an optimizer divides by the root of a second moment."""
     return isinstance(optimizer, Adam | AdamW | NAdam | RAdam | RMSprop)
+
+
+def _tensor(vector: Array) -> torch.Tensor:
+    return cast("Any", torch).from_numpy(vector)  # which has no types
