@@ -4,22 +4,27 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+TORCH := $(VENV)/.torch
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 
 .PHONY: help
 help:  ## Show what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[report]'
 	touch $(INSTALLED)
 
-$(READY): $(INSTALLED)
+$(TORCH): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --upgrade pip  # which knows groups
-	$(BIN)/python -m pip install --quiet --group dev --group docs --group torch
+	$(BIN)/python -m pip install --quiet --group torch
+	touch $(TORCH)
+
+$(READY): $(TORCH)
+	$(BIN)/python -m pip install --quiet --group dev --group docs
 	touch $(READY)
 
 .PHONY: install
@@ -30,6 +35,11 @@ demo: $(INSTALLED)  ## Watch the schemes of the paper race the default one on 30
 	$(BIN)/erasurehead compare --data amazon --workers 30 --steps 30 --delays 'exponential(mean=0.3, seed=0)' \
 		-s uncoded -s 'exact(load=3)' -s 'erasurehead(load=3, wait_for=11)' -s adaptive \
 		--target auc=0.84 --engine processes --out runs/demo --overwrite
+
+# MNIST where ERASUREHEAD_DATA names a folder with mnist/*.gz, or the folder beside this one has it; else other digits.
+.PHONY: demo-networks
+demo-networks: $(TORCH)  ## Watch ten ranks train a network beside DistributedDataParallel and one process (about a minute)
+	$(BIN)/python benchmarks/networks.py --demo runs/demo-networks
 
 # Tests run beside each other on 2 cores: more threads of BLAS would wait for each other. And the hundreds of
 # processes that the tests start shall not compile the library anew, even where Python is told to keep no bytecode.

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import torch
 
 import networks_races as races
 from common import report
@@ -156,6 +157,7 @@ def main(given: Sequence[str] | None = None) -> None:
     if options.demo is not None:
         demo(options.demo)
         return
+    torch.set_num_threads(1)
     found = races.tasks()
     rows: dict[str, float] = {}
     laws = [law for law in ("ad" if options.quick else options.laws) if law != "c" or "digits" not in found]
@@ -165,7 +167,8 @@ def main(given: Sequence[str] | None = None) -> None:
                 seeds = SEEDS[: 2 if options.quick else options.seeds]
                 more = not (options.quick or options.without_others)
                 rows |= race(task, kind, laws, seeds, more)
-    report("networks quick" if options.quick else "networks", rows, targets_of(rows))
+    parts = ["networks", "quick" * options.quick, options.only, options.kind or ""]
+    report(" ".join(filter(None, parts)), rows, targets_of(rows))
 
 
 # The demonstration
