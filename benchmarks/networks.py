@@ -26,7 +26,7 @@ import numpy as np
 import torch
 
 import networks_races as races
-from common import report
+from common import report, verdict as verdict
 from erasurehead.reports import _canvas as canvas
 from networks_races import LAWS, Race, Task, alone, ddp, diloco, first_of, ours, post_local, waited
 
@@ -103,7 +103,7 @@ def race(task: Task, kind: str, laws: Sequence[str], seeds: Sequence[int], more:
         print(f"\n{task.name}, {kind} {rate:g}, law {law}: {LAWS[law].title}")
         names = [name for name, its in found if its == law]
         for name in sorted(names, key=lambda each: (each != "ours", each)):
-            print(f"  {name:<24}" + "".join(f"{seconds(found[name, law], what):>34}" for what in REACHED))
+            print(f"  {name:<24}" + "".join(f"{seconds(found[name, law], what):>40}" for what in REACHED))
         for what in REACHED:
             title = f"{task.name}, {kind}, {law}, to the {what}"
             rows[f"{title}: DDP over ours"] = paired(found["DDP", law], found["ours", law], what)

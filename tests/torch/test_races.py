@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -112,3 +113,35 @@ def test_a_late_rank_s_gradient_is_lost_and_it_goes_on(races: ModuleType) -> Non
         races.EVALUATE_EVERY = races_before
     assert run.seconds == pytest.approx([1.0, 2.0, 3.0])
     assert run.samples == [2 * races.BATCH, 4 * races.BATCH, 6 * races.BATCH]
+
+
+@pytest.mark.slow
+def test_what_it_is_to_reach_is_reached(
+    races: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On digits that need no file, and under two of the laws."""
+    import networks
+
+    monkeypatch.setattr(races, "RANKS", 10)
+    monkeypatch.setenv("ERASUREHEAD_DATA", str(tmp_path))
+    networks.main(["--quick"])
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert told["benchmark"] == "networks quick"
+    assert len(told["targets"]) == 8
+    for key, target in told["targets"].items():
+        assert networks.verdict(told["ratios"][key], target) == "met", key
+
+
+def test_the_demonstration_draws_its_picture(
+    races: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import networks
+
+    monkeypatch.setattr(races, "RANKS", 10)
+    monkeypatch.setenv("ERASUREHEAD_DATA", str(tmp_path))
+    networks.main(["--demo", str(tmp_path / "runs" / "demo")])
+    lines = capsys.readouterr().out.splitlines()
+    ours, ddp, _ = ([float(word) for word in line.split() if word.isdigit()] for line in lines if line.endswith(" s"))
+    assert 1.8 * ours[0] <= ddp[0]
+    assert 1.8 * ours[1] <= ddp[1]
+    assert (tmp_path / "runs" / "demo" / "networks.png").stat().st_size > 20_000
