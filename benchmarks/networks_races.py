@@ -28,7 +28,6 @@ import erasurehead.torch as eht
 from erasurehead.delays import Delays, Exponential, Fixed
 
 RANKS, BATCH = 10, 64
-EVALUATE_EVERY = 100  # batches, of whichever ranks
 ROWS = 4_000  # of tables of delays; steps beyond begin again at the first
 BESIDE = Path(__file__).resolve().parents[1] / "../shared/data"
 
@@ -53,6 +52,7 @@ class Task:
         accuracy, loss: to be reached, the latter on some of the samples that are trained on.
         most: samples after which a run is given up.
         momentum_rates, adamw_rates: among which rivals' best is looked for.
+        every: batches, of whichever ranks, after which models are measured.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Task:
     most: int
     momentum_rates: tuple[float, ...]
     adamw_rates: tuple[float, ...]
+    every: int = 100
 
     def model(self, seed: int) -> nn.Module:
         """Return the network with the first weights of a seed."""
@@ -189,7 +190,7 @@ def tasks() -> dict[str, Task]:
 
 def written_digits() -> Task:
     """Return the task that needs no file."""
-    return Task("digits", dense(64), *digits(), 0.95, 0.08, 300_000, (0.05, 0.1, 0.2), (0.001, 0.002, 0.004, 0.008))
+    return Task("digits", dense(64), *digits(), 0.95, 0.08, 300_000, (0.05, 0.1, 0.2), (0.001, 0.002, 0.004, 0.008), 20)
 
 
 # Laws of delays
@@ -340,7 +341,7 @@ def ours(task: Task, law: Law, kind: str, rate: float, seed: int, way: str | Non
             optimizer.step()
             step += 1
             made += 1
-            if made % EVALUATE_EVERY == 0:
+            if made % task.every == 0:
                 race.add(team.seconds, made * BATCH, team.model())
 
     eht.simulate(main, RANKS, delays=law.delays(seed), seconds_per_sample=law.seconds_per_sample())
@@ -380,7 +381,7 @@ def _run(task: Task, models: Iterator[nn.Module], steps: int) -> Race:
     race = Race(task)
     for number, model in enumerate(models, 1):
         samples = number * steps * RANKS * BATCH
-        if (number * steps) % (EVALUATE_EVERY // RANKS) < steps:
+        if (number * steps) % (task.every // RANKS) < steps:
             race.add(float(number * steps), samples, model)
             if race.over or not race.loss[-1] < 10.0:
                 break
@@ -440,7 +441,7 @@ def alone(task: Task, kind: str, rate: float, seed: int) -> Race:
         task.loss_of(model, task.samples(seed, RANKS, step)).backward()
         optimizer.step()
         step += 1
-        if step % EVALUATE_EVERY == 0:
+        if step % task.every == 0:
             race.add(float(step), step * BATCH, model)
             if not race.loss[-1] < 10.0:
                 break
@@ -482,7 +483,7 @@ def first_of(task: Task, law: Law, kind: str, rate: float, seed: int, least: int
         for rank in came:
             begun[rank] = version
             ends[rank] = now + table[steps[rank] % ROWS, rank]
-        if made // EVALUATE_EVERY > before // EVALUATE_EVERY:
+        if made // task.every > before // task.every:
             race.add(now, made * BATCH, model)
             if not race.loss[-1] < 10.0:
                 break

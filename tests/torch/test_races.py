@@ -39,8 +39,8 @@ def races() -> Iterator[ModuleType]:
         sys.path.remove(str(BENCHMARKS))
 
 
-def task(races: ModuleType) -> Any:
-    return races.Task("small", net, X, Y, X, Y, 2.0, 0.0, 10**9, (0.1,), (0.001,))
+def task(races: ModuleType, batches: int = 10**6, every: int = 100) -> Any:
+    return races.Task("small", net, X, Y, X, Y, 2.0, 0.0, batches * races.BATCH, (0.1,), (0.001,), every)
 
 
 def real(rank: int, folder: str, kind: str, drawn: list[list[torch.Tensor]]) -> None:
@@ -78,11 +78,8 @@ def test_a_step_of_all_samples_is_a_step_of_ddp(
     assert torch.allclose(weights(simulated), found, atol=1e-5)
 
 
-def test_a_team_without_delays_makes_the_steps_of_ddp(races: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    small = task(races)
-    monkeypatch.setattr(races, "EVALUATE_EVERY", N_RANKS)
-    monkeypatch.setattr(races.Task, "most", STEPS * N_RANKS * races.BATCH, raising=False)
-    object.__setattr__(small, "most", STEPS * N_RANKS * races.BATCH)
+def test_a_team_without_delays_makes_the_steps_of_ddp(races: ModuleType) -> None:
+    small = task(races, STEPS * N_RANKS, N_RANKS)
     law = races.Law("no delays", 0.1, lambda seed: Fixed(((0.0,) * N_RANKS,)), (1.0,) * N_RANKS)
     team = races.ours(small, law, "momentum", 0.1, 7)
     together = races.ddp(small, "momentum", 0.1, 7).timed(races.waited(law, 7))
@@ -101,16 +98,10 @@ def test_a_step_ends_with_its_last_rank(races: ModuleType) -> None:
 
 
 def test_a_late_rank_s_gradient_is_lost_and_it_goes_on(races: ModuleType) -> None:
-    small = task(races)
-    object.__setattr__(small, "most", 6 * races.BATCH)
+    small = task(races, 6, 2)
     table = tuple(map(tuple, np.array([[0.0, 0.0, 2.5]] * 40)))
     law = races.Law("one slow", 1.0, lambda seed: Fixed(table), (1.0,) * N_RANKS)
-    races_before = races.EVALUATE_EVERY
-    races.EVALUATE_EVERY = 2
-    try:
-        run = races.first_of(small, law, "momentum", 0.1, 0, 2)
-    finally:
-        races.EVALUATE_EVERY = races_before
+    run = races.first_of(small, law, "momentum", 0.1, 0, 2)
     assert run.seconds == pytest.approx([1.0, 2.0, 3.0])
     assert run.samples == [2 * races.BATCH, 4 * races.BATCH, 6 * races.BATCH]
 
