@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead.torch._handouts import Handouts
 from erasurehead.torch._heads import Head, Kind
 from erasurehead.torch._membership import LEASE, Membership
 from erasurehead.torch._port import Port
@@ -108,6 +109,7 @@ class Member:
         membership: who belongs, and who gathers.
         asked: ranks to which this rank's script is to send its model with its optimizer's state, by `serve`.
         state: what came of `want`: a model with its optimizer's state, and its name.
+        handouts: which samples are whose.
     """
 
     def __init__(
@@ -121,6 +123,7 @@ class Member:
         self.port, self.way, self.rank = port, way, port.rank
         self.membership = Membership(self.rank, ranks)
         self.left = False
+        self.handouts = Handouts(self.rank)
         self._on_version = on_version
         self._view = self.membership.view  # that has been acted on
         self._since = 0  # the term since when this rank gathers
@@ -262,7 +265,9 @@ class Member:
         if self.left or sender in self.membership.ended:
             return
         known = self.membership.view.members
-        if head.kind is Kind.NEWEST:
+        if head.kind in (Kind.ASK, Kind.HAND):
+            self.handouts.on_message(self.port, sender, head)
+        elif head.kind is Kind.NEWEST:
             name = head.one, head.version
             if vector is not None and head.term >= self._view.term and name > self.newest:
                 self._hear(name, head.other, vector)
@@ -323,6 +328,8 @@ class Member:
             self._send_unsent()
         if self._wants and self.state is None and now > self._wanted_at + _LOST:
             self.want()
+        gathers = self._view.gathers if self.membership.belongs and self._view.gathers >= 0 else None
+        self.handouts.on_view(self.port, gathers, self._view.members - self.membership.ended)
         self._close_if()
         asks_at = self.way.asks_at
         may_ask = self.membership.gathers and asks_at > now
@@ -452,6 +459,7 @@ class Member:
             wanting, self._wanting = self._wanting, []
             for other in wanting:
                 self._find_server(other)
+        self.handouts.observe(rank, samples, seconds)
         self._close_if()
 
     def _close_if(self) -> None:
@@ -466,6 +474,7 @@ class Member:
         after, version = self.newest[0], self.newest[1] + 1
         self._fresh.clear()
         self._hear((term, version), after, vector)
+        self.handouts.settle()
         self._on_version(Version(version, term, now, self.rank, steps, tuple(sorted(stepping))))
         head = Head(Kind.NEWEST, term=term, version=version, one=term, other=after)
         for rank in sorted(self._view.members - self.membership.ended - {self.rank}):

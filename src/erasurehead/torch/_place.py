@@ -18,11 +18,13 @@ class Place(ABC):
     Attributes:
         rank: number of this rank, from 0.
         size: number of ranks that were started together.
+        ahead: how many answers a script should ask for before it needs them, so that it does not wait for them.
         joins: whether this rank was started later, by a number of its own that is none of theirs.
     """
 
     rank: int
     size: int
+    ahead: int = 1
     joins: bool = False
 
     @abstractmethod

@@ -271,6 +271,7 @@ class _Rank(Place, Port):
     def __init__(self, clock: _Clock, rank: int) -> None:
         size = clock.size
         self.rank, self.size, self.joins = rank, size, rank >= size
+        self.ahead = int(clock.latency > 0.0)
         self.hangs_until = 0.0
         self.clock = clock
         self.member: Member | None = None

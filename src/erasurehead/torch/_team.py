@@ -12,8 +12,10 @@ from typing import Any, Literal, cast, final
 import torch
 from torch.optim import LBFGS, Optimizer
 
-from erasurehead.errors import ErasureHeadError, invalid
+from erasurehead.errors import ErasureHeadError, check_count, invalid
+from erasurehead.torch._batches import Batches, Feed, Source, Speeds, shard
 from erasurehead.torch._flat import Flat
+from erasurehead.torch._handouts import Handouts
 from erasurehead.torch._meetings import BusyMeeting, GradientMeeting, Meeting, Step
 from erasurehead.torch._member import Version
 from erasurehead.torch._optimizer import Closure, TeamOptimizer
@@ -49,6 +51,8 @@ class Team:
         self._model: torch.nn.Module | None = None
         self._meeting: Meeting | None = None
         self._not_finite: Literal["skip", "stop"] = "skip"
+        self._feeds: list[Feed] = []
+        self._alone = Handouts(self.rank)
         place.at_end(self.close)
 
     @property
@@ -124,8 +128,68 @@ class Team:
             self._meeting.newest(Flat([{"params": list(parameters.values())}], copied))
         return copied
 
+    def batches(
+        self,
+        dataset: Any,
+        batch_size: int,
+        epoch: int | None = None,
+        *,
+        seed: int = 0,
+        shuffle: bool = True,
+        drop_last: bool = False,
+        speeds: Speeds = None,
+        **options: Any,
+    ) -> Batches:
+        """Return this rank's batches of an epoch in which the team has each sample once.
+
+        Each rank takes its next piece of the batch when it needs one, so that fast ranks make more steps than slow
+        ones, and nobody waits at the end of an epoch. All ranks must call it with the same arguments, after
+        `optimizer`. Iterable data sets are split: each rank has every so many-th item, however fast it is.
+
+        Arguments:
+            dataset: a data set of PyTorch, with a length or iterable; random transforms are drawn each time.
+            batch_size: number of samples of a batch of the whole team, which its ranks share.
+            epoch: number of the epoch; by default the next one of this data set.
+            seed: of the order, with the epoch, and of the loader's workers.
+            shuffle: whether each epoch has an order of its own.
+            drop_last: whether to leave out the samples beyond the last whole batch.
+            speeds: how the ranks share a batch: None for equally, numbers for in proportion to them, or `"measured"`
+                for in proportion to how fast they are, again where a change lasts.
+            **options: of PyTorch's `DataLoader`, such as `num_workers`, `collate_fn` and `pin_memory`.
+
+        Raises:
+            InvalidArgument: if an argument breaks a rule, or `optimizer` was not called before.
+        """
+        if self.size > 1 and self._meeting is None:
+            raise invalid("batches", "must be asked for after Team.optimizer", "before it")
+        feed = next((one for one in self._feeds if one.serves(dataset, shuffle, options)), None)
+        if feed is None:
+            feed = Feed(dataset, len(self._feeds), self.rank, self.size, shuffle, options)
+            self._feeds.append(feed)
+        epoch = feed.next_epoch if epoch is None else check_count("epoch", epoch, 0)
+        feed.next_epoch = epoch + 1
+        return Batches(feed, self._source, epoch, batch_size, seed, drop_last, speeds)
+
+    def shard(self, dataset: Any) -> Any:
+        """Return this rank's fixed part of a data set, every so many-th item, for a loader of the user's own.
+
+        A fixed part is what `DistributedSampler` gives: a slow rank is through with it late, and fast ones are not
+        given anything of it.
+        """
+        return shard(dataset, self.rank, self.size)
+
+    @property
+    def _source(self) -> Source:
+        if self._meeting is None:
+            self._alone.on_view(None, self.rank, frozenset({self.rank}))
+            return Source(self._place, self._alone, None, self.add_samples, lambda: False)
+        member = self._meeting.member
+        return Source(self._place, member.handouts, member.port, self.add_samples, lambda: member.forgotten)
+
     def close(self) -> None:
         """Make no more steps. Who gathers goes on gathering until all others are through, too."""
+        for feed in self._feeds:
+            feed.close()
         if self._meeting is not None:
             self._meeting.close()
 

@@ -1,0 +1,201 @@
+"""Which samples each rank gets: an epoch is handed out by who gathers, piece by piece, to whoever asks next.
+
+So an epoch of the team is each sample once, although a fast rank makes more steps than a slow one, and nobody waits
+at its end. No input or output, no clock and no PyTorch, as in `_member`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import final
+
+from erasurehead.delays._speeds import Speeds, parts
+from erasurehead.torch._heads import Head, Kind
+from erasurehead.torch._port import Port
+
+Piece = tuple[int, int]
+"""Where a piece of the epoch's order begins and ends."""
+
+_GIVEN_BACK, _MEASURED = 1, 2  # what a question's flag says
+
+
+@final
+@dataclass
+class Stock:
+    """What of one data set's newest epoch has been handed out.
+
+    Attributes:
+        epoch: its number.
+        position: where what has not been handed out yet begins, in the epoch's order.
+        back: pieces that were handed out, but not trained on, and are to be handed out again.
+        out: by rank, the pieces that it has and was not heard to have trained on, by the number of its question.
+    """
+
+    epoch: int = -1
+    position: int = 0
+    back: list[Piece] = field(default_factory=list[Piece])
+    out: dict[int, dict[int, Piece]] = field(default_factory=dict[int, dict[int, Piece]])
+
+    def take(self, rank: int, question: int, epoch: int, total: int, count: int, since: int = 0) -> Piece:
+        """Hand out the next piece of an epoch, from a position on; an empty one if there is nothing left of it."""
+        if epoch > self.epoch:
+            self.epoch, self.position, self.back, self.out = epoch, 0, [], {}
+        own = self.out.setdefault(rank, {})
+        if epoch < self.epoch:
+            return 0, 0
+        if question in own:  # it was asked again
+            return own[question]
+        if self.back:
+            begin, end = self.back.pop(0)
+            if end - begin > count:
+                self.back.insert(0, (begin + count, end))
+            piece = begin, min(end, begin + count)
+        else:
+            begin = max(self.position, since)
+            piece = min(begin, total), min(begin + count, total)
+            self.position = piece[1]
+        if piece[0] < piece[1]:
+            own[question] = piece
+            return piece
+        return 0, 0
+
+    def trained(self, rank: int, before: int) -> None:
+        """Note that a rank has trained on what it got for all questions before one."""
+        own = self.out.get(rank, {})
+        for question in [one for one in own if one < before]:
+            del own[question]
+
+    def give_back(self, rank: int) -> None:
+        """Take back what a rank has got and not trained on."""
+        self.back.extend(sorted(self.out.pop(rank, {}).values()))
+
+    @property
+    def missing(self) -> list[Piece]:
+        """The pieces before `position` that nobody is known to have trained on."""
+        return sorted([*self.back, *(piece for own in self.out.values() for piece in own.values())])
+
+
+@final
+class Handouts:
+    """Both sides: a rank's questions, and the answers of who gathers.
+
+    A rank is given what it asked for, or, if shares follow the speeds that are measured, its share of the team's batch.
+
+    Arguments:
+        rank: number of this rank.
+
+    Attributes:
+        gathers: the rank that gathers, and hands out; None if that is not known yet.
+        stocks: by number of the data set, in the order in which the script first used them.
+        handed: by number of the question, the pieces that this rank was given and has not looked at.
+    """
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.gathers: int | None = None
+        self._members: frozenset[int] = frozenset()
+        self.stocks: dict[int, Stock] = {}
+        self.handed: dict[int, Piece] = {}
+        self._asked: dict[int, Head] = {}  # questions that are not answered
+        self._unused: dict[int, int] = {}  # by number of the question: data sets of what this rank has not trained on
+        self._questions = 0
+        self._seen: dict[tuple[int, int], int] = {}  # by data set and epoch: up to where samples were handed out
+        self._speeds: Speeds | None = None
+
+    # What the script calls
+
+    def ask(self, port: Port | None, stock: int, epoch: int, total: int, count: int, measured: int = 0) -> int:
+        """Ask for the next piece, and return the number of the question.
+
+        Arguments:
+            port: to ask through; None in a team of one.
+            stock: number of the data set.
+            epoch: number of the epoch.
+            total: number of its samples.
+            count: number of samples that are wanted; of the team's batch, if shares are measured.
+            measured: the number of ranks that share it by their speeds as they are measured; 0 if they do not.
+        """
+        self._questions += 1
+        question = self._questions
+        self._unused[question] = stock
+        flag, oldest = (_MEASURED if measured else 0), min(self._unused)
+        seen = self._seen.get((stock, epoch), 0)
+        head = Head(Kind.ASK, flag, measured, epoch, question, stock, float(count), float(seen), total, oldest)
+        self._asked[question] = head
+        self._say(port, head)
+        return question
+
+    def used(self, question: int) -> None:
+        """Note that this rank has trained on what it got for a question."""
+        self._unused.pop(question, None)
+
+    def give_back(self, port: Port | None, stock: int) -> None:
+        """Give back whatever of a data set this rank has got and not trained on."""
+        unused = [one for one, of in self._unused.items() if of == stock]
+        for question in unused:
+            del self._unused[question]
+            self._asked.pop(question, None)
+            self.handed.pop(question, None)
+        oldest = min(unused, default=self._questions + 1)
+        self._say(port, Head(Kind.ASK, _GIVEN_BACK, steps=stock, number=self._questions, other=oldest))
+
+    # What happens
+
+    def on_message(self, port: Port, sender: int, head: Head) -> None:
+        """Handle a question, or an answer."""
+        if head.kind is Kind.HAND:
+            if self._asked.pop(head.number, None) is not None:
+                key = head.steps, head.version
+                self._seen = {key: max(self._seen.get(key, 0), head.other)}
+                self.handed[head.number] = head.one, head.other
+                port.wake_script()
+        elif self.gathers == self.rank:
+            answer = self._answer(sender, head)
+            if answer is not None:
+                port.send(sender, answer)
+
+    def on_view(self, port: Port | None, gathers: int | None, members: frozenset[int]) -> None:
+        """Learn who gathers and who belongs: questions are asked again, and what is with others is given back."""
+        if members != self._members:
+            self._members = members
+            for stock in self.stocks.values():
+                for rank in stock.out.keys() - members:
+                    stock.give_back(rank)
+        if gathers != self.gathers:
+            self.gathers = gathers
+            for head in list(self._asked.values()):
+                self._say(port, head)
+
+    def observe(self, rank: int, samples: float, seconds: float) -> None:
+        """Learn how long a rank needed for some samples; of who gathers."""
+        if self._speeds is not None and rank < self._speeds.n_workers:
+            self._speeds.observe(rank, samples, seconds)
+
+    def settle(self) -> None:
+        """Go by the speeds that were measured, where that is due; of who gathers, after each version."""
+        if self._speeds is not None:
+            self._speeds.settle()
+
+    def _say(self, port: Port | None, head: Head) -> None:
+        if self.gathers == self.rank:
+            answer = self._answer(self.rank, head)
+            if answer is not None:
+                self._asked.pop(head.number, None)
+                self.handed[head.number] = answer.one, answer.other
+        elif port is not None and self.gathers is not None:
+            port.send(self.gathers, head)
+
+    def _answer(self, rank: int, head: Head) -> Head | None:
+        stock = self.stocks.setdefault(head.steps, Stock())
+        stock.trained(rank, head.other)
+        if head.flag == _GIVEN_BACK:
+            stock.give_back(rank)
+            return None
+        count = int(head.samples)
+        if head.flag == _MEASURED:
+            self._speeds = self._speeds or Speeds(head.term)
+            joined = rank >= self._speeds.n_workers  # later, by a number beyond those that the team began with
+            count = count // head.term if joined else int(parts(count, self._speeds.shares, least=1)[rank])
+        since = int(head.seconds)  # who gathered before may have handed out more than is known here
+        begin, end = stock.take(rank, head.number, head.version, head.one, max(count, 1), since)
+        return Head(Kind.HAND, 0, 0, head.version, head.number, head.steps, one=begin, other=end)
