@@ -252,9 +252,9 @@ def test_a_loader_of_the_user_s_own_over_a_shard() -> None:
 def test_training_by_batches_learns() -> None:
     def main() -> torch.nn.Module:
         team, model = eht.join(), net()
-        optimizer = team.optimizer(momentum(model), model)
+        optimizer, data = team.optimizer(momentum(model), model), TensorDataset(X, Y)
         for epoch in range(3):
-            for x, y in team.batches(TensorDataset(X, Y), 64, epoch):
+            for x, y in team.batches(data, 64, epoch):
                 optimizer.zero_grad()
                 torch.nn.functional.cross_entropy(model(x), y).backward()
                 optimizer.step()
@@ -304,9 +304,9 @@ def trained_by(rank_dies: int, at: float, joins: bool = False) -> tuple[Counter[
 
     def main() -> None:
         team, model = eht.join(), net()
-        optimizer = team.optimizer(momentum(model), model)
+        optimizer, data = team.optimizer(momentum(model), model), Numbers(400)
         for epoch in range(2):
-            for x, number in team.batches(Numbers(400), 20, epoch):
+            for x, number in team.batches(data, 20, epoch):
                 optimizer.zero_grad()
                 model(x).square().mean().backward()
                 optimizer.step()

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, IterableDataset, Subset, get_worker_inf
 from erasurehead._internal.arrays import Array
 from erasurehead.delays._speeds import check_speeds, parts
 from erasurehead.errors import check_count, invalid
-from erasurehead.torch._handouts import Handouts, Piece
+from erasurehead.torch._handouts import Handouts, Piece, Stock
 from erasurehead.torch._place import Place
 from erasurehead.torch._port import Port
 
@@ -54,6 +54,13 @@ class Source:
         self.place.wait(lambda: question in self.handouts.handed or self.forgotten(), "which samples are next")
         with self.place.held():
             return self.handouts.handed.pop(question, (0, 0))
+
+    def positions(self) -> dict[int, Stock]:
+        """Return what of all data sets was handed out, as who gathers knows it."""
+        with self.place.held():
+            self.handouts.where(self.port)
+        self.place.wait(lambda: self.handouts.positions is not None or self.forgotten(), "where the epoch is")
+        return self.handouts.positions or {}
 
     def used(self, question: int) -> None:
         """Say that a batch was trained on."""
@@ -117,10 +124,11 @@ class Batches:
             for batch in loader:
                 question, count = handed.popleft()
                 self._add(count)
+                self._feed.under_way.append(question)
                 try:
                     yield batch
-                finally:
-                    self._source.used(question)  # also where the loop ends by a break
+                finally:  # also where the loop ends by a break
+                    self._feed.trained(self._source)
         finally:
             pieces.begin(iter(()))
             self._source.give_back(self._feed.number)
@@ -191,6 +199,7 @@ class Feed:
         self.data, self.number, self.shuffle, self.options = data, number, shuffle, options
         self._split = _Split(data, rank, size) if self.iterable else None
         self.next_epoch = 0
+        self.under_way: list[int] = []  # questions of batches that the script has and was not heard to have trained on
         self.pieces, self.generator = _Pieces(), torch.Generator()
         self._loader: Any = None
 
@@ -208,6 +217,11 @@ class Feed:
             sampler = cast("Any", self.pieces)
             self._loader = DataLoader(self.data, batch_sampler=sampler, generator=self.generator, **self.options)
         return self._loader
+
+    def trained(self, source: Source) -> None:
+        """Note that a step was made from what the script has."""
+        while self.under_way:
+            source.used(self.under_way.pop())
 
     def close(self) -> None:
         """End the loader's workers, where they outlive an epoch."""

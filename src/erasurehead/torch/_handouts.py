@@ -6,6 +6,7 @@ at its end. No input or output, no clock and no PyTorch, as in `_member`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import final
 
@@ -16,7 +17,8 @@ from erasurehead.torch._port import Port
 Piece = tuple[int, int]
 """Where a piece of the epoch's order begins and ends."""
 
-_GIVEN_BACK, _MEASURED = 1, 2  # what a question's flag says
+_GIVEN_BACK, _MEASURED, _WHERE = 1, 2, 3  # what a question's flag says, if it does not ask for so many samples
+_POSITION, _MISSING, _THAT_IS_ALL = 1, 2, 3  # what an answer's flag says, if it is not a piece of one's own
 
 
 @final
@@ -88,6 +90,7 @@ class Handouts:
         gathers: the rank that gathers, and hands out; None if that is not known yet.
         stocks: by number of the data set, in the order in which the script first used them.
         handed: by number of the question, the pieces that this rank was given and has not looked at.
+        positions: what `where` has brought, once it has; None before.
     """
 
     def __init__(self, rank: int) -> None:
@@ -96,6 +99,8 @@ class Handouts:
         self._members: frozenset[int] = frozenset()
         self.stocks: dict[int, Stock] = {}
         self.handed: dict[int, Piece] = {}
+        self.positions: dict[int, Stock] | None = None
+        self._said: dict[int, Stock] = {}  # of the positions, so far
         self._asked: dict[int, Head] = {}  # questions that are not answered
         self._unused: dict[int, int] = {}  # by number of the question: data sets of what this rank has not trained on
         self._questions = 0
@@ -129,6 +134,15 @@ class Handouts:
         """Note that this rank has trained on what it got for a question."""
         self._unused.pop(question, None)
 
+    def where(self, port: Port | None) -> None:
+        """Ask for all that was handed out and trained on."""
+        self._questions += 1
+        self.positions, self._said = None, {}
+        oldest = min(self._unused, default=self._questions)
+        head = Head(Kind.ASK, _WHERE, number=self._questions, other=oldest)
+        self._asked[self._questions] = head
+        self._say(port, head)
+
     def give_back(self, port: Port | None, stock: int) -> None:
         """Give back whatever of a data set this rank has got and not trained on."""
         unused = [one for one, of in self._unused.items() if of == stock]
@@ -144,14 +158,10 @@ class Handouts:
     def on_message(self, port: Port, sender: int, head: Head) -> None:
         """Handle a question, or an answer."""
         if head.kind is Kind.HAND:
-            if self._asked.pop(head.number, None) is not None:
-                key = head.steps, head.version
-                self._seen = {key: max(self._seen.get(key, 0), head.other)}
-                self.handed[head.number] = head.one, head.other
-                port.wake_script()
+            self._hear(head)
+            port.wake_script()
         elif self.gathers == self.rank:
-            answer = self._answer(sender, head)
-            if answer is not None:
+            for answer in self._answers(sender, head):
                 port.send(sender, answer)
 
     def on_view(self, port: Port | None, gathers: int | None, members: frozenset[int]) -> None:
@@ -162,7 +172,7 @@ class Handouts:
                 for rank in stock.out.keys() - members:
                     stock.give_back(rank)
         if gathers != self.gathers:
-            self.gathers = gathers
+            self.gathers, self._said = gathers, {}
             for head in list(self._asked.values()):
                 self._say(port, head)
 
@@ -178,12 +188,40 @@ class Handouts:
 
     def _say(self, port: Port | None, head: Head) -> None:
         if self.gathers == self.rank:
-            answer = self._answer(self.rank, head)
-            if answer is not None:
-                self._asked.pop(head.number, None)
-                self.handed[head.number] = answer.one, answer.other
+            for answer in self._answers(self.rank, head):
+                self._hear(answer)
         elif port is not None and self.gathers is not None:
             port.send(self.gathers, head)
+
+    def _hear(self, head: Head) -> None:
+        if head.number not in self._asked:  # it was answered before, or nobody wants to know any more
+            return
+        if head.flag == _POSITION:
+            self._said[head.steps] = Stock(head.version, head.one)
+        elif head.flag == _MISSING and head.steps in self._said:
+            self._said[head.steps].back.append((head.one, head.other))
+        elif head.flag == _THAT_IS_ALL:
+            del self._asked[head.number]
+            self.positions, self._said = self._said, {}
+        elif not head.flag:
+            del self._asked[head.number]
+            key = head.steps, head.version
+            self._seen = {key: max(self._seen.get(key, 0), head.other)}
+            self.handed[head.number] = head.one, head.other
+
+    def _answers(self, rank: int, head: Head) -> Iterator[Head]:
+        if head.flag != _WHERE:
+            answer = self._answer(rank, head)
+            if answer is not None:
+                yield answer
+            return
+        for number, stock in self.stocks.items():
+            stock.trained(rank, head.other)
+            told = Head(Kind.HAND, _POSITION, 0, stock.epoch, head.number, number, one=stock.position)
+            yield told
+            for begin, end in stock.missing:
+                yield told._replace(flag=_MISSING, one=begin, other=end)
+        yield Head(Kind.HAND, _THAT_IS_ALL, number=head.number)
 
     def _answer(self, rank: int, head: Head) -> Head | None:
         stock = self.stocks.setdefault(head.steps, Stock())

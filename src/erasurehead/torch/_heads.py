@@ -46,12 +46,13 @@ class Kind(IntEnum):
     STATE = 15
     """A piece of it; number: of the piece, version, one: of the model, other: bytes in all; the vector."""
     ASK = 20
-    """Which samples are mine next; flag: 1 if I give back those that I have, 2 if by measured speeds, of term ranks;
-    version: the epoch; number: of the question; steps: of the data set; samples: how many; seconds: up to where all
-    were handed out, as far as I know; one: samples of the epoch; other: the first question whose samples I still
-    have."""
+    """Which samples are mine next; flag: 1 if I give back those that I have, 2 if by measured speeds, of term ranks,
+    3 if I only want to know what was handed out; version: the epoch; number: of the question; steps: of the data set;
+    samples: how many; seconds: up to where all were handed out, as far as I know; one: samples of the epoch; other: the
+    first question whose samples I still have."""
     HAND = 21
-    """These are: from one up to other, in the order of the epoch; version, number and steps as in the question."""
+    """These are: from one up to other, in the order of the epoch; version, number and steps as in the question; flag: 1
+    if all up to one were handed out, 2 if those from one up to other were not trained on, 3 if that is all."""
 
 
 class Head(NamedTuple):

@@ -70,6 +70,10 @@ class Meeting(ABC):
         """
 
     @abstractmethod
+    def restart(self, version: int) -> None:
+        """Go on from the model and the optimizer as they are here, and all ranks have just loaded them: a version."""
+
+    @abstractmethod
     def newest(self, flat: Flat) -> None:
         """Write the newest model that is here into a copy of the model."""
 
@@ -110,16 +114,12 @@ class BusyMeeting(Meeting):
     """The change of each step goes out, and the team's newest model comes in."""
 
     def _prepared(self) -> tuple[Way, Array]:
-        flat = self._flat
-        optimizer = self._optimizer
+        flat, optimizer = self._flat, self._optimizer
         moments = self._moments = SharedMoments(optimizer, flat.parameters) if shares_moments(optimizer) else None
         self._momentum = SharedMomentum(optimizer, flat.n_parameters) if isinstance(optimizer, SGD) else None
-        told = flat.room((0 if moments is None else moments.length) + 1)
-        flat.read(told[: flat.length])
-        if moments is not None:
-            moments.read(told[flat.length :])
         self._before = flat.read(flat.room())
         self._sent = flat.room(0 if moments is None else moments.n_parameters)
+        told = self._told()
         way = Busy(told.copy()) if moments is None else Busy(told.copy(), moments.decay, moments.first)
         return way, told
 
@@ -154,6 +154,23 @@ class BusyMeeting(Meeting):
         else:
             self._before += change
         return loss
+
+    def restart(self, version: int) -> None:
+        member = self.member
+        while member.newest[1] < version:
+            self.place.wait(lambda: member.newest[1] >= version or member.membership.gathers, "what was loaded")
+            with self.place.held():
+                if member.newest[1] < version and member.membership.gathers:
+                    member.restart(version, self._told())
+        self.take()
+
+    def _told(self) -> Array:
+        flat, moments = self._flat, self._moments
+        told = flat.room((0 if moments is None else moments.length) + 1)
+        flat.read(told[: flat.length])
+        if moments is not None:
+            moments.read(told[flat.length :])
+        return told
 
     def newest(self, flat: Flat) -> None:
         with self.place.held():
@@ -252,6 +269,9 @@ class GradientMeeting(Meeting):
         finally:
             for group, rate in zip(groups, rates, strict=True):
                 group["lr"] = rate
+
+    def restart(self, version: int) -> None:
+        self._flat.read_buffers(self._before)  # all else is alike in all ranks, and nobody has to be told
 
     def newest(self, flat: Flat) -> None:
         self.take()

@@ -235,6 +235,13 @@ class Member:
             self._send_piece(rank, 0)
         self.asked.clear()
 
+    def restart(self, version: int, vector: Array) -> None:
+        """Let all go on from another model, by the number of a version; only who gathers may say so."""
+        self.way.restart(vector)
+        self._hear((self._view.term, version), self.newest[0], vector)
+        for rank in sorted(self._view.members - self.membership.ended - {self.rank}):
+            self._tell_newest(rank)
+
     def rest(self) -> None:
         """Make no more steps."""
         self._resting.add(self.rank)

@@ -13,9 +13,10 @@ import torch
 from torch.optim import LBFGS, Optimizer
 
 from erasurehead.errors import ErasureHeadError, check_count, invalid
-from erasurehead.torch._batches import Batches, Feed, Source, Speeds, shard
+from erasurehead.torch import _state
+from erasurehead.torch._batches import Batches, Feed, Source, Speeds, mixed, shard
 from erasurehead.torch._flat import Flat
-from erasurehead.torch._handouts import Handouts
+from erasurehead.torch._handouts import Handouts, Stock
 from erasurehead.torch._meetings import BusyMeeting, GradientMeeting, Meeting, Step
 from erasurehead.torch._member import Version
 from erasurehead.torch._optimizer import Closure, TeamOptimizer
@@ -147,7 +148,8 @@ class Team:
         `optimizer`. Iterable data sets are split: each rank has every so many-th item, however fast it is.
 
         Arguments:
-            dataset: a data set of PyTorch, with a length or iterable; random transforms are drawn each time.
+            dataset: a data set of PyTorch, with a length or iterable, the same object in all epochs; random transforms
+                are drawn each time.
             batch_size: number of samples of a batch of the whole team, which its ranks share.
             epoch: number of the epoch; by default the next one of this data set.
             seed: of the order, with the epoch, and of the loader's workers.
@@ -185,6 +187,88 @@ class Team:
             return Source(self._place, self._alone, None, self.add_samples, lambda: False)
         member = self._meeting.member
         return Source(self._place, member.handouts, member.port, self.add_samples, lambda: member.forgotten)
+
+    def save(self, path: str | Path, **objects: Any) -> None:
+        """Save the team's newest model, and what it takes to go on from it, to one file; the first rank does, at once.
+
+        Beside the model: this rank's optimizer, how far the epoch is, and this rank's generators. Nobody waits for it:
+        steps that are under way in other ranks are not in it, and their samples are handed out again.
+
+        Arguments:
+            path: of the file, in the format safetensors; it is replaced as a whole.
+            **objects: whatever else has `state_dict` and `load_state_dict`, by name, such as a scheduler or a scaler.
+
+        Raises:
+            InvalidArgument: if an object has no state of tensors, numbers and texts.
+            RecordsError: if the file cannot be written.
+        """
+        if not self.first:
+            return
+        optimizer, names = self._saved("save"), self._names(objects)
+        stocks = {number: (one.epoch, one.position, one.missing) for number, one in self._source.positions().items()}
+        version = 0 if self._meeting is None else self._meeting.member.newest[1]
+        state = {
+            "model": self.model().state_dict(),
+            "optimizer": optimizer.inner.state_dict(),
+            "objects": {name: objects[name].state_dict() for name in names},
+            "data": stocks,
+            "generators": _state.generators(),
+            "about": {"version": version, "rank": self.rank, "size": self.size, "steps": optimizer.steps},
+        }
+        _state.write(Path(path), state)
+
+    def load(self, path: str | Path, **objects: Any) -> int:
+        """Go on from what was saved: all ranks call this, after `optimizer` and before their first step.
+
+        All ranks then have the model, and the optimizer of the rank that saved. The team may be of another size. An
+        epoch goes on with what nobody had trained on: `team.batches(dataset, batch_size, epoch)` with the number of
+        that epoch, which is returned, and with the same data sets, in the order in which they were first used.
+
+        Arguments:
+            path: of the file.
+            **objects: those that were saved, by the same names.
+
+        Returns:
+            The epoch to go on with; 0 if no batches had been handed out.
+
+        Raises:
+            DataError: if there is no such file, it is damaged, or it is of another model or optimizer.
+        """
+        path = Path(path)
+        optimizer, names = self._saved("load"), self._names(objects)
+        if optimizer.steps:
+            raise invalid("load", "must be called before the first step", f"after {optimizer.steps} steps")
+        state, model = _state.read(path), cast("torch.nn.Module", self._model)
+        _state.check_fits(model.state_dict(), state["model"], path, "model")
+        _state.check_groups(optimizer.param_groups, state["optimizer"]["param_groups"], path)
+        if names != sorted(state["objects"]):
+            raise invalid("the names of objects", f"must be {sorted(state['objects'])}, as they were saved", names)
+        model.load_state_dict(state["model"])
+        optimizer.inner.load_state_dict(state["optimizer"])
+        for name in names:
+            objects[name].load_state_dict(state["objects"][name])
+        if self.rank == state["about"]["rank"]:
+            _state.set_generators(state["generators"])
+        else:
+            _state.seed_generators(state["generators"], lambda seed: mixed(seed, self.rank))
+        stocks = self._source.handouts.stocks
+        for number, (epoch, position, missing) in state["data"].items():
+            stocks[number] = Stock(epoch, position, [(begin, end) for begin, end in missing])
+        if self._meeting is not None:
+            self._meeting.restart(state["about"]["version"] + 1)
+        return max(0, *(epoch for epoch, _, _ in state["data"].values()), 0)
+
+    def _saved(self, what: str) -> TeamOptimizer:
+        if self._optimizer is None:
+            raise invalid(what, "must be called after Team.optimizer", "before it")
+        return self._optimizer
+
+    @staticmethod
+    def _names(objects: dict[str, Any]) -> list[str]:
+        for name, one in objects.items():
+            if not (hasattr(one, "state_dict") and hasattr(one, "load_state_dict")):
+                raise invalid(name, "must have state_dict and load_state_dict", type(one).__name__)
+        return sorted(objects)
 
     def close(self) -> None:
         """Make no more steps. Who gathers goes on gathering until all others are through, too."""
@@ -237,6 +321,8 @@ class Team:
             step = self._closed_step(wrapped, closure)
         result = step() if meeting is None else meeting.step(step, lambda: self._samples)
         self._samples = 0.0
+        for feed in self._feeds:
+            feed.trained(self._source)
         return result if loss is None else loss
 
     def _closed_step(self, wrapped: TeamOptimizer, closure: Closure) -> Step:

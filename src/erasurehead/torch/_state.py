@@ -1,0 +1,183 @@
+"""What a team is saved as: one file of safetensors, which holds numbers and a description, and nothing that is run."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from erasurehead._internal.atomic_files import write_whole
+from erasurehead.errors import DataError, NoFile, invalid
+
+FORMAT, VERSION = "erasurehead-team", 1
+
+_TENSOR, _MAP, _TUPLE = "tensor", "map", "tuple"
+
+
+def write(path: Path, state: Mapping[str, Any]) -> None:
+    """Write a tree of tensors and plain data to a file, atomically.
+
+    Raises:
+        InvalidArgument: if something in it is neither.
+        RecordsError: if the file cannot be written.
+    """
+    tensors: dict[str, torch.Tensor] = {}
+    seen: dict[Any, str] = {}
+    tree = {name: _plain(value, name, tensors, seen) for name, value in state.items()}
+    about = {"format": FORMAT, "version": str(VERSION), "state": json.dumps(tree)}
+    write_whole(path, [_library().save(tensors, about)])
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return what was written to a file.
+
+    Raises:
+        DataError: if there is no such file, or it is not one that this version can read.
+    """
+    try:
+        with import_module("safetensors").safe_open(str(path), "pt") as file:
+            about: dict[str, str] = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no mapping
+    except FileNotFoundError:
+        raise NoFile(str(path)) from None
+    except Exception as error:  # safetensors raises an exception of its own
+        raise DataError(f"{path} is no file that Team.save wrote ({error}).") from None
+    if about.get("format") != FORMAT:
+        raise DataError(f"{path} is a file of tensors, but none that Team.save wrote.")
+    if about.get("version") != str(VERSION):
+        raise DataError(
+            f"{path} was written in version {about.get('version')} of the format; "
+            f"this erasurehead reads version {VERSION}."
+        )
+    try:
+        tree = json.loads(about["state"])
+        return {name: _back(value, tensors) for name, value in tree.items()}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"{path} is damaged: {type(error).__name__} {error} in its description.") from None
+
+
+def _library() -> Any:
+    return import_module("safetensors.torch")
+
+
+def _plain(value: Any, where: str, tensors: dict[str, torch.Tensor], seen: dict[Any, str]) -> Any:
+    """Return plain data for JSON, with tensors set aside, each once however often it is shared."""
+    if isinstance(value, torch.Tensor):
+        own = value.detach()
+        key = own.data_ptr(), own.dtype, tuple(own.shape), own.stride(), own.device
+        if not own.numel() or key not in seen:
+            seen[key] = where
+            tensors[where] = own.cpu().contiguous().clone()
+        return {_TENSOR: seen[key] if own.numel() else where}
+    if isinstance(value, np.ndarray):
+        tensors[where] = cast("Any", torch).from_numpy(np.array(cast("Any", value)))
+        return {_TENSOR: where, "numpy": True}
+    if value is None or isinstance(value, bool | str | int):
+        return value
+    if isinstance(value, float | np.floating | np.integer):
+        number: Any = value.item() if isinstance(value, np.generic) else value
+        return number if math.isfinite(number) else {"float": str(number)}
+    if isinstance(value, Mapping):
+        entries = cast("Mapping[Any, Any]", value).items()
+        return {_MAP: [[_key(key, where), _plain(one, f"{where}.{key}", tensors, seen)] for key, one in entries]}
+    if isinstance(value, list | tuple):
+        items = [_plain(one, f"{where}.{n}", tensors, seen) for n, one in enumerate(cast("list[Any]", value))]
+        return items if isinstance(value, list) else {_TUPLE: items}
+    raise invalid(
+        where,
+        "must be made of tensors, numbers, texts, lists and mappings, to be saved",
+        f"{type(value).__name__}",
+        "leave it out of state_dict, and set it anew before loading",
+    )
+
+
+def _key(key: Any, where: str) -> Any:
+    if isinstance(key, str | int):
+        return key
+    raise invalid(f"a key in {where}", "must be a text or a whole number, to be saved", type(key).__name__)
+
+
+def _back(value: Any, tensors: Mapping[str, torch.Tensor]) -> Any:
+    if isinstance(value, list):
+        return [_back(one, tensors) for one in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    tree = cast("dict[str, Any]", value)
+    if _TENSOR in tree:
+        tensor = tensors[tree[_TENSOR]]
+        return tensor.numpy() if "numpy" in tree else tensor
+    if _MAP in tree:
+        return {key: _back(one, tensors) for key, one in tree[_MAP]}
+    if _TUPLE in tree:
+        return tuple(_back(one, tensors) for one in tree[_TUPLE])
+    return float(tree["float"])
+
+
+def check_fits(own: Mapping[str, Any], saved: Mapping[str, Any], path: Path, what: str) -> None:
+    """Check that saved tensors are of the names, shapes and types of others.
+
+    Raises:
+        DataError: if not, with the first that is another one.
+    """
+    for name in own:
+        if name not in saved:
+            raise DataError(f"{path} has no {name!r}, which this {what} has.")
+        if _shape(own[name]) != _shape(saved[name]):
+            raise DataError(f"{name!r} of the {what} is {_shape(own[name])} here, and {_shape(saved[name])} in {path}.")
+    for name in saved:
+        if name not in own:
+            raise DataError(f"{path} has {name!r}, which this {what} has not.")
+
+
+def _shape(value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return type(value).__name__
+    return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"
+
+
+def check_groups(own: list[dict[str, Any]], saved: list[dict[str, Any]], path: Path) -> None:
+    """Check that an optimizer's parameter groups are as large as those that were saved.
+
+    Raises:
+        DataError: if not.
+    """
+    sizes = [[len(group["params"]) for group in groups] for groups in (own, saved)]
+    if sizes[0] != sizes[1]:
+        raise DataError(
+            f"The optimizer has {sizes[0]} parameters in its groups, and that which was saved in {path} has {sizes[1]}."
+        )
+
+
+def generators() -> dict[str, Any]:
+    """Return the states of the generators of PyTorch, NumPy and Python."""
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    return {"torch": torch.get_rng_state(), "cuda": cuda, "numpy": np.random.get_state(), "python": random.getstate()}  # noqa: NPY002
+
+
+def set_generators(states: Mapping[str, Any]) -> None:
+    """Go on from such states."""
+    torch.set_rng_state(states["torch"])
+    if states["cuda"] and torch.cuda.is_available() and len(states["cuda"]) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all(states["cuda"])
+    np.random.set_state(states["numpy"])  # noqa: NPY002
+    random.setstate(states["python"])
+
+
+def seed_generators(states: Mapping[str, Any], seed: Callable[[int], int]) -> None:
+    """Go on from states that are made of such ones, as those of another rank.
+
+    Arguments:
+        states: what `generators` returned.
+        seed: makes a seed of a number that the states give.
+    """
+    own = seed(int(cast("Any", np.random.SeedSequence(states["torch"].tolist())).generate_state(1)[0]))
+    cast("Any", torch).manual_seed(own)
+    np.random.seed(own % 2**32)  # noqa: NPY002
+    random.seed(own)
