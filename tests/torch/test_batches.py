@@ -329,3 +329,16 @@ def test_who_gathers_dies_and_an_epoch_misses_no_more_than_what_it_had_and_repea
     for trained in trained_by(0, at):
         assert 400 - len(trained) <= 5
         assert trained.total() - len(trained) <= 3 * 5
+
+
+def test_a_rank_whose_data_set_has_another_length_is_told() -> None:
+    def main() -> None:
+        team, model = eht.join(), net()
+        team.optimizer(momentum(model), model)
+        for _ in team.batches(Numbers(60 if team.rank else 50), 6):
+            pass
+
+    with pytest.raises(
+        InvalidArgument, match=r"dataset of rank 1 must have as many samples .*, of which an epoch has 50, "
+    ):
+        eht.simulate(main, 2)

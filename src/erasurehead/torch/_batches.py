@@ -145,6 +145,12 @@ class Batches:
             begin, end = self._source.piece(question)
             if begin == end:
                 return
+            if begin < 0:
+                raise invalid(
+                    f"dataset of rank {self._source.place.rank}",
+                    f"must have as many samples as in other ranks, of which an epoch has {end}",
+                    self._total,
+                )
             handed.append((question, end - begin))
             yield (
                 list(range(begin, end)) if order is None else cast("list[int]", cast("Any", order[begin:end]).tolist())

@@ -18,7 +18,12 @@ Piece = tuple[int, int]
 """Where a piece of the epoch's order begins and ends."""
 
 _GIVEN_BACK, _MEASURED, _WHERE = 1, 2, 3  # what a question's flag says, if it does not ask for so many samples
-_POSITION, _MISSING, _THAT_IS_ALL = 1, 2, 3  # what an answer's flag says, if it is not a piece of one's own
+_POSITION, _MISSING, _THAT_IS_ALL, _ANOTHER_TOTAL = (
+    1,
+    2,
+    3,
+    4,
+)  # what an answer's flag says, if it is not a piece of one's own
 
 
 @final
@@ -28,6 +33,7 @@ class Stock:
 
     Attributes:
         epoch: its number.
+        total: number of its samples, as it was asked for first.
         position: where what has not been handed out yet begins, in the epoch's order.
         back: pieces that were handed out, but not trained on, and are to be handed out again.
         out: by rank, the pieces that it has and was not heard to have trained on, by the number of its question.
@@ -36,12 +42,13 @@ class Stock:
     epoch: int = -1
     position: int = 0
     back: list[Piece] = field(default_factory=list[Piece])
+    total: int = -1
     out: dict[int, dict[int, Piece]] = field(default_factory=dict[int, dict[int, Piece]])
 
     def take(self, rank: int, question: int, epoch: int, total: int, count: int, since: int = 0) -> Piece:
         """Hand out the next piece of an epoch, from a position on; an empty one if there is nothing left of it."""
         if epoch > self.epoch:
-            self.epoch, self.position, self.back, self.out = epoch, 0, [], {}
+            self.epoch, self.position, self.back, self.out, self.total = epoch, 0, [], {}, total
         own = self.out.setdefault(rank, {})
         if epoch < self.epoch:
             return 0, 0
@@ -89,7 +96,8 @@ class Handouts:
     Attributes:
         gathers: the rank that gathers, and hands out; None if that is not known yet.
         stocks: by number of the data set, in the order in which the script first used them.
-        handed: by number of the question, the pieces that this rank was given and has not looked at.
+        handed: by number of the question, the pieces that this rank was given and has not looked at; -1 and the number
+            of samples of the epoch in other ranks, where that is another one.
         positions: what `where` has brought, once it has; None before.
     """
 
@@ -203,6 +211,9 @@ class Handouts:
         elif head.flag == _THAT_IS_ALL:
             del self._asked[head.number]
             self.positions, self._said = self._said, {}
+        elif head.flag == _ANOTHER_TOTAL:
+            del self._asked[head.number]
+            self.handed[head.number] = -1, head.one
         elif not head.flag:
             del self._asked[head.number]
             key = head.steps, head.version
@@ -234,6 +245,8 @@ class Handouts:
             self._speeds = self._speeds or Speeds(head.term)
             joined = rank >= self._speeds.n_workers  # later, by a number beyond those that the team began with
             count = count // head.term if joined else int(parts(count, self._speeds.shares, least=1)[rank])
+        if stock.epoch == head.version and stock.total not in (-1, head.one):
+            return Head(Kind.HAND, _ANOTHER_TOTAL, number=head.number, one=stock.total)
         since = int(head.seconds)  # who gathered before may have handed out more than is known here
         begin, end = stock.take(rank, head.number, head.version, head.one, max(count, 1), since)
         return Head(Kind.HAND, 0, 0, head.version, head.number, head.steps, one=begin, other=end)

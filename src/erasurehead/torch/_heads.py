@@ -52,7 +52,12 @@ class Kind(IntEnum):
     first question whose samples I still have."""
     HAND = 21
     """These are: from one up to other, in the order of the epoch; version, number and steps as in the question; flag: 1
-    if all up to one were handed out, 2 if those from one up to other were not trained on, 3 if that is all."""
+    if all up to one were handed out, 2 if those from one up to other were not trained on, 3 if that is all, 4 if
+    others have an epoch of one samples."""
+    ABOUT = 22
+    """What all ranks must have in common; flag: 0 if one and other are its digest, 1 if they are here, too, 2 if here
+    it is another one, of so many bytes as one says, 3 if I want to know a piece of that, 4 if this is it: version, one
+    and other; number: of the piece."""
 
 
 class Head(NamedTuple):

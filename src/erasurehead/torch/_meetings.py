@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 from torch.optim import SGD, Optimizer
 
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import ErasureHeadError
+from erasurehead.torch._agreed import Agreement
 from erasurehead.torch._flat import Flat
 from erasurehead.torch._full_state import packed, unpack
 from erasurehead.torch._member import Member, Version
@@ -33,21 +34,33 @@ class Meeting(ABC):
         flat: the model.
         optimizer: the wrapped optimizer.
         record: called with each version that this rank closes.
+        own: what this rank and all others must have in common.
 
     Attributes:
         member: this rank's handlers.
         taken: the version from which the script went on last.
     """
 
-    def __init__(self, place: Place, flat: Flat, optimizer: Optimizer, record: Callable[[Version], None]) -> None:
+    def __init__(
+        self,
+        place: Place,
+        flat: Flat,
+        optimizer: Optimizer,
+        record: Callable[[Version], None],
+        own: dict[str, Any],
+    ) -> None:
         self.place, self._flat, self._optimizer = place, flat, optimizer
         way, told = self._prepared()
         self.taken = 0, -1
         place.expect(max(told.nbytes, _LEAST_BYTES))
+        agreement = Agreement(place.rank, own)
+        place.expect(told.nbytes)
         with place.held():
             ranks = frozenset(() if place.joins else range(place.size))
-            self.member = Member(place.port(), way, told, ranks, record)
+            self.member = Member(place.port(), way, told, ranks, record, agreement)
             place.begin(self.member)
+        place.wait(lambda: agreement.agreed is not None, "whether others have the same model and settings")
+        agreement.check()
         place.wait(lambda: self.member.newest[1] >= 0, "the first rank's model")
         self.take()
         self._began = place.now()

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array
+from erasurehead.torch._agreed import Agreement
 from erasurehead.torch._handouts import Handouts
 from erasurehead.torch._heads import Head, Kind
 from erasurehead.torch._membership import LEASE, Membership
@@ -104,6 +105,7 @@ class Member:
         model: what this rank would tell others of its model, if it is the one whose model all begin with.
         ranks: the ranks that the team begins with; none for a rank that joins later.
         on_version: called at who gathers with each version that is closed.
+        agreement: what all ranks must have in common; None for nothing.
 
     Attributes:
         membership: who belongs, and who gathers.
@@ -119,8 +121,10 @@ class Member:
         model: Array,
         ranks: frozenset[int],
         on_version: Callable[[Version], None],
+        agreement: Agreement | None = None,
     ) -> None:
         self.port, self.way, self.rank = port, way, port.rank
+        self.agreement = agreement
         self.membership = Membership(self.rank, ranks)
         self.left = False
         self.handouts = Handouts(self.rank)
@@ -274,6 +278,9 @@ class Member:
         known = self.membership.view.members
         if head.kind in (Kind.ASK, Kind.HAND):
             self.handouts.on_message(self.port, sender, head)
+        elif head.kind is Kind.ABOUT:
+            if self.agreement is not None:
+                self.agreement.on_message(self.port, sender, head)
         elif head.kind is Kind.NEWEST:
             name = head.one, head.version
             if vector is not None and head.term >= self._view.term and name > self.newest:
@@ -337,6 +344,8 @@ class Member:
             self.want()
         gathers = self._view.gathers if self.membership.belongs and self._view.gathers >= 0 else None
         self.handouts.on_view(self.port, gathers, self._view.members - self.membership.ended)
+        if self.agreement is not None:
+            self.agreement.on_view(self.port, gathers)
         self._close_if()
         asks_at = self.way.asks_at
         may_ask = self.membership.gathers and asks_at > now

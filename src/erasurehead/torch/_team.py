@@ -14,6 +14,7 @@ from torch.optim import LBFGS, Optimizer
 
 from erasurehead.errors import ErasureHeadError, check_count, invalid
 from erasurehead.torch import _state
+from erasurehead.torch._agreed import about
 from erasurehead.torch._batches import Batches, Feed, Source, Speeds, mixed, shard
 from erasurehead.torch._flat import Flat
 from erasurehead.torch._handouts import Handouts, Stock
@@ -114,7 +115,8 @@ class Team:
         self._optimizer = TeamOptimizer(optimizer, self._step, alone=self.size == 1)
         if self.size > 1:
             flat = Flat(optimizer.param_groups, model)
-            self._meeting = _WAYS[chosen](self._place, flat, optimizer, self._record)
+            own = about(optimizer, model, self.size, chosen)
+            self._meeting = _WAYS[chosen](self._place, flat, optimizer, self._record, own)
         return self._optimizer
 
     def model(self) -> torch.nn.Module:
