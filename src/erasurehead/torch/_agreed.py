@@ -89,7 +89,12 @@ class Agreement:
         self._gathers = gathers
         if gathers == self.rank:
             self.agreed = True
-        elif gathers is not None and not self.agreed:
+        self.again(port)
+
+    def again(self, port: Port) -> None:
+        """Ask again, unless this rank knows, as what was said may have been lost."""
+        gathers = self._gathers
+        if gathers is not None and self.agreed is None:
             self._theirs, self._length = b"", -1
             one, other = (int.from_bytes(self._digest[low : low + 8], "little", signed=True) for low in (0, 8))
             port.send(gathers, Head(Kind.ABOUT, _DIGEST, one=one, other=other))

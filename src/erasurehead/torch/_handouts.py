@@ -172,6 +172,11 @@ class Handouts:
             for answer in self._answers(sender, head):
                 port.send(sender, answer)
 
+    def again(self, port: Port) -> None:
+        """Ask again what was not answered, as that may have been lost: it is answered as it would have been."""
+        for head in list(self._asked.values()):
+            self._say(port, head)
+
     def on_view(self, port: Port | None, gathers: int | None, members: frozenset[int]) -> None:
         """Learn who gathers and who belongs: questions are asked again, and what is with others is given back."""
         if members != self._members:
@@ -181,8 +186,8 @@ class Handouts:
                     stock.give_back(rank)
         if gathers != self.gathers:
             self.gathers, self._said = gathers, {}
-            for head in list(self._asked.values()):
-                self._say(port, head)
+            if port is not None:
+                self.again(port)
 
     def observe(self, rank: int, samples: float, seconds: float) -> None:
         """Learn how long a rank needed for some samples; of who gathers."""

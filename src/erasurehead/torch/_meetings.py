@@ -52,9 +52,8 @@ class Meeting(ABC):
         self.place, self._flat, self._optimizer = place, flat, optimizer
         way, told = self._prepared()
         self.taken = 0, -1
-        place.expect(max(told.nbytes, _LEAST_BYTES))
         agreement = Agreement(place.rank, own)
-        place.expect(told.nbytes)
+        place.expect(max(told.nbytes, _LEAST_BYTES))
         with place.held():
             ranks = frozenset(() if place.joins else range(place.size))
             self.member = Member(place.port(), way, told, ranks, record, agreement)

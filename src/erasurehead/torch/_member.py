@@ -124,7 +124,7 @@ class Member:
         agreement: Agreement | None = None,
     ) -> None:
         self.port, self.way, self.rank = port, way, port.rank
-        self.agreement = agreement
+        self.agreement, self._asked_at = agreement, port.now()
         self.membership = Membership(self.rank, ranks)
         self.left = False
         self.handouts = Handouts(self.rank)
@@ -346,6 +346,11 @@ class Member:
         self.handouts.on_view(self.port, gathers, self._view.members - self.membership.ended)
         if self.agreement is not None:
             self.agreement.on_view(self.port, gathers)
+        if now > self._asked_at + _LOST:
+            self._asked_at = now
+            self.handouts.again(self.port)
+            if self.agreement is not None:
+                self.agreement.again(self.port)
         self._close_if()
         asks_at = self.way.asks_at
         may_ask = self.membership.gathers and asks_at > now
