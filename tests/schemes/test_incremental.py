@@ -140,7 +140,7 @@ def differing(n: int = 480) -> LeastSquares:
 def test_it_reaches_the_optimum_where_tasks_differ_and_a_worker_is_slow_for_good(late: str) -> None:
     problem = differing()
     optimum = find_optimum(problem, problem.initial())
-    slow = delays.Scaled(delays.Exponential(0.5, seed=1), (20.0, *(1.0,) * 11))
+    slow = delays.parse(f"scaled(exponential(0.5, seed=1), {[20.0] + [1.0] * 11})")
 
     def gap(scheme: schemes.Scheme) -> float:
         optimizer = GradientDescent(problem.initial(), rate=0.4)
@@ -177,7 +177,7 @@ def test_one_step_size_suits_all_bounded_delays(data: st.DataObject) -> None:
 
 def test_every_task_counts_in_every_step() -> None:
     problem = differing(120)
-    slow = delays.Scaled(delays.Exponential(0.5, seed=1), (20.0, *(1.0,) * 5))
+    slow = delays.parse(f"scaled(exponential(0.5, seed=1), {[20.0] + [1.0] * 5})")
     optimizer, engine = GradientDescent(problem.initial(), 0.2), VirtualEngine(slow, "carry")
     run = training.train(problem, schemes.piag(6), optimizer, engine, 120, evaluate_every=0)
     assert {row.coverage for row in run.steps} == {1.0}
@@ -189,7 +189,7 @@ def test_a_bound_on_the_age_is_kept() -> None:
     scheme = schemes.piag(6, max_age=3)
     assert str(scheme.rule) == "arrivals(1) & heard() & aged(3)"
     problem = differing(120)
-    slow = delays.Scaled(delays.Exponential(0.5, seed=1), (10.0, *(1.0,) * 5))
+    slow = delays.parse(f"scaled(exponential(0.5, seed=1), {[10.0] + [1.0] * 5})")
     ages = list[int]()
 
     class Watch(Callback):
