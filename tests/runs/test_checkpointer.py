@@ -112,7 +112,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_bit(tmp_path: Path, whole: dict[s
     assert (folder.summary["status"], folder.summary["resumed"]) == ("finished", [after])
 
 
-def test_an_interrupt_is_put_off_to_the_end_of_a_short_step_and_saves_it(
+def test_an_interrupt_is_put_off_to_the_end_of_a_step_and_saves_it(
     tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However seldom states are taken on the way: here none is."""
@@ -128,6 +128,25 @@ def test_an_interrupt_is_put_off_to_the_end_of_a_short_step_and_saves_it(
     assert steps_saved(tmp_path / "run") == [5]
     train(go_on(tmp_path / "run"))
     assert content(tmp_path / "run") == whole
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(("seconds", "done"), [(0.002, True), (300.0, False)], ids=["short steps", "a long step"])
+def test_with_real_workers_an_interrupt_ends_a_short_step_and_cuts_off_a_long_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, done: bool
+) -> None:
+    class Press(Callback):
+        def on_start(self, seconds: float) -> None:
+            threading.Timer(0.5, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+
+    monkeypatch.setattr(checkpointer, "STATE_BUDGET", -1.0)
+    problem, recorder = Quadratic.random(24, 5, seed=1, l2=0.01), begin(tmp_path / "run")
+    optimizer, engine = optimizers.HeavyBall(problem.initial(), 0.1), engines.ProcessEngine(delays.Exponential(seconds))
+    saves = Checkpointer(recorder, every_steps=0, every_seconds=0)
+    run = training.train(problem, schemes.uncoded(3), optimizer, engine, 10**6, [recorder, saves, Press()])
+    assert run.stopped == "stopped by Ctrl-C"
+    assert (run.steps_taken > 3) == done
+    assert steps_saved(tmp_path / "run") == ([run.steps_taken] if done else [])
 
 
 @pytest.mark.slow

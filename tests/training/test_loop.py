@@ -19,7 +19,7 @@ from erasurehead.problems import Shard
 from erasurehead.schemes import Aggregation, ByCoverage, LateMessage, wait_rules
 from erasurehead.testing._problems import Quadratic
 from erasurehead.testing._programs import Timetable
-from erasurehead.training import Callback, Notice, Run, _loop, train
+from erasurehead.training import Callback, Notice, Run, _waiting, train
 
 from ..arrays import Array
 
@@ -374,8 +374,8 @@ def test_one_worker_is_left_and_several_are(workers: int, said: str) -> None:
         train(PROBLEM, schemes.uncoded(workers), GradientDescent(np.zeros(6), 0.1), engine, 8, fault_policy=LEAVE)
 
 
-@pytest.mark.parametrize(("short", "taken"), [(60.0, 5), (0.0, 4)])
-def test_an_interrupt_is_put_off_to_the_end_of_a_step_that_takes_no_time(
+@pytest.mark.parametrize(("short", "taken"), [(60.0, 5), (-1.0, 4)])
+def test_an_interrupt_is_put_off_to_the_end_of_a_step_unless_that_takes_long(
     short: float, taken: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def press(step: int) -> None:
@@ -388,7 +388,7 @@ def test_an_interrupt_is_put_off_to_the_end_of_a_step_that_takes_no_time(
         def on_state(self, step: int, state: Callable[[], Any]) -> None:
             told.append(step)
 
-    monkeypatch.setattr(_loop, "SHORT", short)
+    monkeypatch.setattr(_waiting, "SHORT", short)
     run = plain_train(schemes.uncoded(6), VirtualEngine(), callbacks=[Told()], wanted=press)
     assert (run.stopped, run.steps_taken) == ("stopped by Ctrl-C", taken)
     assert told == [0, 1, 2, 3, 4] + [5, 5] * (taken == 5)  # once more, for whoever saves the newest state

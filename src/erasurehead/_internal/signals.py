@@ -25,6 +25,7 @@ on; SIGHUP comes when a terminal is closed."""
 _EXIT_TIMEOUT = 10.0
 """Seconds after the end of its command in which a process must have ended; a signal then ends it at once."""
 
+_put_off: list[tuple[float, int, FrameType | None]] | None = None  # since when; None outside `uninterrupted` blocks
 _exits = False  # whether the process ends when its `terminable` block is done
 _exit_deadline = 0.0
 
@@ -120,23 +121,35 @@ def uninterrupted() -> Generator[None]:
 
     Only the main thread is ever interrupted; in other threads, and for signals without a handler, this does nothing.
     """
-    handlers = {number: handler for number, handler in _handlers().items() if callable(handler)}
+    global _put_off
+    within = _put_off == []  # of another such block, which defers the first one as well
+    handlers = {} if within else {number: handler for number, handler in _handlers().items() if callable(handler)}
     if not handlers:
         yield
         return
-    caught: list[tuple[int, FrameType | None]] = []
+    outer, _put_off = _put_off, []
+    caught = _put_off
 
     def put_off(number: int, frame: FrameType | None) -> None:
-        caught.append((number, frame))
+        caught.append((time.monotonic(), number, frame))
         _set(handlers)
 
     _set(dict.fromkeys(handlers, put_off))
     try:
         yield
     finally:
+        _put_off = outer
         _set(handlers)
-    for number, frame in caught:
+    for _, number, frame in caught:
         handlers[signal.Signals(number)](number, frame)
+
+
+def overdue(seconds: float) -> None:
+    """Let a signal take effect here, within an `uninterrupted` block, that has been put off for longer than that."""
+    if _put_off and time.monotonic() - _put_off[0][0] > seconds:
+        _, number, frame = _put_off.pop()
+        handler: Any = signal.getsignal(number)
+        handler(number, frame)
 
 
 @contextmanager

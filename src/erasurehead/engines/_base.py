@@ -45,8 +45,8 @@ class Order:
         generation: number of the worker set; increases when the code is resized.
         kind: which wait rule governs it, such as `"gradient"`.
         coefficients: one number per point, if the message combines several points.
-        note: anything else that programs need, such as the tolerance chosen for a nested code, or
-            `PRECISE`.
+        note: anything else that programs need, such as the tolerance chosen for a nested code; and what engines heed:
+            `PRECISE`, `UNTIL_NEWER`.
         posted: when it was submitted, in seconds since training began; set by the training loop. Delays that follow the
             clock are drawn from it.
     """

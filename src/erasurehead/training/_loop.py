@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -27,9 +26,6 @@ from erasurehead.training._rows import ArrivalRow, StepRow
 from erasurehead.training._stepped_run import SteppedRun
 from erasurehead.training._stopping import TOLERANCE, Stopping, Until
 from erasurehead.training._waiting import TimeIsUp
-
-SHORT = 1.0
-"""Seconds, for which an interrupt is put off to the end of a step without waiting, so that its state can be saved."""
 
 
 def train(
@@ -193,8 +189,7 @@ class _Training:
         self.hurried = False  # skip whatever can be done when the run is resumed
         self.stepped = SteppedRun(problem, scheme, optimizer, engine, fault_policy, self.watchers, stopping)
         self._names = scheme.name, engine.name
-        self._unwaited = engine.virtual or engine.inside  # a step takes no longer than it computes
-        self._short = self._between = False  # whether the last step was, and whether the state is that after a step
+        self._between = False  # whether the state is that after a step
 
     @property
     def run(self) -> Run:
@@ -249,11 +244,11 @@ class _Training:
             if self._over(steps):  # it was cut off after its last step
                 self._tell_state()
             while not self._over(steps):
-                begin, self._between = time.perf_counter(), False
-                with uninterrupted() if self._short else contextlib.nullcontext():
+                self._between = False
+                last = self.optimizer.step + 1 >= steps  # after which it may take long until all is measured
+                with contextlib.nullcontext() if last else uninterrupted():
                     self._step(steps, wanted)
                     self._between = True
-                self._short = self._unwaited and time.perf_counter() - begin < SHORT
             self._between = False
             self.stepped.end()
         except KeyboardInterrupt as error:

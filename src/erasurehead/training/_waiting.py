@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import final
 
+from erasurehead._internal.signals import overdue
 from erasurehead.errors import Diverged, ErasureHeadError, NothingUnderWay, Unreachable, numbered
 from erasurehead.faults._byzantine import NOT_FINITE
 from erasurehead.schemes.wait_rules import Verdict
@@ -35,6 +36,9 @@ TELL_EVERY = 0.05
 
 WATCH_EVERY = 1.0
 """Seconds after which callbacks are told who is late, even if no event has occurred."""
+
+SHORT = 1.0
+"""Seconds for which an interrupt may be put off to the end of the step, so that what is saved then is that step."""
 
 
 class TimeIsUp(ErasureHeadError):
@@ -181,10 +185,11 @@ class Waiting:
         current, engine, watched = self.current, self.pool.engine, self.log.watched
         now = engine.now()
         check = min(self.monitor.next_look(), time_is_up)
-        if watched and self.pool.living and not engine.virtual:
+        if self.pool.living and not engine.virtual:
             check = min(check, now + WATCH_EVERY)
         ring = math.inf if wake is None else current.begin + wake
         until = min(ring, check)
+        overdue(SHORT)
         if now > time_is_up:
             raise TimeIsUp(TIME_IS_UP)
         try:
