@@ -11,7 +11,7 @@ import pytest
 
 from erasurehead import delays, engines, optimizers, schemes, training
 from erasurehead._internal.arrays import Array
-from erasurehead._internal.signals import Terminated, noted, terminable, uninterrupted
+from erasurehead._internal.signals import Terminated, noted, overdue, terminable, uninterrupted
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import Callback, Run, StepRow
 
@@ -162,3 +162,29 @@ def test_other_threads_are_never_interrupted() -> None:
     thread.start()
     thread.join(PATIENCE)
     assert ran == ["ran"]
+
+
+def test_what_is_put_off_takes_effect_once_it_is_overdue_and_only_then() -> None:
+    with uninterrupted():
+        overdue(-1.0)  # nothing is put off
+        with uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+        overdue(60.0)
+        with pytest.raises(KeyboardInterrupt):
+            overdue(-1.0)
+        overdue(-1.0)
+    overdue(-1.0)
+
+
+def test_a_block_within_another_does_not_end_what_that_puts_off() -> None:
+    reached: list[str] = []
+
+    def both() -> None:
+        with uninterrupted():
+            with uninterrupted():
+                signal.raise_signal(signal.SIGINT)
+            reached.append("the end of the outer one")
+
+    with pytest.raises(KeyboardInterrupt):
+        both()
+    assert reached
