@@ -35,7 +35,7 @@ TELL_EVERY = 0.05
 """Seconds between two calls that tell callbacks who is late."""
 
 WATCH_EVERY = 1.0
-"""Seconds after which callbacks are told who is late, even if no event has occurred."""
+"""Seconds after which callbacks are told who is late, and interrupts are heeded, even if no event has occurred."""
 
 SHORT = 1.0
 """Seconds for which an interrupt may be put off to the end of the step, so that what is saved then is that step."""
@@ -185,7 +185,7 @@ class Waiting:
         current, engine, watched = self.current, self.pool.engine, self.log.watched
         now = engine.now()
         check = min(self.monitor.next_look(), time_is_up)
-        if self.pool.living and not engine.virtual:
+        if self.pool.living and not engine.virtual and (watched or not engine.inside):
             check = min(check, now + WATCH_EVERY)
         ring = math.inf if wake is None else current.begin + wake
         until = min(ring, check)
