@@ -103,4 +103,4 @@ def test_help_says_no_default_that_runs_do_not_have(typed: Typed) -> None:
     keys = {key["key"]: key for key in typed("config", "keys", "run", "--json").json["keys"]}
     assert all(keys[f"run.{name}"]["default"] is None for name in ("engine", "workers", "steps"))
     assert "by default 5000 for quasi_newton" in keys["run.steps"]["text"]
-    assert "one for each core" in keys["run.workers"]["text"]
+    assert "one for each usable core" in keys["run.workers"]["text"]

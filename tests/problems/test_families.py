@@ -154,6 +154,7 @@ def test_a_folder_of_shards_takes_any_loss_of_numbers(tmp_path: Path) -> None:
     whole = eh.problems.Regression(X, y, loss="poisson", l2=0.01, intercept=-1)
     assert run.ended == "converged"
     assert whole.objective(run.x) == pytest.approx(trained(whole).final.objective, rel=1e-9)
+    assert problem.training_metrics(run.x) == pytest.approx(whole.training_metrics(run.x), rel=1e-9)
     with pytest.raises(InvalidArgument, match=r"loss must be for what .* is sharded for, least_squares"):
         eh.problems.ShardedProblem(folder, loss="logistic")
 
@@ -202,3 +203,13 @@ def test_counts_of_zero_and_weights_are_allowed() -> None:
     ones = np.ones((4, 1))
     run = trained(eh.problems.Regression(ones, y, loss="poisson", sample_weight=weights), eh.schemes.adaptive(2))
     assert np.exp(run.x[0]) == pytest.approx(np.average(y, weights=weights))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("loss", ["poisson", "gamma", "log_least_squares"])
+@pytest.mark.parametrize("unit", [1e-6, 1e4, 1e8])
+def test_targets_of_any_size_are_reached_from_a_model_of_zeros(loss: str, unit: float) -> None:
+    y = unit * np.random.default_rng(2).gamma(2.0, MEANS / 2.0)
+    run = trained(eh.problems.Regression(X, y, loss=loss, intercept=-1))
+    assert run.ended == "converged"
+    assert np.exp(X @ run.x).mean() == pytest.approx(y.mean(), rel=0.5)

@@ -190,9 +190,14 @@ def tables_of(given: Mapping[str, Any]) -> dict[str, Any]:
     Arguments:
         given: their values by the names of their fields; None or empty for those that were not given.
     """
+    chosen = {name: key for name, key in _KEYS.items() if key.section in ("data", "problem")}
+    return _tables(chosen, {name: given.get(name) or None for name in chosen})
+
+
+def _tables(chosen: Mapping[str, Key], given: Mapping[str, Any]) -> dict[str, Any]:
     tables: dict[str, Any] = {}
-    for name, key in _KEYS.items():
-        if key.section in ("data", "problem") and given.get(name) not in (None, [], False):
+    for name, key in chosen.items():
+        if given[name] is not None:
             tables.setdefault(key.section, {})[key.name] = _value(key, given[name])
     return tables
 
@@ -210,12 +215,7 @@ class FileOptions:
 
     def tables(self) -> dict[str, Any]:
         """Return the options that were given, as tables of a run file."""
-        tables: dict[str, Any] = {}
-        for name, key in self.option_keys.items():
-            value = getattr(self, name)
-            if value is not None:
-                tables.setdefault(key.section, {})[key.name] = _value(key, value)
-        return tables
+        return _tables(self.option_keys, {name: getattr(self, name) for name in self.option_keys})
 
     def spelled(self) -> Mapping[str, str]:
         """Return the names of the options that were given, by the path of their key."""

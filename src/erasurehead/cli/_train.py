@@ -319,7 +319,7 @@ def _conclude(
         stopwatch.on_end(done)
     if tested := _listed(summary["metrics"]):
         lines.append(f"test rows: {tested}")
-    if trained := _listed(training) or loss_text(done):
+    if trained := _listed(training) or loss_text(done).removeprefix("training "):
         lines.append(f"training rows: {trained}")
     reached: dict[str, object] = {}
     if goal is not None:

@@ -27,13 +27,16 @@ Parts: TypeAlias = tuple[Array, Array, "Array | float"]
 """The losses of samples, and their first and second derivatives with respect to the margins."""
 
 
+_FAR = 300.0  # beyond, margins are so far off that what is expected stays as it is, as sums of more would overflow
+
+
 def _poisson(margins: Array, labels: Array) -> Parts:
-    means = np.exp(margins)
+    means = np.exp(np.minimum(margins, _FAR))
     return means - labels * margins, means - labels, means
 
 
 def _gamma(margins: Array, labels: Array) -> Parts:
-    ratios = labels * np.exp(-margins)
+    ratios = labels * np.exp(-np.maximum(margins, -_FAR))
     return margins + ratios, 1.0 - ratios, ratios
 
 

@@ -19,6 +19,7 @@ from erasurehead.errors import DataError, invalid
 from erasurehead.problems._base import Exact, Problem
 from erasurehead.problems._checks import intercept_parameters
 from erasurehead.problems._families import read_loss, task_of
+from erasurehead.problems._losses import Labels
 from erasurehead.problems._models import LinearModel, Samples, check_samples
 from erasurehead.problems._penalties import Penalty, as_penalty
 from erasurehead.problems._separation import all_correct
@@ -182,6 +183,18 @@ class ShardedProblem(Problem):
     def metrics(self, x: Array) -> dict[str, float]:
         """Return the quality of a model on the test rows, as `LinearProblem.metrics` does."""
         return {} if self._test is None else self.model(x).measure(self._test)
+
+    def training_metrics(self, x: Array) -> dict[str, float]:
+        """Return the same measures on the training rows, read once more; empty where a file is out of reach."""
+        weights, margins, labels = x.reshape(self.sample_loss.n_outputs, -1), list[Array](), list[Labels]()
+        for file in self.folder.manifest.tasks:
+            try:
+                rows = self._store.read([file])
+            except DataError:
+                return {}
+            margins.append(self._store.design(rows).margins(weights))
+            labels.append(rows.y)
+        return self.sample_loss.scores(np.concatenate(margins, axis=1), np.concatenate(labels))
 
     def model(self, x: Array) -> LinearModel:
         """Return the model with the parameters `x`, shape (n_parameters,), which predicts for new samples."""
