@@ -49,7 +49,7 @@ def columns_of(data: Dataset) -> dict[str, Array]:
 def test_dates_become_days_and_categories_with_a_note_and_without_being_named(tmp_path: Path) -> None:
     data = read(written(tmp_path / "t.csv"), **SETTINGS, standardize=False, test_fraction=None)
     columns = columns_of(data)
-    assert "dates became parts: when: day, month, weekday (--one-hot when for categories)" in data.notes
+    assert "dates became parts: when (day, month, weekday); --one-hot when makes each date a category" in data.notes
     days = columns["when (day)"]
     assert days[1] == np.datetime64("2023-02-02").astype(int)
     assert days[0] == pytest.approx(np.mean([day for row, day in enumerate(days) if row % 9]))  # a missing one

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -215,8 +216,8 @@ def derived_notes(derived: Iterable[Derived]) -> list[str]:
             parts.setdefault(one.source, []).append(one.kind)
     if not parts:
         return []
-    each = "; ".join(f"{name}: {', '.join(own)}" for name, own in parts.items())
-    return [f"dates became parts: {each} (--one-hot {next(iter(parts))} for categories)"]
+    each = ", ".join(f"{name} ({', '.join(own)})" for name, own in parts.items())
+    return [f"dates became parts: {each}; --one-hot {shlex.quote(','.join(parts))} makes each date a category"]
 
 
 def word_block(column: Column, feature: Words) -> WordBlock:
