@@ -227,7 +227,7 @@ def test_a_comparison_gives_each_scheme_its_optimizer(typed: Typed, shop: Path) 
     )
     assert done.code == 0, done.err
     found = {path.parent.name: read_config(path).optimizer.name for path in Path("c").glob("*/config.toml")}
-    assert found == {"uncoded": "nesterov", "adaptive": "quasi_newton"}
+    assert found == {"uncoded": "nesterov", "adaptive": "quasi_newton", "adaptive-waiting-for-all": "quasi_newton"}
     assert RunFolder.open("c/adaptive").summary["ended"] == "converged"
 
 
