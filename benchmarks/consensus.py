@@ -43,7 +43,8 @@ from erasurehead.consensus._plans import plan
 from erasurehead.consensus._result import ConsensusRun
 from erasurehead.consensus._training import run_plan
 from erasurehead.consensus._training_options import TrainingOptions
-from erasurehead.delays import Delays, Exponential, Fixed, Scaled, ShiftedExponential
+from erasurehead.delays import Delays, Exponential, Fixed, ShiftedExponential
+from erasurehead.delays._base import Scaled
 from erasurehead.engines import Engine, ProcessEngine, VirtualEngine
 from erasurehead.optimizers import GradientDescent
 from erasurehead.problems import LogisticRegression

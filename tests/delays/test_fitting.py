@@ -11,6 +11,7 @@ from scipy import stats
 
 from erasurehead import delays
 from erasurehead.delays import Delays, Trace, _distributions, fit, fit_trace, slow_workers
+from erasurehead.delays._base import Scaled
 from erasurehead.delays._families import FAMILIES
 from erasurehead.delays._fitting import fit_workers, kaplan_meier
 from erasurehead.delays._trace_files import read_trace
@@ -139,7 +140,7 @@ class TestSlowWorkers:
     def test_they_are_named_with_their_factor(self) -> None:
         factors = [1.0] * 20
         factors[3], factors[17] = 2.0, 1.5
-        model = delays.Scaled(_distributions.LogNormal(0.5, 0.4, seed=1), tuple(factors))
+        model = Scaled(_distributions.LogNormal(0.5, 0.4, seed=1), tuple(factors))
         trace = Trace.from_table(model.rows(0, 150, 20))
         named = slow_workers(replace(trace, names=tuple(f"node{index}" for index in range(20))))
         assert [(item.worker, item.name) for item in named] == [(3, "node3"), (17, "node17")]
@@ -164,7 +165,7 @@ class TestSlowWorkers:
         assert named <= 8  # 0.01 of 200, with what chance allows; it was 20 of 200
 
     def test_one_of_two_is_named_where_it_is_slow(self) -> None:
-        model = delays.Scaled(_distributions.LogNormal(0.5, 0.4, seed=1), (1.0, 1.5))
+        model = Scaled(_distributions.LogNormal(0.5, 0.4, seed=1), (1.0, 1.5))
         assert [item.worker for item in slow_workers(Trace.from_table(model.rows(0, 60, 2)))] == [1]
 
     def test_steps_in_which_all_are_slow_accuse_nobody(self) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from erasurehead import delays
 from erasurehead.delays import Trace, _base, _clock, _fixed
+from erasurehead.delays._base import Scaled
 from erasurehead.delays._summaries import summarize, summarize_model
 
 
@@ -81,7 +82,7 @@ def test_rounds_that_a_bootstrap_repeats_are_no_further_evidence(keep: str, wrap
     if wrap == "sum":
         model = model + _fixed.NoDelay()
     elif wrap == "scaled":
-        model = delays.Scaled(model, (2.0,) * 10)
+        model = Scaled(model, (2.0,) * 10)
     elif wrap == "along":
         model = _clock.AlongClock(model, every=1.0)
     elif wrap == "in order":

@@ -13,7 +13,7 @@ from erasurehead._internal.lazy_import import lazy_names
 
 if TYPE_CHECKING:
     from erasurehead.decoding._analysis import analyse as analyse
-    from erasurehead.decoding._base import Decoder as Decoder
+    from erasurehead.decoding._base import Decoder as Decoder, Session as Session
     from erasurehead.decoding._choice import make_decoder as make_decoder
 
 __getattr__, __dir__ = lazy_names(__name__)
