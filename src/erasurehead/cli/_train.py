@@ -58,7 +58,7 @@ COMMON = {
     "--loss": "",
     "--l2": "Factor of the penalty on squares of coefficients; by default 1 / number of training rows.",
     "--workers": "Number of workers; by default one for each core, or this process alone where that is faster.",
-    "--engine": "Where workers run: processes, in_process, virtual (a clock on which waiting takes no time), mpi or ray.",
+    "--engine": "Where workers run: processes, in_process, virtual (a clock on which waiting is free), mpi or ray.",
     "--scheme": "adaptive (the default: to the optimum, with nothing to set), uncoded, 'exact(load=3)', "
     "'erasurehead(load=3, wait_for=11)', ...",
     "--steps": "Most steps; by default 5000, and training ends when it has converged.",
