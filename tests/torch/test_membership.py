@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,9 +54,9 @@ class _Ear(Port):
     def now(self) -> float:
         return self._now
 
-    def send(self, to: int, head: Head, vector: Array | None = None) -> None:
+    def send(self, to: int | Sequence[int], head: Head, vector: Array | None = None) -> None:
         whole = None if vector is None else tuple(int(value) for value in vector)
-        receivers = range(self._size) if to < 0 else (to,)
+        receivers = range(self._size) if to == -1 else (to,) if isinstance(to, int) else to
         self.sent += [(self.rank, rank, head, whole) for rank in receivers if rank != self.rank]
 
     def wake_at(self, when: float) -> None:

@@ -6,7 +6,7 @@ No input or output, no clock and no PyTorch: whatever runs a rank calls the hand
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias, final
 
 import numpy as np
@@ -243,8 +243,7 @@ class Member:
         """Let all go on from another model, by the number of a version; only who gathers may say so."""
         self.way.restart(vector)
         self._hear((self._view.term, version), self.newest[0], vector)
-        for rank in sorted(self._view.members - self.membership.ended - {self.rank}):
-            self._tell_newest(rank)
+        self._tell_newest(self._others)
 
     def rest(self) -> None:
         """Make no more steps."""
@@ -373,8 +372,7 @@ class Member:
                     self._hear((self._view.term, 0), 0, self._own)
                 self.way.restart(self._heard[-1].vector)
                 self._send_again()
-            for rank in sorted(self._view.members - self.membership.ended - {self.rank}):
-                self._tell_newest(rank)
+            self._tell_newest(self._others)
         self._fresh.clear()
         self._want_again()
         self._say_resting()
@@ -392,12 +390,14 @@ class Member:
             self._unsent.add(vector, *work)
         self._send_unsent()
 
-    def _tell_newest(self, rank: int) -> None:
+    @property
+    def _others(self) -> list[int]:
+        return sorted(self._view.members - self.membership.ended - {self.rank})
+
+    def _tell_newest(self, to: int | Sequence[int]) -> None:
         if self._heard:
             (term, version), after, newest = self._heard[-1]
-            self.port.send(
-                rank, Head(Kind.NEWEST, term=self._view.term, version=version, one=term, other=after), newest
-            )
+            self.port.send(to, Head(Kind.NEWEST, 0, self._view.term, version, one=term, other=after), newest)
 
     def _send(self, vector: Array, steps: int, samples: float, seconds: float, version: int = 0) -> None:
         if self.way.waits or (self._sent and not self.membership.gathers):
@@ -497,6 +497,4 @@ class Member:
         self._hear((term, version), after, vector)
         self.handouts.settle()
         self._on_version(Version(version, term, now, self.rank, steps, tuple(sorted(stepping))))
-        head = Head(Kind.NEWEST, term=term, version=version, one=term, other=after)
-        for rank in sorted(self._view.members - self.membership.ended - {self.rank}):
-            self.port.send(rank, head, vector)
+        self._tell_newest(self._others)

@@ -18,6 +18,7 @@ No rank number is used twice: who takes the place of a rank that died has a numb
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, cast, final
 
 import numpy as np
@@ -198,7 +199,8 @@ class Membership:
     def _ping(self, port: Port, now: float) -> None:
         for rank in self._others(self.view.members):
             self._heard.setdefault(rank, now)
-            port.send(rank, Head(Kind.PING, flag=not self.view.before, term=self.view.term, seconds=now))
+        head = Head(Kind.PING, flag=not self.view.before, term=self.view.term, seconds=now)
+        port.send(self._others(self.view.members), head)
         if self._free(self.rank, now):
             self._support(self.rank, now)
             self._echo(self.rank, now)
@@ -212,8 +214,7 @@ class Membership:
         self._support(self.rank, now)
         self._claim = _Claim(self._promised, members - self.ended, now + LEASE / 2.0, ((self.rank, *self.newest),))
         asked = self.view.members.union(*self.view.before)
-        for rank in self._others(asked):
-            port.send(rank, Head(Kind.CLAIM, term=self._promised, one=self.view.term))
+        port.send(self._others(asked), Head(Kind.CLAIM, term=self._promised, one=self.view.term))
         self.elect(port)
 
     def on_claim(self, port: Port, sender: int, head: Head) -> None:
@@ -251,8 +252,7 @@ class Membership:
         self.view = View(claim.term, self.rank, claim.members - self.ended, before)
         self._claim, self._joining = None, self._joining - self.view.members
         self._echoes, self._heard = {}, {rank: port.now() for rank in self.view.members}
-        for rank in self._others(self.view.members.union(*before)):
-            self.tell_view(port, rank)
+        self.tell_view(port, self._others(self.view.members.union(*before)))
         self._ping_at = port.now() + LEASE / _PINGS
         self._ping(port, port.now())
 
@@ -278,9 +278,9 @@ class Membership:
 
     # Views
 
-    def tell_view(self, port: Port, rank: int) -> None:
-        """Tell a rank the view that is stored here."""
-        port.send(rank, Head(Kind.VIEW, term=self.view.term), self.view.packed())
+    def tell_view(self, port: Port, to: int | Sequence[int]) -> None:
+        """Tell a rank, or several, the view that is stored here."""
+        port.send(to, Head(Kind.VIEW, term=self.view.term), self.view.packed())
 
     def on_view(self, port: Port, sender: int, view: View) -> None:
         """Store a view, if it is newer, and of no term before one that was granted."""

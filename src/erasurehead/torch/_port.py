@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from erasurehead._internal.arrays import Array
 from erasurehead.torch._heads import Head
@@ -19,8 +20,8 @@ class Port(ABC):
         """Return the seconds since the team began, by a clock that never goes back; those of other ranks may differ."""
 
     @abstractmethod
-    def send(self, to: int, head: Head, vector: Array | None = None) -> None:
-        """Send a message to another rank, or to all if `to` is -1; the vector may be changed afterwards.
+    def send(self, to: int | Sequence[int], head: Head, vector: Array | None = None) -> None:
+        """Send a message to another rank, or several, or to all if `to` is -1; the vector may be changed afterwards.
 
         Messages of one sender arrive in order; those to ranks that are gone are lost. A message with a vector may be
         left out once two newer ones with vectors have been sent to the same rank.

@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from types import TracebackType
 from typing import Any, final
 
@@ -129,8 +129,8 @@ class Running(Place, Port):
 
     # The port
 
-    def send(self, to: int, head: Head, vector: Array | None = None) -> None:
-        self._endpoint.send(sorted(self._endpoint.others) if to < 0 else to, head.packed(), vector)
+    def send(self, to: int | Sequence[int], head: Head, vector: Array | None = None) -> None:
+        self._endpoint.send(sorted(self._endpoint.others) if to == -1 else to, head.packed(), vector)
 
     def wake_at(self, when: float) -> None:
         self._timer = when

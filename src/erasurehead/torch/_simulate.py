@@ -400,10 +400,10 @@ class _Rank(Place, Port):
 
     # The port
 
-    def send(self, to: int, head: Head, vector: Array | None = None) -> None:
+    def send(self, to: int | Sequence[int], head: Head, vector: Array | None = None) -> None:
         clock = self.clock
         copied = None if vector is None else vector.copy()
-        for rank in range(len(clock.ranks)) if to < 0 else (to,):
+        for rank in range(len(clock.ranks)) if to == -1 else (to,) if isinstance(to, int) else to:
             if rank != self.rank and not clock.cut(self.rank, rank):
                 clock.messages += 1
                 clock.vectors += vector is not None
