@@ -18,6 +18,7 @@ from torch.optim.lr_scheduler import LambdaLR, OneCycleLR
 
 import erasurehead.torch as eht
 from erasurehead.errors import ErasureHeadError, InvalidArgument
+from erasurehead.torch._narrow import narrowed, widened
 
 from .small import X, Y, batch, loop, loss_of, momentum, net, weights
 
@@ -311,6 +312,18 @@ def test_a_step_without_finite_gradients_is_not_made() -> None:
         eht.simulate(lambda: main("stop"), ranks=3, seconds_per_sample=0.01)
 
 
+def test_bfloat16_on_the_way() -> None:
+    drawn = torch.Generator().manual_seed(1)
+    numbers = torch.randn(200_000, generator=drawn) * 10.0 ** torch.randint(-30, 30, (200_000,), generator=drawn)
+    numbers[:4] = torch.tensor([math.inf, -math.inf, math.nan, 0.0])
+    wide = widened(narrowed(numbers.numpy()), np.zeros(200_000, np.float32))  # pyright: ignore[reportArgumentType]
+    np.testing.assert_array_equal(wide, numbers.bfloat16().float().numpy())
+    for way in ("busy", "first-gradients"):
+        model, expected = train(bfloat16=True, way=way), alone(net, momentum)
+        gone, apart = weights(expected) - weights(net()), weights(model) - weights(expected)
+        assert 0.0 < float(apart.norm() / gone.norm()) < 0.01
+
+
 def test_versions_are_recorded(tmp_path: Path) -> None:
     shown: list[str] = []
     file = tmp_path / "versions.jsonl"
@@ -372,6 +385,25 @@ def test_processes_are_refused_in_simulated_ranks() -> None:
     for main in (loads, lambda: os.fork()):
         with pytest.raises(ErasureHeadError, match="A simulated rank cannot start processes"):
             eht.simulate(main, ranks=2)
+
+
+@pytest.mark.parametrize("way", ["busy", "first-gradients"])
+def test_steps_by_some_ranks_only(way: str) -> None:
+    def main() -> int:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model, way=way)  # pyright: ignore[reportArgumentType]
+        for step in range(12):
+            cross_entropy(model(X[batch(team.rank, step)]), Y[batch(team.rank, step)]).backward()
+            if step % (team.rank + 1) == 0:  # as of a loop with an if around it
+                optimizer.step()
+                optimizer.zero_grad()
+        return optimizer.steps
+
+    run = eht.simulate(main, ranks=3, seconds_per_sample=0.01)
+    assert run.returned == (12, 6, 4)
+    added = {rank: sum(version.steps.get(rank, 0) for version in run.versions) for rank in range(3)}
+    assert added == {0: 12, 1: 6, 2: 4} if way == "busy" else all(added.values())
 
 
 def test_an_error_says_in_which_rank_it_was() -> None:

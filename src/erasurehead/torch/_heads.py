@@ -20,7 +20,8 @@ class Kind(IntEnum):
     NEWEST = 2
     """The newest model; version, one: the term in which it was closed, other: that of the one before; the vector."""
     CHANGE = 3
-    """What a rank has to add; steps, samples, seconds, version: from which it comes; the vector, none if too late."""
+    """What a rank has to add; steps, samples, seconds, version: from which it comes; flag: as bfloat16; the vector,
+    none if it is too late."""
     READ = 4
     """Your last change was added: the next may come."""
     DONE = 5

@@ -35,6 +35,7 @@ class Meeting(ABC):
         optimizer: the wrapped optimizer.
         record: called with each version that this rank closes.
         own: what this rank and all others must have in common.
+        narrow: whether what a step sends goes out as bfloat16.
 
     Attributes:
         member: this rank's handlers.
@@ -48,6 +49,7 @@ class Meeting(ABC):
         optimizer: Optimizer,
         record: Callable[[Version], None],
         own: dict[str, Any],
+        narrow: bool,
     ) -> None:
         self.place, self._flat, self._optimizer = place, flat, optimizer
         way, told = self._prepared()
@@ -56,7 +58,7 @@ class Meeting(ABC):
         place.expect(max(told.nbytes, _LEAST_BYTES))
         with place.held():
             ranks = frozenset(() if place.joins else range(place.size))
-            self.member = Member(place.port(), way, told, ranks, record, agreement)
+            self.member = Member(place.port(), way, told, ranks, record, agreement, narrow)
             place.begin(self.member)
         place.wait(lambda: agreement.agreed is not None, "whether others have the same model and settings")
         agreement.check()

@@ -16,6 +16,7 @@ from erasurehead.torch._agreed import Agreement
 from erasurehead.torch._handouts import Handouts
 from erasurehead.torch._heads import Head, Kind
 from erasurehead.torch._membership import LEASE, Membership
+from erasurehead.torch._narrow import narrowed, widened
 from erasurehead.torch._port import Port
 from erasurehead.torch._ways._base import Way
 
@@ -106,6 +107,7 @@ class Member:
         ranks: the ranks that the team begins with; none for a rank that joins later.
         on_version: called at who gathers with each version that is closed.
         agreement: what all ranks must have in common; None for nothing.
+        narrow: whether what this rank adds goes to others as bfloat16, in half the bytes.
 
     Attributes:
         membership: who belongs, and who gathers.
@@ -122,6 +124,7 @@ class Member:
         ranks: frozenset[int],
         on_version: Callable[[Version], None],
         agreement: Agreement | None = None,
+        narrow: bool = False,
     ) -> None:
         self.port, self.way, self.rank = port, way, port.rank
         self.agreement, self._asked_at = agreement, port.now()
@@ -146,6 +149,8 @@ class Member:
         self._sent = 0  # messages since the newest version
         self._unread = self._orphaned = False
         self._sent_at = self._wanted_at = 0.0
+        self._narrow = narrow
+        self._wide: Array | None = None
         if self.membership.gathers:
             self._hear((0, 0), 0, model)
         self._own = model
@@ -293,6 +298,9 @@ class Member:
             elif vector is None:
                 self.way.dropped(sender, head.seconds, self.port.now())
             else:
+                if head.flag:
+                    self._wide = np.empty(len(vector), self._own.dtype) if self._wide is None else self._wide
+                    vector = widened(vector, self._wide)
                 self._fold(sender, vector, head.steps, head.samples, head.seconds, head.version)
                 self.port.send(sender, Head(Kind.READ, term=self._view.term))
         elif head.kind is Kind.READ:
@@ -407,8 +415,8 @@ class Member:
             self._fold(self.rank, vector, steps, samples, seconds, version)
         else:
             self._unread, self._sent_at = True, self.port.now()
-            head = Head(Kind.CHANGE, 0, self._view.term, version, 0, steps, samples, seconds)
-            self.port.send(self._view.gathers, head, vector)
+            head = Head(Kind.CHANGE, self._narrow, self._view.term, version, 0, steps, samples, seconds)
+            self.port.send(self._view.gathers, head, narrowed(vector) if self._narrow else vector)
 
     def _send_unsent(self) -> None:
         if self._unsent and not self._unread and not self._orphaned:

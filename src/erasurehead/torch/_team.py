@@ -79,6 +79,7 @@ class Team:
         way: Literal["busy", "first-gradients"] | None = None,
         not_finite: Literal["skip", "stop"] = "skip",
         record: str | Path | None = None,
+        bfloat16: bool = False,
     ) -> TeamOptimizer:
         """Return an optimizer whose steps are the team's; all ranks go on from the first rank's model.
 
@@ -90,6 +91,7 @@ class Team:
                 an error.
             record: a file to which whoever gathers adds a line of JSON with each version of the team's model: when it
                 was closed, and how many steps of which ranks are in it.
+            bfloat16: whether steps are sent in half the bytes, as bfloat16; they are added, and models sent, as ever.
 
         Raises:
             InvalidArgument: if these are no optimizer and model that a team can train.
@@ -116,7 +118,7 @@ class Team:
         if self.size > 1:
             flat = Flat(optimizer.param_groups, model)
             own = about(optimizer, model, self.size, chosen)
-            self._meeting = _WAYS[chosen](self._place, flat, optimizer, self._record, own)
+            self._meeting = _WAYS[chosen](self._place, flat, optimizer, self._record, own, bfloat16)
         return self._optimizer
 
     def model(self) -> torch.nn.Module:
