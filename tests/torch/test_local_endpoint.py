@@ -217,22 +217,22 @@ def test_a_killed_rank_is_lost_at_once_and_another_takes_its_place(team: str, ho
     before = open_files()
     with rank_of(team, 0, 2) as end:
         lives: list[subprocess.Popen[str]] = []
-        for life in range(3):
-            child = rank_process(team, 1, how)
+        for life in range(1, 4):
+            child = rank_process(team, life, how)
             lives.append(child)
             with child:
                 found = taken(end, 1)
                 assert found[0].head == b"hello"
                 assert found[0].vector.sum() == 7_000.0
                 assert child.stdout.readline() == "up\n"
-                assert end.lost([1]) == frozenset()
+                assert end.lost([life]) == frozenset()
                 os.kill(child.pid, 9)
                 begin = time.monotonic()
-                while not end.lost([0, 1]) and time.monotonic() - begin < PATIENCE:
+                while not end.lost([0, life]) and time.monotonic() - begin < PATIENCE:
                     end.wait(begin + PATIENCE)
                     assert not list(end.receive())
                 assert time.monotonic() - begin < PROMPT  # forked children live on
-                assert end.lost([0, 1]) == {1}
+                assert end.lost([0, life]) == {life}
                 assert found[0].vector.sum() == 7_000.0, life  # its memory is there as long as it is looked at
                 if how == "fork":
                     os.killpg(child.pid, 9)
@@ -257,23 +257,25 @@ def test_what_a_rank_sent_before_its_end_comes_before_its_end(team: str) -> None
         assert taken(end, 1, again)[0].head == b"new"
 
 
-def test_the_next_of_a_number_is_heard_only_when_the_end_of_the_one_before_was_told(team: str) -> None:
+def test_a_number_is_not_given_twice(team: str) -> None:
     with rank_of(team, 0, 2) as end:
         with rank_of(team, 1, 2) as child:
             child.send(0, b"old")
             assert taken(end, 1, child)[0].head == b"old"
-        with rank_of(team, 1, 2) as again:
-            again.send(0, b"new")
-            end.send(1, b"to whom?")
-            for _ in range(20):
-                assert not list(end.receive())
-                list(again.receive())
-                time.sleep(1e-3)
-            assert end.lost([0, 1]) == {1}
-            assert taken(end, 1, again)[0].head == b"new"
-            assert end.lost([0, 1]) == frozenset()
-            end.send(1, b"welcome")
-            assert taken(again, 1, end)[0].head == b"welcome"
+        until(lambda: end.lost([0, 1]) == {1}, end)
+        end.send(1, b"to whom?")
+        again = LocalEndpoint(team, 1, 2)
+        with pytest.raises(
+            EngineError, match="rank 0 has refused this one, rank 1: there was a rank 1 before, and one"
+        ):
+            until(lambda: False, end, again)
+        again.close()
+        with rank_of(team, 2, 2) as later:
+            later.send(0, b"new")
+            assert taken(end, 1, later)[0].head == b"new"
+            end.send([1, 2], b"welcome")
+            assert taken(later, 1, end)[0].head == b"welcome"
+        assert set(end.others) == {1, 2}
 
 
 def test_a_number_is_taken_once(team: str) -> None:
@@ -327,9 +329,9 @@ def stranger(end: LocalEndpoint) -> socket.socket:
     return connection
 
 
-HELLO = struct.Struct("<4sIIq")
+HELLO = struct.Struct("<4sII")
 FRAME = struct.Struct("<BB6xqq")
-GREETING = HELLO.pack(b"eht\x01", VERSION, 1, 1)
+GREETING = HELLO.pack(b"eht\x01", VERSION, 1)
 
 
 @pytest.mark.parametrize(
@@ -337,9 +339,9 @@ GREETING = HELLO.pack(b"eht\x01", VERSION, 1, 1)
     [
         ([b"GET / HTTP/1.1"], "that is no greeting"),
         ([b"\x80\x04cposix\nsystem\n"], "that is no greeting"),
-        ([HELLO.pack(b"eht\x01", 99, 1, 1)], "it speaks version 1 of what ranks say, and not 99; install the same"),
-        ([HELLO.pack(b"eht\x01", VERSION, 0, 1)], "a team has no other rank 0"),
-        ([HELLO.pack(b"eht\x01", VERSION, 1 << 30, 1)], "a team has no other rank 1073741824"),
+        ([HELLO.pack(b"eht\x01", 99, 1)], "it speaks version 1 of what ranks say, and not 99; install the same"),
+        ([HELLO.pack(b"eht\x01", VERSION, 0)], "a team has no other rank 0"),
+        ([HELLO.pack(b"eht\x01", VERSION, 1 << 30)], "a team has no other rank 1073741824"),
         ([GREETING, b"x"], "a message of 1 bytes"),
         ([GREETING, FRAME.pack(9, 0, 0, 0)], "a message of kind 9"),
         ([GREETING, FRAME.pack(2, 0, 0, 0)], "its memory could shrink"),

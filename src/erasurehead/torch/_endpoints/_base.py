@@ -37,8 +37,8 @@ _FLOOR = 2.0  # seconds of silence that are never too long
 class RankEndpoint(Endpoint):
     """A rank's end of its ways to the others.
 
-    Messages to a rank that has not come yet are kept for it; those to one that is gone are lost. Messages of a rank
-    that took another's place come only after `lost` has told of the other's end.
+    Messages to a rank that has not come yet are kept for it; those to one that is gone are lost. A rank that comes
+    later, also in the place of another, has a number that no rank has had before.
 
     Attributes:
         rank: its number.

@@ -51,14 +51,14 @@ from erasurehead.torch._endpoints._base import (
 logger = logging.getLogger("erasurehead")
 
 _MAGIC = b"eht\x01"
-_HELLO = struct.Struct("<4sIIq")
-"""Who writes here from now on: magic, version, rank, and when its process began to, by the host's clock."""
+_HELLO = struct.Struct("<4sII")
+"""Who writes here from now on: magic, version and rank."""
 
 _FRAME = struct.Struct("<BB6xqq")
 """What it is, type of the elements of the vector, where it begins in the sender's memory, and its elements."""
 
-_TOLD = struct.Struct("qq")
-"""What a reader tells a sender: which process of its number, by when it began; how many of its vectors it has read."""
+_TOLD = struct.Struct("q")
+"""What a reader tells a sender: how many of its vectors it has read."""
 
 _WORDS, _VECTOR, _MEMORY, _READ, _BEAT = range(5)
 _REFUSED = b"eht-refused:"
@@ -134,20 +134,15 @@ class _Places:
 
 
 class _Read:
-    """How many vectors of each rank's process this rank is through with, told in memory that they can see."""
+    """How many vectors of each rank this rank is through with, told in memory that they can see."""
 
     def __init__(self) -> None:
         self.fd, self._map = _memory("read", _TOLD.size * MOST_RANKS)
 
-    def begin(self, rank: int, began: int) -> None:
-        """Count the vectors of a process from now on."""
-        self._map[_TOLD.size * rank : _TOLD.size * (rank + 1)] = _TOLD.pack(0, 0)
-        self._map[_TOLD.size * rank : _TOLD.size * (rank + 1)] = _TOLD.pack(began, 0)
-
     def count(self, rank: int) -> None:
         """Say that one more vector was read."""
         with memoryview(self._map) as words, words.cast("q") as numbers:
-            numbers[2 * rank + 1] += 1
+            numbers[rank] += 1
 
     def close(self) -> None:
         """Close the memory."""
@@ -161,7 +156,6 @@ class _Inlet:
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self.rank = -1  # not told yet
-        self.began = 0
         self._fd = -1
         self._map: mmap.mmap | None = None
         self._told: mmap.mmap | None = None
@@ -203,12 +197,9 @@ class _Inlet:
             os.close(self._fd)
         self._fd, self._map = fds.pop(), None
 
-    def through(self, rank: int, began: int) -> int:
-        """Return how many vectors of a rank's process this one is through with."""
-        if self._told is None:
-            return 0
-        process, count = _TOLD.unpack_from(self._told, _TOLD.size * rank)
-        return count if process == began else 0
+    def through(self, rank: int) -> int:
+        """Return how many vectors of a rank this one is through with."""
+        return 0 if self._told is None else _TOLD.unpack_from(self._told, _TOLD.size * rank)[0]
 
     def vector(self, dtype: int, offset: int, length: int, most: int) -> Array:
         """Return a view of a vector in the sender's memory."""
@@ -274,7 +265,7 @@ class LocalEndpoint(RankEndpoint):
     def __init__(self, team: str, rank: int, size: int) -> None:
         if sys.platform != "linux":
             raise EngineError(f"ranks beside each other on one host need Linux, and this is {sys.platform}.")
-        self.rank, self._began = rank, time.monotonic_ns()
+        self.rank = rank
         self._address = f"\0erasurehead/{os.getuid()}/{hashlib.sha256(team.encode()).hexdigest()[:32]}/"
         self._most = 0
         self._pulse = Pulse()
@@ -282,9 +273,8 @@ class LocalEndpoint(RankEndpoint):
         self._read = _Read()
         self._outlets: dict[int, _Outlet] = {}
         self._inlets: dict[int, _Inlet] = {}  # by rank
-        self._strangers: list[_Inlet] = []  # have not said who they are, or wait until their predecessor's end is told
+        self._strangers: list[_Inlet] = []  # have not said who they are
         self._lost: set[int] = set()
-        self._told: set[int] = set()  # of the lost
         self._expelled: set[int] = set()
         self._poll = select.epoll()
         self._handlers: dict[int, Callable[[], None]] = {}
@@ -293,7 +283,7 @@ class LocalEndpoint(RankEndpoint):
         self._watch(self._bell, self._hush)
         self._listener = self._listening()
         self._watch(self._listener.fileno(), self._admit)
-        self._found: deque[tuple[_Inlet, PeerMessage]] = deque()
+        self._found: deque[PeerMessage] = deque()
         forget_in_forked(self)
         try:
             for other in range(size):
@@ -379,7 +369,7 @@ class LocalEndpoint(RankEndpoint):
 
     def _through(self, rank: int) -> int:
         inlet = self._inlets.get(rank)
-        return 0 if inlet is None else inlet.through(self.rank, self._began)
+        return 0 if inlet is None else inlet.through(self.rank)
 
     def _written(self, head: bytes, vector: Array, to: Collection[int]) -> _Waiting:
         """Write a vector to where these ranks will read it, and return the message."""
@@ -415,7 +405,7 @@ class LocalEndpoint(RankEndpoint):
                     f"the address of rank {rank} of this team was taken by process {outlet.pid} of user {uid}, who is "
                     "not to be trusted: give the team another name, or ask that user to end the process."
                 )
-            connection.send(_HELLO.pack(_MAGIC, VERSION, self.rank, self._began))
+            connection.send(_HELLO.pack(_MAGIC, VERSION, self.rank))
             _give(connection, _READ, self._read.fd)
         except OSError:  # nobody listens, or not yet
             connection.close()
@@ -498,7 +488,7 @@ class LocalEndpoint(RankEndpoint):
             _close(fds)
             if len(data) != _HELLO.size or not data.startswith(_MAGIC):
                 raise Nonsense("that is no greeting")
-            _, version, rank, began = _HELLO.unpack(data)
+            _, version, rank = _HELLO.unpack(data)
             if version != VERSION:
                 raise Nonsense(
                     f"it speaks version {VERSION} of what ranks say, and not {version}; install the same version of "
@@ -506,35 +496,17 @@ class LocalEndpoint(RankEndpoint):
                 )
             if rank == self.rank or rank >= MOST_RANKS:
                 raise Nonsense(f"a team has no other rank {rank}")
+            if rank in self._inlets or rank in self._lost:
+                raise Nonsense(f"there was a rank {rank} before, and one that comes later needs a number of its own")
         except BlockingIOError:
             return
         except (_Gone, Nonsense) as error:
             self._turn_away(inlet, str(error))
             self._strangers.remove(inlet)
             return
-        inlet.rank, inlet.began = rank, began
-        self._unwatch(inlet.connection.fileno())  # until the end of its predecessor was told
-        self._settle_in(inlet)
-
-    def _settle_in(self, inlet: _Inlet) -> None:
-        """Hear what a rank says, unless another process has its number whose end is to be told first."""
-        rank = inlet.rank
-        before = self._inlets.get(rank)
-        if rank in self._expelled and before is not None and inlet.began > before.began:
-            self._expelled.discard(rank)
-            self._lose(rank)  # its address is free again
-        if (before is not None and not before.ended) or (rank in self._lost and rank not in self._told):
-            return
         self._strangers.remove(inlet)
-        if before is not None and before.began >= inlet.began:
-            self._turn_away(inlet, "a later one has its number")
-            return
-        if before is not None:
-            self._outlet(rank).waiting.clear()
-        self._lost.discard(rank)
-        self._told.discard(rank)
-        self._read.begin(rank, inlet.began)
-        self._inlets[rank] = inlet
+        self._unwatch(inlet.connection.fileno())
+        inlet.rank, self._inlets[rank] = rank, inlet
         self._watch(inlet.connection.fileno(), partial(self._on_inlet, inlet))
         if self._outlet(rank).connection is None:
             self._reach(rank)
@@ -567,7 +539,7 @@ class LocalEndpoint(RankEndpoint):
                     inlet.take_memory(fds, told=kind == _READ)
                 elif kind in (_WORDS, _VECTOR):
                     vector = inlet.vector(dtype, offset, length, self._most) if kind == _VECTOR else None
-                    self._found.append((inlet, PeerMessage(inlet.rank, data[_FRAME.size :], vector)))
+                    self._found.append(PeerMessage(inlet.rank, data[_FRAME.size :], vector))
                 elif kind != _BEAT:
                     raise Nonsense(f"a message of kind {kind}")
                 _close(fds)
@@ -602,8 +574,6 @@ class LocalEndpoint(RankEndpoint):
             handler = self._handlers.get(fd)
             if handler is not None:
                 handler()
-        for inlet in [inlet for inlet in self._strangers if inlet.rank >= 0]:
-            self._settle_in(inlet)
         for rank, inlet in self._inlets.items():
             outlet = self._outlet(rank)
             if not inlet.ended and outlet.connection is None and now >= outlet.retry:
@@ -616,30 +586,26 @@ class LocalEndpoint(RankEndpoint):
                     outlet.waiting.append(_Waiting(_FRAME.pack(_BEAT, 0, 0, 0)))
                     self._flush(rank, outlet)
         while self._found:
-            inlet, message = self._found.popleft()
+            message = self._found.popleft()
             if message.vector is None:
                 yield message
                 continue
             try:
                 yield message._replace(vector=message.vector.copy()) if copy else message
             finally:
-                if self._open and self._inlets.get(message.sender) is inlet:
+                if self._open:
                     self._read.count(message.sender)
 
     # Who is there
 
     def lost(self, workers: Collection[int]) -> frozenset[int]:
-        found = frozenset(self._lost.intersection(workers))
-        self._told |= found
-        return found
+        return frozenset(self._lost.intersection(workers))
 
     def silent(self, workers: Collection[int]) -> frozenset[int]:
         return self._pulse.silent(workers, time.monotonic()) | self._expelled.intersection(workers)
 
     def wait(self, until: float) -> None:
         seconds = min(until, self._pulse.due) - time.monotonic()
-        if any(inlet.rank >= 0 for inlet in self._strangers):
-            seconds = min(seconds, _RETRY)
         if any(outlet.waiting and outlet.waiting[0].vector is not None for outlet in self._outlets.values()):
             seconds = min(seconds, _GLANCE)
         if seconds > 0 and not self._found:
