@@ -122,12 +122,6 @@ class _Outlet:
             return True
         return sum(self.kept[place].vector is not None for place in range(self.next - self.first)) < _UNREAD
 
-    def begin(self, began: int) -> None:
-        """Talk to another process of this number from now on."""
-        if self.began:
-            self.kept.clear()
-        self.began, self.first, self.next, self.offset, self.tries = began, 1, 1, -1, 0
-
 
 class _Inlet:
     """What comes from one process."""
@@ -179,10 +173,9 @@ class ZmqEndpoint(RankEndpoint):
         self._most = 0
         self._outlets: dict[int, _Outlet] = {}
         self._inlets: dict[int, _Inlet] = {}
-        self._replaced: dict[int, int] = {}  # ranks with another process, and whether that was told
         self._found: deque[tuple[int, _Inlet, int, PeerMessage]] = deque()
         self._to_tell: set[int] = set()  # ranks that are to hear at once what was read of them
-        self._odd: set[int] = set()  # ranks of other versions
+        self._odd: set[int] = set()  # ranks of other versions, and when those began whose number another has
         self._driver = 0
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._open = True
@@ -379,14 +372,13 @@ class ZmqEndpoint(RankEndpoint):
         if team != self._team or rank == self.rank or rank >= MOST_RANKS:
             raise Nonsense(f"there is no other rank {rank} in this team, or it is another team's")
         inlet = self._inlets.get(rank)
-        if inlet is None or began > inlet.began:
-            if inlet is not None and self._replaced.get(rank) != began:
-                self._replaced[rank] = -began  # first it is told that the one before is gone
-                return
-            self._replaced.pop(rank, None)
+        if inlet is None:
             inlet = self._inlets[rank] = _Inlet(began)
-            self._outlet(rank).begin(began)
-        elif began < inlet.began:
+            self._outlet(rank).began = began
+        elif began != inlet.began:
+            if began not in self._odd:
+                self._odd.add(began)
+                raise Nonsense(f"there are two ranks {rank}, and one that comes later needs a number of its own")
             return
         self._pulse.heard(rank, time.monotonic())
         new = ours == self._began and tries >= inlet.tries  # and not meant for an earlier process, or sent again since
@@ -473,10 +465,7 @@ class ZmqEndpoint(RankEndpoint):
         return frozenset()
 
     def silent(self, workers: Collection[int]) -> frozenset[int]:
-        replaced = [rank for rank in self._replaced if rank in workers]
-        for rank in replaced:
-            self._replaced[rank] = abs(self._replaced[rank])
-        return self._pulse.silent(workers, time.monotonic()) | frozenset(replaced)
+        return self._pulse.silent(workers, time.monotonic())
 
     def wait(self, until: float) -> None:
         self._driver = threading.get_ident()
