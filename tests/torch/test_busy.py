@@ -157,6 +157,10 @@ def test_momentum_is_how_far_the_team_s_model_moved_in_a_step() -> None:
                 buffer = optimizer.state[parameter]["momentum_buffer"]
                 assert torch.allclose(buffer, torch.full_like(buffer, moved / n_steps / rate), rtol=1e-3)
     assert torch.allclose(buffer, torch.full_like(buffer, 0.3 / 0.5 / 0.5), rtol=1e-3)
+    shared.forget()
+    told[8] += 3.0
+    shared.write(told - 5.0)  # a loaded model
+    assert torch.allclose(buffer, torch.full_like(buffer, 0.3 / 0.5 / 0.5), rtol=1e-3)
 
 
 def test_a_rank_s_own_square_counts_as_one_of_all_ranks() -> None:

@@ -176,6 +176,8 @@ class BusyMeeting(Meeting):
             with self.place.held():
                 if member.newest[1] < version and member.membership.gathers:
                     member.restart(version, self._told())
+        if self._momentum is not None:
+            self._momentum.forget()
         self.take()
 
     def _told(self) -> Array:

@@ -24,6 +24,10 @@ class SharedMomentum:
         self._before: Array | None = None
         self._counter, self._length = 0.0, length
 
+    def forget(self) -> None:
+        """Begin anew after a model that no steps led to, such as a loaded one."""
+        self._before = None
+
     def write(self, newest: Array) -> None:
         """Replace the momentum by that with which the team came from the model of the last call to this one.
 
