@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 from collections.abc import Sequence
 from functools import cache
@@ -97,7 +98,14 @@ def race(task: Task, kind: str, laws: Sequence[str], seeds: Sequence[int], more:
         for law in laws:
             for way in (None, *(WAYS if more else ())):
                 name = f"ours, {way}" if way else "ours"
-                found.setdefault((name, law), []).append(ours(task, LAWS[law], kind, rate, seed, way))
+                mine = ours(task, LAWS[law], kind, rate, seed, way)
+                found.setdefault((name, law), []).append(mine)
+                against = found["DDP", law][-1]
+                print(
+                    f"seed {seed}, law {law}, {name}: "
+                    + ", ".join(f"{mine.seconds_to(to):.4g} s (DDP {against.seconds_to(to):.4g} s)" for to in REACHED),
+                    file=sys.stderr,
+                )
     rows: dict[str, float] = {}
     for law in laws:
         print(f"\n{task.name}, {kind} {rate:g}, law {law}: {LAWS[law].title}")
