@@ -334,3 +334,42 @@ def test_the_file_that_was_there_stays_where_a_new_one_cannot_be_written(tmp_pat
         team_of(net(seed=4)).save(file, counts=Counts({"a": object()}))
     assert file.read_bytes() == before
     assert loss_of(model) > 0.0
+
+
+@pytest.mark.parametrize("make", [momentum, adam])
+def test_all_ranks_of_a_team_go_on_from_the_saved_optimizer(
+    make: Callable[[nn.Module], Optimizer], tmp_path: Path
+) -> None:
+    file = tmp_path / "team"
+
+    def moments(optimizer: Any) -> list[torch.Tensor]:
+        states = [optimizer.state[one] for group in optimizer.param_groups for one in group["params"]]
+        return [
+            state[key].clone()
+            for state in states
+            for key in ("momentum_buffer", "exp_avg", "exp_avg_sq")
+            if key in state
+        ]
+
+    def saving() -> list[torch.Tensor]:
+        team, model = eht.join(), net()
+        optimizer = team.optimizer(make(model), model)
+        for x, number in team.batches(Numbers(200), 20):
+            optimizer.zero_grad()
+            cross_entropy(model(x), Y[number]).backward()
+            optimizer.step()
+        team.save(file)
+        return moments(optimizer)
+
+    def loading() -> list[torch.Tensor]:
+        team, model = eht.join(), net()
+        optimizer = team.optimizer(make(model), model)
+        team.load(file)
+        return moments(optimizer)
+
+    saved = eht.simulate(saving, 3, seconds_per_sample=[0.01, 0.012, 0.02]).returned[0]
+    assert saved
+    for loaded in eht.simulate(loading, 3).returned:
+        assert loaded is not None
+        for one, other in zip(saved, loaded, strict=True):
+            assert torch.allclose(one, other, rtol=1e-5, atol=1e-8)
