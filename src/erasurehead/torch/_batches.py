@@ -125,12 +125,11 @@ class Batches:
                 question, count = handed.popleft()
                 self._add(count)
                 self._feed.under_way.append(question)
-                try:
-                    yield batch
-                finally:  # also where the loop ends by a break
-                    self._feed.trained(self._source)
-        finally:
+                yield batch
+                self._feed.trained(self._source)
+        finally:  # the loop may have ended by a break after its step, or by an error before it
             pieces.begin(iter(()))
+            self._feed.under_way.clear()
             self._source.give_back(self._feed.number)
 
     def _pieces(self, handed: deque[tuple[int, int]]) -> Generator[list[int]]:
