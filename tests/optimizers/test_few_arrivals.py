@@ -41,6 +41,12 @@ def problem(order: str = "shuffled", loss: str = "squares", penalty: Penalty | N
     return LeastSquares(X[rows], y[rows], l2=0.0 if penalty else 1e-3, penalty=penalty)
 
 
+def without_block(one: Problem) -> Problem:
+    """Return the same problem, whose shards sum no second derivatives between columns."""
+    one.outputs = 0
+    return one
+
+
 def fit(one: Problem, delays: Delays, late: Any = "preempt", steps: int = 400, **others: Any) -> Run:
     optimizer = others.pop("optimizer", None) or QuasiNewton(one.initial())
     engine = VirtualEngine(delays, late, seconds_per_task=1e-5)
@@ -62,7 +68,7 @@ def test_a_run_that_begins_with_few_arrivals_ends_at_the_same_optimum(
     one = problem(order, loss)
     run = fit(one, Exponential(0.5, seed=seed), late, evaluate_every=0)
     whole = fit(one, Exponential(0.5, seed=seed), "drop(1)", evaluate_every=0)
-    assert {row.kind for row in whole.steps[1:]} == {"gradient"}
+    assert {row.kind for row in whole.steps[1:]} <= {"gradient", "curvature"}
     assert (run.ended, whole.ended) == ("converged", "converged")
     assert run.final is not None
     assert whole.final is not None
@@ -190,7 +196,7 @@ def test_they_come_near_the_optimum_without_any_whole_gradient(loss: str, late: 
 @pytest.mark.parametrize("seed", range(4))
 def test_where_late_work_is_carried_on_late_answers_count(seed: int) -> None:
     """Curvatures are asked for once, and no step waits for workers that have begun with its own order alone."""
-    run = fit(alike(), Exponential(0.5, seed=seed), "carry", evaluate_every=0)
+    run = fit(without_block(alike()), Exponential(0.5, seed=seed), "carry", evaluate_every=0)
     count = early(run)
     assert {row.work for row in run.arrivals if row.step == 0 and not row.censored} == {6.0}
     assert {row.work for row in run.arrivals if 0 < row.step < count and not row.censored} == {3.0}
@@ -221,7 +227,7 @@ def test_more_numbers_than_can_be_kept_are_not_kept(late: str, monkeypatch: pyte
 
 @pytest.mark.parametrize("late", ["preempt", "carry"])
 def test_each_early_order_is_a_message_of_one_vector_once_all_curvatures_are_known(late: str) -> None:
-    run = fit(problem(), Exponential(0.5, seed=1), late, evaluate_every=0)
+    run = fit(without_block(problem()), Exponential(0.5, seed=1), late, evaluate_every=0)
     parts: set[int] = set()
     for step in range(early(run)):
         (work,) = {row.work for row in run.arrivals if row.step == step and not row.censored}

@@ -127,7 +127,7 @@ def test_it_ends_by_itself_at_the_optimum(loss: str, design: str) -> None:
     assert run.steps[0].kind == "curvature"
     assert run.steps[0].stepped
     assert run.steps[0].loss == pytest.approx(first, rel=1e-12)
-    assert {row.kind for row in run.steps[1:]} == {"gradient"}
+    assert {row.kind for row in run.steps[1:]} <= {"gradient", "curvature"}
 
 
 def test_points_that_were_only_tried_are_no_rise_and_no_model() -> None:

@@ -36,6 +36,7 @@ class PartialGradient:
         curvature: their summand of the bound on the curvature along each parameter, shape (n_parameters,); None if the
             order did not ask for it.
         entries: their summand of the mean number of entries in a sample that are not zero; 0 if it did not.
+        block: their summand of second derivatives between columns, perhaps with zeros behind it; None if it did not.
     """
 
     step: int
@@ -45,6 +46,7 @@ class PartialGradient:
     loss: float
     curvature: Array | None = None
     entries: float = 0.0
+    block: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +63,7 @@ class Answer:
         curvature: what comes with the estimate of an order of kind `"curvature"`: a bound on the curvature along each
             parameter, shape (n_parameters,), without the penalty, and the mean number of entries in a sample that are
             not zero (see `Shard.curvature`); None for other orders.
+        block: second derivatives between columns, if the order asked for them (see `Shard.block`), else None.
         share: the fraction of the step size, in (0, 1], that the estimate is worth; less than 1 for old gradients in
             asynchronous training.
         parts: what each message said that answers an order of kind `"early"` or `"newton"`; empty for other orders.
@@ -75,6 +78,7 @@ class Answer:
     value: float | None = None
     exact: bool = False
     curvature: tuple[Array, float] | None = None
+    block: Array | None = None
     share: float = 1.0
     parts: Sequence[PartialGradient] = ()
     late_parts: Sequence[PartialGradient] = ()

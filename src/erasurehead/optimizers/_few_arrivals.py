@@ -11,10 +11,11 @@ import numpy as np
 from erasurehead._internal.arrays import Array, product, squared_norm
 from erasurehead._internal.resumable import Resumable
 from erasurehead.optimizers._base import PartialGradient
+from erasurehead.optimizers._curvature_block import SURE, spreads
 from erasurehead.optimizers._lbfgs_memory import LBFGSMemory
 from erasurehead.optimizers._order_kinds import CURVATURE, LATE_PARTS
 from erasurehead.optimizers._part_memory import TINY, KnownPart, PartMemory
-from erasurehead.optimizers._scaling import penalty_curvature, spreads
+from erasurehead.optimizers._scaling import penalty_curvature
 from erasurehead.problems import Penalty
 
 _MOST_NUMBERS = 2**24  # of all gradients that are kept, and of all models that may still be answered: 128 MiB each
@@ -26,6 +27,7 @@ _NEAR = 1e-2  # likewise: a level so little above its least tells of a model tha
 _FAST = 0.25  # of what the level fell in the time before: where it falls by less, it is nearly at its end
 _MOST = 15  # times as many arrivals as there are parts, after which whole gradients are asked for if some are missing
 _DROPPED, _CARRIED = 0.1, 1 / 3  # of the parts, that a step waits for, if late work is dropped or carried on
+_BLOCK_GROWS = 1.5  # times the data that the block in use is of: one of more data is worth computing its inverse
 _LONGER = 1.5  # times as long as the longest of the last steps, one for each part, that a step may be
 
 
@@ -67,6 +69,10 @@ class FewArrivals(Resumable):
     much less in their second half, in which it was least, than in their first (`"slow"`): where it has nearly come to
     its end, these steps are the fastest.
 
+    Orders also ask for each part's block of second derivatives (`CurvatureBlock`): the first one after curvatures are
+    known, to find out whether messages with more work take longer, and further ones if they do not. B begins with it
+    before anything else is known, and then as long as it gains; while it does, `"slow"` is no reason.
+
     A step waits for a tenth of the parts. Under `carried`, workers are busy and an order is answered slowly, but some
     order is answered all the time: a step waits for a third of the parts, of whichever order it is.
 
@@ -82,6 +88,8 @@ class FewArrivals(Resumable):
 
     checkpointed = (
         "why",
+        "_in_block",
+        "_probed",
         "_known",
         "_start",
         "_points",
@@ -90,6 +98,7 @@ class FewArrivals(Resumable):
         "_scaled",
         "_lengths",
         "_pairs",
+        "_spread",
         "_last",
         "_first_level",
         "_level",
@@ -108,9 +117,12 @@ class FewArrivals(Resumable):
         self._points: dict[int, Array] = {}  # the models that may still be answered, by step
         self._heard = 0  # parts that have spoken
         self._rounds = 0
+        self._probed = False  # whether the block has been asked for once, which finds out what work takes
+        self._in_block = 0.0  # the share of the data that the block in use is of
         self._scaled = 0  # how many parts were known when the diagonals were computed
         self._lengths: list[float] = []  # of the last steps, in the safest metric
-        self._pairs: list[tuple[float, list[float], list[float]]] = []  # of single parts
+        self._pairs: list[tuple[float, Array, Array]] = []  # of single parts
+        self._spread: list[tuple[float, list[float], list[float]]] = []  # likewise, see `spreads`
         self._last: tuple[int, Array, Array] | None = None  # `_heard`, the mean and the gradient at the last pair
         self._first_level: float | None = None
         self._level = math.inf  # when the model was last moved
@@ -130,7 +142,13 @@ class FewArrivals(Resumable):
             "while_it_pays": not self._carried,
             CURVATURE: not self._known.whole and (first or not self._carried),
             LATE_PARTS: self._carried,
+            **(self._memory.block.note if self._memory.block.asked else {}),
         }
+
+    @property
+    def marks(self) -> tuple[Array, ...]:
+        """The second point of the next order, if it asks for the block."""
+        return (self._memory.block.marks,) if self._memory.block.asked else ()
 
     @property
     def n_parts(self) -> float:
@@ -141,7 +159,7 @@ class FewArrivals(Resumable):
     def decision(self) -> dict[str, Any]:
         """What was decided when the last parts came."""
         act = {"act": "few", "parts": len(self._known.parts)} if not self.why else {"act": "whole", "why": self.why}
-        return {**act, "scaling": self._memory.power, "pairs": len(self._memory)}
+        return {**act, "scaling": self._memory.power, "pairs": len(self._memory), "columns": self._memory.n_columns}
 
     @property
     def bound(self) -> tuple[Array, float] | None:
@@ -211,12 +229,13 @@ class FewArrivals(Resumable):
         """Take note that the numbers at the newest model are not finite."""
         self.why = "rise"
 
-    def move(self, x: Array, newton_follows: bool = False) -> Array:
+    def move(self, x: Array, newton_follows: bool = False, odds: float = math.inf) -> Array:
         """Return the model that the known parts lead to.
 
         Arguments:
             x: the newest model, shape (n_parameters,).
             newton_follows: whether Newton steps of the workers' own data can follow.
+            odds: that work takes time, as a log.
         """
         self._rounds += 1
         latest, memory = self._known, self._memory
@@ -227,6 +246,7 @@ class FewArrivals(Resumable):
         if self._scaled < len(latest.parts):
             self._scaled = len(latest.parts)
             memory.scale((latest.curvature / latest.share, latest.entries / latest.share), self._penalty_curvature)
+        self._block(odds)
         level = latest.loss / latest.share + self._penalty.value(centre)
         self._level = level
         if self._first_level is None:
@@ -241,6 +261,21 @@ class FewArrivals(Resumable):
         if not len(memory):
             self._choose()
         return centre + self._bounded(memory.downhill(gradient))
+
+    def _block(self, odds: float) -> None:
+        """Take what is known of the block, and decide whether the next order asks for more of it."""
+        known, block = self._known, self._memory.block
+        if not (block.off or block.chosen):
+            block.choose(known.curvature / known.share, known.entries / known.share)
+        grown = min(_BLOCK_GROWS * self._in_block, 1.0 - 1e-9)
+        if known.block is not None and known.block_share >= grown and self._in_block < 1.0 - 1e-9:
+            self._in_block = known.block_share
+            bound = known.curvature / known.share
+            block.take(known.block / known.block_share, bound, self._penalty_curvature)
+            self._memory.join()
+            self._spread = [(bent, *spreads(one, other, self._memory.metrics)) for bent, one, other in self._pairs]
+        block.asked = block.chosen and known.block_share < 1.0 - 1e-9 and (odds < SURE or not self._probed)
+        self._probed = self._probed or block.chosen
 
     def _bounded(self, step: Array) -> Array:
         """Shorten a step that is much longer than the last ones: pairs of old gradients may mislead for a while."""
@@ -266,24 +301,26 @@ class FewArrivals(Resumable):
         change = (part.gradient - before.gradient) * factor / share + self._penalty_curvature * step
         bent = product(step, change)
         if bent > 1e-12 * squared_norm(step) ** 0.5 * squared_norm(change) ** 0.5:
-            self._pairs.append((bent, *spreads(step, change, self._memory.diagonals)))
-            del self._pairs[: -max(3, len(self._known.parts))]
+            self._pairs.append((bent, step, change))
+            self._spread.append((bent, *spreads(step, change, self._memory.metrics)))
+            del self._pairs[: -max(3, len(self._known.parts))], self._spread[: -max(3, len(self._known.parts))]
 
     def _choose(self) -> None:
         """Choose the power and the length that the pairs of single parts speak for."""
-        if not self._pairs:
+        if not self._spread:
             return
-        powers = range(len(self._memory.diagonals))
+        powers, n_diagonals = range(len(self._memory.metrics)), len(self._memory.diagonals)
         apart = [
             sum(
                 math.log(steps[power]) + math.log(changes[power]) - 2.0 * math.log(bent)
-                for bent, steps, changes in self._pairs
+                for bent, steps, changes in self._spread
             )
             for power in powers
         ]
-        chosen = int(np.argmin(apart))
-        changes = sum(changes[chosen] for _, _, changes in self._pairs)
-        self._memory.choose(chosen, sum(bent for bent, _, _ in self._pairs) / changes)
+        first = n_diagonals if len(apart) > n_diagonals else 0  # a block leads on until it is known what it is worth
+        chosen = first + int(np.argmin(apart[first:]))
+        changes = sum(changes[chosen] for _, _, changes in self._spread)
+        self._memory.choose(chosen, sum(bent for bent, _, _ in self._spread) / changes)
 
     def _remember(self, centre: Array, gradient: Array) -> None:
         """Keep a pair if half of the parts have spoken since the last one."""
@@ -309,7 +346,7 @@ class FewArrivals(Resumable):
             self.why = "rise"
         elif self._heard - self._least[0] >= _PATIENCE * n_parts and not self._falls():
             self.why = "level"
-        elif newton_follows and self._slow(self._least[0]):
+        elif newton_follows and not self._memory.n_columns and self._slow(self._least[0]):
             self.why = "slow"
         near = level - self._least_level <= _NEAR * (self._first_level - self._least_level)
         return centre if near else self._least[1]

@@ -10,10 +10,13 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, product, squared_norm
 from erasurehead._internal.resumable import Resumable
+from erasurehead.optimizers._curvature_block import CurvatureBlock, InitialMatrix, spreads
 from erasurehead.optimizers._lbfgs_matrix import LBFGSMatrix
-from erasurehead.optimizers._scaling import POWERS, scalings, spreads
+from erasurehead.optimizers._part_memory import TINY
+from erasurehead.optimizers._scaling import POWERS, scalings
 
 _MOST_PAIRS = 100
+_GAIN = math.log(1.4)  # by which a block must bring the squared cosine of a step and its change of the gradient nearer
 _FLAT = 1e-8  # of the greatest curvature: the square root of what float64 can tell apart
 _MOST_PRODUCTS = 2**26  # of numbers, a product of all pairs with each other: then the matrix uses the newest ones only
 _MOST_NUMBERS = 2**22  # of all steps that are kept: 32 MiB, and as much for the changes of the gradient
@@ -35,16 +38,31 @@ class LBFGSMemory(Resumable):
         first_scale: what the inverse of the diagonal is multiplied by as long as there are no pairs.
     """
 
-    checkpointed = ("bound", "chosen", "first_scale", "_steps", "_changes", "_bent", "_curvatures")
+    checkpointed = (
+        "block",
+        "bound",
+        "chosen",
+        "first_scale",
+        "_steps",
+        "_changes",
+        "_bent",
+        "_gain",
+        "_serves",
+        "_curvatures",
+    )
 
     def __init__(self) -> None:
+        self.block = CurvatureBlock()
         self.bound: tuple[Array, float] | None = None
+        self.metrics: list[InitialMatrix] = []
         self.diagonals: list[Array] = []
         self.chosen = 0
         self.first_scale = 1.0
         self._steps: list[Array] = []
         self._changes: list[Array] = []
         self._bent: list[float] = []  # products of the two
+        self._gain = (0, 0.0)  # pairs since there is a block, and by how much it was better than diagonals, as logs
+        self._serves = False  # whether the block is in use
         self._curvatures = (math.inf, 0.0)  # the least and the greatest along any step so far, see `flat`
 
     def __len__(self) -> int:
@@ -65,7 +83,12 @@ class LBFGSMemory(Resumable):
     @property
     def power(self) -> float | None:
         """The power of the curvatures that the diagonal is; None without a bound on them."""
-        return POWERS[self.chosen] if self.diagonals else None
+        return self.metrics[self.chosen].power if self.metrics else None
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns' second derivatives the matrix begins with."""
+        return self.block.n_columns if self.metrics and self.metrics[self.chosen].block else 0
 
     def scale(self, bound: tuple[Array, float] | None, penalty: Array) -> None:
         """Compute the diagonals to choose from.
@@ -77,6 +100,33 @@ class LBFGSMemory(Resumable):
         """
         self.bound = bound
         self.diagonals = [] if bound is None else scalings(*bound, penalty)
+        self.join()
+
+    def join(self) -> None:
+        """Compute the metrics to choose from: diagonals, and, if there is a block, diagonals beside it."""
+        pairs = list(zip(self.diagonals, POWERS, strict=True)) if self.diagonals else []
+        self.metrics = [InitialMatrix(*pair) for pair in pairs]
+        if self.block.known:
+            least = self.block.least
+            self.metrics += [InitialMatrix(one, power, least ** (1.0 - power), self.block) for one, power in pairs[1:]]
+            if self._steps:
+                self._prefer(*spreads(self._steps[-1], self._changes[-1], self.metrics))
+
+    def _prefer(self, lengths: Sequence[float], turns: Sequence[float]) -> None:
+        """Choose the metric in which a step and the change of the gradient along it are most nearly parallel.
+
+        One with a block is taken for what it gained on average, and then for as long as it has not lost: once it has
+        served, what is left lies where it says least.
+        """
+        apart = [math.log(one) + math.log(other) for one, other in zip(lengths, turns, strict=True)]
+        n_diagonals = len(self.diagonals)
+        self.chosen = int(np.argmin(apart[:n_diagonals]))
+        if len(apart) > n_diagonals:
+            count, gain = self._gain
+            self._gain = count + 1, gain + min(apart[:n_diagonals]) - apart[-1]
+            self._serves = self._gain[1] > (0.0 if self._serves else _GAIN * self._gain[0])
+            if self._serves:
+                self.chosen = len(apart) - 1
 
     def remember(self, step: Array, change: Array) -> bool:
         """Keep a pair and choose the diagonal that suits it best, unless the objective is not convex along the step.
@@ -91,7 +141,7 @@ class LBFGSMemory(Resumable):
         bent, length, turn = product(step, change), squared_norm(step), squared_norm(change)
         if not bent > 1e-12 * length**0.5 * turn**0.5:
             return False
-        lengths, turns = spreads(step, change, self.diagonals)
+        lengths, turns = spreads(step, change, self.metrics)
         if not all(one > 0.0 for one in (length, turn, *lengths, *turns)):  # too small to be told from 0
             return False
         self._steps.append(step)
@@ -101,8 +151,7 @@ class LBFGSMemory(Resumable):
         del self._steps[:-most], self._changes[:-most], self._bent[:-most]
         if self.diagonals:
             length = lengths[0]
-            apart = [one * other for one, other in zip(lengths, turns, strict=True)]
-            self.chosen = int(np.argmin(apart))  # where it is least, the cosine between both is greatest
+            self._prefer(lengths, turns)
         self._curvatures = min(self._curvatures[0], bent / length), max(self._curvatures[1], bent / length)
         return True
 
@@ -115,6 +164,14 @@ class LBFGSMemory(Resumable):
         """
         return self._curvatures[0] < _FLAT * self._curvatures[1]
 
+    @property
+    def bends(self) -> float:
+        """How much the objective bent along the last step, over what the matrix that L-BFGS begins with says of it."""
+        metric = self.metrics[self.chosen] if self.metrics else None
+        if metric is None or not metric.block or not self._steps:
+            return 1.0
+        return self._bent[-1] / max(metric.bent(self._steps[-1]), TINY)
+
     def choose(self, chosen: int, scale: float) -> None:
         """Choose a diagonal, and what its inverse is multiplied by as long as there are no pairs."""
         self.chosen, self.first_scale = chosen, scale
@@ -125,7 +182,7 @@ class LBFGSMemory(Resumable):
         self._steps.clear()
         self._bent.clear()
         self._changes.clear()
-        self.chosen = 0
+        self.chosen = len(self.metrics) - 1 if self._serves else 0
 
     def downhill(self, gradient: Array) -> Array:
         """Return minus the inverse of the matrix times the gradient, by the two loops of Nocedal (1980).
@@ -134,15 +191,15 @@ class LBFGSMemory(Resumable):
             gradient: shape (n_parameters,).
         """
         direction, factors = self.inner(gradient)
-        diagonal = self.diagonals[self.chosen] if self.diagonals else None
-        scale = 1.0 if diagonal is None else self.first_scale
+        metric = self.metrics[self.chosen] if self.metrics else None
+        scale = 1.0 if metric is None else self.first_scale
         if self._steps:
             change = self._changes[-1]
-            scaled = change if diagonal is None else change / diagonal
+            scaled = change if metric is None else metric.solve(change)
             scale = self._bent[-1] / product(change, scaled)
         direction *= scale
-        if diagonal is not None:
-            direction /= diagonal
+        if metric is not None:
+            direction = metric.solve(direction)
         return self.outer(direction, factors)
 
     def inner(self, gradient: Array) -> tuple[Array, list[float]]:

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from erasurehead._internal.arrays import Array
 from erasurehead.engines import Order
 
 CURVATURE = "curvature"
 """The kind of order that asks for curvatures along the parameters beside gradients: see `Shard.curvature`. It is also
 the key of the note of an order of kind `"early"` that asks for them, too."""
+
+BLOCK = "block"
+"""Key of the note of an order of kind `"curvature"` or `"early"` that asks for second derivatives between columns, too,
+which follow all else: see `Shard.block`. Its points are the model and the marks. With it stands a mapping: the
+`numbers` that these are, whether they are `coupled`, and the `work` of summing them, as a multiple of a gradient's."""
 
 EARLY = "early"
 """The kind of order for which a few arrivals are enough. Its note says for how many arrivals to wait (see
@@ -33,8 +39,7 @@ class OrderKind:
             (`Answer.parts`), no task is neglected where it is not counted, and a scheme's own aggregation, which is
             made for more, is not asked.
         sums: whether messages are sums over tasks, of which an estimate of the gradient can be made.
-        curvatures: whether a curvature follows the gradient in each message; orders of other kinds may ask for that in
-            their note.
+        curvatures: whether a curvature follows the gradient in each message, unless the order's note says otherwise.
     """
 
     few: bool = False
@@ -57,11 +62,33 @@ def kind_of(kind: str) -> OrderKind:
 
 def asks_curvature(order: Order) -> bool:
     """Return whether the messages that answer an order hold two vectors: a gradient, followed by a curvature."""
-    return kind_of(order.kind).curvatures or bool(order.note.get(CURVATURE, False))
+    return bool(order.note.get(CURVATURE, kind_of(order.kind).curvatures))
+
+
+def block_of(order: Order) -> Mapping[str, float]:
+    """Return what an order says of the second derivatives that it asks for; nothing if it asks for none."""
+    return order.note.get(BLOCK) or {}
+
+
+def models_of(order: Order) -> tuple[Array, ...]:
+    """Return the models at which an order asks for gradients: its points, without those that are no models."""
+    return order.points[:1] if order.kind == NEWTON or block_of(order) else order.points
+
+
+def sections(vector: Array, n_vectors: int, length: int) -> list[Array]:
+    """Return the vectors that a message holds: a gradient, perhaps a curvature, and perhaps a block.
+
+    Arguments:
+        vector: what the message holds.
+        n_vectors: how many vectors of a gradient's length it begins with.
+        length: that length.
+    """
+    ends = [length * (place + 1) for place in range(n_vectors)]
+    return [vector[end - length : end] for end in ends] + ([vector[ends[-1] :]] if len(vector) > ends[-1] else [])
 
 
 def work_of(order: Order) -> float:
     """Return how many times as much work a message is that answers an order as one with a gradient alone."""
     if order.kind == NEWTON:  # curvatures, margins, and products with second derivatives; each is as much as a gradient
         return 2.0 + float(order.note["iterations"])
-    return 2.0 if asks_curvature(order) else 1.0
+    return (2.0 if asks_curvature(order) else 1.0) + block_of(order).get("work", 0.0)

@@ -27,6 +27,7 @@ class KnownPart:
         point: the model of that order, shape (n_parameters,).
         gradient: its summand of the gradient there, without the penalty, shape (n_parameters,).
         curvature: its summand of the bound on the curvature along each parameter, shape (n_parameters,).
+        block: its summand of the second derivatives between columns; None if they are not known.
     """
 
     step: int
@@ -36,6 +37,7 @@ class KnownPart:
     point: Array
     gradient: Array
     curvature: Array
+    block: Array | None = None
 
 
 @final
@@ -50,9 +52,11 @@ class PartMemory(Resumable):
         share: fraction of all samples that the known parts have.
         gradient: the sum of their gradients, shape (n_parameters,).
         curvature: the sum of their curvatures, shape (n_parameters,).
+        block: the sum of what is known of second derivatives between columns; None if nothing is.
+        block_share: fraction of all samples that these are of.
     """
 
-    checkpointed = ("parts", "share", "gradient", "curvature", "_weighted")
+    checkpointed = ("parts", "share", "gradient", "curvature", "block", "block_share", "_weighted")
     records = (KnownPart,)
 
     def __init__(self, n_parameters: int) -> None:
@@ -60,6 +64,8 @@ class PartMemory(Resumable):
         self.share = 0.0
         self.gradient = np.zeros(n_parameters)
         self.curvature = np.zeros(n_parameters)
+        self.block: Array | None = None
+        self.block_share = 0.0
         self._weighted = np.zeros(n_parameters)  # the sum of their points, each weighted by its curvature
 
     @property
@@ -102,8 +108,13 @@ class PartMemory(Resumable):
             return True
         if part.step <= before.step:
             return False
+        block = before.block
+        if part.block is not None and block is None:
+            block = part.block
+            self.block = block if self.block is None else self.block + block
+            self.block_share += part.share
         self.parts[part.tasks] = KnownPart(
-            part.step, part.share, part.loss, before.entries, point, part.gradient, before.curvature
+            part.step, part.share, part.loss, before.entries, point, part.gradient, before.curvature, block
         )
         self.gradient = self.gradient + part.gradient - before.gradient
         self._weighted = self._weighted + before.curvature * (point - before.point)

@@ -45,6 +45,10 @@ class QuasiNewton(Optimizer):
     after each step the power is chosen under which the step and the resulting change of the gradient point most nearly
     in the same direction. Without such a bound the method is plain L-BFGS, which begins with a step of length 1.
 
+    Where workers sum second derivatives between columns (`Problem.outputs`), those between the columns that matter most
+    take the diagonal's place (`CurvatureBlock`), once as many gradients have been spent as they cost, and for as long as
+    steps and changes of the gradient are more nearly parallel with them.
+
     Where few arrivals come sooner than all (`early` in `Optimizer.begin`), the first steps wait for only a few each:
     `FewArrivals` describes how they move and when they end: near the minimum, or when they no longer pay. The method
     above then continues from their model, with the curvatures and the pairs that they found. The first order finds out
@@ -144,6 +148,7 @@ class QuasiNewton(Optimizer):
             )
         self.x = self.known  # each run begins without what was learnt from another problem
         self._know_nothing()
+        self._memory.block.begin(problem, lossy)
         self._asks_curvature, self._stochastic, self._convex = problem.curved, problem.stochastic, problem.convex
         if early and problem.curved and problem.convex and not (problem.stochastic or self._sharp):
             self._few = self._few_arrivals()
@@ -194,7 +199,7 @@ class QuasiNewton(Optimizer):
         next order asks for Newton steps of a few workers' own data; what comes of them is an `accept`, too, with the
         number of these `steps`.
         `accept`: the model is the base of a new search, whose first step promises to lower the objective by `promise`,
-        with `pairs` in memory and the power `scaling` of the curvatures. `shorten`: the objective had not fallen
+        with `pairs` in memory, the power `scaling` of the curvatures, and how many `columns` have a block. `shorten`: the objective had not fallen
         enough, and the model goes back to the fraction `length` of the direction. `restart`: no fraction of it was
         good, or there was nothing to gain though some direction hardly bends, and the memory is dropped. `precise`:
         likewise, or steps achieved much less than they promised, while gradients lost digits on their way: from now on
@@ -207,12 +212,16 @@ class QuasiNewton(Optimizer):
     def ask(self) -> Order:
         if self._few is not None and not self._few.why:
             self._few.ask(self.x, self.step)
-            return Order(step=self.step, points=(self.x,), kind=EARLY, note=self._few.note)
+            return Order(step=self.step, points=(self.x, *self._few.marks), kind=EARLY, note=self._few.note)
         if self._newton is not None and self._newton.waits:
             vector, note = self._newton.ask(float(self._penalty_curvature.mean()))
             return Order(step=self.step, points=(self.x, vector), kind=NEWTON, note=note)
         if self._asks_curvature:
             return Order(step=self.step, points=(self.x,), kind=CURVATURE)
+        block = self._memory.block
+        if block.asked:
+            note = {CURVATURE: False, **block.note}
+            return Order(step=self.step, points=(self.x, block.marks), kind=CURVATURE, note=note)
         return Order(step=self.step, points=(self.x,), note={PRECISE: self._precise} if self._lossy else {})
 
     def tell(self, answer: Answer) -> None:
@@ -230,6 +239,7 @@ class QuasiNewton(Optimizer):
             if value == math.inf and self._asks_curvature:
                 self._asks_curvature, self.rejected = False, True  # squares of large numbers overflow: no bound, then
             elif value == math.inf and self._search.base is not None:
+                self._memory.block.asked = False
                 self._shorten(math.inf)
             return
         estimate = answer.estimate.astype(
@@ -239,6 +249,13 @@ class QuasiNewton(Optimizer):
         if asked and answer.curvature is not None:
             bound = answer.curvature[0].astype(np.float64), answer.curvature[1] or 1.0
             self._memory.scale(bound, self._penalty_curvature)
+        block = self._memory.block
+        block.spend()
+        if block.asked:
+            block.asked = False
+            if answer.block is not None:
+                block.take(answer.block.astype(np.float64), self._memory.curvature, self._penalty_curvature)
+                self._memory.join()
         if few is not None and not self._probe_again(few, answer):
             self._few = None
             if not few.why:
@@ -281,10 +298,12 @@ class QuasiNewton(Optimizer):
             self._decision = {"act": "whole", "why": "unknown"}  # the whole gradient is asked for at the same point
             return True
         newton_follows = self._newton is not None and self._newton.pays(answer.work_odds)
-        self.x = few.move(self.x, newton_follows).astype(self.x.dtype, copy=False)
+        self.x = few.move(self.x, newton_follows, answer.work_odds).astype(self.x.dtype, copy=False)
         self._decision = few.decision
         if few.why:
             self._asks_curvature = few.bound is None
+            block = self._memory.block
+            block.asked = not self._asks_curvature and block.worth_asking(self._work_odds, ended=True)
         return True
 
     def _probe_again(self, few: FewArrivals, answer: Answer) -> bool:
@@ -327,6 +346,10 @@ class QuasiNewton(Optimizer):
     def _accept(self, value: float, gradient: Array) -> None:
         """Begin the next search at the current model."""
         self._search.rest(self.x, value, gradient)
+        block = self._memory.block
+        if self._memory.bound is not None and not (block.off or block.chosen):
+            block.choose(*self._memory.bound)
+        block.asked = block.worth_asking(self._work_odds, ratio=self._memory.bends)
         self._solved = False
         if self._asks_newton:
             assert self._newton is not None
@@ -378,7 +401,7 @@ class QuasiNewton(Optimizer):
         search.begin(1.0 if self._memory.informed else min(1.0, 1.0 / max(float(np.abs(gradient).sum()), 1e-300)))
         self._decision = {"act": "accept", "promise": -search.slope, "pairs": len(self._memory)}
         if self._memory.power is not None:
-            self._decision["scaling"] = self._memory.power
+            self._decision |= {"scaling": self._memory.power, "columns": self._memory.n_columns}
         moved = self._move()
         while not moved and self.step == 1 and search.slope < 0.0 and search.lengthen_now():
             moved = self._move()
@@ -480,4 +503,5 @@ class QuasiNewton(Optimizer):
         if state["few"] is not None:
             self._few = self._few_arrivals()
         super().restore(state if self._newton is not None else {**state, "newton": None})
+        self._memory.block.factorize(self._penalty_curvature)
         self._memory.scale(self._memory.bound, self._penalty_curvature)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
-from erasurehead._internal.arrays import Array, product
+from erasurehead._internal.arrays import Array
 from erasurehead.problems import Penalty
 
 POWERS = (1.0, 1.0, 0.75, 0.5)
@@ -38,19 +37,3 @@ def penalty_curvature(penalty: Penalty, n_parameters: int) -> Array:
         return np.zeros(n_parameters)
     nowhere = np.zeros(n_parameters)
     return np.maximum(penalty.gradient(np.ones(n_parameters)) - penalty.gradient(nowhere), 0.0)
-
-
-def spreads(step: Array, change: Array, diagonals: Sequence[Array]) -> tuple[list[float], list[float]]:
-    """Return the squared lengths of a step, and of the change of the gradient along it, in the metric of each diagonal.
-
-    Their product is smallest where both point most nearly in the same direction.
-
-    Arguments:
-        step: between two models, shape (n_parameters,).
-        change: of the gradient, shape (n_parameters,).
-        diagonals: the metrics, each of shape (n_parameters,).
-    """
-    return (
-        [product(step, one * step) for one in diagonals],
-        [product(change, change / one) for one in diagonals],
-    )

@@ -16,14 +16,14 @@ from erasurehead.engines import Order
 from erasurehead.errors import Diverged, EngineError, Unreachable, check_count, invalid
 from erasurehead.optimizers import Optimizer
 from erasurehead.optimizers._base import Early
-from erasurehead.optimizers._order_kinds import asks_curvature, kind_of
+from erasurehead.optimizers._order_kinds import asks_curvature, block_of, kind_of, models_of
 from erasurehead.planning._constants import minimum
 from erasurehead.problems import Problem, Shard
 from erasurehead.schemes import Scheme
 from erasurehead.schemes._aggregation import Vectors
 from erasurehead.training._programs import as_asked
 from erasurehead.training._result import LOWER_IS_BETTER
-from erasurehead.training._round import estimated
+from erasurehead.training._round import cut, estimated
 from erasurehead.training._stepped_run import Programs, laid_out
 from erasurehead.training._stepper import Answered, Oracle, Stepper, answer_of
 
@@ -186,7 +186,7 @@ class WeightedTasks(Oracle[Answered, Answered]):
         if not weights.any():
             return _answered(problem, asked, None, exact=False)
         sums = np.zeros(problem.n_parameters + 1)
-        for point, factor in zip(asked.points, asked.coefficients or (1.0,), strict=True):
+        for point, factor in zip(models_of(asked), asked.coefficients or (1.0,), strict=True):
             local = shard.take(point)
             out = np.empty(len(local) + 1)
             out[-1] = shard.combine(local, factor * weights, asked.step, out[:-1])
@@ -195,6 +195,11 @@ class WeightedTasks(Oracle[Answered, Answered]):
             out = np.empty(len(shard.take(asked.points[0])) + 1)
             out[-1] = shard.curvature(weights, out[:-1])
             sums = np.append(sums, _spread(shard, out, problem.n_parameters))
+        if wanted := block_of(asked):
+            out = np.empty(int(wanted["numbers"]))
+            local, marks = map(shard.take, asked.points)
+            shard.block(local, marks, weights, bool(wanted["coupled"]), out)
+            sums = np.append(sums, out)
         return _answered(problem, asked, sums, exact=bool((weights == 1.0).all()))
 
     def record(self, answered: Answered, optimizer: Optimizer) -> Answered:
@@ -225,7 +230,7 @@ class DecodedMessages(Oracle[Answered, Answered]):
         for message in messages:
             program, spec = self._senders[message]
             if spec.content is None or spec.content not in vectors:
-                wanted = as_asked(spec, asked)
+                wanted = as_asked(spec, asked, self._scheme.code.n_pieces)
                 vectors[spec.content] = np.empty(wanted.length, dtype_of(wanted.dtype))
                 program.compute(wanted, program.take(asked), vectors[spec.content])
             arrived[message] = vectors[spec.content]
@@ -246,16 +251,15 @@ def _answered(problem: Problem, order: Order, sums: Array | None, exact: bool) -
     Arguments:
         problem: the problem.
         order: the order.
-        sums: gradient and loss, followed by the curvature and the number of entries if it asks for them; None if
-            nothing is known.
+        sums: gradient and loss, followed by what else it asks for; None if nothing is known.
         exact: whether they are those of all tasks.
     """
     if sums is None:
         return Answered(order, answer_of(problem, order, None))
     if not finite(sums):
         return Answered(order, answer_of(problem, order, None, overflowed=True))
-    gradient, curvature = np.split(sums, 2) if asks_curvature(order) else (sums, None)
-    return Answered(order, answer_of(problem, order, gradient, curvature, exact=exact))
+    parts = cut(order, sums, problem.n_parameters + 1)
+    return Answered(order, answer_of(problem, order, *parts, exact=exact))
 
 
 def _spread(shard: Shard, local: Array, n_parameters: int) -> Array:

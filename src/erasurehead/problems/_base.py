@@ -64,6 +64,23 @@ class Shard(ABC):
         out[:] = 0.0
         return 0.0
 
+    def block(self, local: Array, marks: Array, coefficients: Array, coupled: bool, out: Array) -> None:
+        """Sum the second derivatives between some columns over the shard's tasks, without the penalty.
+
+        Each column of the data has one parameter, or one per output: `Problem.outputs`. Such sums are coded like
+        gradients. Shards of problems without them leave them at zero, and `Problem.outputs` is 0.
+
+        Arguments:
+            local: the model restricted to the support, shape (m,).
+            marks: for each of its parameters the place that its column has among those of the block, from 1; 0 if it is
+                not one of them, shape (m,).
+            coefficients: one number per task of the shard, shape (n_tasks,).
+            coupled: whether those between parameters of different outputs are wanted, too.
+            out: output: rows of the upper triangle of one matrix per output, or, `coupled`, of one for all outputs,
+                whose parameters follow each other. Every element is written.
+        """
+        out[:] = 0.0
+
     def newton_step(
         self, local: Array, vector: Array, coefficients: Array, damping: float, iterations: int, out: Array
     ) -> None:
@@ -126,6 +143,13 @@ class Problem(ABC):
 
     newton: bool = False
     """Whether shards solve Newton systems of their own tasks: see `Shard.newton_step`."""
+
+    outputs: int = 0
+    """How many parameters each column of the data has, where shards sum second derivatives between columns (see
+    `Shard.block`); 0 where they do not."""
+
+    quadratic: bool = False
+    """Whether these are the same for all models."""
 
     convex: bool = True
     """Whether every point where the gradient vanishes is a global minimum; only then can gaps be measured."""
@@ -210,6 +234,16 @@ class Problem(ABC):
         entries = shard.curvature(np.ones(1), local)
         sums[slice(None) if shard.support is None else shard.support] = local
         return sums, entries
+
+    def block(self, x: Array, marks: Array, coupled: bool, out: Array) -> None:
+        """Sum `Shard.block` over all samples.
+
+        Arguments:
+            x: the model, shape (n_parameters,).
+            marks, coupled, out: as there, for all parameters.
+        """
+        shard = self.shard([slice(0, self.n_samples)])
+        shard.block(shard.take(x), shard.take(marks), np.ones(1), coupled, out)
 
     def exact(self, points: Sequence[Array], without: Sequence[slice] = ()) -> list[Exact]:
         """Return the exact mean loss and gradient at each of several models, from all samples that are in reach.

@@ -5,12 +5,15 @@ Weights, margins, residuals and totals have one row for each output of the model
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from erasurehead._internal.arrays import Array, IntArray
 from erasurehead.problems import _kernels as kernels
@@ -59,6 +62,10 @@ class Block(ABC):
     def entries(self) -> Array:
         """Return how many entries of each row are not 0, shape (n_rows,)."""
 
+    @abstractmethod
+    def among(self, columns: IntArray) -> Array | SparseMatrix:
+        """Return some columns of the rows, ascending, shape (n_rows, len(columns))."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -82,6 +89,9 @@ class DenseBlock(Block):
 
     def entries(self) -> Array:
         return np.count_nonzero(self.rows, axis=1).astype(np.float64)
+
+    def among(self, columns: IntArray) -> Array:
+        return self.rows if len(columns) == self.rows.shape[1] else self.rows[:, columns]
 
 
 @final
@@ -109,6 +119,9 @@ class SparseBlock(Block):
 
     def entries(self) -> Array:
         return np.diff(self.rows.indptr).astype(np.float64)
+
+    def among(self, columns: IntArray) -> SparseMatrix:
+        return self.rows[:, columns]
 
 
 @final
@@ -158,6 +171,35 @@ class PatternBlock(Block):
         counts = np.empty((1, self.n_rows))
         self.multiply(np.ones((1, len(self.first))), counts)
         return counts[0]
+
+    def among(self, columns: IntArray) -> SparseMatrix:
+        places = np.full(len(self.first), -1)
+        places[columns] = np.arange(len(columns))
+        heads = columns[self.first[columns] < self.n_rows]
+        further = np.repeat(places[self.columns], np.repeat(*self.runs.T.astype(np.int64)))
+        kept = further >= 0
+        rows = np.concatenate([self.first[heads], self.rows[kept]]).astype(np.int32)
+        taken = np.concatenate([places[heads], further[kept]]).astype(np.int32)
+        return sparse.csr_array((np.ones(len(rows)), (rows, taken)), shape=(self.n_rows, len(columns)))
+
+
+def gram(rows: Array | SparseMatrix, weights: Array) -> Array:
+    """Return `rows.T @ diag(weights) @ rows`; weights may be negative, as coefficients of codes are."""
+    if isinstance(rows, np.ndarray):
+        return rows.T @ (weights[:, np.newaxis] * rows)
+    return (rows.T @ (sparse.diags_array(weights) @ rows)).toarray()
+
+
+@cache
+def upper_triangle(side: int) -> IntArray:
+    """Return the places of the upper triangle in the elements of a square matrix, row by row."""
+    row, column = np.triu_indices(side)
+    return row * side + column
+
+
+def triangle_side(count: int) -> int:
+    """Return the number of rows of a matrix whose upper triangle has so many elements."""
+    return (math.isqrt(8 * count + 1) - 1) // 2
 
 
 def pattern_block(matrix: SparseMatrix) -> PatternBlock:

@@ -84,7 +84,8 @@ class LinearProblem(Problem):
         self._weights = check_weights(sample_weight, class_weight, self._labels, self.sample_loss)
         self.n_samples = self._design.n_rows
         self.n_features = self._design.n_columns
-        self.n_parameters = self.sample_loss.n_outputs * self.n_features
+        self.outputs, self.quadratic = self.sample_loss.n_outputs, self.sample_loss.quadratic
+        self.n_parameters = self.outputs * self.n_features
         size = self.n_parameters + self._design.n_rows + self._design.n_ones
         self.preload = (LinearShard.__module__, *kernels.modules_for(size))
         self._penalize(l2, penalty, intercept_parameters(intercept, self.n_features, self.sample_loss.n_outputs))

@@ -36,6 +36,9 @@ class SampleLoss(ABC):
     curvature: float
     """The largest second derivative with respect to a margin, where one is known for all samples."""
 
+    quadratic: ClassVar[bool] = False
+    """Whether its second derivatives are the same for all margins."""
+
     endless: ClassVar[bool] = False
     """Whether the loss of a sample falls for ever as its margins grow, so that it has no minimum."""
 
@@ -172,6 +175,7 @@ class SquaredLoss(NumberLoss):
 
     name = "least_squares"
     curvature = 2.0
+    quadratic = True
 
     def completed(self, values: Array) -> NumberLoss:
         check_squares(values, "y")

@@ -73,7 +73,8 @@ class ShardedProblem(Problem):
         self.sample_loss = read_loss(loss or manifest.task, manifest.classes)
         self.n_samples = manifest.n_train
         self.n_features = manifest.columns
-        self.n_parameters = self.sample_loss.n_outputs * self.n_features
+        self.outputs, self.quadratic = self.sample_loss.n_outputs, self.sample_loss.quadratic
+        self.n_parameters = self.outputs * self.n_features
         penalized = l2 or penalty is not None
         intercept = -1 if penalized and not penalize_intercept and self.folder.encoding.constant else None
         self._penalize(l2, penalty, intercept_parameters(intercept, self.n_features, self.sample_loss.n_outputs))

@@ -14,7 +14,7 @@ from erasurehead._internal.arrays import MOST_PLACES, Array, IntArray, Places
 from erasurehead.errors import invalid
 from erasurehead.problems import _kernels as kernels
 from erasurehead.problems._base import Shard
-from erasurehead.problems._blocks import MOST_ROWS, Block
+from erasurehead.problems._blocks import MOST_ROWS, Block, gram, triangle_side, upper_triangle
 from erasurehead.problems._design_matrices import Design
 from erasurehead.problems._losses import Labels, SampleLoss
 from erasurehead.problems._newton_systems import solve
@@ -104,6 +104,37 @@ class LinearShard(Shard):
             entries += float(shares @ piece.block.entries())
         out.reshape(self.sample_loss.n_outputs, self.n_columns)[:] = total
         return entries
+
+    def block(self, local: Array, marks: Array, coefficients: Array, coupled: bool, out: Array) -> None:
+        weights, scales = self._weights(local), self._scales(coefficients)
+        outputs = range(len(weights))
+        pairs = [(one, other) for one in outputs for other in (outputs if coupled else [one]) if one <= other]
+        places = marks.reshape(weights.shape)[0].astype(np.int64)
+        columns = np.flatnonzero(places)
+        within = places[columns] - 1
+        sums = np.zeros((len(pairs), len(columns), len(columns)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for piece in self._needed(scales):
+                rows, shares = piece.block.among(columns), self._of_rows(piece, scales)
+                margins = self._margins(piece, weights)
+                for output in outputs:
+                    along = np.zeros_like(margins)
+                    along[output] = shares
+                    bent = self.sample_loss.bend(margins, along)
+                    for place, (one, other) in enumerate(pairs):
+                        if one == output:
+                            sums[place] += gram(rows, bent[other])
+        n_matrices = 1 if coupled else len(weights)
+        side = triangle_side(len(out) // n_matrices)
+        size = side // len(weights) if coupled else side
+        if len(pairs) == n_matrices and len(columns) == side:  # in place of a copy
+            out[:] = sums.reshape(n_matrices, -1)[:, upper_triangle(side)].ravel()
+            return
+        whole = np.zeros((n_matrices, side, side))
+        for summed, (one, other) in zip(sums, pairs, strict=True):
+            matrix, row, column = (0, one * size, other * size) if coupled else (one, 0, 0)
+            whole[matrix][np.ix_(row + within, column + within)] = summed
+        out[:] = whole.reshape(n_matrices, -1)[:, upper_triangle(side)].ravel()
 
     def newton_step(
         self, local: Array, vector: Array, coefficients: Array, damping: float, iterations: int, out: Array

@@ -127,6 +127,9 @@ class StoredShard(Shard):
     def curvature(self, coefficients: Array, out: Array) -> float:
         return self._shard().curvature(coefficients, out)
 
+    def block(self, local: Array, marks: Array, coefficients: Array, coupled: bool, out: Array) -> None:
+        self._shard().block(local, marks, coefficients, coupled, out)
+
     def newton_step(
         self, local: Array, vector: Array, coefficients: Array, damping: float, iterations: int, out: Array
     ) -> None:

@@ -19,6 +19,7 @@ from erasurehead.training._workers import WorkerPool
 
 _SUM, _TASK = 1.0, 0.0  # kinds of messages: by how many times the work of a sum they are; those of single tasks
 _MOST_ROUNDS = 1000  # whose late answers are understood
+_FEW = 1  # messages of each of two kinds, from which on the odds are said
 _FEWEST = 8  # messages of a kind, from which on they count as evidence
 _SURE = 3.0  # log of the odds at which a message per task is tried, or is not considered any more: 20 to 1
 _PATIENCE = 30  # orders without such odds, after which nothing is changed any more
@@ -115,7 +116,18 @@ class MessageChoice(Resumable):
             inf while too little is known.
     """
 
-    checkpointed = ("by_task", "work_odds", "_settled", "_orders", "_tally", "_kinds", "_since")
+    checkpointed = (
+        "by_task",
+        "work_odds",
+        "_settled",
+        "_orders",
+        "_tally",
+        "_kinds",
+        "_since",
+        "_busy",
+        "_posted",
+        "_now",
+    )
 
     def __init__(self, load: int, late: LateWork, splits: bool = True) -> None:
         self.by_task, self.work_odds = False, math.inf
@@ -125,6 +137,9 @@ class MessageChoice(Resumable):
         # Messages, and seconds at risk: of sums (1.0), of multiples of their work (2.0 and more), and of single tasks.
         self._tally: dict[float, list[float]] = {_SUM: [0.0, 0.0], _TASK: [0.0, 0.0]}
         self._kinds: dict[int, float] = {}  # of rounds that may still be answered
+        self._busy: dict[int, tuple[float, float] | None] = {}  # by worker that finishes old work: its kind, since when
+        self._posted: dict[int, float] = {}  # by round
+        self._now = 0.0
         self._since: dict[int, tuple[int, float]] = {}  # by worker: its newest round, and when its last message came
 
     def learn(self, order: Order, rows: Sequence[ArrivalRow]) -> None:
@@ -142,6 +157,8 @@ class MessageChoice(Resumable):
             del self._kinds[next(iter(self._kinds))]
         for row in rows:
             self._count(row)
+        if not self._dropped:
+            self._follow(order, heavier, rows)
         if not by_task:
             self.work_odds = self._odds_of_work()
         if self._settled:
@@ -165,6 +182,27 @@ class MessageChoice(Resumable):
             tally[0] += not row.censored
             tally[1] += max(0.0, row.seconds - begin)
 
+    def _follow(self, order: Order, kind: float, rows: Sequence[ArrivalRow]) -> None:
+        """Take note of what workers are at that finish old work: the newest order when they were through with one.
+
+        Arguments:
+            order: the order of the round that is over.
+            kind: of its messages.
+            rows: of the round, late ones first.
+        """
+        waited = max((row.seconds for row in rows if row.round == order.round), default=0.0)
+        for row in rows:
+            if self._busy.get(row.worker) is None:
+                self._busy[row.worker] = kind, order.posted
+        for row in rows:
+            if not row.censored:
+                begun = self._posted.get(row.round, order.posted)
+                self._busy[row.worker] = (kind, begun + row.seconds) if row.round < order.round else None
+        self._posted[order.round] = order.posted
+        while len(self._posted) > _MOST_ROUNDS:
+            del self._posted[next(iter(self._posted))]
+        self._now = order.posted + waited
+
     def _consider(self) -> None:
         """Try a message per task if time grows with work; settle for sums if it does not."""
         sums, seconds = self._tally[_SUM]
@@ -175,18 +213,19 @@ class MessageChoice(Resumable):
 
     def _odds_of_work(self) -> float:
         """Return how much likelier it is that times grow with the work than that they do not, as a log."""
-        heavier = {kind: both for kind, both in self._tally.items() if kind > _SUM}
-        sums, seconds = self._tally[_SUM]
-        count = sum(both[0] for both in heavier.values())
-        if min(count, sums) < _FEWEST:
+        tally = {kind: list(both) for kind, both in self._tally.items()}
+        for job in self._busy.values():  # the time until now of messages that are not there yet
+            if job is not None:
+                tally.setdefault(job[0], [0.0, 0.0])[1] += max(0.0, self._now - job[1])
+        several = {kind: both for kind, both in tally.items() if kind != _TASK}
+        counts = sorted(count for count, _ in several.values() if count)
+        if len(counts) < 2 or counts[-2] < _FEW:
             return math.inf
-        same = seconds + sum(both[1] for both in heavier.values())
-        growing = seconds + sum(both[1] / kind for kind, both in heavier.items())
+        same = sum(both[1] for both in several.values())
+        growing = sum(both[1] / kind for kind, both in several.items())
         if not growing > 0.0:
             return math.inf
-        return (count + sums) * math.log(same / growing) - sum(
-            both[0] * math.log(kind) for kind, both in heavier.items()
-        )
+        return sum(counts) * math.log(same / growing) - sum(both[0] * math.log(kind) for kind, both in several.items())
 
     def _judge(self) -> None:
         """Return to sums if messages per task take longer than they should."""

@@ -2,7 +2,8 @@
 
 Every message carries one more coordinate than its gradient: the tasks' losses, combined as their gradients are, so
 that each step's estimate of the training loss costs nothing and has the same residual. An order may ask for curvatures:
-then a second vector of the same length is appended, the tasks' curvatures, combined likewise. An order of kind
+then a second vector of the same length is appended, the tasks' curvatures, combined likewise; and perhaps a third, of
+another length, of second derivatives between columns. An order of kind
 `"newton"` is answered by Newton steps of the messages' tasks, which are no sums over tasks and are never decoded.
 """
 
@@ -23,7 +24,7 @@ from erasurehead._internal.partition import split_samples
 from erasurehead.decoding._layout import Layout
 from erasurehead.engines import MessageSpec, Order, Program
 from erasurehead.engines._base import BY_TASK
-from erasurehead.optimizers._order_kinds import NEWTON, asks_curvature, work_of
+from erasurehead.optimizers._order_kinds import NEWTON, asks_curvature, block_of, models_of, sections, work_of
 from erasurehead.problems import Problem, Shard
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class CodedProgram(Program):
         n_inputs: the largest number of elements of an order's points.
         curvature: whether orders may ask for curvatures beside gradients: such messages are twice as long, and count
             for twice the work.
+        most_numbers: how many second derivatives between columns orders may ask for.
         preload: modules to import once, this one and those of the problem, in the server that workers are forked from.
         by_task: how the messages are computed that answer orders by task, likewise; none if such orders are answered
             like others.
@@ -75,6 +77,7 @@ class CodedProgram(Program):
     sums: tuple[MessageRecipe, ...]
     n_inputs: int
     curvature: bool = False
+    most_numbers: int = 0
     preload: tuple[str, ...] = ()
     by_task: tuple[MessageRecipe, ...] = ()
     input_dtype: str = "float64"
@@ -122,27 +125,38 @@ class CodedProgram(Program):
     @property
     def message_specs(self) -> Sequence[MessageSpec]:
         specs = [recipe.spec for recipe in (*self.sums, *self.by_task)]
-        return [with_curvature(one) for one in specs] if self.curvature else specs
+        specs = [with_curvature(one) for one in specs] if self.curvature else specs
+        return [replace(one, length=one.length + self.most_numbers) for one in specs]
 
     @property
     def input_size(self) -> int:
         return self.n_inputs
 
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
-        return [as_asked(one, order) for one in self.sent(bool(order.note.get(BY_TASK, False)))[len(done) :]]
+        n_pieces = len(self.sums[0].coefficients)
+        return [as_asked(one, order, n_pieces) for one in self.sent(bool(order.note.get(BY_TASK, False)))[len(done) :]]
 
     def take(self, order: Order) -> Any:
         local = [[shard.take(point) for shard in self.shards] for point in order.points]
         newton = (order.note["damping"], order.note["iterations"]) if order.kind == NEWTON else None
-        return local, order.coefficients or (1.0,) * len(local), order.step, newton
+        return local, order.coefficients or (1.0,) * len(models_of(order)), order.step, newton, block_of(order)
 
     def compute(self, spec: MessageSpec, taken: Any, out: Array) -> None:
         recipe = self._recipes[spec.message]
         shard = self.shards[recipe.shard]
-        local, factors, step, newton = taken
+        local, factors, step, newton, block = taken
         models = [parts[recipe.shard] for parts in local]
+        if block:
+            n_pieces, marks = len(recipe.coefficients), models.pop()
+            length = -(-block["numbers"] // n_pieces)
+            out, summed = out[:-length], out[-length:]
+            summed[:] = 0.0
+            whole = np.zeros(n_pieces * length)
+            for piece, coefficients in enumerate(recipe.coefficients):
+                shard.block(models[0], marks, coefficients, block["coupled"], whole[: block["numbers"]])
+                summed += whole[piece * length : (piece + 1) * length]
         if spec.vectors == 2:
-            out, curvature = np.split(out, 2)
+            out, curvature = sections(out, 2, len(out) // 2)
             curvature[:] = 0.0
             vector = np.empty(len(models[0]) + 1, out.dtype)
             for piece, coefficients in enumerate(recipe.coefficients):  # coded as gradients are
@@ -166,11 +180,26 @@ class CodedProgram(Program):
                     recipe.add(vector, piece, out)
 
 
-def as_asked(spec: MessageSpec, order: Order) -> MessageSpec:
-    """Return a message as it answers an order: as long, and as much work, as what the order asks for."""
+def as_asked(spec: MessageSpec, order: Order, n_pieces: int) -> MessageSpec:
+    """Return a message as it answers an order: as long, and as much work, as what the order asks for.
+
+    Arguments:
+        spec: the message.
+        order: the order.
+        n_pieces: in how many pieces the code cuts gradients, and blocks likewise.
+    """
     if order.kind == NEWTON:
         return replace(spec, work=work_of(order) * spec.work)
-    return with_curvature(spec) if asks_curvature(order) else spec
+    work, block = spec.work * work_of(order), block_of(order)
+    spec = with_curvature(spec) if asks_curvature(order) else spec
+    return replace(spec, length=spec.length + -(-int(block["numbers"]) // n_pieces), work=work) if block else spec
+
+
+@lru_cache(maxsize=16)
+def block_layout(code: GradientCode, numbers: int) -> Layout:
+    """Return the layout of a block of so many numbers in the messages of a code: all hold the same ones."""
+    cut = None if code.n_pieces == 1 else _padded(np.arange(numbers), code.n_pieces)
+    return Layout(numbers, [cut] * code.n_messages)
 
 
 @lru_cache(maxsize=10_000)
@@ -189,6 +218,7 @@ def build_programs(
     max_points: int = 1,
     shards: Shards | None = None,
     curvature: bool = False,
+    most_numbers: int = 0,
 ) -> tuple[list[CodedProgram], Layout]:
     """Return one program per worker, and the layout of all messages.
 
@@ -201,6 +231,7 @@ def build_programs(
         max_points: the largest number of points in an order.
         shards: shards that exist already, by their tasks; new ones are added to it.
         curvature: whether orders may ask for curvatures beside gradients.
+        most_numbers: how many second derivatives between columns orders may ask for.
 
     Returns:
         The programs, one per worker; and the layout, whose last coordinate is the loss.
@@ -234,7 +265,7 @@ def build_programs(
             spec = MessageSpec(message, float(len(own)), length, problem.dtype, content)
             recipes.append(MessageRecipe(spec, task_sets.index(tasks), coefficients, within))
         own_shards, n_inputs = tuple(shards[tasks] for tasks in task_sets), max_points * problem.n_parameters
-        fixed = n_inputs, curvature, (__name__, *problem.preload)
+        fixed = n_inputs, curvature, -(-most_numbers // code.n_pieces), (__name__, *problem.preload)
         programs.append(CodedProgram(own_shards, tuple(recipes), *fixed, input_dtype=problem.dtype))
     return programs, Layout(n_coordinates, positions, problem.dtype)
 

@@ -18,7 +18,7 @@ from erasurehead.engines import Order
 from erasurehead.engines._base import MessageLost
 from erasurehead.errors import Diverged
 from erasurehead.optimizers._base import PartialGradient
-from erasurehead.optimizers._order_kinds import asks_curvature, kind_of
+from erasurehead.optimizers._order_kinds import asks_curvature, block_of, kind_of, sections
 from erasurehead.schemes import Aggregation, ByCoverage
 from erasurehead.schemes._aggregation import Vectors
 from erasurehead.schemes.wait_rules import View
@@ -26,6 +26,7 @@ from erasurehead.training._callbacks import Callback, StepLog
 from erasurehead.training._health import HealthMonitor
 from erasurehead.training._intake import Intake
 from erasurehead.training._late_messages import LateMessages
+from erasurehead.training._programs import block_layout
 from erasurehead.training._round_state import Round, RoundResult
 from erasurehead.training._rows import ArrivalRow, StepRow
 from erasurehead.training._stepper import DIVERGED
@@ -183,21 +184,26 @@ class RoundRunner(Resumable):
             vector: what it holds.
             current: the current round.
             step: the step of the order that it answers.
-            vectors: how many vectors it holds: a gradient, and perhaps a curvature.
+            vectors: how many vectors it begins with: a gradient, and perhaps a curvature.
         """
         tasks: tuple[int, ...] = tuple(alone.code.tasks_of_message(int(alone.messages[0])).tolist())
         share = sum(self._samples[task] for task in tasks) / sum(self._samples)
         layout = current.assignment.layout
-        gradient, *curvature = (layout.decode(alone, [half]) for half in np.split(vector, vectors))
+        held = sections(vector, vectors, layout.length(int(alone.messages[0])))
+        gradient, *curvature = (layout.decode(alone, [one]) for one in held[:vectors])
         part = PartialGradient(step, tasks, share, gradient[:-1], float(gradient[-1]))
-        return replace(part, curvature=curvature[0][:-1], entries=float(curvature[0][-1])) if curvature else part
+        if curvature:
+            part = replace(part, curvature=curvature[0][:-1], entries=float(curvature[0][-1]))
+        if held[vectors:]:
+            numbers = len(held[vectors]) * alone.code.n_pieces
+            part = replace(part, block=block_layout(alone.code, numbers).decode(alone, held[vectors:]))
+        return part
 
     def _end(self, current: Round, outcome: _Outcome) -> RoundResult:
         """Return what came of a round, and remember what later rounds need."""
-        order, assignment, estimate, curvature = current.order, current.assignment, outcome.estimate, None
+        order, assignment = current.order, current.assignment
         aggregation = assignment.scheme.aggregation
-        if estimate is not None and asks_curvature(order):
-            estimate, curvature = np.split(estimate, 2)
+        estimate, curvature, block = cut(order, outcome.estimate, assignment.layout.n_coordinates)
         if current.ages is not None:
             ages = current.ages.copy()  # of tasks that are lost, they stay as they were
             ages[np.setdiff1d(np.arange(len(ages)), current.lost)] = current.view.ages
@@ -213,6 +219,7 @@ class RoundRunner(Resumable):
         return RoundResult(
             estimate=estimate,
             curvature=curvature,
+            block=block,
             decoding=outcome.decoding,
             view=current.view,
             assignment=assignment,
@@ -246,23 +253,45 @@ class RoundRunner(Resumable):
 def estimated(
     aggregation: Aggregation, decoding: Decoding, vectors: Vectors, layout: Layout, order: Order
 ) -> Array | None:
-    """Return the aggregation's estimate, followed by that of the curvatures if the order asks for them."""
+    """Return the aggregation's estimate, followed by those of curvatures and of a block if the order asks for them."""
     if kind_of(order.kind).few:
         aggregation = ByCoverage()  # few have arrived; the scheme's own aggregation is made for more
-    if not asks_curvature(order):
+    layouts, block = [layout] * (1 + asks_curvature(order)), block_of(order)
+    n_vectors = len(layouts)
+    if block:
+        layouts.append(block_layout(decoding.code, int(block["numbers"])))
+    if len(layouts) == 1:
         return aggregation.estimate(decoding, vectors, layout, order)
     estimates: list[Array] = []
-    for half in (0, 1):
+    for place, own in enumerate(layouts):
 
-        def read(message: int, half: int = half) -> Array:
-            return np.split(vectors.arrived[message], 2)[half]
+        def section(message: int, vector: Array, place: int = place) -> Array:
+            return sections(vector, n_vectors, layout.length(message))[place]
 
-        halves = Vectors([np.split(vector, 2)[half] for vector in vectors], _ReadWhenUsed([*vectors.arrived], read))
-        estimate = aggregation.estimate(decoding, halves, layout, order)
+        def read(message: int, section: Callable[[int, Array], Array] = section) -> Array:
+            return section(message, vectors.arrived[message])
+
+        held = [section(*pair) for pair in zip(decoding.messages.tolist(), vectors, strict=True)]
+        estimate = aggregation.estimate(decoding, Vectors(held, _ReadWhenUsed([*vectors.arrived], read)), own, order)
         if estimate is None:
             return None
         estimates.append(estimate)
     return np.concatenate(estimates)
+
+
+def cut(order: Order, sums: Array | None, length: int) -> tuple[Array | None, Array | None, Array | None]:
+    """Return what estimates hold: gradient and loss; curvatures, if asked for; a block, if asked for.
+
+    Arguments:
+        order: the order.
+        sums: as `estimated` returns them.
+        length: number of parameters, and one.
+    """
+    if sums is None:
+        return None, None, None
+    asked = asks_curvature(order)
+    gradient, *more = sections(sums, 1 + asked, length)
+    return gradient, more.pop(0) if asked else None, more[0] if more else None
 
 
 class _ReadWhenUsed(Mapping[int, Array]):

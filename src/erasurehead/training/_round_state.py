@@ -242,6 +242,7 @@ class RoundResult:
         received: bytes received, in time or late.
         lost: tasks that no living worker holds and that the estimate leaves out, ascending.
         overflowed: whether there is no estimate because vectors were not finite at a point that was only tried.
+        block: second derivatives between columns, likewise, as `Shard.block` orders them; None if not asked for.
         parts: what each message says of its own tasks, for orders of kind `"early"`; empty where tasks are lost.
         counted: the tasks that the estimate counts, where the aggregation remembers some of which no message came; None
             if they are those of the messages that were used.
@@ -263,6 +264,7 @@ class RoundResult:
     share: float = 1.0
     overflowed: bool = False
     curvature: Array | None = None
+    block: Array | None = None
     parts: tuple[PartialGradient, ...] = ()
     counted: Sequence[int] | None = None
     late_parts: tuple[PartialGradient, ...] = ()

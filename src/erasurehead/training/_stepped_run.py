@@ -19,6 +19,7 @@ from erasurehead.engines._base import BY_TASK, PRECISE
 from erasurehead.faults import FaultPolicy
 from erasurehead.optimizers import Optimizer
 from erasurehead.optimizers._base import Early
+from erasurehead.optimizers._curvature_block import most_numbers
 from erasurehead.optimizers._order_kinds import kind_of
 from erasurehead.problems import Problem
 from erasurehead.schemes import Scheme
@@ -102,6 +103,7 @@ class WorkerOracle(Oracle[WorkersAnswered, StepRow]):
             order,
             self._of_all(result.estimate, result),
             self._of_all(result.curvature, result),
+            self._of_all(result.block, result),
             exact=result.exact,
             overflowed=result.overflowed,
         )
@@ -213,7 +215,8 @@ def laid_out(scheme: Scheme, problem: Problem, optimizer: Optimizer, shards: Sha
         by_task: whether workers may be asked for a message per task, where the scheme and the orders allow it.
     """
     curvature = problem.curved and any(kind_of(kind).curvatures for kind in optimizer.kinds)
-    programs, layout = build_programs(scheme.code, problem, optimizer.max_points, shards, curvature)
+    numbers = most_numbers(problem) if curvature else 0
+    programs, layout = build_programs(scheme.code, problem, optimizer.max_points, shards, curvature, numbers)
     if scheme.by_task is None or not (by_task and curvature):
         return programs, layout, None
     programs, other = with_tasks(programs, layout, scheme.code, scheme.by_task.code)

@@ -22,7 +22,7 @@ from erasurehead.engines import Order
 from erasurehead.errors import Diverged, InvalidArgument
 from erasurehead.optimizers import Optimizer
 from erasurehead.optimizers._base import Answer
-from erasurehead.optimizers._order_kinds import asks_curvature
+from erasurehead.optimizers._order_kinds import asks_curvature, block_of, models_of
 from erasurehead.problems import Problem
 
 DIVERGED = "step {step}: the {what} not finite: the model has diverged"
@@ -105,6 +105,7 @@ def answer_of(
     order: Order,
     sums: Array | None,
     curvature: Array | None = None,
+    block: Array | None = None,
     *,
     exact: bool = False,
     overflowed: bool = False,
@@ -117,6 +118,7 @@ def answer_of(
         sums: what its messages add up to: gradient, then loss, shape (n_parameters + 1,); None if nothing is known.
         curvature: likewise: bounds on the curvature along each parameter, then the mean number of a sample's entries
             that are not 0; None if they were not asked for.
+        block: likewise: second derivatives between columns.
         exact: as in the answer.
         overflowed: whether nothing is known because vectors were not finite at a point that was only tried.
     """
@@ -125,7 +127,7 @@ def answer_of(
     if sums is not None:
         gradient = sums[:-1]
         if problem.regularizer.smooth:
-            for point, factor in zip(order.points, order.coefficients or (1.0,), strict=True):
+            for point, factor in zip(models_of(order), order.coefficients or (1.0,), strict=True):
                 penalty = problem.penalty_gradient(point)
                 if factor != 1.0:
                     penalty *= factor
@@ -134,7 +136,7 @@ def answer_of(
         if not order.coefficients:  # the loss of a combination of points is none
             value = float(sums[-1]) + problem.penalty(order.points[0])
     bound = None if curvature is None else (curvature[:-1], float(curvature[-1]))
-    return Answer(gradient, value, exact, bound)
+    return Answer(gradient, value, exact, bound, block)
 
 
 class OutOfReach(InvalidArgument):
@@ -161,14 +163,20 @@ class WholeProblem(Oracle[Answered, Answered]):
             OutOfReach: if samples are not on this machine.
         """
         problem = self._problem
-        (exact,) = problem.exact(asked.points)
+        (exact,) = problem.exact(models_of(asked))
         if exact.n_samples < problem.n_samples:
             reach = f"only {exact.n_samples:,} of {problem.n_samples:,} samples are in reach of the coordinator"
             raise OutOfReach("problem", "must have all its samples in reach of the coordinator", sentence=reach)
         sums = np.append(exact.gradient, exact.loss)
         overflowed = not finite(sums)
         curvature = np.append(*problem.curvature()) if asks_curvature(asked) else None
-        answer = answer_of(problem, asked, None if overflowed else sums, curvature, exact=True, overflowed=overflowed)
+        block = None
+        if wanted := block_of(asked):
+            block = np.empty(int(wanted["numbers"]))
+            x, marks = asked.points
+            problem.block(x, marks, bool(wanted["coupled"]), block)
+        sums = None if overflowed else sums
+        answer = answer_of(problem, asked, sums, curvature, block, exact=True, overflowed=overflowed)
         return Answered(asked, answer)
 
     def record(self, answered: Answered, optimizer: Optimizer) -> Answered:
