@@ -11,7 +11,6 @@ import pytest
 from scipy import sparse
 
 from erasurehead import codes, schemes
-from erasurehead.codes._communication_efficient import communication_efficient_cyclic, communication_efficient_groups
 from erasurehead.delays import Exponential
 from erasurehead.engines import Engine, Order, ProcessEngine, VirtualEngine
 from erasurehead.optimizers import Optimizer, QuasiNewton
@@ -124,8 +123,8 @@ CODES: list[Scheme] = [
     schemes.uncoded(6),
     schemes.exact(6, load=3),
     schemes.custom(codes.cyclic_repetition(6, stragglers=2), "decodable()"),
-    schemes.custom(communication_efficient_groups(6, load=3, n_pieces=2), "decodable()"),
-    schemes.custom(communication_efficient_cyclic(6, n_pieces=2, stragglers=1), "decodable()"),
+    schemes.custom(codes.build("communication_efficient_groups", n_workers=6, load=3, n_pieces=2), "decodable()"),
+    schemes.custom(codes.build("communication_efficient_cyclic", n_workers=6, n_pieces=2, stragglers=1), "decodable()"),
     schemes.adaptive(6, multi_message=True),
 ]
 
@@ -177,6 +176,26 @@ def test_collinear_columns_take_a_few_steps_once_they_are_known(loss: str) -> No
     assert run.final.objective <= plain.final.objective + 1e-9 * plain.final.first_objective
     assert all(row.decision["columns"] in (0, 30) for row in run.steps if "columns" in row.decision)
     assert run.steps[-2].decision["columns"] == 30
+
+
+@pytest.mark.parametrize("degree", [10, 15])
+def test_powers_of_a_column_end_where_direct_methods_do(degree: int) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.random(400)
+    X, y = np.vander(x, degree, increasing=True), np.sin(12.0 * x) + 0.01 * rng.standard_normal(400)
+    problem = LeastSquares(X, y)
+    run = fit(problem, evaluate_every=0)
+    least = problem.objective(np.linalg.lstsq(X, y, rcond=1e-15)[0])
+    assert run.ended == "converged"
+    assert problem.objective(run.x) <= (1.0 + 1e-6) * least
+    assert len(run.steps) < 150
+
+
+def test_where_it_is_the_whole_hessian_workers_need_not_solve_systems() -> None:
+    engine = VirtualEngine(Exponential(0.5, seed=1), "preempt", seconds_per_task=1e-5)
+    run = fit(collinear(), engine, scheme=schemes.adaptive(30), evaluate_every=0)
+    assert "newton" not in {row.kind for row in run.steps}
+    assert run.ended == "converged"
 
 
 def test_what_is_there_in_a_few_steps_never_asks() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import FaultPolicy, schemes
-from erasurehead.delays import Delays, Exponential, Fixed
+from erasurehead.delays import Delays, Exponential, Fixed, Scaled
 from erasurehead.engines import Order, ProcessEngine, VirtualEngine
 from erasurehead.optimizers import Optimizer, QuasiNewton
 from erasurehead.optimizers._base import Answer, PartialGradient
@@ -314,6 +314,27 @@ def test_few_are_waited_for_however_many_there_are(n_parts: float, arrivals: int
     found = asked()
     found.begin(n_parts, slow=False)
     assert found.ask(0.0)[1]["arrivals"] == arrivals
+
+
+@pytest.mark.parametrize(("factor", "off"), [(0.9, False), (0.97, True), (1.0, True)])
+def test_they_are_given_up_if_what_they_promise_hardly_falls(factor: float, off: bool) -> None:
+    found = asked()
+    for number in range(40):
+        found.expect(factor**number)
+        assert not (found.off and number < 12)
+    assert found.off == off
+
+
+def test_a_hard_problem_with_one_slow_worker_is_not_left_to_them() -> None:
+    rng = np.random.default_rng(42)
+    X = rng.standard_normal((90, 60))
+    y = np.where(np.arange(90) < 87, -1.0, 1.0)  # three in ninety, and rows sorted
+    problem = LogisticRegression(X, y, l2=1e-10)
+    problem.outputs = 0
+    slow = Scaled(Exponential(0.5, seed=42), (30.0, *(1.0,) * 29))
+    run = fit(problem, slow, "preempt")
+    assert len(newton(run)) < 60
+    assert run.ended == "converged"
 
 
 def test_if_one_product_is_too_many_they_are_given_up() -> None:

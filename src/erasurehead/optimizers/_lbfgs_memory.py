@@ -90,6 +90,11 @@ class LBFGSMemory(Resumable):
         """How many columns' second derivatives the matrix begins with."""
         return self.block.n_columns if self.metrics and self.metrics[self.chosen].block else 0
 
+    @property
+    def has_all(self) -> bool:
+        """Whether it begins with second derivatives between all parameters."""
+        return self.block.coupled and self.n_columns > 0
+
     def scale(self, bound: tuple[Array, float] | None, penalty: Array) -> None:
         """Compute the diagonals to choose from.
 

@@ -16,6 +16,7 @@ _MOST = 256  # products with second derivatives in a step; one in the first
 _MORE = 16  # times as many products as before, in each of the next steps
 _PATIENCE = 8  # steps without, if those from few arrivals did not turn out to be slow
 _UNSURE, _SURE = 1.0, -3.0  # log of the odds that work takes time, up to which one product, or more, are asked for
+_ROUNDS, _PROGRESS = 12, 0.5  # such steps, over which what they promise must fall to half, or they are given up
 _SHORT, _LONG = 0.25, 0.5  # of a whole gradient's time: a shorter answer allows more products, a longer one is too long
 _FIRST_SCALE, _LEAST_SCALE, _MOST_SCALE = 0.5, 1e-3, 1.5
 
@@ -43,14 +44,15 @@ class LocalNewton(Resumable):
     where messages seem to have a time of their own (`Answer.work_odds`), and with a single product with second
     derivatives at first: sixteen times as many each time if the answer took less than a quarter of what whole gradients
     take, a sixteenth, and never more again, if it took more than half. After half of that time it is not waited for. If
-    one is too many, these steps are given up. How long the messages of such steps take soon shows whether work takes
-    time after all.
+    one is too many, these steps are given up; likewise if what steps promise has not fallen to half in twelve of them,
+    and where L-BFGS has the whole Hessian to begin with. How long the messages of such steps take soon shows whether
+    work takes time after all.
 
     Attributes:
         off: whether such steps are not asked for any more.
     """
 
-    checkpointed = ("off", "_iterations", "_most", "_scale", "_called", "_arrivals", "_whole", "_wanted")
+    checkpointed = ("off", "_iterations", "_most", "_scale", "_called", "_arrivals", "_whole", "_wanted", "_promises")
 
     def __init__(self) -> None:
         self.off = False
@@ -58,6 +60,7 @@ class LocalNewton(Resumable):
         self._scale = _FIRST_SCALE  # of directions
         self._called, self._arrivals = False, 1
         self._whole = (0, 0.0)  # whole gradients, and the seconds that they took in all
+        self._promises: list[float] = []  # of the last steps
         self._wanted: tuple[Array, list[float]] | None = None  # what is asked for, and factors of the first loop
 
     @property
@@ -137,6 +140,17 @@ class LocalNewton(Resumable):
             mean += np.where(own, part.gradient, alone)
         mean *= self._scale / len(parts)
         return mean, factors
+
+    def expect(self, promise: float) -> None:
+        """Take note of what a step with them promises to gain; give up if that has hardly fallen over the last ones.
+
+        Arguments:
+            promise: minus the slope of the objective along it.
+        """
+        self._promises.append(promise)
+        del self._promises[: -_ROUNDS - 1]
+        if len(self._promises) > _ROUNDS and promise > _PROGRESS * self._promises[0]:
+            self.give_up()
 
     def learn(self, ideal: float) -> None:
         """Learn from a search along a direction that came of such steps.

@@ -46,7 +46,7 @@ class QuasiNewton(Optimizer):
     in the same direction. Without such a bound the method is plain L-BFGS, which begins with a step of length 1.
 
     Where workers sum second derivatives between columns (`Problem.outputs`), those between the columns that matter most
-    take the diagonal's place (`CurvatureBlock`), once as many gradients have been spent as they cost, and for as long as
+    take the diagonal's place (`CurvatureBlock`), once as many gradients have been spent as they cost, and as long as
     steps and changes of the gradient are more nearly parallel with them.
 
     Where few arrivals come sooner than all (`early` in `Optimizer.begin`), the first steps wait for only a few each:
@@ -199,7 +199,8 @@ class QuasiNewton(Optimizer):
         next order asks for Newton steps of a few workers' own data; what comes of them is an `accept`, too, with the
         number of these `steps`.
         `accept`: the model is the base of a new search, whose first step promises to lower the objective by `promise`,
-        with `pairs` in memory, the power `scaling` of the curvatures, and how many `columns` have a block. `shorten`: the objective had not fallen
+        with `pairs` in memory, the power `scaling` of the curvatures, and second derivatives between so many `columns`
+        (`few` and `whole` say these, too). `shorten`: the objective had not fallen
         enough, and the model goes back to the fraction `length` of the direction. `restart`: no fraction of it was
         good, or there was nothing to gain though some direction hardly bends, and the memory is dropped. `precise`:
         likewise, or steps achieved much less than they promised, while gradients lost digits on their way: from now on
@@ -367,7 +368,9 @@ class QuasiNewton(Optimizer):
     @property
     def _asks_newton(self) -> bool:
         """Whether to ask for Newton steps of the workers' own data before the next search."""
-        return self._newton is not None and self._newton.worth_asking(self._work_odds) and bool(self._memory.diagonals)
+        if self._newton is None or not self._memory.diagonals or self._memory.has_all:
+            return False
+        return self._newton.worth_asking(self._work_odds)
 
     def _set_out(self, newton: LocalNewton, answer: Answer) -> None:
         """Begin the search whose direction the workers' Newton steps give, as far as some have come."""
@@ -383,6 +386,7 @@ class QuasiNewton(Optimizer):
         self._go(value, gradient)
         if self._solved and self._decision["act"] == "accept":
             self._decision["steps"] = len(answer.parts)
+            newton.expect(-self._search.slope)
 
     def _go(self, value: float, gradient: Array) -> None:
         """Take the first step along a direction."""
