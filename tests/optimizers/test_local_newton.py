@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import FaultPolicy, schemes
-from erasurehead.delays import Delays, Exponential, Fixed, Scaled
+from erasurehead.delays import Delays, Exponential, Fixed
 from erasurehead.engines import Order, ProcessEngine, VirtualEngine
 from erasurehead.optimizers import Optimizer, QuasiNewton
 from erasurehead.optimizers._base import Answer, PartialGradient
@@ -331,7 +331,7 @@ def test_a_hard_problem_with_one_slow_worker_is_not_left_to_them() -> None:
     y = np.where(np.arange(90) < 87, -1.0, 1.0)  # three in ninety, and rows sorted
     problem = LogisticRegression(X, y, l2=1e-10)
     problem.outputs = 0
-    slow = Scaled(Exponential(0.5, seed=42), (30.0, *(1.0,) * 29))
+    slow = Fixed([[15.0, *[0.0] * 29]]) + Exponential(0.5, seed=42)
     run = fit(problem, slow, "preempt")
     assert len(newton(run)) < 60
     assert run.ended == "converged"

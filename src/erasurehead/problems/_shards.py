@@ -120,7 +120,7 @@ class LinearShard(Shard):
                 for output in outputs:
                     along = np.zeros_like(margins)
                     along[output] = shares
-                    bent = self.sample_loss.bend(margins, along)
+                    bent = self.sample_loss.bend(margins, piece.labels, along)
                     for place, (one, other) in enumerate(pairs):
                         if one == output:
                             sums[place] += gram(rows, bent[other])
