@@ -19,8 +19,7 @@ from erasurehead.optimizers._curvature_block import CurvatureBlock, InitialMatri
 from erasurehead.problems import L1, LeastSquares, LogisticRegression, Problem, SoftmaxRegression
 from erasurehead.runs import Recorder, RunFolder, replay
 from erasurehead.schemes import Scheme
-from erasurehead.training import Callback, Run, train
-from erasurehead.training._result import Resumption
+from erasurehead.training import Callback, Resumption, Run, train
 
 from ..arrays import Array
 

@@ -133,7 +133,7 @@ class CodedProgram(Program):
         return self.n_inputs
 
     def remaining(self, order: Order, done: Sequence[MessageSpec]) -> Sequence[MessageSpec]:
-        n_pieces = len(self.sums[0].coefficients)
+        n_pieces = len(self.sums[0].coefficients) if self.sums else 1
         return [as_asked(one, order, n_pieces) for one in self.sent(bool(order.note.get(BY_TASK, False)))[len(done) :]]
 
     def take(self, order: Order) -> Any:
