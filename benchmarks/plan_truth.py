@@ -31,7 +31,7 @@ from advice import Judgement, Runs, judge
 from common import report
 from erasurehead import delays, engines, optimizers, problems, training
 from erasurehead._internal.late_work import LateWork
-from erasurehead.delays import _mixed, _trace_files
+from erasurehead.delays import _sometimes_slow, _trace_files
 from erasurehead.planning import plan
 from erasurehead.schemes import parse_scheme
 from truth import (
@@ -74,7 +74,7 @@ def recorded() -> Iterator[tuple[str, np.ndarray]]:
         yield path.name.removesuffix(".csv.gz"), SCALE * np.stack(sets, axis=1).reshape(-1, WORKERS)
     yield "exponential", delays.Exponential(SCALE, seed=5).rows(0, 240, WORKERS)
     usual, slow = delays.ShiftedExponential(0.5 * SCALE, 0.1 * SCALE, seed=6), delays.Exponential(3 * SCALE, seed=6)
-    yield "markov", _mixed.MarkovModulated(0.02, 0.2, usual, slow, seed=7).rows(0, 240, WORKERS)
+    yield "markov", _sometimes_slow.MarkovModulated(0.02, 0.2, usual, slow, seed=7).rows(0, 240, WORKERS)
 
 
 def measured(setting: str, rows: np.ndarray, late: LateWork, virtual: bool) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 from erasurehead import delays
-from erasurehead.delays import Delays, _base, _distributions, _fixed, _mixed
+from erasurehead.delays import Delays, _base, _distributions, _fixed, _sometimes_slow
 from erasurehead.delays._base import Scaled
 
 MODELS: list[Delays] = [
@@ -20,8 +20,10 @@ MODELS: list[Delays] = [
     _distributions.Weibull(scale=0.5, shape=0.7, shift=0.1, seed=2),
     _distributions.Pareto(minimum=0.1, exponent=1.5, seed=3, scale_with_load=True),
     _distributions.LogNormal(median=0.3, sigma=0.8, shift=0.05, seed=4),
-    _mixed.Bimodal(0.1, _fixed.NoDelay(), delays.Exponential(5.0, seed=6), seed=5),
-    _mixed.MarkovModulated(0.02, 0.1, delays.Exponential(0.1, seed=7), delays.Exponential(2.0, seed=7), seed=8),
+    _sometimes_slow.Bimodal(0.1, _fixed.NoDelay(), delays.Exponential(5.0, seed=6), seed=5),
+    _sometimes_slow.MarkovModulated(
+        0.02, 0.1, delays.Exponential(0.1, seed=7), delays.Exponential(2.0, seed=7), seed=8
+    ),
     Scaled(delays.Exponential(0.1, seed=7), tuple(1.0 + 0.5 * (worker % 3) for worker in range(70))),
     _base.PerWorker((delays.Exponential(0.1, seed=7), _fixed.NoDelay()), tuple(worker % 2 for worker in range(70))),
     _fixed.Late((3, 7), since=5),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.delays import _distributions, _fixed, _mixed
+from erasurehead.delays import _distributions, _fixed, _sometimes_slow
 from erasurehead.delays._summaries import summarize_model
 
 
@@ -40,7 +40,7 @@ def test_sums_add_up_and_what_is_not_known_is_estimated() -> None:
     table = delays.Fixed(((1.0, 2.0),))
     assert table.expected is None
     assert (delays.Exponential(1.0) + table).expected is None
-    assert _mixed.Bimodal(0.5, _fixed.NoDelay(), table).expected is None
+    assert _sometimes_slow.Bimodal(0.5, _fixed.NoDelay(), table).expected is None
     assert summarize_model(table, 2, steps=4).mean == 1.5
 
 

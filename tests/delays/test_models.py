@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.delays import _base, _clock, _distributions, _fixed, _mixed
+from erasurehead.delays import _base, _clock, _distributions, _fixed, _sometimes_slow
 from erasurehead.delays._base import Scaled
 from erasurehead.errors import InvalidArgument
 
 
 def test_bimodal_is_slow_as_often_as_it_says_and_never_twice_in_a_row_by_habit() -> None:
-    model = _mixed.Bimodal(0.2, _fixed.NoDelay(), delays.Fixed(((1.0,) * 40,)), seed=0)
+    model = _sometimes_slow.Bimodal(0.2, _fixed.NoDelay(), delays.Fixed(((1.0,) * 40,)), seed=0)
     slow = model.rows(0, 2048, 40)
     assert slow.mean() == pytest.approx(0.2, abs=4 * np.sqrt(0.16 / slow.size))
     again = slow[1:][slow[:-1] == 1.0].mean()
@@ -22,7 +22,7 @@ def test_bimodal_is_slow_as_often_as_it_says_and_never_twice_in_a_row_by_habit()
 
 
 class TestMarkov:
-    MODEL = _mixed.MarkovModulated(0.02, 0.1, _fixed.NoDelay(), delays.Fixed(((1.0,) * 200,)), seed=3)
+    MODEL = _sometimes_slow.MarkovModulated(0.02, 0.1, _fixed.NoDelay(), delays.Fixed(((1.0,) * 200,)), seed=3)
 
     def test_slow_spells_last_and_come_as_often_as_the_chain_says(self) -> None:
         slow = self.MODEL.is_slow(0, 4096, 100).astype(float)
@@ -49,7 +49,7 @@ def test_a_sum_adds_its_terms_and_refuses_terms_that_would_be_slow_together() ->
     expected[2] = np.inf
     assert (total.row(4, 5) == expected).all()
     with pytest.raises(InvalidArgument, match="seed 1 in several"):
-        _ = compute + _mixed.Bimodal(0.1, _fixed.NoDelay(), delays.Exponential(1.0, seed=1), seed=7)
+        _ = compute + _sometimes_slow.Bimodal(0.1, _fixed.NoDelay(), delays.Exponential(1.0, seed=1), seed=7)
 
 
 def test_workers_of_unequal_kind() -> None:
@@ -76,8 +76,8 @@ def test_what_is_no_model_is_no_part_of_one() -> None:
         lambda: _base.Sum((model, "late([1])")),  # pyright: ignore[reportArgumentType]
         lambda: Scaled(2.0, (1.0,)),  # pyright: ignore[reportArgumentType]
         lambda: _base.PerWorker((model, None)),  # pyright: ignore[reportArgumentType]
-        lambda: _mixed.Bimodal(0.1, model, 2),  # pyright: ignore[reportArgumentType]
-        lambda: _mixed.MarkovModulated(0.1, 0.2, 1, model),  # pyright: ignore[reportArgumentType]
+        lambda: _sometimes_slow.Bimodal(0.1, model, 2),  # pyright: ignore[reportArgumentType]
+        lambda: _sometimes_slow.MarkovModulated(0.1, 0.2, 1, model),  # pyright: ignore[reportArgumentType]
         lambda: _clock.AlongClock(1.0, 1.0),  # pyright: ignore[reportArgumentType]
         lambda: _clock.PerOrder("none"),  # pyright: ignore[reportArgumentType]
     ):

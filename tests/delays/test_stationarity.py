@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from erasurehead import delays
-from erasurehead.delays import Bootstrap, _distributions, _mixed
+from erasurehead.delays import Bootstrap, _distributions, _sometimes_slow
 from erasurehead.delays._stationarity import block_length, drift, effective_rounds, tail_index
 
-STALLS = _mixed.MarkovModulated(0.02, 0.1, delays.Exponential(0.1, seed=2), delays.Exponential(2.0, seed=3), seed=4)
+STALLS = _sometimes_slow.MarkovModulated(
+    0.02, 0.1, delays.Exponential(0.1, seed=2), delays.Exponential(2.0, seed=3), seed=4
+)
 
 
 def autoregressive(rounds: int, memory: float, seed: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from erasurehead import schemes
 from erasurehead.delays import Delays, Fixed
 from erasurehead.delays._fixed import NoDelay
-from erasurehead.delays._mixed import Bimodal
+from erasurehead.delays._sometimes_slow import Bimodal
 from erasurehead.delays._ties import precedence, untied
 from erasurehead.engines import VirtualEngine
 from erasurehead.optimizers import GradientDescent, Nesterov

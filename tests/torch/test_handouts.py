@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from erasurehead._internal.arrays import Array
 from erasurehead.torch._handouts import Handouts
-from erasurehead.torch._heads import Head, Kind
+from erasurehead.torch._message_heads import Head, Kind
 from erasurehead.torch._port import Port
 
 

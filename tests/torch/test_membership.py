@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from erasurehead.torch._heads import Head, Kind
 from erasurehead.torch._membership import LEASE, Membership
+from erasurehead.torch._message_heads import Head, Kind
 from erasurehead.torch._port import Port
 
 from ..arrays import Array

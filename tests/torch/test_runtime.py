@@ -18,7 +18,7 @@ import pytest
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import ErasureHeadError
 from erasurehead.torch._endpoints.local import LocalEndpoint
-from erasurehead.torch._heads import Head, Kind
+from erasurehead.torch._message_heads import Head, Kind
 from erasurehead.torch._runtime import Running
 
 from ..bounded import PATIENCE, PROMPT

@@ -10,7 +10,7 @@ import numpy as np
 
 from erasurehead.delays import Trace
 from erasurehead.delays._fitting import Fit
-from erasurehead.delays._persistent import SlowWorker
+from erasurehead.delays._slow_workers import SlowWorker
 from erasurehead.delays._summaries import Summary
 from erasurehead.errors import counted
 from erasurehead.reports._units import NOTHING, Unit, time_unit

@@ -15,8 +15,8 @@ from erasurehead.cli._screen import Screen
 from erasurehead.cli._traces import pairs
 from erasurehead.datasets import Dataset
 from erasurehead.delays import Delays, Trace
-from erasurehead.delays._absences import ABSENT, Absent, completed
 from erasurehead.delays._bootstrap import KEEP, Keep
+from erasurehead.delays._unobserved import ABSENT, Absent, completed
 from erasurehead.errors import UNSAID, DataError, InvalidArgument, check_count, counted, invalid
 from erasurehead.optimizers import Optimizer, QuasiNewton
 from erasurehead.planning import Accuracy, Constants, ErrorTarget, measure_task

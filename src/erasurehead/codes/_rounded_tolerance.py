@@ -10,8 +10,8 @@ from erasurehead._internal.arrays import IntArray
 from erasurehead.codes._base import GradientCode
 from erasurehead.codes._exact_weights import ExactWeights
 from erasurehead.codes._exactness import DENSE, EXACT, MOST_AMPLIFIED, Unbearable
-from erasurehead.codes._hardest import hardest
 from erasurehead.codes._sparse_elimination import eliminated
+from erasurehead.codes._worst_rounding import hardest
 from erasurehead.errors import counted, listed
 
 

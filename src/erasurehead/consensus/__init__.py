@@ -1,11 +1,13 @@
 """Training without a coordinator: peers average their models with neighbours, and wait only for some of them.
 
 This room may use all that a run with a coordinator is made of: problems, delays, engines, run files and folders, and
-fault schedules; none of these knows of peers. A plan says who is linked to whom (`Graph`), how neighbours average
-(`Mixing`), whom a peer waits for (`Policy`), how its model moves (`Algorithm`), which samples it has, and which faults
-there are. `train` runs a plan on a virtual clock, or with peers that are workers of an engine; a `Peer` knows neither,
-and acts through its `Port`. What happened is told as it happens (`ConsensusCallback`), recorded (`PeerRow`, `MeanRow`,
-`ViewChangeRow`), and returned (`ConsensusRun`). Run files of peers (`ConsensusConfig`), drills and pictures are here.
+fault schedules; none of these knows of peers. A plan says who is linked to whom (`Graph`, which knows its spectral
+gap), how neighbours average (`Mixing`), whom a peer waits for (`Policy`), how its model moves (`Algorithm`), which
+samples it has, and which faults there are. `train` runs a plan on a virtual clock, or with peers that are workers of an
+engine; a `Peer` knows neither, and acts through its `Port`. In a worker, `_peer_runtime.py` notices which neighbours
+have died; what that does to the links is a `NetworkView` (`_views.py`). What happened is told as it happens
+(`ConsensusCallback`), recorded (`PeerRow`, `MeanRow`, `ViewChangeRow`), and returned (`ConsensusRun`). Run files of
+peers (`ConsensusConfig`), drills and pictures are here.
 
 >>> import numpy as np, erasurehead as eh
 >>> rng = np.random.default_rng(0)

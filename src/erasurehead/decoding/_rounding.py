@@ -17,7 +17,7 @@ from erasurehead._internal.rng import stream
 from erasurehead.codes import GradientCode
 from erasurehead.codes._exact_weights import exact_weights
 from erasurehead.codes._exactness import EXACT
-from erasurehead.codes._hardest import hardest
+from erasurehead.codes._worst_rounding import hardest
 from erasurehead.decoding._alternatives import Alternatives
 from erasurehead.decoding._base import Decoder
 from erasurehead.decoding._blocks import Blocks

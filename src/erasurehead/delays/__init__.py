@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from erasurehead.delays._distributions import Exponential as Exponential, ShiftedExponential as ShiftedExponential
     from erasurehead.delays._fitting import fit as fit, fit_trace as fit_trace
     from erasurehead.delays._fixed import Fixed as Fixed
-    from erasurehead.delays._persistent import slow_workers as slow_workers
+    from erasurehead.delays._slow_workers import slow_workers as slow_workers
     from erasurehead.delays._text import parse as parse
     from erasurehead.delays._trace import Trace as Trace
     from erasurehead.delays._trace_files import read_trace as read_trace

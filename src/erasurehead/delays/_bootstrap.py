@@ -9,13 +9,13 @@ from typing import Literal, Self, TypeAlias, cast, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, IntArray, real_numbers
-from erasurehead.delays._absences import ABSENT, Absent, completed
 from erasurehead.delays._base import Delays, room
 from erasurehead.delays._distributions import grow
 from erasurehead.delays._draws import draw
 from erasurehead.delays._stationarity import effective_rounds, tail_index
 from erasurehead.delays._trace import Trace
 from erasurehead.delays._trace_files import read_trace
+from erasurehead.delays._unobserved import ABSENT, Absent, completed
 from erasurehead.errors import check_count, counted, invalid
 
 Keep: TypeAlias = Literal["rounds", "workers", "pooled"]
@@ -40,7 +40,7 @@ class Bootstrap(Delays):
         seed: at least 0.
         scale_with_load: whether delays grow with the load.
         source: the file that the table was read from, for run files; empty if there is none.
-        absent: what was assumed of workers without a row: see `erasurehead.delays._absences`.
+        absent: what was assumed of workers without a row: see `erasurehead.delays._unobserved`.
         unanswered: where the file has no row, shape (steps, workers); None if it is complete.
     """
 
@@ -79,7 +79,7 @@ class Bootstrap(Delays):
         Arguments:
             trace: at most one sample per worker and step.
             keep, block, seed, scale_with_load: as for the class.
-            absent: what to assume of workers without a row in a round: see `erasurehead.delays._absences.completed`.
+            absent: what to assume of workers without a row in a round: see `erasurehead.delays._unobserved.completed`.
 
         Raises:
             DataError: if a worker has two samples in one step, or no delay is known exactly.

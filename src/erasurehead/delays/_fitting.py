@@ -12,10 +12,10 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array, BoolArray, real_numbers
 from erasurehead._internal.factors import pseudo_inverse
-from erasurehead.delays._absences import survival
 from erasurehead.delays._base import Delays
 from erasurehead.delays._families import FAMILIES, DistributionFamily, family
 from erasurehead.delays._trace import Trace
+from erasurehead.delays._unobserved import survival
 from erasurehead.errors import DataError, invalid
 
 _Z95 = 1.959963984540054

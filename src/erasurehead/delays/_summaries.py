@@ -12,7 +12,7 @@ from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead._internal.resources import check_memory
 from erasurehead.delays._base import Delays, check_rows
 from erasurehead.delays._fitting import kaplan_meier
-from erasurehead.delays._persistent import SlowWorker, slow_workers
+from erasurehead.delays._slow_workers import SlowWorker, slow_workers
 from erasurehead.delays._trace import Trace
 from erasurehead.errors import InvalidArgument, check_count, check_size, counted
 

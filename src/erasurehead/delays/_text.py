@@ -8,7 +8,7 @@ from erasurehead._internal.text_parser import read
 from erasurehead.delays._base import Delays, PerWorker, Scaled
 from erasurehead.delays._distributions import Exponential, LogNormal, Pareto, ShiftedExponential, Weibull
 from erasurehead.delays._fixed import Fixed, Late, NoDelay, Recorded
-from erasurehead.delays._mixed import Bimodal, MarkovModulated
+from erasurehead.delays._sometimes_slow import Bimodal, MarkovModulated
 from erasurehead.errors import invalid
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from erasurehead.delays import Bootstrap, Delays, Trace, fit_trace, slow_workers
-from erasurehead.delays._absences import Absent, completed
 from erasurehead.delays._bootstrap import Keep
 from erasurehead.delays._fitting import Uncertain
 from erasurehead.delays._stationarity import block_length, drift
+from erasurehead.delays._unobserved import Absent, completed
 from erasurehead.errors import DataError, counted
 
 Warn: TypeAlias = Callable[[str], None]

@@ -2,7 +2,9 @@
 
 A scheme joins a code, a wait rule and an aggregation; it knows codes and decoders, and neither engines nor problems.
 It is plain data that runs share: what learns in a run begins anew with each. The room offers the named schemes,
-`custom` for one of your own, the same as texts (`parse_scheme`), and the contract of aggregations.
+`custom` for one of your own, the same as texts (`parse_scheme`), and the contract of aggregations. All named schemes,
+`ringmaster`, `rennala` and `piag` among them, are put together in `_named.py`; `_asynchronous.py` and `_incremental.py`
+hold what they do with late messages.
 """
 
 from __future__ import annotations

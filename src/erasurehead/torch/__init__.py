@@ -2,7 +2,8 @@
 
 A script joins its team (`join`), wraps its optimizer (`Team.optimizer`) and stays as it is; `simulate` runs it on a
 virtual clock. `measure` names who is late in a loop of `DistributedDataParallel`, and changes nothing of what it
-computes. The room knows PyTorch, delays, and the faults and clock of peers, but no codes and no loop of the library's.
+computes. Who belongs to a team and who gathers is agreed on in `_membership.py`. The room knows PyTorch, delays, and
+the faults and clock of peers, but no codes and no loop of the library's.
 """
 
 from __future__ import annotations

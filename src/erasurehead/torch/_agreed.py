@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 
 import erasurehead
 from erasurehead.errors import InvalidArgument
-from erasurehead.torch._heads import Head, Kind
+from erasurehead.torch._message_heads import Head, Kind
 from erasurehead.torch._port import Port
 
 _DIGEST, _SAME, _OTHER, _TELL, _PIECE = range(5)  # what a head's flag says

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import final
 
 from erasurehead.delays._speeds import Speeds, parts
-from erasurehead.torch._heads import Head, Kind
+from erasurehead.torch._message_heads import Head, Kind
 from erasurehead.torch._port import Port
 
 Piece = tuple[int, int]

@@ -14,8 +14,8 @@ import numpy as np
 from erasurehead._internal.arrays import Array
 from erasurehead.torch._agreed import Agreement
 from erasurehead.torch._handouts import Handouts
-from erasurehead.torch._heads import Head, Kind
 from erasurehead.torch._membership import LEASE, Membership
+from erasurehead.torch._message_heads import Head, Kind
 from erasurehead.torch._narrow import narrowed, widened
 from erasurehead.torch._port import Port
 from erasurehead.torch._ways._base import Way

@@ -24,7 +24,7 @@ from typing import NamedTuple, cast, final
 import numpy as np
 
 from erasurehead._internal.arrays import Array
-from erasurehead.torch._heads import Head, Kind
+from erasurehead.torch._message_heads import Head, Kind
 from erasurehead.torch._port import Port
 
 LEASE = 3.0

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from erasurehead._internal.arrays import Array
-from erasurehead.torch._heads import Head
+from erasurehead.torch._message_heads import Head
 
 
 class Port(ABC):

@@ -23,8 +23,8 @@ from erasurehead._internal.arrays import Array
 from erasurehead.engines._peer_channels import PeerMessage
 from erasurehead.errors import ErasureHeadError
 from erasurehead.torch._endpoints._base import MOST_RANKS, RankEndpoint
-from erasurehead.torch._heads import Head
 from erasurehead.torch._member import Member
+from erasurehead.torch._message_heads import Head
 from erasurehead.torch._place import Place
 from erasurehead.torch._port import Port
 

@@ -26,9 +26,9 @@ from erasurehead.consensus._drawn_delays import DrawnDelays
 from erasurehead.consensus._injected_faults import partitioned
 from erasurehead.delays import Delays, parse
 from erasurehead.errors import ErasureHeadError, check_count, invalid, real
-from erasurehead.torch._heads import Head
 from erasurehead.torch._member import Member, Version
 from erasurehead.torch._membership import LEASE
+from erasurehead.torch._message_heads import Head
 from erasurehead.torch._place import Place, current_place, set_place
 from erasurehead.torch._port import Port
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from erasurehead import delays
-from erasurehead.delays import Bootstrap, Trace, _absences, _trace_files
-from erasurehead.delays._absences import completed
+from erasurehead.delays import Bootstrap, Trace, _trace_files, _unobserved
+from erasurehead.delays._unobserved import completed
 
 WHOLE = delays.Exponential(0.5, seed=3).rows(0, 200, 12)
 
@@ -78,7 +78,7 @@ def test_the_model_is_written_with_what_was_taken_and_read_again(tmp_path: objec
     _trace_files.write_trace(Trace.from_table(with_holes(0.05)), path)
     with pytest.warns(UserWarning, match="steps lack some workers"):
         trace = _trace_files.read_trace(path)
-    for absent in _absences.ABSENT:
+    for absent in _unobserved.ABSENT:
         model = Bootstrap.from_trace(trace, absent=absent, seed=2)
         with pytest.warns(UserWarning, match="steps lack some workers"):
             again = delays.parse(str(model))
