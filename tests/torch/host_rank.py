@@ -34,7 +34,7 @@ def ask(asked: queue.SimpleQueue[str]) -> None:
 def main(number: int, size: int, contact: str, port: int, secret: str, length: int) -> None:
     endpoint = ZmqEndpoint("test", number, size, (contact, port), secret)
     place = Running(endpoint, size)
-    model = np.zeros(length, np.float32)
+    model = np.zeros(length + 1, np.float32)  # and a counter
     place.expect(model.nbytes)
 
     def closed(version: Version) -> None:
@@ -62,14 +62,15 @@ def main(number: int, size: int, contact: str, port: int, secret: str, length: i
         if not asked.get():
             break
         with place.held():
-            newest = member.heard((0, -1))[-1]
+            newest = member.latest()
+            low, high = newest.vector[:-1].min(), newest.vector[:-1].max()
             view = member.membership.view
             say(
                 state=number,
                 steps=steps,
                 longest=longest,
-                newest=newest[0],
-                model=[float(newest[1].min()), float(newest[1].max())],
+                newest=newest.name,
+                model=[float(low), float(high)],
                 term=view.term,
                 members=sorted(view.members),
                 gathers=view.gathers,

@@ -31,7 +31,7 @@ def main(stop: Path, seconds: float) -> None:
     how = started()
     assert how is not None
     place = Running(LocalEndpoint(how.team, how.number, max(how.size, how.number)), how.size)
-    model = np.zeros(LENGTH, np.float32)
+    model = np.zeros(LENGTH + 1, np.float32)  # and a counter
     place.expect(model.nbytes)
 
     def closed(version: Version) -> None:
@@ -58,7 +58,7 @@ def main(stop: Path, seconds: float) -> None:
             if not member.membership.belongs:
                 continue  # it is not yet, or no longer: such a step would be for nothing
             member.offer(change, 1, 1.0, seconds)
-            newest = member.heard((0, -1))[-1][1]
+            newest = member.latest().vector[:-1]
             assert newest.min() == newest.max()  # nothing was torn
         steps += 1
     with place.held():
