@@ -35,6 +35,7 @@ _PATIENCE = 30.0  # seconds of waiting after which a person is told what for
 _LONGEST = 60.0  # seconds for which the thread sleeps, at most
 _LEAST = 8 * MOST_RANKS  # bytes of a vector that says who belongs
 _YIELD = 2e-5  # seconds until the thread looks again whether the script has had its turn
+_YIELDS = 50
 
 
 @final
@@ -144,7 +145,9 @@ class Running(Place, Port):
         try:
             while not self._ending:
                 self._turn()
-                while self._asking:
+                for _ in range(_YIELDS):
+                    if not self._asking:  # it stays so where the script was interrupted as it asked
+                        break
                     time.sleep(_YIELD)
                 self._endpoint.wait(self._began + self._until)
         except BaseException as error:
