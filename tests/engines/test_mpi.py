@@ -207,7 +207,7 @@ def test_a_run_with_nothing_set_has_a_worker_on_each_rank_but_the_first(tmp_path
     done = subprocess.run(
         job(4, *words), capture_output=True, text=True, timeout=PATIENCE, check=False, env=environment(tmp_path)
     )
-    assert "ended because it has converged" in done.stdout, done.stderr
+    assert "\nconverged; model and records in" in done.stdout, done.stderr
     assert read_config(out / "config.toml").run.workers == 3
 
 
