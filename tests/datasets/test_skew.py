@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import assume, given, strategies as st
 
-from erasurehead.datasets._published.skew import by_rank, covering, exact_counts, repeated, scaled, zipf
+from erasurehead.datasets._published.skew import by_rank, exact_counts, scaled
 
 
 @given(st.integers(1, 3000), st.integers(1, 200), st.integers(1, 3000), st.floats(0.5, 6))
@@ -24,21 +24,6 @@ def test_the_commonest_value_comes_about_as_often_as_wanted() -> None:
 
 def test_rows_are_cut_into_values_by_their_score() -> None:
     assert by_rank(np.array([0.3, -1.0, 2.0, 0.1]), np.array([1, 2, 1])).tolist() == [1, 0, 2, 1]
-
-
-@given(st.integers(1, 300), st.integers(1, 50), st.integers(0, 99))
-def test_covering_draws_hit_every_value(total: int, size: int, seed: int) -> None:
-    assume(size <= total)
-    drawn = covering(np.random.default_rng(seed), total, zipf(size, 1.5))
-    assert set(drawn.tolist()) == set(range(size))
-
-
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=60), st.integers(0, 99))
-def test_repeated_rows_can_all_be_changed_without_losing_a_value(values: list[int], seed: int) -> None:
-    array = np.array(values)
-    rows = repeated(np.random.default_rng(seed), array)
-    assert len(rows) == len(values) - len(set(values))
-    assert set(np.delete(array, rows).tolist()) == set(values)
 
 
 def test_parts_have_fewer_values_but_wholes_all_of_them() -> None:

@@ -59,23 +59,6 @@ def by_rank(score: Array, counts: IntArray) -> IntArray:
     return values
 
 
-def covering(rng: np.random.Generator, total: int, weights: Array) -> IntArray:
-    """Draw `total` values by their weights so that each occurs at least once."""
-    values = rng.choice(len(weights), size=total, p=weights)
-    values[rng.permutation(total)[: len(weights)]] = np.arange(len(weights))
-    return values
-
-
-def repeated(rng: np.random.Generator, values: IntArray) -> IntArray:
-    """Return, in random order, rows whose value also occurs in a row that is not among them.
-
-    All of them may be given other values without losing any value.
-    """
-    rows = rng.permutation(len(values))
-    _, first = np.unique(values[rows], return_index=True)
-    return np.delete(rows, first)
-
-
 class SkewedColumn(NamedTuple):
     """A column of a stand-in, by what the distinct values of the public file's show.
 
