@@ -16,7 +16,7 @@ from erasurehead.drills import Fault, FaultSchedule, FaultyEngine
 from erasurehead.engines import Engine, Order, ProcessEngine, VirtualEngine, Wire
 from erasurehead.engines._base import PRECISE, MessageLost
 from erasurehead.engines._wired_engine import WiredEngine
-from erasurehead.engines._wires import Cast, Dithered, TopK, parse_wire
+from erasurehead.engines._wires import Bytes, Cast, Dithered, Key, parse_wire
 from erasurehead.errors import InvalidArgument
 from erasurehead.optimizers import Answer, GradientDescent, Nesterov, Optimizer
 from erasurehead.problems import LeastSquares, Problem
@@ -33,8 +33,6 @@ WIRES: list[Wire] = [
     Dithered(),
     Dithered(32_767),
     Dithered(1, seed=3),
-    TopK(0.3),
-    TopK(1.0),
 ]
 vectors = arrays(np.float64, st.integers(2, 40), elements=st.integers(-(10**6), 10**6).map(lambda n: n / 997.0))
 
@@ -111,12 +109,39 @@ def test_an_order_may_ask_for_all_digits_and_each_curvature_keeps_its_own(
     assert run.steps[2].received == 2 * 6 * 8
 
 
+class Largest(Wire):
+    """Sends the largest element of a gradient alone."""
+
+    @property
+    def error(self) -> float:
+        return 1.0
+
+    @property
+    def rounding(self) -> float:
+        return 1.0
+
+    def nbytes(self, length: int) -> int:
+        return 32
+
+    def _encode(self, gradient: Array, key: Key, out: Bytes) -> None:
+        place = int(np.abs(gradient).argmax())
+        out.view(np.float64)[:] = place, gradient[place]
+
+    def _decode(self, sent: Bytes, gradient: Array) -> None:
+        gradient[:] = 0.0
+        place, largest = sent.view(np.float64)
+        gradient[int(place)] = largest
+
+    def __str__(self) -> str:
+        return "largest"
+
+
 def test_no_run_has_converged_by_what_a_wire_has_left_out() -> None:
     """Two columns of four cross, so that the others are never learned, and the gradient that is heard of vanishes."""
     X = np.kron(np.eye(4), np.ones((3, 1)))
     one = LeastSquares(X, X @ np.array([100.0, 1.0, 10.0, 1.0]), l2=1e4)
     optimizer = GradientDescent(one.initial(), rate=0.9 / (2 * 1e4))
-    run = train(one, schemes.uncoded(2), optimizer, VirtualEngine(), 200, evaluate_every=0, wire=TopK(0.25))
+    run = train(one, schemes.uncoded(2), optimizer, VirtualEngine(), 200, evaluate_every=0, wire=Largest())
     assert run.steps[-1].gradient_norm == pytest.approx(0.0, abs=1e-12 * (run.steps[0].gradient_norm or 0.0))
     assert run.final is not None
     assert run.final.gradient_left > 1e-4
@@ -177,11 +202,6 @@ def test_bfloat16_is_rounded_as_ml_dtypes_does() -> None:
     assert (crossed(Cast("bfloat16"), vector) == expected).all()
 
 
-def test_the_largest_elements_cross_whole() -> None:
-    vector = np.array([0.1, -5.0, 2.0, 0.0, -2.0, 3.0, 7.5])
-    assert crossed(TopK(0.5), vector).tolist() == [0.0, -5.0, 2.0, 0.0, 0.0, 3.0, 7.5]
-
-
 PROBLEM = Quadratic.random(48, 20, seed=4, density=0.5, l2=0.01, sparse=True)
 
 
@@ -221,7 +241,7 @@ def test_honest_replicas_pass_verification_on_a_lossy_wire_and_a_liar_does_not(w
 @pytest.mark.parametrize(
     ("wire", "scheme", "verify", "rule"),
     [
-        (TopK(0.5), TRIPLES, True, "wire must lose less precision"),
+        (Largest(), TRIPLES, True, "wire must lose less precision"),
         (Dithered(2), TRIPLES, True, "wire must lose less precision"),
         (Cast("bfloat16"), schemes.exact(30, 6, "cyclic"), False, "wire must be fine enough"),
         ("float32", schemes.exact(6, 3), False, "wire must use known names"),
@@ -241,7 +261,6 @@ def test_wires_that_cannot_do_are_refused_before_the_start(
         (lambda: Cast("int8"), "dtype must be one of"),
         (lambda: Dithered(0), "levels must be at least 1"),
         (lambda: Dithered(32_768), "levels must be at most 32,?767|levels must be .*32,?767"),
-        (lambda: TopK(0.0), "share must be above 0"),
     ],
 )
 def test_settings_that_make_no_wire_are_refused(make: object, rule: str) -> None:
@@ -273,7 +292,6 @@ def test_none_is_a_text_too(text: str) -> None:
     [
         ("castt", "wire must use known names.*did you mean 'cast'"),
         ("cast('int8')", r"wire \"cast\('int8'\)\": dtype must be one of"),
-        ("top_k(2)", r"wire 'top_k\(2\)': share must be"),
         ("dithered(levels=0)", "levels must be at least 1"),
         ("3", "wire must be a call"),
         ("", "wire must be"),
@@ -284,7 +302,7 @@ def test_a_text_that_stands_for_no_wire_is_refused(text: str, said: str) -> None
         parse_wire(text)
 
 
-@pytest.mark.parametrize("wire", [Cast("bfloat16"), Dithered(), TopK(0.3)], ids=str)
+@pytest.mark.parametrize("wire", [Cast("bfloat16"), Dithered(), Dithered(2)], ids=str)
 def test_whatever_loses_more_than_the_code_can_bear_is_refused_before_the_start(wire: Wire) -> None:
     steep, flat = schemes.exact(30, 6, "cyclic"), schemes.exact(30, 6)
     with pytest.raises(InvalidArgument, match=r"wire must be fine enough for .* use float64 messages, or"):
@@ -308,7 +326,7 @@ class _States(Callback):
 @pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
-    wire=st.sampled_from([Cast(), Dithered(seed=3), TopK(0.4)]),
+    wire=st.sampled_from([Cast(), Dithered(seed=3)]),
     late=st.sampled_from(["preempt", "drop(1)", "carry"]),
     cut=st.integers(1, 11),
 )

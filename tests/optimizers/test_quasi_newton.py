@@ -297,7 +297,7 @@ class States(Callback):
         self.kept.append(state())
 
 
-COARSE = ["cast('float16')", "cast('bfloat16')", "dithered(32767)", "dithered(127)", "dithered(1)", "top_k(0.2)"]
+COARSE = ["cast('float16')", "cast('bfloat16')", "dithered(32767)", "dithered(127)", "dithered(1)"]
 
 
 @pytest.mark.parametrize("wire", COARSE, ids=str)

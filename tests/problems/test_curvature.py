@@ -195,7 +195,7 @@ def test_a_message_with_curvature_is_twice_as_long_and_twice_the_work() -> None:
         assert program.message_specs == [both]  # the greatest, which engines keep room for
 
 
-@pytest.mark.parametrize("wire", ["cast('float32')", "dithered(127)", "top_k(1.0)"])
+@pytest.mark.parametrize("wire", ["cast('float32')", "dithered(127)"])
 def test_each_half_of_a_message_crosses_by_itself(wire: str) -> None:
     """A gradient that is small beside the curvature keeps its digits, and the objective all of them."""
     one = LeastSquares(1e3 * np.random.default_rng(0).standard_normal((N, 7)), np.full(N, 1e-6), l2=0.0)

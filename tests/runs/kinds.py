@@ -167,7 +167,6 @@ KINDS: Mapping[str, Kind] = {
     "points": Kind(_mixed, optimizer=Reduced),
     "penalty": Kind(FIRST, problem=lambda: _problem(Sharp)),
     "dithered": Kind(FIRST, "carry", how={"wire": "dithered(seed=5)"}),
-    "top_k": Kind(FIRST, how={"wire": "top_k(0.4)"}),
     "replay": Kind(lambda: schemes.asynchronous(6, 12), policy=FaultPolicy(on_death="spread")),
 }
 

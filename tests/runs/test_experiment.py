@@ -276,7 +276,7 @@ def test_what_is_refused_does_not_remove_the_run_that_it_would_have_replaced(her
     experiment(own(out="x")).run()
     before = {path.name: path.read_bytes() for path in (here / "x").iterdir() if path.is_file()}
     lossy = {"scheme": "erasurehead(load=3, wait_for=3)", "faults": {"verify": True}}
-    again = experiment(own(out="x", overwrite=True, wire="top_k(share=0.001)"), lossy)
+    again = experiment(own(out="x", overwrite=True, wire="dithered(2)"), lossy)
     with pytest.raises(InvalidArgument, match="wire must lose less precision"):
         again.run()
     assert {path.name: path.read_bytes() for path in (here / "x").iterdir() if path.is_file()} == before

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from erasurehead._internal import text_parser
 from erasurehead._internal.arrays import Array
 from erasurehead.engines._base import MessageLost
-from erasurehead.errors import InvalidArgument, check_count, invalid, real
+from erasurehead.errors import InvalidArgument, check_count, invalid
 
 Key: TypeAlias = tuple[int, int]
 """Identifies a vector: the step, and its content. Equal vectors with equal keys are encoded to equal bits."""
@@ -215,73 +215,22 @@ class Dithered(Wire):
         return f"dithered({self.levels}, seed={self.seed})"
 
 
-@final
-@dataclass(frozen=True)
-class TopK(Wire):
-    """Sends only the largest elements, in float64 with their indices; the others count as 0, which is biased.
-
-    Among elements of equal size, the first ones are sent.
-
-    Arguments:
-        share: fraction of the elements to send, above 0 and at most 1; at least one is sent.
-    """
-
-    share: float = 0.1
-
-    def __post_init__(self) -> None:
-        if not 0.0 < real(self.share) <= 1.0:
-            raise invalid("share", "must be above 0 and at most 1", self.share)
-
-    @property
-    def error(self) -> float:
-        return 1.0  # among replicas that differ by rounding, one may send an element that another does not
-
-    @property
-    def rounding(self) -> float:
-        return 1.0
-
-    def _count(self, length: int) -> int:
-        return min(length, max(1, round(self.share * length)))
-
-    def nbytes(self, length: int) -> int:
-        return _FRONT + 12 * self._count(length - 1)
-
-    def _encode(self, gradient: Array, key: Key, out: Bytes) -> None:
-        count = self._count(len(gradient))
-        sizes = np.where(np.isnan(gradient), np.inf, np.abs(gradient))
-        places = np.sort(np.argsort(-sizes, kind="stable")[:count])
-        out[: 8 * count].view(np.float64)[:] = gradient[places]
-        out[8 * count :].view(np.int32)[:] = places
-
-    def _decode(self, sent: Bytes, gradient: Array) -> None:
-        count = self._count(len(gradient))
-        gradient[:] = 0.0
-        places = sent[8 * count :].view(np.int32)
-        if not bool(((places >= 0) & (places < len(gradient))).all()):
-            gradient[:] = np.nan  # from a lying worker: the message is refused on arrival
-            return
-        gradient[places] = sent[: 8 * count].view(np.float64)
-
-    def __str__(self) -> str:
-        return f"top_k({self.share:g})"
-
-
 def parse_wire(text: str) -> Wire | None:
     """Return the wire that a text stands for; None for `none`.
 
     Arguments:
-        text: `cast('float32')`, `dithered(127, seed=0)`, `top_k(0.1)` or `none`. A bare name is a call without
+        text: `cast('float32')`, `dithered(127, seed=0)` or `none`. A bare name is a call without
             arguments.
 
     Raises:
         InvalidArgument: if the text is not a wire.
 
-    >>> parse_wire("cast('bfloat16')"), parse_wire("top_k")
-    (Cast(dtype='bfloat16'), TopK(share=0.1))
+    >>> parse_wire("cast('bfloat16')"), parse_wire("dithered")
+    (Cast(dtype='bfloat16'), Dithered(levels=127, seed=0))
     """
     bare = isinstance(text, str) and text.strip().isidentifier()  # pyright: ignore[reportUnnecessaryIsInstance]
     call = f"{text}()" if bare else text
-    makers: dict[str, Any] = {"cast": Cast, "dithered": Dithered, "top_k": TopK, "none": _Whole}
+    makers: dict[str, Any] = {"cast": Cast, "dithered": Dithered, "none": _Whole}
     try:
         made = text_parser.read(call, "wire", object, makers, {})
         if not isinstance(made, Wire | _Whole):

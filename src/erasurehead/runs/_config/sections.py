@@ -389,7 +389,7 @@ class RunSection(Section):
     wire: str | None = key(
         None,
         "How messages are encoded: not at all, in float64 (none, the default), or in fewer bytes: cast('float32'), "
-        "cast('bfloat16'), dithered(127), top_k(0.1).",
+        "cast('bfloat16'), dithered(127).",
         option="--wire",
         metavar="WIRE",
         examples=["cast('float32')", "dithered(127, seed=0)"],
