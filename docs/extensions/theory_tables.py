@@ -11,22 +11,21 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
+from theory_formulas import any_but, lemma3, lemma4, lemma5, lemma8, missing_groups, predicted_times
 
 from erasurehead import delays
 from erasurehead._internal.arrays import Array
 from erasurehead.codes import fractional_repetition, uncoded
 from erasurehead.decoding import make_decoder
 from erasurehead.planning import Constants
-from erasurehead.planning._convergence import lemma1, predicted_times, theorem1, theorem2, theorem3
+from erasurehead.planning._convergence import lemma1, theorem1, theorem2, theorem3
 from erasurehead.planning._erasures import Erasures
 from erasurehead.planning._simulation import simulate
 from erasurehead.planning._step_times import (
     additive,
     all_groups,
-    any_but,
     first_arrivals,
     first_or_all_groups,
-    lemma8,
     minimum_mean,
     order_statistic,
     scaled,
@@ -47,11 +46,11 @@ def erasures() -> list[str]:
         missing, law = ~_heard(n, c, r), Erasures(n, c, r)
         both = missing[:, 0] | missing[:, 1]
         name = f"{n}, {c}, {r}"
-        rows.append((name, "$p$", f"{law.p:.5f}", _said(missing[:, 0]), f"at most {law.p_bound:.5f} (Lemma 5)"))
+        rows.append((name, "$p$", f"{law.p:.5f}", _said(missing[:, 0]), f"at most {lemma5(law):.5f} (Lemma 5)"))
         rows.append((name, "$q$", f"{law.q:.5f}", _said(both), f"at most $2p$ = {2 * law.p:.5f}"))
         counts = missing.sum(axis=1)
         for j in range(4):
-            rows.append((name, f"$P(j = {j})$", f"{law.missing_groups()[j]:.5f}", _said(counts == j), ""))
+            rows.append((name, f"$P(j = {j})$", f"{missing_groups(law)[j]:.5f}", _said(counts == j), ""))
     return _table(("n, c, r", "", "formula", "simulated", ""), rows)
 
 
@@ -61,10 +60,10 @@ def moments() -> list[str]:
     law = Erasures(N, C, R)
     estimates = _heard(N, C, R).astype(float) @ groups / N
     full = groups.sum(axis=0) / N
-    factor, second = law.lemma3(groups / N)
+    factor, second = lemma3(law, groups / N)
     along = estimates @ full / float(full @ full)
     sigma = float(np.linalg.norm(groups, axis=1).max()) / C
-    bound = law.lemma4(float(np.linalg.norm(full)), sigma, N)
+    bound = lemma4(law, float(np.linalg.norm(full)), sigma, N)
     squares = (estimates**2).sum(axis=1)
     return _table(
         ("", "formula", "simulated", ""),

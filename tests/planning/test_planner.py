@@ -18,10 +18,12 @@ from erasurehead.planning import Constants, ErrorTarget, explain, forecast, plan
 from erasurehead.planning._explanations import break_even, limits
 from erasurehead.planning._planner import Plan
 from erasurehead.planning._settings import default_settings
-from erasurehead.planning._step_times import additive, all_groups, lemma8
+from erasurehead.planning._step_times import additive, all_groups
 from erasurehead.planning._trials import Trial
 from erasurehead.planning._what_if import rounds_to_settle
 from erasurehead.schemes import parse_scheme
+
+from .formulas import formulas
 
 EXPONENTIAL = delays.Exponential(0.5, seed=0)
 SHORTLIST = (
@@ -98,7 +100,7 @@ class TestAdvice:
         """Scaled law, little straggling: computing more costs more than waiting less saves."""
         n = 30
         law = delays.ShiftedExponential(1 / n, 0.01 / n, seed=0, scale_with_load=True)
-        assert lemma8(n, 3, 15, 100.0).exact > lemma8(n, 3, 15, 100.0).uncoded
+        assert formulas.lemma8(n, 3, 15, 100.0).exact > formulas.lemma8(n, 3, 15, 100.0).uncoded
         found = plan(law, n, settings=[text for text in SHORTLIST if not text.startswith("ignore")])
         assert found.best is found.uncoded
         assert "Redundancy does not pay here: train uncoded" in explain(found)

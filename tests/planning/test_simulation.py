@@ -18,9 +18,11 @@ from erasurehead.planning._arrivals import ArrivalTimes
 from erasurehead.planning._carry_over import simulate_with_memory
 from erasurehead.planning._erasures import Erasures
 from erasurehead.planning._simulation import residuals_at, simulate, stop_times
-from erasurehead.planning._step_times import additive, all_groups, first_arrivals, first_or_all_groups, lemma8
+from erasurehead.planning._step_times import additive, all_groups, first_arrivals, first_or_all_groups
 from erasurehead.schemes import parse_scheme, wait_rules
 from erasurehead.schemes.wait_rules import WaitRule
+
+from .formulas import formulas
 
 EXPONENTIAL = delays.Exponential(0.5, seed=3)
 
@@ -116,10 +118,10 @@ def test_the_scaled_law_and_the_residual_agree_with_theory() -> None:
     law = delays.ShiftedExponential(1.0 / n, 1.0 / n, seed=1, scale_with_load=True)
     decoder = make_decoder(fractional_repetition(n, c))
     first = simulate(decoder, wait_rules.first(r), law, 20_000)
-    expected = lemma8(n, c, r, 1.0)
+    expected = formulas.lemma8(n, c, r, 1.0)
     assert abs(first.seconds_per_step - expected.approximate) < 4.0 * first.error
     error = first.residual.std() / np.sqrt(20_000)
-    assert abs(first.residual.mean() - Erasures(n, c, r).mean_residual(n)) < 4.0 * error
+    assert abs(first.residual.mean() - formulas.mean_residual(Erasures(n, c, r), n)) < 4.0 * error
     assert (first.arrived == r).all()
     joint = simulate(decoder, wait_rules.first(r) | wait_rules.decodable(), law, 20_000)
     assert abs(joint.seconds_per_step - expected.joint) < 4.0 * joint.error

@@ -14,20 +14,20 @@ from erasurehead.decoding import make_decoder
 from erasurehead.errors import InvalidArgument
 from erasurehead.planning import Constants
 from erasurehead.planning._constants import estimate_constants
-from erasurehead.planning._convergence import lemma1, predicted_times, theorem1, theorem2, theorem3
+from erasurehead.planning._convergence import lemma1, theorem1, theorem2, theorem3
 from erasurehead.planning._erasures import Erasures
 from erasurehead.planning._step_times import (
     additive,
     all_groups,
-    any_but,
     first_arrivals,
     first_or_all_groups,
     harmonic,
-    lemma8,
     minimum_mean,
     order_statistic,
     scaled,
 )
+
+from .formulas import formulas
 
 TRIALS = 40_000
 
@@ -71,20 +71,20 @@ class TestErasures:
     def test_lemma2_and_the_number_of_missing_groups_against_simulation(self, n: int, c: int, r: int) -> None:
         present = heard(n, r, c)
         erasures = Erasures(n, c, r)
-        one, two = erasures.moments()
+        one, two = formulas.moments(erasures)
         assert close(present[:, 0].astype(float), one)
         assert close((present[:, 0] & present[:, -1]).astype(float), two)
         missing = (~present).sum(axis=1)
-        law = erasures.missing_groups()
+        law = formulas.missing_groups(erasures)
         for count, probability in enumerate(law):
             error = math.sqrt(probability * (1.0 - probability) / TRIALS)
             assert abs((missing == count).mean() - probability) <= 4.5 * error + 1e-12, count
-        assert close(c * missing.astype(float), erasures.mean_residual(n))
+        assert close(c * missing.astype(float), formulas.mean_residual(erasures, n))
 
     @given(l=st.integers(1, 6), groups=st.integers(1, 12), share=st.floats(0, 1))
     def test_the_distribution_agrees_with_its_own_moments(self, l: int, groups: int, share: float) -> None:  # noqa: E741 - the paper's letter
         erasures = Erasures(l * groups, l, round(share * l * groups))
-        law = erasures.missing_groups()
+        law = formulas.missing_groups(erasures)
         missing = np.arange(groups + 1)
         assert law.sum() == pytest.approx(1.0, abs=1e-12)
         assert (law >= 0).all()
@@ -92,10 +92,10 @@ class TestErasures:
         pairs = groups * (groups - 1) * (2 * erasures.p - erasures.q)
         assert law @ (missing * (missing - 1)) == pytest.approx(pairs, abs=1e-9)
         assert erasures.complete == pytest.approx(law[0], abs=1e-12)
-        assert erasures.p <= erasures.p_bound + 1e-15  # Lemma 5
+        assert erasures.p <= formulas.lemma5(erasures) + 1e-15  # Lemma 5
 
     def test_a_thousand_workers_lose_no_digits(self) -> None:
-        law = Erasures(1000, 4, 400).missing_groups()
+        law = formulas.missing_groups(Erasures(1000, 4, 400))
         assert law.sum() == pytest.approx(1.0, abs=1e-12)
         assert law.min() >= 0.0
 
@@ -103,20 +103,20 @@ class TestErasures:
         decoder = make_decoder(fractional_repetition(12, 3))
         rng = np.random.default_rng(3)
         residuals = np.array([decoder.residual(rng.permutation(12)[:5].tolist()) for _ in range(4000)])
-        assert close(residuals, Erasures(12, 3, 5).mean_residual(12))
+        assert close(residuals, formulas.mean_residual(Erasures(12, 3, 5), 12))
 
     def test_lemma3_and_lemma4_against_simulation(self) -> None:
         rng = np.random.default_rng(5)
         groups = rng.standard_normal((10, 4))
         erasures = Erasures(30, 3, 11)
         estimates = heard(30, 11, 3).astype(float) @ groups
-        factor, second = erasures.lemma3(groups / 30)
+        factor, second = formulas.lemma3(erasures, groups / 30)
         full = groups.sum(axis=0) / 30
         for coordinate in range(4):
             assert close(estimates[:, coordinate] / 30, factor * full[coordinate])
         assert close((estimates**2).sum(axis=1) / 900, second)
         sigma = float(np.linalg.norm(groups, axis=1).max()) / 3
-        assert second <= erasures.lemma4(float(np.linalg.norm(full)), sigma, 30) + 1e-12
+        assert second <= formulas.lemma4(erasures, float(np.linalg.norm(full)), sigma, 30) + 1e-12
 
     @pytest.mark.parametrize(
         ("n", "replicas", "waited", "said"),
@@ -162,12 +162,12 @@ class TestStepTimes:
         approximate: float,
         mds: float,
     ) -> None:
-        times = lemma8(n, c, r, rate)
+        times = formulas.lemma8(n, c, r, rate)
         assert times.uncoded == pytest.approx(gd, abs=1e-8)
         assert times.exact == pytest.approx(exact, abs=1e-8)
         assert times.exact_as_printed == pytest.approx(printed, abs=1e-8)
         assert times.approximate == pytest.approx(approximate, abs=1e-8)
-        assert any_but(scaled(n, c, rate), n, c - 1) == pytest.approx(mds, abs=1e-8)
+        assert formulas.any_but(scaled(n, c, rate), n, c - 1) == pytest.approx(mds, abs=1e-8)
 
     @pytest.mark.parametrize(("n", "c", "r"), [(30, 3, 15), (30, 3, 20), (30, 5, 15), (12, 2, 6)])
     def test_lemma8_against_simulation_and_the_printed_formula_is_wrong(self, n: int, c: int, r: int) -> None:
@@ -175,7 +175,7 @@ class TestStepTimes:
         times = law.shift + law.mean * exponentials(n)
         groups = times.reshape(-1, n // c, c).min(axis=2)
         waited = np.sort(times, axis=1)[:, r - 1]
-        expected = lemma8(n, c, r, 1.0)
+        expected = formulas.lemma8(n, c, r, 1.0)
         assert close(groups.max(axis=1), expected.exact)
         assert not close(groups.max(axis=1), expected.exact_as_printed)
         assert close(waited, expected.approximate)
@@ -185,13 +185,13 @@ class TestStepTimes:
 
     def test_both_laws_can_rank_in_opposite_orders(self) -> None:
         """n = 30, c = 3; scaled with lambda = 1, additive with mean 0.5 s and 0.01 s a task."""
-        theory = lemma8(30, 3, 15, 1.0)
+        theory = formulas.lemma8(30, 3, 15, 1.0)
         assert theory.uncoded < theory.exact
         law = additive(3, 0.01, 2.0)
         assert first_arrivals(additive(1, 0.01, 2.0), 30, 30) == pytest.approx(2.007, abs=1e-3)
         assert all_groups(law, 30, 3) == pytest.approx(0.518, abs=1e-3)
         assert first_arrivals(law, 30, 15) == pytest.approx(0.368, abs=1e-3)
-        assert any_but(law, 30, 2) == pytest.approx(1.277, abs=1e-3)
+        assert formulas.any_but(law, 30, 2) == pytest.approx(1.277, abs=1e-3)
 
     def test_joint_rule_of_the_worked_example(self) -> None:
         assert first_or_all_groups(scaled(30, 3, 1.0), 30, 3, 15) == pytest.approx(0.1661, abs=2e-4)
@@ -203,19 +203,19 @@ class TestStepTimes:
         with pytest.raises(InvalidArgument, match="shift must be at least 0"):
             additive(3, -1.0, 2.0)
         with pytest.raises(InvalidArgument, match="at most 30"):
-            lemma8(30, 3, 31, 1.0)
+            formulas.lemma8(30, 3, 31, 1.0)
         for call in (
-            lambda: lemma8(30, 3, 15, 0.0),
+            lambda: formulas.lemma8(30, 3, 15, 0.0),
             lambda: additive(3, 0.1, 0),
             lambda: scaled(30, 3, math.nan),
-            lambda: predicted_times(CONSTANTS, 30, 3, 15, 0.0, 1.0),
+            lambda: formulas.predicted_times(CONSTANTS, 30, 3, 15, 0.0, 1.0),
         ):
             with pytest.raises(InvalidArgument, match="rate must be greater than 0 and finite"):
                 call()
         with pytest.raises(InvalidArgument, match="n_tasks must be at least 1"):
             scaled(0, 1, 1.0)
         with pytest.raises(InvalidArgument, match="stragglers must be at least 0"):
-            any_but(scaled(30, 3, 1.0), 30, -1)
+            formulas.any_but(scaled(30, 3, 1.0), 30, -1)
 
     def test_whole_numbers_may_be_floats(self) -> None:
         assert order_statistic(3.0, 2.0) == order_statistic(3, 2)  # pyright: ignore[reportArgumentType]
@@ -278,7 +278,7 @@ class TestConvergence:
         for n, c, r in ((30, 3, 15), (30, 5, 20), (60, 4, 30), (60, 2, 45)):
             epsilon = max(0.01, 1.01 * theorem3(quiet, n, c, r, 1.0).least_epsilon)
             bounds = theorem3(quiet, n, c, r, epsilon)
-            times = predicted_times(quiet, n, c, r, 1.0 / c, epsilon)
+            times = formulas.predicted_times(quiet, n, c, r, 1.0 / c, epsilon)
             whole = 1.05  # bounds do not round steps up
             assert times.uncoded <= bounds.uncoded * whole
             assert times.exact <= bounds.exact * whole
@@ -291,7 +291,7 @@ class TestConvergence:
         n, c = 30, 30
         bounds = theorem3(CONSTANTS, n, c, 15, 1.0)
         steps = lemma1(CONSTANTS).steps_to(1.0)
-        real = steps * lemma8(n, c, 15, 1.0 / c).exact
+        real = steps * formulas.lemma8(n, c, 15, 1.0 / c).exact
         assert bounds.exact_as_printed < real <= bounds.exact * 1.0000001
 
     @pytest.mark.parametrize(
@@ -303,7 +303,10 @@ class TestConvergence:
             (lambda: theorem2(CONSTANTS, 30, 3, 0), "r must be at least 1"),
             (lambda: theorem2(CONSTANTS, 30, 31, 11), "c must be at most 30"),
             (lambda: theorem3(CONSTANTS, 30, 0, 11, 1.0), "c must be at least 1"),
-            (lambda: Erasures(6, 2, 3).lemma3(np.ones(3)), "group_gradients must have a row for each of 3 groups"),
+            (
+                lambda: formulas.lemma3(Erasures(6, 2, 3), np.ones(3)),
+                "group_gradients must have a row for each of 3 groups",
+            ),
             (lambda: theorem1(CONSTANTS, Erasures(30, 3, 0), 30), "waited must be at least 1"),
             (lambda: theorem3(CONSTANTS, 30, 3, 30, 1.0), "r must be at most 29"),
             (lambda: theorem3(CONSTANTS, 30, 3, 15, 9.0), "smaller than the gap, 5"),

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from erasurehead.errors import check_count, invalid, real
 from erasurehead.planning._erasures import Erasures
-from erasurehead.planning._step_times import lemma8
 
 
 @dataclass(frozen=True)
@@ -191,48 +190,3 @@ def _check_sizes(n: int, c: int, r: int, most: int) -> None:
 def _steps(ratio: float, contraction: float) -> float:
     """Return the number of steps that lower an error by a ratio if each leaves 1 - contraction of it."""
     return math.log(ratio) / -math.log1p(-contraction) if contraction < 1.0 else 1.0
-
-
-@dataclass(frozen=True)
-class PredictedTimes:
-    """Predicted time to reach an error: steps by Lemma 1 or Theorem 1, times the expected time of a step.
-
-    Unlike Theorem 3, whose bounds hold for lambda = 1/c and are loose by a constant factor, these predictions are for
-    any lambda and use the times of `lemma8`. For the r-th arrival, the number of steps and their times are independent
-    (as the paper argues); stopping once all groups have answered ends steps sooner without changing what is decoded, so
-    that `joint` is smaller.
-
-    Attributes:
-        uncoded, exact, approximate, joint: as in `Lemma8`, in units of a full gradient on one idle machine;
-            inf if the floor is not below epsilon.
-    """
-
-    uncoded: float
-    exact: float
-    approximate: float
-    joint: float
-
-
-def predicted_times(constants: Constants, n: int, c: int, r: int, rate: float, epsilon: float) -> PredictedTimes:
-    """Return the predicted times to reach an error under the scaled law, with steps rounded up to whole numbers.
-
-    Arguments:
-        constants: constants of the objective, such as those that `estimate_constants` finds for a data set.
-        n: number of tasks, and of workers.
-        c: load of the coded schemes; divides n.
-        r: number of workers that ErasureHead waits for, from 1 to n.
-        rate: lambda, greater than 0.
-        epsilon: error f - f* to reach, greater than 0.
-    """
-    if not real(epsilon) > 0.0:
-        raise invalid("epsilon", "must be greater than 0", epsilon)
-    times = lemma8(n, c, r, rate)
-    exact_steps = _whole(lemma1(constants).steps_to(epsilon))
-    steps = _whole(theorem1(constants, Erasures(n, c, r), n).steps_to(epsilon))
-    return PredictedTimes(
-        exact_steps * times.uncoded, exact_steps * times.exact, steps * times.approximate, steps * times.joint
-    )
-
-
-def _whole(steps: float) -> float:
-    return math.ceil(steps) if math.isfinite(steps) else steps

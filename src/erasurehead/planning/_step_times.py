@@ -113,7 +113,7 @@ def all_groups(law: ShiftedLaw, n_workers: int, replicas: int, wanted: int | Non
 
     A group answers after the smallest of its l exponentials, of mean `law.mean / l` (Lemma 7), and the last of B
     groups after H_B times that: shift + mean / l * (H_B - H_(B - wanted)). The paper's (13) has H_n - H_c in place
-    of H_(n/c); see `lemma8`.
+    of H_(n/c).
 
     Arguments:
         law: law of a worker's time.
@@ -123,18 +123,6 @@ def all_groups(law: ShiftedLaw, n_workers: int, replicas: int, wanted: int | Non
     """
     groups = Erasures(n_workers, replicas, 0).n_groups
     return law.shift + order_statistic(groups, groups if wanted is None else wanted, minimum_mean(replicas, law.mean))
-
-
-def any_but(law: ShiftedLaw, n_workers: int, stragglers: int) -> float:
-    """Return the expected time of an exact code that waits for all but `stragglers` workers, such as cyclic or MDS.
-
-    Arguments:
-        law: law of a worker's time.
-        n_workers: number of workers.
-        stragglers: number of workers not to wait for, smaller than `n_workers`.
-    """
-    most = check_size("n_workers", n_workers) - 1
-    return first_arrivals(law, n_workers, n_workers - check_count("stragglers", stragglers, at_least=0, at_most=most))
 
 
 def first_or_all_groups(law: ShiftedLaw, n_workers: int, replicas: int, waited: int) -> float:
@@ -154,43 +142,3 @@ def first_or_all_groups(law: ShiftedLaw, n_workers: int, replicas: int, waited: 
     check_count("waited", waited, at_most=n_workers)
     uncovered = [1.0 - Erasures(n_workers, replicas, arrived).complete for arrived in range(waited)]
     return law.shift + math.fsum(share * law.mean / (n_workers - j) for j, share in enumerate(uncovered))
-
-
-@dataclass(frozen=True)
-class Lemma8:
-    """Expected time of one step, in units of a full gradient on one idle machine.
-
-    Attributes:
-        uncoded: 1/n + H_n / (lambda n). (12)
-        exact: c/n + H_(n/c) / (lambda n): the repetition code, until all groups have answered.
-        exact_as_printed: c/n + (H_n - H_c) / (lambda n), the paper's (13). It is wrong: the last of n/c groups to
-            answer, each after the minimum of c exponentials of mean c/(lambda n), takes H_(n/c) / (lambda n), and
-            the printed delay is 19 to 35 percent too short (n = 30, c = 3, lambda = 1: 0.17206 against 0.19763).
-        approximate: c/n + c (H_n - H_(n-r)) / (lambda n): the r-th arrival. (14)
-        joint: the r-th arrival or all groups, whichever is sooner: the rule that is implemented.
-    """
-
-    uncoded: float
-    exact: float
-    exact_as_printed: float
-    approximate: float
-    joint: float
-
-
-def lemma8(n: int, c: int, r: int, rate: float) -> Lemma8:
-    """Return the expected step times of Lemma 8, with both the corrected and the printed time of the exact code.
-
-    Arguments:
-        n: number of tasks, and of workers.
-        c: load, and workers per group; divides n.
-        r: number of workers that ErasureHead waits for, from 1 to n.
-        rate: lambda, greater than 0.
-    """
-    law = scaled(n, c, rate)
-    return Lemma8(
-        uncoded=first_arrivals(scaled(n, 1, rate), n, n),
-        exact=all_groups(law, n, c),
-        exact_as_printed=c / n + (harmonic(n) - harmonic(c)) / (rate * n),
-        approximate=first_arrivals(law, n, r),
-        joint=first_or_all_groups(law, n, c, r),
-    )
