@@ -11,9 +11,10 @@ import pytest
 from erasurehead import codes
 from erasurehead.decoding import make_decoder
 from erasurehead.decoding._averages import mean_residual
-from erasurehead.decoding._fixed_weights import OneStep
 from erasurehead.decoding._least_squares import LeastSquaresDecoder
 from erasurehead.decoding._sparse import SparseLeastSquares
+
+from .prescribed import OneStep
 
 
 def over_all_sets(code, stragglers):

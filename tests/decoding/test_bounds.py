@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -12,8 +10,7 @@ from erasurehead import codes
 from erasurehead.decoding import analyse, make_decoder
 from erasurehead.decoding._adversary import worst_case
 from erasurehead.decoding._averages import mean_residual
-from erasurehead.decoding._bounds import adversarial_threshold, is_biregular, one_step_bound, spectral_bound
-from erasurehead.decoding._fixed_weights import OneStep
+from erasurehead.decoding._bounds import is_biregular, spectral_bound
 from erasurehead.errors import InvalidArgument
 
 BIREGULAR = [
@@ -36,7 +33,6 @@ def test_no_set_of_stragglers_exceeds_the_bounds(code, seed, data):
     s = data.draw(st.integers(0, code.n_workers - 1))
     present = np.random.default_rng(seed).permutation(code.n_workers)[s:]
     assert make_decoder(code).residual(present) <= spectral_bound(code, s) + 1e-8
-    assert OneStep(code).decode(present).residual <= one_step_bound(code, s) + 1e-8
 
 
 def test_block_designs_attain_the_bound_for_every_number_of_stragglers():
@@ -57,15 +53,6 @@ def test_no_biregular_code_has_a_smaller_ratio_than_a_design_could():
             assert code.spectrum.ratio >= (n - replication) / (replication * (n - 1)) - 1e-9
 
 
-def test_the_adversarial_threshold_of_the_plane_of_order_three():
-    code = codes.build("projective_plane", order=3)
-    decoder = make_decoder(code)
-    for beta, threshold, actual in ((0.05, 2.85, 3), (0.1, 4.84, 5), (0.2, 7.43, 8)):
-        assert adversarial_threshold(code, beta) == pytest.approx(threshold, abs=0.005)
-        needed = next(s for s in range(14) if decoder.residual(range(s, 13)) >= beta * 13)
-        assert needed == actual
-
-
 def test_who_has_bounds():
     assert all(is_biregular(code) for code in BIREGULAR)
     for code in (
@@ -75,23 +62,17 @@ def test_who_has_bounds():
     ):
         assert not is_biregular(code)
         assert spectral_bound(code, 2) == code.n_tasks
-        assert one_step_bound(code, 2) == math.inf
-        with pytest.raises(InvalidArgument, match="equal loads"):
-            adversarial_threshold(code, 0.1)
 
 
 def test_when_nobody_is_left():
     code = codes.build("projective_plane", order=2)
     assert spectral_bound(code, 7) == 7
-    assert one_step_bound(code, 7) == math.inf
     assert spectral_bound(code, 0) == 0
 
 
 def test_bad_input():
     with pytest.raises(InvalidArgument, match="at most 7"):
         spectral_bound(codes.build("projective_plane", order=2), 8)
-    with pytest.raises(InvalidArgument, match=r"lie in \[0, 1\]"):
-        adversarial_threshold(codes.build("projective_plane", order=2), 1.5)
 
 
 def test_bounds_and_worst_cases_count_workers_where_one_sends_the_messages_of_two():
@@ -106,5 +87,4 @@ def test_bounds_and_worst_cases_count_workers_where_one_sends_the_messages_of_tw
 def test_a_code_without_coefficients_has_trivial_bounds():
     nothing = codes.GradientCode("nothing", {}, np.zeros((2, 2)), [0, 1], n_workers=2, n_tasks=2)
     assert spectral_bound(nothing, 1) == 2.0
-    assert one_step_bound(nothing, 1) == math.inf
     assert analyse(nothing).curves.worst.tolist() == [2.0, 2.0, 2.0]

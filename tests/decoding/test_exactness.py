@@ -11,7 +11,6 @@ from hypothesis import given, settings, strategies as st
 from erasurehead import codes, delays, engines, optimizers, schemes
 from erasurehead.codes import GradientCode
 from erasurehead.decoding import make_decoder
-from erasurehead.decoding._fixed_weights import FixedWeights, OneStep
 from erasurehead.decoding._rounding import conditioning
 from erasurehead.errors import InvalidArgument, Unreachable
 from erasurehead.faults import FaultPolicy
@@ -19,6 +18,7 @@ from erasurehead.testing._problems import Quadratic
 from erasurehead.training import train
 
 from ..arrays import IntArray
+from .prescribed import FixedWeights, OneStep
 
 ANY: dict[str, Callable[[int], GradientCode]] = {
     "draco_cyclic": lambda n: codes.family("draco_cyclic").constructor(n, min(2, n // 12)),

@@ -10,11 +10,11 @@ from hypothesis import given, strategies as st
 
 from erasurehead import codes
 from erasurehead.decoding import make_decoder
-from erasurehead.decoding._fixed_weights import Algorithmic, FixedWeights, OneStep
 from erasurehead.decoding._least_squares import LeastSquaresDecoder
 from erasurehead.errors import InvalidArgument
 
 from .helpers import check_consistent, code_of
+from .prescribed import FixedWeights, OneStep
 
 
 def one_step_mean(decoder: OneStep, n_arrived: int) -> tuple[float, np.ndarray]:
@@ -64,7 +64,7 @@ def test_nothing_arrived_weighs_nothing():
 def test_rules_are_told_the_optimal_residual(order):
     code = codes.build("bernoulli", n_workers=12, load=3, seed=1)
     optimal = LeastSquaresDecoder(code)
-    for decoder in (OneStep(code), FixedWeights(code, np.full(12, 0.4)), Algorithmic(code, 3)):
+    for decoder in (OneStep(code), FixedWeights(code, np.full(12, 0.4))):
         session = decoder.begin()
         session.extend(order[:7])
         assert session.residual() == pytest.approx(optimal.residual(order[:7]), abs=1e-9)
@@ -96,19 +96,9 @@ def test_fixed_weights_are_unbiased_and_leave_what_the_code_states():
     assert residual == pytest.approx(1 / 14)
 
 
-def test_algorithmic_decoding_falls_to_the_optimum():
-    code = codes.build("bernoulli", n_workers=60, load=5, seed=3)
-    arrived = np.random.default_rng(0).permutation(60)[:40]
-    optimum = LeastSquaresDecoder(code).residual(arrived)
-    residuals = [Algorithmic(code, steps).decode(arrived).residual for steps in (1, 2, 5, 20, 2000)]
-    assert (np.diff(residuals) < 0).all()
-    assert residuals[-1] == pytest.approx(optimum, rel=1e-3)
-    assert residuals[0] > optimum + 1
-
-
 def test_bad_input():
     code = codes.build("communication_efficient_groups", n_workers=8, load=4, n_pieces=2)
-    for make in (OneStep, lambda code: FixedWeights(code, np.ones(8)), lambda code: Algorithmic(code, 2)):
+    for make in (OneStep, lambda code: FixedWeights(code, np.ones(8))):
         with pytest.raises(InvalidArgument, match="one piece"):
             make(code)
     regular = codes.build("regular", n_workers=6, load=2)
@@ -120,5 +110,3 @@ def test_bad_input():
         FixedWeights(regular)
     with pytest.raises(InvalidArgument, match="one finite number"):
         FixedWeights(regular, np.ones(5))
-    with pytest.raises(InvalidArgument, match="steps must be at least 1"):
-        Algorithmic(regular, 0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from erasurehead import codes, decoding
-from erasurehead.decoding import Decoder, _fixed_weights, _sparse, make_decoder
+from erasurehead.decoding import Decoder, _sparse, make_decoder
 
 CODES = {
     "replicas": codes.fractional_repetition(6, 2),
@@ -19,9 +19,6 @@ CODES = {
     "blocks": codes.build("communication_efficient_groups", n_workers=12, load=4, n_pieces=2),
 }
 DECODERS: dict[str, Decoder] = {name: make_decoder(code) for name, code in CODES.items()} | {
-    "one step": _fixed_weights.OneStep(codes.cyclic_repetition(6, 2), aim="mmse"),
-    "weights": _fixed_weights.FixedWeights(codes.uncoded(4), np.array([1.0, 2.0, 1.0, 0.5])),
-    "algorithmic": _fixed_weights.Algorithmic(codes.cyclic_repetition(6, 2), steps=3),
     "sparse": _sparse.SparseLeastSquares(codes.cyclic_repetition(6, 2)),
 }
 

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from erasurehead import codes, delays, engines, optimizers, schemes
-from erasurehead.decoding import _fixed_weights, _rounding
+from erasurehead.decoding import _rounding
 from erasurehead.schemes import Scheme
 from erasurehead.schemes._aggregation import rescaling
 from erasurehead.testing._problems import Quadratic
 from erasurehead.training import Run, train
 
 from ..arrays import Array
+from ..decoding.prescribed import FixedWeights
 
 STEPS, RATE = 25, 0.2
 FAMILIES = codes.catalogue()
@@ -112,7 +113,7 @@ def test_a_residual_that_can_be_borne_ends_the_waiting(family: Any) -> None:
 def test_fixed_weights_train_without_any_decoding(family: Any) -> None:
     code = family.example_code
     problem = problem_for(code)
-    decoder = _fixed_weights.FixedWeights(code)
+    decoder = FixedWeights(code)
     scheme = schemes.custom(code, f"first({code.n_workers - 1})", decoder=decoder)
     done = run(scheme, problem)
     assert problem.objective(done.x) < problem.objective(problem.initial())

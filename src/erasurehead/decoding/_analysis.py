@@ -18,10 +18,10 @@ from erasurehead.decoding._averages import mean_residual
 from erasurehead.decoding._base import Decoder
 from erasurehead.decoding._bounds import is_biregular, spectral_bound
 from erasurehead.decoding._choice import make_decoder
-from erasurehead.decoding._fixed_weights import OneStep
 from erasurehead.decoding._matrix_products import backward
+from erasurehead.decoding._one_step import SumMoments
 from erasurehead.decoding._rounding import Conditioning, conditioning
-from erasurehead.errors import InvalidArgument, check_count, counted, invalid
+from erasurehead.errors import check_count, counted, invalid
 
 _FULL = 100  # up to this many workers, every number of stragglers is examined by default
 _SECONDS = 2e-7  # least cost of a residual per coefficient of the code
@@ -169,7 +169,7 @@ def analyse(
         stragglers=counts,
         mean=mean.mean,
         mean_error=mean.error,
-        one_step=_one_step(code, counts, decoder),
+        one_step=_one_step(code, counts),
         worst=worst,
         worst_proven=proven,
         bound=np.array([spectral_bound(code, int(s)) if bounded else np.nan for s in counts]),
@@ -190,14 +190,10 @@ def _worst(
     return np.maximum.accumulate(residuals), proven
 
 
-def _one_step(code: GradientCode, counts: IntArray, decoder: Decoder) -> Array:
-    if code.n_pieces != 1 or not code.one_message_each:
+def _one_step(code: GradientCode, counts: IntArray) -> Array:
+    if code.n_pieces != 1 or not code.one_message_each or (moments := SumMoments.of(code)).vanish:
         return np.full(len(counts), np.nan)
-    try:
-        one_step = OneStep(code, optimal=decoder)
-    except InvalidArgument:  # if coefficients add up to zero, there is no unbiased weight
-        return np.full(len(counts), np.nan)
-    return np.array([one_step.expected_residual(code.n_workers - int(s)) for s in counts])
+    return np.array([moments.residual(code.n_tasks, code.n_workers - int(s)) for s in counts])
 
 
 def _cost(code: GradientCode, decoder: Decoder) -> Cost:

@@ -1,4 +1,4 @@
-"""Decoders whose weights are prescribed rather than optimal: one step, fixed per message, or a few iterations.
+"""Decoders whose weights are prescribed rather than optimal: one step, or fixed per message.
 
 Their sessions still give wait rules the *optimal* residual, which never rises, while that of prescribed weights may.
 The decoding that they return has the residual of its own weights.
@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Literal, NamedTuple, final
+from typing import Literal, final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from erasurehead._internal.arrays import Array, BoolArray, IntArray
 from erasurehead.codes import GradientCode
 from erasurehead.decoding._base import Decoder, Decoding, Session, as_messages, residual_of
 from erasurehead.decoding._choice import make_decoder
-from erasurehead.decoding._matrix_products import backward, forward, row_sums
-from erasurehead.errors import check_count, counted, invalid, shown
+from erasurehead.decoding._one_step import SumMoments
+from erasurehead.errors import counted, invalid, shown
+
+from ..arrays import Array, IntArray
 
 
 class _Prescribed(Decoder):
@@ -68,7 +70,7 @@ class OneStep(_Prescribed):
         super().__init__(code, optimal)
         self.aim = aim
         self._moments = SumMoments.of(code)
-        if abs(self._moments.total) <= 1e-12 * self._moments.own:
+        if self._moments.vanish:
             raise invalid("code", "must have coefficients whose sum is not zero", code, "use make_decoder(code)")
 
     def rho(self, n_arrived: int) -> float:
@@ -81,6 +83,8 @@ class OneStep(_Prescribed):
 
     def expected_residual(self, n_arrived: int) -> float:
         """Return the mean residual over all sets of `n_arrived` messages, in closed form."""
+        if self.aim == "unbiased":
+            return self._moments.residual(self.code.n_tasks, n_arrived)
         rho = self.rho(n_arrived)
         along, square = self._moments.along(n_arrived), self._moments.square(n_arrived)
         return self.code.n_tasks - 2 * rho * along + rho**2 * square
@@ -90,35 +94,6 @@ class OneStep(_Prescribed):
 
     def weigh(self, messages: IntArray) -> Array:
         return np.full(len(messages), self.rho(len(messages)))
-
-
-class SumMoments(NamedTuple):
-    """Moments of the plain sum of r of n messages, drawn without replacement, relative to the target."""
-
-    n_messages: int
-    total: float
-    """Sum of all coefficients."""
-    own: float
-    """Sum of the squared coefficients."""
-    together: float
-    """Squared norm of the sum of all messages."""
-
-    @classmethod
-    def of(cls, code: GradientCode) -> SumMoments:
-        """Return the moments of a code with one piece."""
-        summed = backward(code, np.ones(code.n_messages))
-        own = float(row_sums(code, power=2).sum())
-        return cls(code.n_messages, float(summed.sum()), own, float(summed @ summed))
-
-    def along(self, n_arrived: int) -> float:
-        """Return the mean of `<sum of the messages, target>`."""
-        return n_arrived / self.n_messages * self.total
-
-    def square(self, n_arrived: int) -> float:
-        """Return the mean squared norm of the sum of the messages."""
-        n, r = self.n_messages, n_arrived
-        pairs = r * (r - 1) / (n * (n - 1)) if n > 1 else 0.0
-        return r / n * self.own + pairs * (self.together - self.own)
 
 
 @final
@@ -158,47 +133,12 @@ class FixedWeights(_Prescribed):
 
 
 @final
-class Algorithmic(_Prescribed):
-    """A few steps of u <- (I - A A' / nu) u from u = 1, whose squared norm falls to the optimal residual.
-
-    Between one-step and optimal decoding: each step costs two products of the encoding with a vector.
-
-    Arguments:
-        code: a code with one piece.
-        steps: number of steps, at least 1.
-        optimal: decoder for the session's residual; `make_decoder(code)` if None.
-
-    nu is the square of the largest singular value of the whole encoding, which is at least that of any of its parts.
-
-    Source: Charles, Papailiopoulos, Ellenberg, arXiv 1711.06771, section 5 (algorithmic decoding).
-    """
-
-    def __init__(self, code: GradientCode, steps: int, optimal: Decoder | None = None) -> None:
-        super().__init__(code, optimal)
-        self.steps = check_count("steps", steps)
-        self._nu = code.spectrum.largest**2 * (1 + 1e-6)  # the Lanczos iteration may be too low by its tolerance
-
-    def __repr__(self) -> str:
-        return f"Algorithmic({self.code!r}, steps={self.steps})"
-
-    def weigh(self, messages: IntArray) -> Array:
-        arrived = np.zeros(self.code.n_messages, dtype=bool)
-        arrived[messages] = True
-        weights, left = np.zeros(self.code.n_messages), np.ones(self.code.n_tasks)
-        for _ in range(self.steps):
-            step = np.where(arrived, forward(self.code, left), 0.0) / self._nu
-            weights += step
-            left -= backward(self.code, step)
-        return weights[messages]
-
-
-@final
 class _PrescribedSession(Session):
     def __init__(self, code: GradientCode, optimal: Session, weigh: Callable[[IntArray], Array]) -> None:
         self.code = code
         self._optimal = optimal
         self._weigh = weigh
-        self._arrived: BoolArray = np.zeros(code.n_messages, dtype=bool)
+        self._arrived: NDArray[np.bool_] = np.zeros(code.n_messages, dtype=bool)
 
     def add(self, message: int) -> None:
         self._arrived[message] = True
