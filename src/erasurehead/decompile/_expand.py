@@ -9,23 +9,13 @@ from typing import Any
 
 from erasurehead.decompile._installed import jax_module
 
-_BY_IMPLEMENTATION = ("bcoo_", "bcsr_", "coo_", "csr_")
+BY_IMPLEMENTATION = ("bcoo_", "bcsr_", "coo_", "csr_")
 
-_FUNCTIONS: dict[str, tuple[str, str]] = {
+FUNCTIONS: dict[str, tuple[str, str]] = {
     "igamma_grad_a": ("jax._src.lax.special", "igamma_grad_a_impl"),
     "random_gamma_grad": ("jax._src.lax.special", "random_gamma_grad_impl"),
 }
 """For numpy: what JAX lowers the primitive to, where that is a function of JAX."""
-
-
-def expands(op: str, backend: str) -> bool:
-    """Return whether a primitive is written as what JAX makes of it."""
-    return (
-        op == "random_gamma"
-        or op == "todense"
-        or op.startswith(_BY_IMPLEMENTATION)
-        or (backend == "numpy" and op in _FUNCTIONS)
-    )
 
 
 def expansion(op: str, backend: str, params: dict[str, Any], avals: Sequence[Any], primitive: Any) -> Any:
@@ -34,10 +24,10 @@ def expansion(op: str, backend: str, params: dict[str, Any], avals: Sequence[Any
 
     if op == "random_gamma":
         return jax.make_jaxpr(partial(primitive.impl, **params))(*_examples(avals))
-    if op.startswith(_BY_IMPLEMENTATION) or op == "todense":
+    if op.startswith(BY_IMPLEMENTATION) or op == "todense":
         return _of_sparse(op, params, avals)
-    if backend == "numpy" and op in _FUNCTIONS:
-        module, name = _FUNCTIONS[op]
+    if backend == "numpy" and op in FUNCTIONS:
+        module, name = FUNCTIONS[op]
         function: Callable[..., Any] | None = getattr(importlib.import_module(module), name, None)
         if function is None:
             return None

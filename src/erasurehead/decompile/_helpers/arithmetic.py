@@ -177,11 +177,6 @@ def total_order(x):
     return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
 
 
-def running_log_sum(x, axis):
-    """Return the logarithm of running sums of exponentials."""
-    return np.logaddexp.accumulate(x, axis=axis)
-
-
 def sort_together(operands, axis, n_keys):
     """Sort arrays along an axis by the first of them; those behind it decide where it is equal, up to `n_keys`."""
     keys = [total_of_parts(x) for x in operands[:n_keys]]

@@ -18,7 +18,7 @@ from typing import Any
 
 from erasurehead._internal.resources import usable_cores
 from erasurehead.engines._ray import cleanup_process
-from erasurehead.engines._ray.quirks import no_monitors, no_tips, quiet, sigterm_kept
+from erasurehead.engines._ray.quirks import no_monitors, quiet, sigterm_kept
 from erasurehead.errors import EngineError, MissingExtra, invalid
 
 _LOOPBACK = "127.0.0.1"
@@ -82,12 +82,11 @@ class Connection:
                 folder = ends.enter_context(_folder())
                 ends.enter_context(_private_cluster())
                 ends.callback(ray.shutdown)
-                with no_tips(), no_monitors():
+                with no_monitors():
                     _start(ray, folder)
             else:
                 ends.callback(ray.shutdown)
-                with no_tips():
-                    _join(ray, self.address)
+                _join(ray, self.address)
             started()
             self._ends = ends.pop_all()
 

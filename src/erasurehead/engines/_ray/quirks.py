@@ -6,7 +6,6 @@ import contextlib
 import inspect
 import logging
 import signal
-import warnings
 from collections.abc import Callable, Generator
 from functools import partial
 from importlib import import_module
@@ -27,14 +26,6 @@ def quiet() -> Generator[None]:
         logger.setLevel(level)
         if before is not None:
             worker.print_to_stdstream = before
-
-
-@contextlib.contextmanager
-def no_tips() -> Generator[None]:
-    """Keep some versions of Ray from warning whoever starts it of what its later versions will do."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Tip: In future versions of Ray", FutureWarning)
-        yield
 
 
 @contextlib.contextmanager
