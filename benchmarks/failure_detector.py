@@ -20,7 +20,8 @@ from erasurehead._internal.arrays import Array
 from erasurehead._internal.late_work import LateWork
 from erasurehead.delays import Delays, _trace_files
 from erasurehead.faults import FailureDetector
-from erasurehead.faults._failure_detector import Law, simulate_rounds
+from erasurehead.faults._failure_detector import Law
+from simulated_rounds import simulate_rounds
 
 WORKERS, ROUNDS, CHANCE = 30, 3000, 1e-3
 LIGHT: Mapping[str, Delays] = {

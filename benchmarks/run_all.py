@@ -28,6 +28,7 @@ HELPERS = {
     "own_data_sets",
     "rounds",
     "idle",
+    "simulated_rounds",
     "truth",
     "advice",
     "run_all",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,10 +17,14 @@ from erasurehead.delays import Delays
 from erasurehead.delays._trace_files import read_trace
 from erasurehead.errors import InvalidArgument
 from erasurehead.faults import FailureDetector
-from erasurehead.faults._failure_detector import Law, simulate_rounds
+from erasurehead.faults._failure_detector import Law
 from erasurehead.faults._failure_detector.window import Window
 
 from ..arrays import Array
+
+with pytest.MonkeyPatch.context() as _patch:
+    _patch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    simulate_rounds = importlib.import_module("simulated_rounds").simulate_rounds
 
 Late = Literal["preempt", "carry"]
 

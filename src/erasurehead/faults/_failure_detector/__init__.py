@@ -2,6 +2,5 @@
 
 from erasurehead.faults._failure_detector.detector import FailureDetector
 from erasurehead.faults._failure_detector.silence_law import Law
-from erasurehead.faults._failure_detector.trials import SimulatedRounds, simulate_rounds
 
-__all__ = ["FailureDetector", "Law", "SimulatedRounds", "simulate_rounds"]
+__all__ = ["FailureDetector", "Law"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.errors import check_count, invalid
-from erasurehead.faults._failure_detector.detector import FailureDetector
+from erasurehead.faults import FailureDetector
 
 
 @dataclass
