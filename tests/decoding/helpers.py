@@ -6,11 +6,13 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
+from numpy.typing import DTypeLike
 from scipy import sparse
 
 from erasurehead.codes import GradientCode
 from erasurehead.decoding import Decoder
 from erasurehead.decoding._base import Decoding, residual_of
+from erasurehead.decoding._rounding import check_rounding
 
 from ..arrays import Array
 
@@ -50,6 +52,12 @@ def best_alpha(code: GradientCode, messages: Iterable[int]) -> Array:
     rows = code.encoding.toarray()[np.sort(np.array(list(messages), dtype=np.int64))]
     solution = np.linalg.lstsq(rows.T, code.target.T, rcond=None)[0]
     return solution.T @ rows
+
+
+def check_dtype(code: GradientCode, dtype: DTypeLike) -> None:
+    """Refuse a code whose decoding would amplify the rounding of messages of a type too much."""
+    name = np.dtype(dtype).name
+    check_rounding(code, float(np.finfo(name).eps) / 2, given=("dtype", name))
 
 
 def check_consistent(decoding: Decoding, tolerance: float = 1e-9) -> None:

@@ -16,8 +16,10 @@ from erasurehead.codes._exactness import Unbearable
 from erasurehead.decoding import make_decoder
 from erasurehead.decoding._least_squares import LeastSquaresDecoder
 from erasurehead.decoding._null_space import NullSpace
-from erasurehead.decoding._rounding import check_dtype, conditioning
+from erasurehead.decoding._rounding import conditioning
 from erasurehead.errors import InvalidArgument
+
+from .helpers import check_dtype
 
 
 def constructor(name: str) -> Callable[..., GradientCode]:

@@ -12,7 +12,7 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import DTypeLike
 
-from erasurehead._internal.arrays import IntArray, dtype_of
+from erasurehead._internal.arrays import IntArray
 from erasurehead._internal.rng import stream
 from erasurehead.codes import GradientCode
 from erasurehead.codes._exact_weights import exact_weights
@@ -29,10 +29,10 @@ from erasurehead.decoding._null_space import NullSpace
 from erasurehead.errors import check_count, invalid
 
 BEARABLE = 1e-3
-"""The largest relative error of a gradient decoded from rounded messages that `check_dtype` allows."""
+"""The largest relative error of a gradient decoded from rounded messages that `check_rounding` allows."""
 
 MARGIN = 10.0
-"""How many times as far from plain sums the worst set may be as the worst that a search found, for `check_dtype`."""
+"""How many times as far from plain sums the worst set may be as the worst that a search found, for `check_rounding`."""
 
 _IN_BLOCKS = 256  # messages in small blocks for all of which together one decomposition is made
 
@@ -119,8 +119,10 @@ def conditioning(
     )
 
 
-def check_dtype(code: GradientCode, dtype: DTypeLike, stragglers: int | None = None) -> None:
-    """Raise if messages are too coarse for a code; the error names a code that works.
+def check_rounding(
+    code: GradientCode, rounding: float, stragglers: int | None = None, given: tuple[str, object] | None = None
+) -> None:
+    """Raise if messages lose too much precision for a code, in whatever way; the error names a code that works.
 
     It goes by the bound that `conditioning` states. Where there is none, it examines its sets until one is too bad:
     where the rounding of the messages, or what float64 weights fail to decode although the code promises it, causes too
@@ -129,33 +131,14 @@ def check_dtype(code: GradientCode, dtype: DTypeLike, stragglers: int | None = N
 
     Arguments:
         code: any code.
-        dtype: dtype of the messages, a floating-point type, including `"bfloat16"`.
-        stragglers: see `conditioning`.
-
-    Raises:
-        InvalidArgument: if for some set of arrivals the error of the decoded gradient could exceed `BEARABLE` and that
-            of a single message, or decoding would not be exact although no more workers are missing than the code
-            tolerates.
-    """
-    kind = dtype_of(dtype) if isinstance(dtype, str) else np.dtype(dtype)
-    if not (np.issubdtype(kind, np.floating) or kind.name == "bfloat16"):
-        raise invalid("dtype", "must be a floating-point type", kind.name, "use float32 or float64")
-    check_rounding(code, _rounding(kind.name), stragglers, ("dtype", kind.name))
-
-
-def check_rounding(
-    code: GradientCode, rounding: float, stragglers: int | None = None, given: tuple[str, object] | None = None
-) -> None:
-    """Raise if messages lose too much precision for a code, in whatever way: see `check_dtype`.
-
-    Arguments:
-        code: any code.
         rounding: the largest error of an element, relative to the largest element of its message, at least 0.
         stragglers: see `conditioning`.
         given: the argument that it comes from, and its value, for the error; by default `rounding` itself.
 
     Raises:
-        InvalidArgument: as for `check_dtype`.
+        InvalidArgument: if for some set of arrivals the error of the decoded gradient could exceed `BEARABLE` and that
+            of a single message, or decoding would not be exact although no more workers are missing than the code
+            tolerates.
     """
     argument, value = ("rounding", rounding) if given is None else given
     sets = _Sets(code, _stragglers(code, stragglers), None, 0, make_decoder(code))
