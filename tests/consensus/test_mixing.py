@@ -58,31 +58,6 @@ def test_mixing_is_the_row_of_the_matrix_and_keeps_the_order(here: int, seed: in
     np.testing.assert_allclose(mixed(models[here], here, vectors), row @ models, atol=1e-14)
 
 
-@pytest.mark.parametrize(
-    ("matrix", "said"),
-    [
-        ([[0.5, 0.5], [0.4, 0.6]], "doubly stochastic, with every column"),
-        ([[0.5, 0.4], [0.5, 0.6]], "doubly stochastic, with every row"),
-        ([[1.5, -0.5], [-0.5, 1.5]], "at least 0"),
-        ([[1.0, 0.0]], "must be square"),
-        ([["a"]], "must be numbers"),
-        ([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]], "must be symmetric"),
-    ],
-)
-def test_matrices_of_ones_own_are_checked(matrix: object, said: str) -> None:
-    with pytest.raises(InvalidArgument, match=said):
-        FixedMixing(matrix)
-
-
-def test_a_matrix_fits_its_graph() -> None:
-    third = np.full((3, 3), 1 / 3)
-    FixedMixing(third).check(parse_graph("complete()", 3))
-    with pytest.raises(InvalidArgument, match="not neighbours"):
-        FixedMixing(third).check(parse_graph("path()", 3))
-    with pytest.raises(InvalidArgument, match="must have shape"):
-        FixedMixing(third).check(parse_graph("path()", 4))
-
-
 def test_texts() -> None:
     assert str(parse_mixing("metropolis")) == "metropolis()"
     with pytest.raises(InvalidArgument, match="must be one of metropolis, max_degree, fixed"):

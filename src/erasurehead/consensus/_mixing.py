@@ -8,16 +8,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
-
-import numpy as np
+from typing import ClassVar, final
 
 from erasurehead._internal.arrays import Array
 from erasurehead.consensus._graphs import Graph
 from erasurehead.errors import invalid
-
-_EXACT = 1e-9
-"""Tolerance for the sums and the symmetry of a user's matrix."""
 
 
 class Mixing(ABC):
@@ -49,14 +44,6 @@ class Mixing(ABC):
             links: the present links, the smaller number first.
         """
         return self
-
-    def check(self, graph: Graph) -> None:
-        """Check that the mixing fits a graph.
-
-        Raises:
-            InvalidArgument: if it does not; the error says why.
-        """
-        return
 
 
 @final
@@ -99,21 +86,12 @@ class MaxDegree(Mixing):
 
 @final
 class FixedMixing(Mixing):
-    """The same weight for a link in every step; the weights of missing links are added to the peer's own.
-
-    Arguments:
-        matrix: symmetric and doubly stochastic, shape (n_peers, n_peers), 0 where there is no link; None for the
-            Metropolis weights of the whole graph.
-
-    Raises:
-        InvalidArgument: if the matrix is not symmetric and doubly stochastic.
-    """
+    """The Metropolis weight of a link of the whole graph in every step; those of missing links are the peer's own."""
 
     name = "fixed"
     needs_degrees = False
 
-    def __init__(self, matrix: Any = None) -> None:
-        self.matrix = None if matrix is None else _stochastic(matrix)
+    def __init__(self) -> None:
         self._weights: Mapping[tuple[int, int], float] = {}
 
     def weight(self, here: int, there: int, own_degree: int, other_degree: int) -> float:
@@ -121,62 +99,12 @@ class FixedMixing(Mixing):
 
     def on(self, graph: Graph, links: Iterable[tuple[int, int]]) -> Mixing:
         bound, pairs = FixedMixing(), list(links)
-        bound.matrix = self.matrix
-        if self.matrix is None:
-            degrees = _degrees(graph.n_peers, pairs)
-            bound._weights = {(a, b): 1.0 / (1.0 + max(degrees[a], degrees[b])) for a, b in pairs}
-        else:  # a link that was added since has no weight in the user's matrix
-            bound._weights = {(a, b): float(self.matrix[a, b]) for a, b in pairs}
+        degrees = _degrees(graph.n_peers, pairs)
+        bound._weights = {(a, b): 1.0 / (1.0 + max(degrees[a], degrees[b])) for a, b in pairs}
         return bound
 
-    def check(self, graph: Graph) -> None:
-        if self.matrix is None:
-            return
-        if self.matrix.shape != (graph.n_peers,) * 2:
-            raise invalid("the mixing matrix", f"must have shape {(graph.n_peers,) * 2}", self.matrix.shape)
-        linked = np.eye(graph.n_peers, dtype=bool)
-        for low, high in graph.edges:
-            linked[low, high] = linked[high, low] = True
-        if (extra := np.argwhere((self.matrix != 0.0) & ~linked)).size:
-            row, column = (int(place) for place in extra[0])
-            raise invalid(
-                f"the mixing matrix at [{row}, {column}]",
-                "must be 0, as these peers are not neighbours",
-                float(self.matrix[row, column]),
-            )
-
     def __str__(self) -> str:
-        return "fixed()" if self.matrix is None else "a matrix of your own"
-
-
-def _stochastic(matrix: Any) -> Array:
-    try:
-        given = np.array(matrix, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise invalid("the mixing matrix", "must be numbers, in rows of equal length", matrix) from None
-    if given.ndim != 2 or given.shape[0] != given.shape[1]:
-        raise invalid("the mixing matrix", "must be square", given.shape)
-    if not (np.isfinite(given).all() and (given >= 0.0).all()):
-        raise invalid("the mixing matrix", "must hold finite numbers of at least 0", float(given.min()))
-    for axis, what in ((1, "row"), (0, "column")):
-        sums = given.sum(axis=axis)
-        worst = int(np.abs(sums - 1.0).argmax())
-        if abs(sums[worst] - 1.0) > _EXACT:
-            raise invalid(
-                "the mixing matrix",
-                f"must be doubly stochastic, with every {what} adding up to 1",
-                f"{sums[worst]:.6g} in {what} {worst}",
-                "metropolis() is, on every graph",
-            )
-    if (uneven := np.argwhere(np.abs(given - given.T) > _EXACT)).size:
-        row, column = (int(place) for place in uneven[0])
-        raise invalid(
-            "the mixing matrix",
-            "must be symmetric, as both ends of a link use one weight",
-            f"{given[row, column]:.6g} at [{row}, {column}] and {given[column, row]:.6g} at [{column}, {row}]",
-        )
-    given.flags.writeable = False
-    return given
+        return "fixed()"
 
 
 def _degrees(n_peers: int, links: Iterable[tuple[int, int]]) -> list[int]:
@@ -218,6 +146,7 @@ def mixed(own: Array, here: int, vectors: Sequence[tuple[int, float, Array]]) ->
     Returns:
         The mean, a new array of shape (n,).
 
+    >>> import numpy as np
     >>> mixed(np.array([4.0]), 1, [(0, 0.25, np.array([0.0])), (2, 0.25, np.array([8.0]))])
     array([4.])
     """

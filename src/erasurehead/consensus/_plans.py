@@ -15,7 +15,7 @@ from erasurehead.consensus._algorithms import Algorithm, DecentralizedSGD, parse
 from erasurehead.consensus._contract import Peer
 from erasurehead.consensus._graphs import Graph, parse_graph
 from erasurehead.consensus._injected_faults import PeerFault, check_faults
-from erasurehead.consensus._mixing import FixedMixing, Metropolis, Mixing, parse_mixing
+from erasurehead.consensus._mixing import Metropolis, Mixing, parse_mixing
 from erasurehead.consensus._peers import Setup
 from erasurehead.consensus._policies import Dynamic, Policy, parse_policy
 from erasurehead.consensus._shares import LocalGradients, SampleSplit, Shares, checked_shares, parse_split
@@ -84,7 +84,6 @@ class ConsensusTerms:
             self.policy.check(self.graph)
         except InvalidArgument as error:
             raise error.inside("policy", str(self.policy)) from None
-        self.mixing.check(self.graph)
         self.delays.check_workers(self.graph.n_peers)
         for name, one, other in (("late", "carry", "preempt"), ("orphans", "out", "taken over")):
             if (value := getattr(self, name)) not in (one, other):
@@ -96,13 +95,6 @@ class ConsensusTerms:
                 raise invalid(name, "must be a finite number of seconds of at least 0", value)
         check_count("seed", self.seed, at_least=0)
         object.__setattr__(self, "faults", check_faults(self.faults, self.graph))
-        if self.faults and isinstance(self.mixing, FixedMixing) and self.mixing.matrix is not None:
-            raise invalid(
-                "mixing",
-                "must not be a matrix of your own where peers leave",
-                str(self.mixing),
-                "metropolis() works on any graph",
-            )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
