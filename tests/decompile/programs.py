@@ -705,8 +705,14 @@ def _cases() -> list[Case]:
     add("schur", lambda a: lax.linalg.schur(a), SQUARE, loose=64)
     add("hessenberg", lambda a: lax.linalg.hessenberg(a), SQUARE, loose=64)
     add("householder", lambda a: lax.linalg.householder_product(*lax.linalg.hessenberg(a)), SQUARE, loose=64)
-    add("tridiagonal", lambda a: lax.linalg.tridiagonal(a), SPD, loose=64)
-    add("tridiagonal solve", lambda d, b: lax.linalg.tridiagonal_solve(d * 0.1, d + 5, d * 0.2, b), V, SQUARE, loose=16)
+    add("tridiagonal", lambda a: lax.linalg.tridiagonal(a), SPD, numpy=False)
+    add(
+        "tridiagonal solve",
+        lambda d, b: lax.linalg.tridiagonal_solve(d * 0.1, d + 5, d * 0.2, b),
+        V,
+        SQUARE,
+        numpy=False,
+    )
     add("least squares", lambda a, b: jnp.linalg.lstsq(a, b)[0], X.T, V, loose=64)
     add("pinv", lambda a: jnp.linalg.pinv(a), X, loose=64)
     add(
@@ -720,7 +726,7 @@ def _cases() -> list[Case]:
     add("grad of svd", jax.grad(lambda a: jnp.linalg.svd(a, compute_uv=False).sum()), X, loose=64)
     add("grad of solve", jax.grad(lambda a, b: jnp.linalg.solve(a, b).sum()), SQUARE, V, loose=64)
     add("grad of det", jax.grad(jnp.linalg.det), SQUARE, loose=64)
-    add("cholesky update", lambda r, w: lax.linalg.cholesky_update(r, w), np.linalg.cholesky(SPD).T.copy(), V, loose=16)
+    add("cholesky update", lax.linalg.cholesky_update, np.linalg.cholesky(SPD).T.copy(), V, numpy=False)
 
     # -- randomness
     def random(name: str, draw: Callable[..., Any], **options: Any) -> None:

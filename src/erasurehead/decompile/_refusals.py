@@ -47,6 +47,9 @@ NUMPY: dict[str, str] = {
     "approx_top_k": "XLA's approximation has no counterpart in numpy; use top_k",
     "ragged_dot_general": "a product of ragged groups has no counterpart in numpy",
     "symmetric_product": "it fills one triangle only, and leaves the other undefined",
+    "cholesky_update": "numpy and scipy have no function for it; factor the updated matrix with cholesky",
+    "tridiagonal": "numpy has no function for it; use hessenberg, or eigh",
+    "tridiagonal_solve": "numpy has no function for it; use solve with the whole matrix",
     "ormqr": "numpy and scipy have no function for LAPACK's product with reflectors; use householder_product",
 }
 

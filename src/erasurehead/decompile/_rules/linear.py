@@ -28,7 +28,6 @@ _IN_JAX: dict[str, Rule] = {
 
 _IN_NUMPY: dict[str, Rule] = {
     "cholesky": calling("cholesky"),
-    "cholesky_update": calling("cholesky_update"),
     "eig": calling("eig", _EIG, listed=True),
     "qr": calling("qr", ["full_matrices"], {"pivoting": False}),
     "lu": calling("lu"),
@@ -36,8 +35,6 @@ _IN_NUMPY: dict[str, Rule] = {
     "householder_product": calling("householder_product"),
     "hessenberg": calling("hessenberg"),
     "triangular_solve": calling("triangular_solve", _TRIANGULAR),
-    "tridiagonal": calling("tridiagonal", ["lower"]),
-    "tridiagonal_solve": calling("tridiagonal_solve"),
 }
 
 for _backend, _rules in ((JAX, _IN_JAX), (NUMPY, _IN_NUMPY)):
