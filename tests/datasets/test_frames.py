@@ -144,26 +144,9 @@ def test_frames_that_cannot_be_used_say_why(held: dict[Any, list[Any]], said: st
         datasets.read(HeldFrame(held), rows_for_testing := None, test_fraction=rows_for_testing)
 
 
-class Stream:
-    """A frame of a library that hands out Arrow data and nothing else, as queries of a database do."""
-
-    def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
-        self._table = pytest.importorskip("pyarrow").table(columns)
-
-    @property
-    def columns(self) -> list[str]:
-        return self._table.column_names
-
-    def __getitem__(self, name: str) -> Any:
-        return object()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._table.__arrow_c_stream__(requested_schema)
-
-
 def test_a_frame_of_arrow_data_alone_is_read_through_pyarrow(tmp_path: Path) -> None:
     read = datasets.read(in_a_file(tmp_path / "houses.csv"), "price", categorical=True)
-    own = datasets.read(Stream(columns()), "price", categorical=True)
+    own = datasets.read(HeldFrame(columns()), "price", categorical=True)
     assert own.encoding.to_json() == read.encoding.to_json()
 
 
@@ -171,10 +154,17 @@ def test_what_is_no_frame_is_none_and_what_is_for_files_is_refused() -> None:
     assert not is_frame("a.csv")
     assert not is_frame(HeldFrame)
     assert is_frame(HeldFrame({}))
+    assert not is_frame(columns())
     with pytest.raises(InvalidArgument, match="delimiter is for CSV files"):
         datasets.read(HeldFrame(columns()), delimiter=",")
     with pytest.raises(InvalidArgument, match="target must name columns of the tests HeldFrame, got 'prise'"):
         datasets.read(HeldFrame(columns()), "prise")
+
+
+def test_a_frame_of_a_pandas_that_hands_out_no_arrow_data_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.delattr(pandas.DataFrame, "__arrow_c_stream__")
+    assert datasets.read(pandas.DataFrame(columns()), "price", categorical=True).source == "pandas DataFrame"
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])

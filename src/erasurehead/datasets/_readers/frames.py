@@ -1,14 +1,13 @@
 """Frames of pandas, polars, pyarrow and others as tables, without requiring any of them.
 
 A frame that gives each of its columns as a list (pandas, polars) is read so, column by column, whatever else is
-installed; pyarrow's tables are read as Parquet files are. Others must hand out Arrow data, or support the dataframe
-interchange protocol (https://data-apis.org/dataframe-protocol), and pyarrow makes a table of them.
+installed; pyarrow's tables are read as Parquet files are. Others must hand out Arrow data, of which pyarrow makes a
+table.
 """
 
 from __future__ import annotations
 
 import importlib
-import warnings
 from collections.abc import Collection
 from typing import Any, Protocol, TypeGuard, cast, runtime_checkable
 
@@ -41,8 +40,8 @@ class Frame(Protocol):
 
 def is_frame(source: object) -> TypeGuard[Frame]:
     """Return whether an object is a frame."""
-    speaks = hasattr(source, "__dataframe__") or all(hasattr(source, one) for one in ("__arrow_c_stream__", "columns"))
-    return speaks and not isinstance(source, type)
+    speaks = hasattr(source, "__arrow_c_stream__") or hasattr(source, "to_dict")  # as in pandas before 2.2
+    return speaks and hasattr(source, "columns") and not isinstance(source, type)
 
 
 def frame_layout(frame: Frame) -> TableLayout:
@@ -114,8 +113,7 @@ def _lists_columns(frame: object) -> bool:
 def _names(frame: Any) -> list[Any]:
     if _lists_columns(frame):
         return list(frame.columns)
-    table = _arrow(frame, None)
-    return cast("list[Any]", table.column_names() if callable(table.column_names) else table.column_names)
+    return cast("list[Any]", _arrow(frame, None).column_names)
 
 
 def _series(frame: Any, wanted: list[str]) -> dict[str, Any] | None:
@@ -180,20 +178,5 @@ def _arrow(frame: Any, names: list[str] | None) -> Any:
             f"Reading {frame_name(frame)} needs pyarrow: pip install 'erasurehead[report]'; or give a frame of pandas "
             "or polars."
         ) from error
-    if hasattr(frame, "__arrow_c_stream__"):
-        table = arrow.table(frame)
-        return table if names is None else table.select(names)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # libraries announce that the protocol will be removed
-        interchange = frame.__dataframe__(allow_copy=True)
-        if names is None:
-            return interchange
-        try:
-            return importlib.import_module("pyarrow.interchange").from_dataframe(
-                interchange.select_columns_by_name(names)
-            )
-        except (NotImplementedError, ValueError) as error:
-            reason = str(error).rstrip(".")
-            raise DataError(
-                f"{frame_name(frame)} cannot be read: {reason}; leave such columns out (drop, --drop)."
-            ) from None
+    table = arrow.table(frame)
+    return table if names is None else table.select(names)
