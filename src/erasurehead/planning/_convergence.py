@@ -83,15 +83,15 @@ def lemma1(constants: Constants) -> Bound:
     return Bound(1.0 - constants.kappa, 0.0, constants.gap)
 
 
-def theorem1(constants: Constants, erasures: Erasures, n_tasks: int, shortened: bool = True) -> Bound:
-    """Return the bound of Theorem 1 for the rescaled estimate g / (1 - p).
+def theorem1(constants: Constants, erasures: Erasures, n_tasks: int) -> Bound:
+    """Return the bound of Theorem 1 for the rescaled estimate g / (1 - p), with the step size (1 - p) / beta.
+
+    Its floor vanishes like 1/n.
 
     Arguments:
         constants: constants of the objective and its gradients.
         erasures: the code and the number of workers that are waited for; its p must be below 1.
         n_tasks: n, the number of tasks; a group holds c = n / n_groups of them.
-        shortened: whether the step size is (1 - p) / beta, with a floor that vanishes like 1/n; otherwise it is
-            1 / beta, with a floor that does not vanish.
 
     Raises:
         InvalidArgument: if p is 1, as nothing is waited for.
@@ -101,12 +101,10 @@ def theorem1(constants: Constants, erasures: Erasures, n_tasks: int, shortened: 
         raise invalid("waited", "must be at least 1", erasures.waited, "without any answers, nothing converges")
     noise = (q - p) / erasures.n_groups  # (q - p) c / n
     scale = constants.sigma**2 / (2.0 * (1.0 - p) * constants.mu)
-    if shortened:
-        return Bound(1.0 - (1.0 - p) * constants.kappa, scale * noise, constants.gap)
-    return Bound(1.0 - constants.kappa, scale * (p + noise / (1.0 - p)), constants.gap)
+    return Bound(1.0 - (1.0 - p) * constants.kappa, scale * noise, constants.gap)
 
 
-def theorem2(constants: Constants, n: int, c: int, r: int, shortened: bool = True) -> Bound:
+def theorem2(constants: Constants, n: int, c: int, r: int) -> Bound:
     """Return the simpler bound of Theorem 2, which needs c >= n ln 2 / r (that is, p <= 1/2).
 
     It follows from Theorem 1 with p <= exp(-c r / n) and q <= 2 p, and is looser: its floor 2 c e^(-cr/n) sigma^2 /
@@ -117,7 +115,6 @@ def theorem2(constants: Constants, n: int, c: int, r: int, shortened: bool = Tru
         n: number of workers, and of tasks.
         c: workers in a group, each of which holds the same c tasks; from 1 to n.
         r: number of arrivals that are waited for, from 1 to n.
-        shortened: as in `theorem1`.
 
     Raises:
         InvalidArgument: if c is too small, or a number is out of its range.
@@ -127,9 +124,7 @@ def theorem2(constants: Constants, n: int, c: int, r: int, shortened: bool = Tru
         raise invalid("c", f"must be at least n ln 2 / r = {n * math.log(2.0) / r:.4g}", c)
     rest = math.exp(-c * r / n)
     scale = rest * constants.sigma**2 / constants.mu
-    if shortened:
-        return Bound(1.0 - (1.0 - rest) * constants.kappa, 2.0 * c * scale / n, constants.gap)
-    return Bound(1.0 - constants.kappa, scale * (1.0 + 4.0 * c / n), constants.gap)
+    return Bound(1.0 - (1.0 - rest) * constants.kappa, 2.0 * c * scale / n, constants.gap)
 
 
 @dataclass(frozen=True)
