@@ -109,6 +109,10 @@ class DataError(ErasureHeadError, ValueError):
     """A data file or array cannot be used: the message says where (file, line, column) and why."""
 
 
+class UndeclaredText(DataError):
+    """A column holds texts, and nothing says what is to become of them."""
+
+
 class NoFile(DataError):
     """A file does not exist.
 

@@ -134,7 +134,6 @@ ATTRIBUTES = {
     "crew",
     "doubtful",
     "doubts",
-    "epoch",
     "formation",
     "happened",
     "inbox",

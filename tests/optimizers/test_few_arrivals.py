@@ -146,7 +146,7 @@ def cold_start(seed: int) -> Delays:
 @pytest.mark.slow
 def test_a_first_order_that_all_answer_late_does_not_decide_for_ever(late: str, loss: str) -> None:
     """The first gradient is whole; what its parts say is kept, and the next order finds out that few arrivals pay."""
-    one, states = problem(loss=loss), list[Mapping[str, Any]]()
+    one, states = without_block(problem(loss=loss)), list[Mapping[str, Any]]()
 
     class Keep(Callback):
         def on_state(self, step: int, state: Callable[[], Mapping[str, Any]]) -> None:

@@ -227,9 +227,9 @@ def introduce(screen: Screen, experiment: Experiment, tell: Callable[[str], None
         f"{data.name}: {data.n_train:,} x {data.n_columns:,} for training, "
         f"{counted('row', data.n_test)} for testing{source}"
     )
+    said_at_the_end = data.encoding.target.note(data.task)  # which classes there are
     for note in data.notes:
-        plain = note.startswith("label") and ";" not in note  # which classes there are is said at the end
-        (tell if plain else screen.say)(f"  {note}")
+        (tell if note == said_at_the_end else screen.say)(f"  {note}")
     for warning in describe(data)["warnings"]:
         screen.warn(warning)
     if experiment.initial is not None:

@@ -134,16 +134,16 @@ class Command(TyperCommand):
         return [one for _, one in sorted(shown, key=lambda pair: pair[0])]
 
     def invoke(self, ctx: Any) -> Any:
-        from erasurehead.errors import DataError, InvalidArgument
+        from erasurehead.errors import InvalidArgument, UndeclaredText
 
         try:
             _refuse_empty(ctx)
             return super().invoke(ctx)
         except InvalidArgument as error:
             raise in_users_words(error, ctx) from None
-        except DataError as error:
-            if "--categorical" in str(error) and at_a_terminal() and (command := _proposed(ctx)):
-                raise DataError(f"{error}\nThis command takes the file as it is:\n  {command}") from None
+        except UndeclaredText as error:
+            if at_a_terminal() and (command := _proposed(ctx)):
+                raise UndeclaredText(f"{error}\nThis command takes the file as it is:\n  {command}") from None
             raise
 
 

@@ -115,7 +115,9 @@ class LBFGSMemory(Resumable):
             least = self.block.least
             self.metrics += [InitialMatrix(one, power, least ** (1.0 - power), self.block) for one, power in pairs[1:]]
             if self._steps:
-                self._prefer(*spreads(self._steps[-1], self._changes[-1], self.metrics))
+                lengths, turns = spreads(self._steps[-1], self._changes[-1], self.metrics)
+                if min(*lengths, *turns) > 0.0:  # else too small to be told from 0
+                    self._prefer(lengths, turns)
 
     def _prefer(self, lengths: Sequence[float], turns: Sequence[float]) -> None:
         """Choose the metric in which a step and the change of the gradient along it are most nearly parallel.

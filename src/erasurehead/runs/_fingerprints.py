@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from erasurehead.datasets._sharded import ShardedDataset
-from erasurehead.errors import InvalidArgument
+from erasurehead.errors import DataError, InvalidArgument
 from erasurehead.runs._config.sections import Config
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def determining(config: Config) -> dict[str, Any]:
 
 def with_defaults(before: Mapping[str, Any]) -> dict[str, Any]:
     """Return a result of `determining`, perhaps from an earlier version, completed with defaults."""
-    return {**determining(Config()), **before}
+    return {**determining(Config()), **_whole(before)}
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -140,8 +140,9 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 
     Raises:
         InvalidArgument: if so; the error names the changes, or the first of many.
+        DataError: if what is known of before is damaged.
     """
-    changed = changes(before, now)
+    changed = changes(_whole(before), now)
     if changed:
         more = [f"and {len(changed) - _NAMED:,} more"] if len(changed) > _NAMED else []
         named = "; ".join([*changed[:_NAMED], *more])
@@ -149,6 +150,12 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         raise InvalidArgument(
             "resume", "must go on as the same run", sentence=f"{sentence} Restore that, or begin a new run."
         )
+
+
+def _whole(facts: object) -> Mapping[str, Any]:
+    if not isinstance(facts, Mapping):
+        raise DataError("The newest checkpoint is damaged: it does not say what its run depends on.")
+    return cast("Mapping[str, Any]", facts)
 
 
 def _tell(digest: Any, value: Any) -> None:

@@ -15,7 +15,7 @@ from erasurehead.datasets._readers.csv import Kind
 from erasurehead.datasets._readers.index_columns import index_columns, nameless_behind
 from erasurehead.datasets._readers.mixed_columns import Tally
 from erasurehead.datasets._readers.table import Column, Table, TextColumn, are_numbers, not_a_number
-from erasurehead.errors import DataError, invalid
+from erasurehead.errors import DataError, UndeclaredText, invalid
 
 HINT = "; name the column in one_hot (--one-hot), or use categorical (--categorical), if its values are categories"
 """Advice about a text in a column of numbers."""
@@ -68,6 +68,10 @@ class Columns:
     def made(self) -> frozenset[str]:
         """Columns of texts that are named, from which others are made."""
         return frozenset((*self.orders, *self.count, *self.text))
+
+    def has_words(self, name: str) -> bool:
+        """Return whether the words of a column become columns."""
+        return name in frozenset(self.text)
 
     def is_decided(self, name: str) -> bool:
         """Return whether the user said what a column holds."""
@@ -259,7 +263,7 @@ def features(table: Table, label: str, columns: Columns) -> tuple[list[str], lis
     numeric: list[str] = []
     one_hot: list[tuple[str, ...]] = []
     for name, column in table.columns.items():
-        if name == label or name in columns.text:
+        if name == label or columns.has_words(name):
             continue
         if columns.is_named(name) or (name in table.categories and not _is_empty(column)):
             one_hot.append((name,))
@@ -293,4 +297,4 @@ def _is_empty(column: Column) -> bool:
 def _refuse_text(table: Table, name: str, column: TextColumn) -> None:
     row = int(np.argmax((column.codes >= 0) & np.isnan(column.numbers())))
     fault = not_a_number(f"{column.values[column.codes[row]]}", HINT)
-    raise DataError(f"{table.place(row)}, column {name!r}: {fault}.")
+    raise UndeclaredText(f"{table.place(row)}, column {name!r}: {fault}.")

@@ -33,7 +33,7 @@ from erasurehead.datasets._readers.table import (
     parse,
     truths,
 )
-from erasurehead.errors import DataError, counted
+from erasurehead.errors import DataError, UndeclaredText, counted
 
 Kind: TypeAlias = Literal["number", "text", "auto", "label"]
 """How a column is read; `auto` and `label` become `number` or `text`, by all values that are not missing."""
@@ -352,7 +352,10 @@ def _fill(
                 mixed.add(name)
                 continue
             complaint = f"{_place(path, layout, before + fault.row)}, column {name!r}: {fault}."
-            raise DataError((fault.text and _among_numbers(path, layout, name, not hint)) or complaint) from None
+            if fault.text:
+                among = _among_numbers(path, layout, name, not hint)
+                raise (UndeclaredText if hint else DataError)(among or complaint) from None
+            raise DataError(complaint) from None
     if mixed:
         raise Mixed(mixed)
 

@@ -163,7 +163,7 @@ class TableFit:
             if name == self._label:
                 continue
             column = whole if rows is None else whole.take(rows)
-            if name in self._columns.text:
+            if self._columns.has_words(name):
                 continue
             self._copies[name].add(column, labels)
             self._kind(block, name)
