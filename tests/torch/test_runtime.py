@@ -248,6 +248,21 @@ def test_a_rank_that_ends_early_has_a_defined_end_and_the_others_go_on(tmp_path:
 
 @pytest.mark.processes
 @pytest.mark.slow
+@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("code", [0, 3])
+def test_nobody_waits_for_a_rank_that_ends_before_it_comes(tmp_path: Path, victim: int, code: int) -> None:
+    pytest.importorskip("torch")
+    path = tmp_path / "train.py"
+    early = f"import os, sys\nif os.environ['RANK'] == '{victim}': sys.exit({code})\n"
+    path.write_text(early + SCRIPT.replace("AFTER", "pass").replace("WORKERS", "0"), encoding="utf-8")
+    command = [sys.executable, "-m", "erasurehead.torch.run", "-n", "3", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == code
+    assert sorted(re.findall(r"through (\d)", done.stdout)) == [str(rank) for rank in range(3) if rank != victim]
+
+
+@pytest.mark.processes
+@pytest.mark.slow
 def test_a_forked_process_is_no_rank(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     fork = (

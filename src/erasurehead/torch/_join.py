@@ -41,7 +41,7 @@ def _found_place(secret_file: str | os.PathLike[str] | None, trusted_network: bo
         return Alone()
     if how.local_size < how.size:
         return Running(_across_hosts(how, secret_file, trusted_network), how.size)
-    return Running(LocalEndpoint(how.team, how.number, max(how.size, how.number)), how.size)
+    return Running(LocalEndpoint(how.team, how.number, max(how.size, how.number), how.ends), how.size)
 
 
 def _across_hosts(how: Started, secret_file: str | os.PathLike[str] | None, trusted_network: bool) -> RankEndpoint:

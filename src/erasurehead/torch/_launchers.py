@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from struct import Struct
 from typing import final
 
 from erasurehead.errors import ErasureHeadError
@@ -17,6 +18,12 @@ TEAM = "ERASUREHEAD_TEAM"
 
 NUMBER = "ERASUREHEAD_NUMBER"
 """The environment variable by which our own launcher numbers a rank that it starts in the place of a dead one."""
+
+ENDS = "ERASUREHEAD_ENDS"
+"""The environment variable by which our own launcher names a pipe in which it tells a rank who has ended."""
+
+END = Struct("q")
+"""What it writes there: the number of a rank."""
 
 
 @final
@@ -31,6 +38,7 @@ class Started:
         local_rank, local_size: the same among those on its host.
         team: equal for the ranks of one start, and different for each start on a host.
         contact: the address at which rank 0's host is reached and a free port there, if the launcher says.
+        ends: the pipe in which the launcher tells which ranks have ended, if it does.
     """
 
     by: str
@@ -41,6 +49,7 @@ class Started:
     team: str
     contact: tuple[str, int] | None
     number: int
+    ends: str | None = None
 
 
 @dataclass(frozen=True)
@@ -155,7 +164,7 @@ def _read(launcher: _Launcher, given: Mapping[str, str]) -> Started:
     if given.get("MASTER_ADDR") and given.get("MASTER_PORT", "").isdigit():
         contact = given["MASTER_ADDR"], int(given["MASTER_PORT"])
     number = _count(by, NUMBER, given) if NUMBER in given else rank
-    return Started(by, rank, size, local_rank, local_size, team, contact, number)
+    return Started(by, rank, size, local_rank, local_size, team, contact, number, given.get(ENDS))
 
 
 def _tasks_here(given: Mapping[str, str]) -> str:

@@ -21,7 +21,7 @@ from typing import IO, Any, final
 
 from erasurehead._internal.resources import usable_cores
 from erasurehead.engines._end_with_parent import end_with_parent
-from erasurehead.torch._launchers import NUMBER, TEAM
+from erasurehead.torch._launchers import END, ENDS, NUMBER, TEAM
 
 _GRACE = 10.0  # seconds that ranks have to end when they are asked to
 _MOST_RESTARTS = 64  # that ranks of one host may need without the hosts' numbers getting into each other's way
@@ -136,6 +136,8 @@ class _Rank:
         self.began = 0.0
         self.code: int | None = None  # of its last life, once it has ended
         self.killed = False  # by us, which was told
+        self.ends: tuple[int, int] | None = None  # a pipe in which it is told who has ended
+        self.name = number  # of its life, among ranks
 
     @property
     def runs(self) -> bool:
@@ -192,6 +194,7 @@ class _Launcher:
         self.signal = 0  # that this process got
         self._deadline = float("inf")  # when what still runs is killed
         self._selector = selectors.DefaultSelector()
+        self._ended_ones: list[int] = []
         team = f"{options.host}:{options.port}" if options.of > options.ranks else secrets.token_hex(8)
         self._shared = {
             TEAM: team,
@@ -246,8 +249,13 @@ class _Launcher:
         plain, first = self.options.output == "plain", self.options.output == "first"
         own = {"RANK": str(rank.number), "LOCAL_RANK": str(local)}
         if rank.process is not None:  # a number that nobody has had: the others know that the one before is dead
-            own[NUMBER] = str(self.options.of + self.options.first * _MOST_RESTARTS + self.started)
+            rank.name = self.options.of + self.options.first * _MOST_RESTARTS + self.started
+            own[NUMBER] = str(rank.name)
             self.started += 1
+        rank.ends = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        own[ENDS] = f"/proc/{os.getpid()}/fd/{rank.ends[0]}"
+        for ended in self._ended_ones:
+            os.write(rank.ends[1], END.pack(ended))
         process = subprocess.Popen(
             self._command,
             env={**os.environ, **self._shared, **own},
@@ -295,6 +303,7 @@ class _Launcher:
         self._kill(rank, signal.SIGKILL)  # what it has started; its number is not anybody else's yet
         rank.code = code = rank.process.wait()
         others = [other for other in self.ranks if other.runs]
+        self._tell_end(rank, others)
         if code and not self.signal and not rank.killed:
             if code > 0:
                 self.error = self.error or code
@@ -312,6 +321,18 @@ class _Launcher:
             _say(f"rank {rank.number} {how} after {seconds:.1f} s; {go_on if others else 'no other runs here'}")
         if code == 0 and self.options.patience is not None and not self.signal:
             self._deadline = time.monotonic() + self.options.patience
+
+    def _tell_end(self, rank: _Rank, others: list[_Rank]) -> None:
+        """Tell the others that a rank has ended: if it never came to its team, they would wait for it."""
+        self._ended_ones.append(rank.name)
+        for other in others:
+            if other.ends is not None:
+                with contextlib.suppress(BlockingIOError):  # thousands, of which a script has not read one
+                    os.write(other.ends[1], END.pack(rank.name))
+        if rank.ends is not None:
+            for end in rank.ends:
+                os.close(end)
+            rank.ends = None
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         again, self.signal = bool(self.signal), number

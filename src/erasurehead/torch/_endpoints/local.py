@@ -47,6 +47,7 @@ from erasurehead.torch._endpoints._base import (
     number_of,
     vector_type,
 )
+from erasurehead.torch._launchers import END
 
 logger = logging.getLogger("erasurehead")
 
@@ -257,12 +258,14 @@ class LocalEndpoint(RankEndpoint):
         team: equal for all ranks of the team, and for no other team of this user here.
         rank: number of this rank.
         size: ranks 0 to `size` - 1 are looked for; of others we hear when they come.
+        ends: a pipe in which the launcher writes the numbers of ranks whose processes have ended, also of those that
+            never came.
 
     Raises:
         EngineError: if the rank runs already, or the system lacks what this needs.
     """
 
-    def __init__(self, team: str, rank: int, size: int) -> None:
+    def __init__(self, team: str, rank: int, size: int, ends: str | None = None) -> None:
         if sys.platform != "linux":
             raise EngineError(f"ranks beside each other on one host need Linux, and this is {sys.platform}.")
         self.rank = rank
@@ -279,10 +282,15 @@ class LocalEndpoint(RankEndpoint):
         self._poll = select.epoll()
         self._handlers: dict[int, Callable[[], None]] = {}
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._ends: int | None = None
         self._open = True
         self._watch(self._bell, self._hush)
         self._listener = self._listening()
         self._watch(self._listener.fileno(), self._admit)
+        if ends is not None:
+            with contextlib.suppress(OSError):  # a launcher that is gone, or of another host
+                self._ends = os.open(ends, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                self._watch(self._ends, self._hear_of_ends)
         self._found: deque[PeerMessage] = deque()
         forget_in_forked(self)
         try:
@@ -511,6 +519,22 @@ class LocalEndpoint(RankEndpoint):
         if self._outlet(rank).connection is None:
             self._reach(rank)
 
+    def _hear_of_ends(self) -> None:
+        """Learn from the launcher whose process has ended: of a rank that never came nothing else tells."""
+        assert self._ends is not None
+        try:
+            told = os.read(self._ends, END.size * 1024)
+        except BlockingIOError:
+            return
+        if not told:
+            self._unwatch(self._ends)
+        self._admit()  # whoever has come before its end is heard out
+        for stranger in tuple(self._strangers):
+            self._on_stranger(stranger)
+        for (rank,) in END.iter_unpack(told):
+            if rank not in self._inlets and rank != self.rank:
+                self._lose(rank)
+
     def _turn_away(self, inlet: _Inlet, why: str) -> None:
         self._unwatch(inlet.connection.fileno())
         with contextlib.suppress(OSError):
@@ -625,6 +649,8 @@ class LocalEndpoint(RankEndpoint):
         self._handlers.clear()
         self._poll.close()
         os.close(self._bell)
+        if self._ends is not None:
+            os.close(self._ends)
         if hasattr(self, "_listener"):
             self._listener.close()
         for inlet in [*self._inlets.values(), *self._strangers]:
