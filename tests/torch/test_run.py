@@ -161,6 +161,7 @@ def test_ranks_end_with_a_launcher_that_is_killed(script: Callable[[str], str]) 
     [
         (["-n", "0", "x"], "-n must be at least 1, but it is 0."),
         (["-n", "1", "--restarts", "-1", "x"], "--restarts must be at least 0, but it is -1."),
+        (["-n", "1", "--patience", "-3", "x"], "--patience must be at least 0, but it is -3."),
         (["-n", "2", "no_such_file.py"], "there is no file 'no_such_file.py' to run; to run a module, give -m"),
         (["-n", "2", "--of", "4", "x"], "with ranks on other hosts, --contact must say where rank 0 is."),
         (["-n", "2", "--first", "2", "x"], "there are no ranks 2 to 3 among 2: give --of all ranks"),

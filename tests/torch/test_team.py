@@ -312,6 +312,47 @@ def test_a_step_without_finite_gradients_is_not_made() -> None:
         eht.simulate(lambda: main("stop"), ranks=3, seconds_per_sample=0.01)
 
 
+@pytest.mark.parametrize("way", ["busy", "first-gradients"])
+def test_samples_that_are_no_numbers_do_not_reach_the_statistics_of_batch_norm(way: Any) -> None:
+    def main() -> list[bool]:
+        team = eht.join()
+        model = torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2))
+        optimizer = team.optimizer(momentum(model), model, way=way)
+        for step in range(8):
+            samples = torch.randn(8, 5)
+            if (team.rank, step) == (1, 3):
+                samples[0, 0] = math.nan
+            optimizer.zero_grad()
+            model(samples).square().mean().backward()
+            optimizer.step()
+        return [bool(torch.isfinite(each).all()) for one in (model, team.model()) for each in one.state_dict().values()]
+
+    run = eht.simulate(main, ranks=3, seconds_per_sample=0.01)
+    assert all(finite is not None and all(finite) for finite in run.returned)
+
+
+def test_a_rank_whose_weights_are_no_numbers_any_more_goes_on_from_the_teams() -> None:
+    skipped: dict[int, int] = {}
+
+    def main() -> None:
+        team = eht.join()
+        model = net()
+        optimizer = team.optimizer(momentum(model), model)
+        for step in range(30):
+            if (team.rank, step) == (1, 3):
+                with torch.no_grad():
+                    next(model.parameters()).fill_(math.inf)
+            optimizer.zero_grad()
+            own = batch(team.rank, step)
+            cross_entropy(model(X[own]), Y[own]).backward()
+            optimizer.step()
+        skipped[team.rank] = team.skipped
+
+    eht.simulate(main, ranks=3, seconds_per_sample=0.01)
+    assert skipped[0] == skipped[2] == 0
+    assert 0 < skipped[1] < 6
+
+
 def test_bfloat16_on_the_way() -> None:
     drawn = torch.Generator().manual_seed(1)
     numbers = torch.randn(200_000, generator=drawn) * 10.0 ** torch.randint(-30, 30, (200_000,), generator=drawn)

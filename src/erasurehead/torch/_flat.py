@@ -41,7 +41,12 @@ class Flat:
         for parameter in self.parameters:
             name = names.get(id(parameter))
             if name is None:
-                raise invalid("model", "must have all parameters that the optimizer has", "a model without one of them")
+                raise invalid(
+                    "model",
+                    "must have all parameters that the optimizer has",
+                    "a model without one of them",
+                    "make the optimizer from this model's parameters, after whatever replaces them",
+                )
             if not parameter.is_floating_point():
                 raise invalid(
                     f"the parameter {name!r}", "must be of floating-point numbers", str(parameter.dtype), "freeze it"

@@ -84,6 +84,10 @@ class Meeting(ABC):
         """
 
     @abstractmethod
+    def forgo(self) -> None:
+        """Take back what the forward pass of a step that is not made has left in the buffers."""
+
+    @abstractmethod
     def restart(self, version: int) -> None:
         """Go on from the model and the optimizer as they are here, and all ranks have just loaded them: a version."""
 
@@ -168,6 +172,10 @@ class BusyMeeting(Meeting):
         else:
             self._before += change
         return loss
+
+    def forgo(self) -> None:
+        self._flat.write_buffers(self._before[self._flat.n_parameters :])
+        self.take()  # weights that are no numbers any more would stay so: each further step would be left out, too
 
     def restart(self, version: int) -> None:
         member = self.member
@@ -285,6 +293,9 @@ class GradientMeeting(Meeting):
         finally:
             for group, rate in zip(groups, rates, strict=True):
                 group["lr"] = rate
+
+    def forgo(self) -> None:
+        self._flat.write_buffers(self._before)
 
     def restart(self, version: int) -> None:
         self._flat.read_buffers(self._before)  # all else is alike in all ranks, and nobody has to be told

@@ -99,7 +99,13 @@ class Team:
         if not isinstance(cast("object", optimizer), Optimizer):
             raise invalid("optimizer", "must be an optimizer of PyTorch", type(optimizer).__name__)
         if self._optimizer is not None:
-            raise invalid("optimizer", "must be the only one of its team", "a second one")
+            raise invalid(
+                "optimizer",
+                "must be the only one of its team",
+                "a second one",
+                "give one optimizer all parameters, in groups with settings of their own, and nn.ModuleList of all "
+                "models: groups without gradients are left alone",
+            )
         self._not_finite, self._model = not_finite, getattr(model, "_orig_mod", model)  # as torch.compile names it
         self._records = None if record is None else Path(record)
         if way not in (None, *_WAYS):
@@ -319,6 +325,8 @@ class Team:
             place.compute(self._samples, wrapped.steps)
             if not self._finite(wrapped):
                 self._samples = 0.0
+                if meeting is not None:
+                    meeting.forgo()
                 return loss
             step: Step = wrapped.inner.step
         else:

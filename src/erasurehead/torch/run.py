@@ -98,6 +98,10 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     host, _, port = (options.contact or "").rpartition(":")
     wrong = [
         (options.ranks < 1, f"-n must be at least 1, but it is {options.ranks}"),
+        (
+            options.patience is not None and not options.patience >= 0.0,
+            f"--patience must be at least 0, but it is {options.patience:g}" if options.patience is not None else "",
+        ),
         (options.restarts < 0, f"--restarts must be at least 0, but it is {options.restarts}"),
         (
             options.first < 0 or of < options.first + options.ranks,
