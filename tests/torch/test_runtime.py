@@ -263,6 +263,23 @@ def test_nobody_waits_for_a_rank_that_ends_before_it_comes(tmp_path: Path, victi
 
 @pytest.mark.processes
 @pytest.mark.slow
+def test_who_trains_beside_the_team_or_joins_it_twice_is_told(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    path = tmp_path / "train.py"
+    path.write_text(
+        "import erasurehead.torch as eht\nteam = eht.join()\n"
+        "try: eht.join()\nexcept Exception as error: print(error)\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "erasurehead.torch.run", "-n", "2", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0
+    assert done.stdout.count("That is this one: call join() once, and go on with the team it returned.") == 2
+    assert done.stderr.count("has given no optimizer to Team.optimizer: others know nothing of what it trained.") == 2
+
+
+@pytest.mark.processes
+@pytest.mark.slow
 def test_a_forked_process_is_no_rank(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     fork = (

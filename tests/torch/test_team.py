@@ -464,6 +464,8 @@ def test_an_error_says_in_which_rank_it_was() -> None:
         ({"seconds_per_sample": [1.0]}, "seconds_per_sample must be one number, or one for each of 10 ranks"),
         ({"seconds_per_sample": -1.0}, "seconds_per_sample must be a number of seconds of at least 0"),
         ({"latency": math.inf}, "latency must be a number of seconds of at least 0"),
+        ({"delays": 0.3}, "delays must be a delay model, such as 'exponential"),
+        ({"faults": [3]}, "faults must be of consensus.Crash"),
         ({"main": 3}, "main must be a function without arguments"),
     ],
 )

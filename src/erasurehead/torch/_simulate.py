@@ -153,7 +153,12 @@ class _Clock:
             raise invalid("latency", "must be a number of seconds of at least 0", latency)
         model = parse(delays) if isinstance(delays, str) else delays
         if model is not None:
+            if not isinstance(cast("object", model), Delays):
+                raise invalid("delays", "must be a delay model, such as 'exponential(mean=0.2)', or None", model)
             model.check_workers(ranks)
+        for fault in faults:
+            if not isinstance(cast("object", fault), Event):
+                raise invalid("faults", "must be of consensus.Crash, NetworkPartition, eht.Hang and eht.Join", fault)
         if current_place() is not None:
             raise invalid("main", "must not call simulate", "a simulation within a simulation")
         self.main, self.time, self.latency = main, 0.0, latency

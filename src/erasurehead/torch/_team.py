@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,8 @@ from erasurehead.torch._member import Version
 from erasurehead.torch._optimizer import Closure, TeamOptimizer
 from erasurehead.torch._place import Place
 from erasurehead.torch._second_moments import steps_average
+
+logger = logging.getLogger("erasurehead")
 
 _KEPT = 1_000  # versions that are kept in memory
 
@@ -286,6 +289,12 @@ class Team:
             feed.close()
         if self._meeting is not None:
             self._meeting.close()
+        elif self.size > 1:
+            logger.warning(
+                "Rank %s of %s has given no optimizer to Team.optimizer: others know nothing of what it trained.",
+                self.rank,
+                self.size,
+            )
 
     def add_samples(self, samples: float) -> None:
         """Say that the next step is computed from so many more samples; `batches` does."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -57,3 +59,14 @@ def test_a_name_never_has_a_folder_in_it(name: str) -> None:
     if is_name(name):
         assert Path("/somewhere", name).parent == Path("/somewhere")
         assert Path("/somewhere", name).name == name
+
+
+def test_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    try:
+        os.mknod(tmp_path / "null", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("only root makes devices")
+    with Folder.open(tmp_path) as folder, pytest.raises(OSError, match="it is a device, where a file should be"):
+        folder.write_whole("null", [b"x"])
+    assert [path.name for path in tmp_path.iterdir()] == ["null"]
+    assert (tmp_path / "null").is_char_device()

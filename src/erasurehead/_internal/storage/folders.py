@@ -220,8 +220,8 @@ class Folder:
         """
         path, scratch = self._path(name), f".{name}.new"
         before = self._look(name)
-        if before is not None and _kind(before) == "folder":
-            raise OSError(*_REFUSED["folder"], str(path))
+        if before is not None and (kind := _kind(before)) in ("folder", "device"):  # root would replace /dev/null
+            raise OSError(*_REFUSED[kind], str(path))
         keeps = before is not None and _kind(before) == "file"
         with _naming(path), self._without_scratch(scratch):
             descriptor = self._new(scratch)

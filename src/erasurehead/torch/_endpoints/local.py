@@ -318,6 +318,8 @@ class LocalEndpoint(RankEndpoint):
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other:
             other.connect(f"{self._address}{self.rank}".encode())
             pid, uid = _credentials(other)
+            if pid == os.getpid():
+                return f": it is process {pid}. That is this one: call join() once, and go on with the team it returned"
             return f": it is process {pid}" if uid == os.getuid() else f": process {pid} of user {uid} has its address"
         return ""
 
