@@ -167,6 +167,7 @@ KINDS: Mapping[str, Kind] = {
     "points": Kind(_mixed, optimizer=Reduced),
     "penalty": Kind(FIRST, problem=lambda: _problem(Sharp)),
     "dithered": Kind(FIRST, "carry", how={"wire": "dithered(seed=5)"}),
+    "several": Kind(lambda: schemes.rennala(6, 7, messages=3), "carry"),
     "replay": Kind(lambda: schemes.asynchronous(6, 12), policy=FaultPolicy(on_death="spread")),
 }
 
