@@ -312,6 +312,22 @@ def test_a_step_without_finite_gradients_is_not_made() -> None:
         eht.simulate(lambda: main("stop"), ranks=3, seconds_per_sample=0.01)
 
 
+@pytest.mark.parametrize(("dtype", "slope"), [(torch.float32, 3e38), (torch.float16, 6e4)])
+def test_a_step_is_made_where_gradients_are_finite_though_their_sum_is_not(dtype: torch.dtype, slope: float) -> None:
+    def main() -> int:
+        team = eht.join()
+        model = torch.nn.Linear(4, 1, bias=False).to(dtype)
+        optimizer = team.optimizer(torch.optim.SGD(model.parameters(), lr=0.0), model)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (slope * model.weight).sum(dtype=torch.float64).backward()
+            assert torch.isfinite(model.weight.grad).all()  # pyright: ignore[reportArgumentType]
+            optimizer.step()
+        return team.skipped
+
+    assert eht.simulate(main, ranks=2, seconds_per_sample=0.01).returned == (0, 0)
+
+
 @pytest.mark.parametrize("way", ["busy", "first-gradients"])
 def test_samples_that_are_no_numbers_do_not_reach_the_statistics_of_batch_norm(way: Any) -> None:
     def main() -> list[bool]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import heapq
 import os
-import random
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -18,7 +17,6 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Generic, TypeAlias, TypeVar, cast, final
 
 import numpy as np
-import torch
 
 from erasurehead._internal.arrays import Array
 from erasurehead.consensus import Crash, NetworkPartition
@@ -26,6 +24,7 @@ from erasurehead.consensus._drawn_delays import DrawnDelays
 from erasurehead.consensus._injected_faults import partitioned
 from erasurehead.delays import Delays, parse
 from erasurehead.errors import ErasureHeadError, check_count, invalid, real
+from erasurehead.torch import _generators
 from erasurehead.torch._member import Member, Version
 from erasurehead.torch._membership import LEASE
 from erasurehead.torch._message_heads import Head
@@ -201,7 +200,7 @@ class _Clock:
 
     def run(self) -> Simulated[Any]:
         """Run until all ranks have ended."""
-        outside = _Generators()
+        outside = _generators.states()
         try:
             with _no_processes():
                 for rank in self.ranks:
@@ -214,7 +213,7 @@ class _Clock:
                 raise ErasureHeadError(f"Nothing can happen any more after {self.time:g} s, but there wait {who}.")
         finally:
             self._stop()
-            outside.restore()
+            _generators.restore(outside)
         ended = tuple(rank.end for rank in self.ranks)
         returned = tuple(rank.returned for rank in self.ranks)
         return Simulated(returned, max(ended), ended, tuple(self.versions), self.messages, self.vectors)
@@ -289,7 +288,7 @@ class _Rank(Place, Port):
         self._ready: Callable[[], bool] | None = None
         self._early: list[tuple[int, Head, Array | None]] = []
         self._turn, self._back = threading.Semaphore(0), threading.Semaphore(0)
-        self._generators = _Generators.seeded(clock.seed, rank)
+        self._generators = _seeded(clock.seed, rank)
         self._variables = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size}
         self._timer = -1.0
         self._at_end: list[Callable[[], object]] = []
@@ -320,12 +319,12 @@ class _Rank(Place, Port):
             return
         if not self._thread.ident:
             self._thread.start()
-        self._generators.restore()
+        _generators.restore(self._generators)
         before = {name: os.environ.get(name) for name in self._variables}
         os.environ.update({name: str(value) for name, value in self._variables.items()})
         self._turn.release()
         self._back.acquire()
-        self._generators = _Generators()
+        self._generators = _generators.states()
         for name, value in before.items():
             if value is None:
                 os.environ.pop(name, None)
@@ -442,34 +441,13 @@ class _Rank(Place, Port):
             self.member.on_time()
 
 
-class _Generators:
-    """The states of the random generators that a process has."""
-
-    def __init__(self) -> None:
-        self.torch = torch.get_rng_state()
-        self.cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
-        self.numpy: Any = np.random.get_state()  # noqa: NPY002  # it is what scripts draw from
-        self.python = random.getstate()
-
-    @classmethod
-    def seeded(cls, seed: int, rank: int) -> _Generators:
-        """Return the states that a rank starts with."""
-        outside = cls()
-        number = int(np.random.SeedSequence((seed, rank)).generate_state(1)[0])
-        cast("Any", torch).manual_seed(number)
-        np.random.seed(number)  # noqa: NPY002
-        random.seed(number)
-        own = cls()
-        outside.restore()
-        return own
-
-    def restore(self) -> None:
-        """Let the process go on from these states."""
-        torch.set_rng_state(self.torch)
-        if self.cuda is not None:
-            torch.cuda.set_rng_state_all(self.cuda)
-        np.random.set_state(self.numpy)  # noqa: NPY002
-        random.setstate(self.python)
+def _seeded(seed: int, rank: int) -> _generators.States:
+    """Return the states that a rank's generators start with."""
+    outside = _generators.states()
+    _generators.begin(int(np.random.SeedSequence((seed, rank)).generate_state(1)[0]))
+    own = _generators.states()
+    _generators.restore(outside)
+    return own
 
 
 @contextmanager

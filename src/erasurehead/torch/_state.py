@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -153,31 +152,3 @@ def check_groups(own: list[dict[str, Any]], saved: list[dict[str, Any]], path: P
         raise DataError(
             f"The optimizer has {sizes[0]} parameters in its groups, and that which was saved in {path} has {sizes[1]}."
         )
-
-
-def generators() -> dict[str, Any]:
-    """Return the states of the generators of PyTorch, NumPy and Python."""
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    return {"torch": torch.get_rng_state(), "cuda": cuda, "numpy": np.random.get_state(), "python": random.getstate()}  # noqa: NPY002
-
-
-def set_generators(states: Mapping[str, Any]) -> None:
-    """Go on from such states."""
-    torch.set_rng_state(states["torch"])
-    if states["cuda"] and torch.cuda.is_available() and len(states["cuda"]) == torch.cuda.device_count():
-        torch.cuda.set_rng_state_all(states["cuda"])
-    np.random.set_state(states["numpy"])  # noqa: NPY002
-    random.setstate(states["python"])
-
-
-def seed_generators(states: Mapping[str, Any], seed: Callable[[int], int]) -> None:
-    """Go on from states that are made of such ones, as those of another rank.
-
-    Arguments:
-        states: what `generators` returned.
-        seed: makes a seed of a number that the states give.
-    """
-    own = seed(int(cast("Any", np.random.SeedSequence(states["torch"].tolist())).generate_state(1)[0]))
-    cast("Any", torch).manual_seed(own)
-    np.random.seed(own % 2**32)  # noqa: NPY002
-    random.seed(own)

@@ -14,7 +14,7 @@ import torch
 from torch.optim import LBFGS, Optimizer
 
 from erasurehead.errors import ErasureHeadError, check_count, invalid
-from erasurehead.torch import _state
+from erasurehead.torch import _generators, _state
 from erasurehead.torch._agreed import about
 from erasurehead.torch._batches import Batches, Feed, Source, Speeds, mixed, shard
 from erasurehead.torch._flat import Flat
@@ -225,7 +225,7 @@ class Team:
             "optimizer": optimizer.inner.state_dict(),
             "objects": {name: objects[name].state_dict() for name in names},
             "data": stocks,
-            "generators": _state.generators(),
+            "generators": _generators.states(),
             "about": {"version": version, "rank": self.rank, "size": self.size, "steps": optimizer.steps},
         }
         _state.write(Path(path), state)
@@ -261,9 +261,9 @@ class Team:
         for name in names:
             objects[name].load_state_dict(state["objects"][name])
         if self.rank == state["about"]["rank"]:
-            _state.set_generators(state["generators"])
+            _generators.restore(state["generators"])
         else:
-            _state.seed_generators(state["generators"], lambda seed: mixed(seed, self.rank))
+            _generators.begin(mixed(_generators.number_in(state["generators"]), self.rank))
         stocks = self._source.handouts.stocks
         for number, (epoch, position, missing) in state["data"].items():
             stocks[number] = Stock(epoch, position, [(begin, end) for begin, end in missing])
@@ -361,8 +361,10 @@ class Team:
         if self.size == 1 and self._not_finite == "skip":
             return True
         gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-        sums = [gradient.sum() for gradient in gradients]
-        if bool(torch.isfinite(torch.stack([each.float() for each in sums]).sum())) if sums else True:
+        sums = [gradient.sum(dtype=torch.promote_types(gradient.dtype, torch.float32)) for gradient in gradients]
+        if not sums or bool(torch.isfinite(torch.stack([each.float() for each in sums]).sum())):
+            return True
+        if all(bool(torch.isfinite(gradient).all()) for gradient in gradients):  # the sum alone was too large
             return True
         if self._not_finite == "stop":
             raise ErasureHeadError(
