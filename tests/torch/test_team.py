@@ -329,6 +329,23 @@ def test_a_step_is_made_where_gradients_are_finite_though_their_sum_is_not(dtype
 
 
 @pytest.mark.parametrize("way", ["busy", "first-gradients"])
+def test_steps_of_the_optimizer_that_the_team_was_given_are_refused(way: Any) -> None:
+    def main() -> None:
+        team = eht.join()
+        model = net()
+        own = momentum(model)
+        scheduler = torch.optim.lr_scheduler.ConstantLR(own)
+        optimizer = team.optimizer(own, model, way=way)
+        cross_entropy(model(X[:4]), Y[:4]).backward()
+        optimizer.step()
+        scheduler.step()
+        own.step()
+
+    with pytest.raises(InvalidArgument, match=r"call step\(\) of the one that Team\.optimizer returned"):
+        eht.simulate(main, ranks=2, seconds_per_sample=0.01)
+
+
+@pytest.mark.parametrize("way", ["busy", "first-gradients"])
 def test_samples_that_are_no_numbers_do_not_reach_the_statistics_of_batch_norm(way: Any) -> None:
     def main() -> list[bool]:
         team = eht.join()

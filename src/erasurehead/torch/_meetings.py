@@ -33,6 +33,7 @@ class Meeting(ABC):
         place: where the script runs.
         flat: the model.
         optimizer: the wrapped optimizer.
+        step: makes a step of it.
         record: called with each version that this rank closes.
         own: what this rank and all others must have in common.
         narrow: whether what a step sends goes out as bfloat16.
@@ -47,11 +48,12 @@ class Meeting(ABC):
         place: Place,
         flat: Flat,
         optimizer: Optimizer,
+        step: Step,
         record: Callable[[Version], None],
         own: dict[str, Any],
         narrow: bool,
     ) -> None:
-        self.place, self._flat, self._optimizer = place, flat, optimizer
+        self.place, self._flat, self._optimizer, self._step = place, flat, optimizer, step
         way, told = self._prepared()
         self.taken = 0, -1
         agreement = Agreement(place.rank, own)
@@ -213,7 +215,6 @@ class GradientMeeting(Meeting):
         self._sent = flat.room(len(flat.parameters) + len(groups))
         self._mean = flat.room(len(flat.parameters) + len(groups))
         self._before = flat.read_buffers(self._sent[flat.n_parameters : flat.length].copy())
-        self._step: Step = self._optimizer.step
         told = self._sent.copy()
         flat.read(told[: flat.length])
         return FirstGradients(told), told

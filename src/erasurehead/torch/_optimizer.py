@@ -28,6 +28,9 @@ class TeamOptimizer(Optimizer):
     def __init__(self, inner: Optimizer, meet: Callable[[Closure | None], float | None], alone: bool) -> None:
         self.inner, self.steps = inner, 0  # all else is the wrapped one's: the base makes nothing
         self._meet, self._alone = meet, alone
+        self._inside = False
+        if not alone:
+            inner.register_step_pre_hook(self._refuse_outside)
 
     # What the wrapped optimizer has
 
@@ -68,6 +71,23 @@ class TeamOptimizer(Optimizer):
         return f"team's {self.inner!r}"
 
     # The step
+
+    def own_step(self, closure: Closure | None = None) -> float | None:
+        """Make a step of the wrapped optimizer; anybody else's would be this rank's alone, which nobody would see."""
+        self._inside = True
+        try:
+            return self.inner.step() if closure is None else self.inner.step(closure)
+        finally:
+            self._inside = False
+
+    def _refuse_outside(self, *_: object) -> None:
+        if not self._inside:
+            raise invalid(
+                "optimizer",
+                "must make its steps within the team",
+                "a step of the optimizer that Team.optimizer was given",
+                "call step() of the one that Team.optimizer returned",
+            )
 
     def step(self, closure: Closure | None = None) -> float | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Make this rank's step, and go on from the team's newest model."""

@@ -127,7 +127,9 @@ class Team:
         if self.size > 1:
             flat = Flat(optimizer.param_groups, model)
             own = about(optimizer, model, self.size, chosen)
-            self._meeting = _WAYS[chosen](self._place, flat, optimizer, self._record, own, bfloat16)
+            self._meeting = _WAYS[chosen](
+                self._place, flat, optimizer, self._optimizer.own_step, self._record, own, bfloat16
+            )
         return self._optimizer
 
     def model(self) -> torch.nn.Module:
@@ -337,7 +339,7 @@ class Team:
                 if meeting is not None:
                     meeting.forgo()
                 return loss
-            step: Step = wrapped.inner.step
+            step: Step = wrapped.own_step
         else:
             step = self._closed_step(wrapped, closure)
         result = step() if meeting is None else meeting.step(step, lambda: self._samples)
@@ -349,8 +351,8 @@ class Team:
     def _closed_step(self, wrapped: TeamOptimizer, closure: Closure) -> Step:
         """Return a step for which the wrapped optimizer computes gradients, and as often as it likes."""
 
-        def step() -> float:
-            loss = wrapped.inner.step(closure)
+        def step() -> float | None:
+            loss = wrapped.own_step(closure)
             self._place.compute(self._samples, wrapped.steps)
             return loss
 
