@@ -28,7 +28,7 @@ pytestmark = [
 
 PROGRAM = Path(__file__).with_name("local_rank.py")
 KILLS = int(os.environ.get("ERASUREHEAD_KILLS", "2"))
-"""How many times a rank is killed in the longest test, before two at once; forty tell more, and take ten minutes."""
+"""How many times a rank is killed in the longest test, before two at once; forty tell more."""
 
 OURS = [sys.executable, "-m", "erasurehead.torch.run", "-n", "{n}", "--restarts", "{restarts}"]
 MPIEXEC = ["mpiexec", "--oversubscribe", "--allow-run-as-root", "-n", "{n}", sys.executable]
