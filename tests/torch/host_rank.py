@@ -16,7 +16,7 @@ import numpy as np
 
 from erasurehead.torch._endpoints.zmq import ZmqEndpoint
 from erasurehead.torch._member import Member, Version
-from erasurehead.torch._runtime import Running
+from erasurehead.torch._runtime import ProcessPlace
 from erasurehead.torch._ways._busy import Busy
 
 
@@ -33,7 +33,7 @@ def ask(asked: queue.SimpleQueue[str]) -> None:
 
 def main(number: int, size: int, contact: str, port: int, secret: str, length: int) -> None:
     endpoint = ZmqEndpoint("test", number, size, (contact, port), secret)
-    place = Running(endpoint, size)
+    place = ProcessPlace(endpoint, size)
     model = np.zeros(length + 1, np.float32)  # and a counter
     place.expect(model.nbytes)
 

@@ -17,7 +17,7 @@ import numpy as np
 from erasurehead.torch._endpoints.local import LocalEndpoint
 from erasurehead.torch._launchers import started
 from erasurehead.torch._member import Member, Version
-from erasurehead.torch._runtime import Running
+from erasurehead.torch._runtime import ProcessPlace
 from erasurehead.torch._ways._busy import Busy
 
 LENGTH = 10_000
@@ -30,7 +30,7 @@ def say(**what: object) -> None:
 def main(stop: Path, seconds: float) -> None:
     how = started()
     assert how is not None
-    place = Running(LocalEndpoint(how.team, how.number, max(how.size, how.number)), how.size)
+    place = ProcessPlace(LocalEndpoint(how.team, how.number, max(how.size, how.number)), how.size)
     model = np.zeros(LENGTH + 1, np.float32)  # and a counter
     place.expect(model.nbytes)
 

@@ -9,10 +9,10 @@ from hypothesis import given, strategies as st
 from erasurehead._internal.arrays import Array
 from erasurehead.torch._handouts import Handouts
 from erasurehead.torch._message_heads import Head, Kind
-from erasurehead.torch._port import Port
+from erasurehead.torch._port import MemberPort
 
 
-class Wire(Port):
+class Wire(MemberPort):
     """A rank's port into a net whose messages arrive when they are delivered."""
 
     def __init__(self, rank: int, net: Net) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from erasurehead.torch._membership import LEASE, Membership
 from erasurehead.torch._message_heads import Head, Kind
-from erasurehead.torch._port import Port
+from erasurehead.torch._port import MemberPort
 
 from ..arrays import Array
 
@@ -46,7 +46,7 @@ class State(NamedTuple):
     losses: int
 
 
-class _Ear(Port):
+class _Ear(MemberPort):
     def __init__(self, rank: int, now: float, size: int) -> None:
         self.rank, self._now, self._size = rank, now, size
         self.sent: list[Message] = []
@@ -204,7 +204,7 @@ class Checker:
         return who
 
 
-def tell(member: Membership, port: Port, event: Any) -> None:
+def tell(member: Membership, port: MemberPort, event: Any) -> None:
     """Call a rank's handler."""
     if event == "time":
         member.on_time(port)

@@ -19,7 +19,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead.errors import ErasureHeadError
 from erasurehead.torch._endpoints.local import LocalEndpoint
 from erasurehead.torch._message_heads import Head, Kind
-from erasurehead.torch._runtime import Running
+from erasurehead.torch._runtime import ProcessPlace
 
 from ..bounded import PATIENCE, PROMPT
 
@@ -49,9 +49,9 @@ class Told:
         self.place.wake_script()
 
 
-def places(count: int) -> tuple[list[Running], list[Any]]:
+def places(count: int) -> tuple[list[ProcessPlace], list[Any]]:
     team = f"test-{os.getpid()}-{time.monotonic_ns()}"
-    running = [Running(LocalEndpoint(team, rank, count), count) for rank in range(count)]
+    running = [ProcessPlace(LocalEndpoint(team, rank, count), count) for rank in range(count)]
     members: list[Any] = [Told() for _ in running]
     for place, member in zip(running, members, strict=True):
         member.place = place
@@ -167,7 +167,7 @@ def test_an_error_of_the_thread_is_raised_in_the_script() -> None:
 
 
 def test_who_is_to_join_a_team_that_has_ended_is_told_so() -> None:
-    place, member = Running(LocalEndpoint(f"test-{time.monotonic_ns()}", 3, 3), 3), Told()
+    place, member = ProcessPlace(LocalEndpoint(f"test-{time.monotonic_ns()}", 3, 3), 3), Told()
     place.expect(1_000)
     place.begin(member)  # type: ignore[arg-type]
     with pytest.raises(ErasureHeadError, match="Rank 3 was started to join a team of which nobody is there any more"):

@@ -18,7 +18,7 @@ from torch.optim import Optimizer
 import erasurehead
 from erasurehead.errors import InvalidArgument
 from erasurehead.torch._message_heads import Head, Kind
-from erasurehead.torch._port import Port
+from erasurehead.torch._port import MemberPort
 
 _DIGEST, _SAME, _OTHER, _TELL, _PIECE = range(5)  # what a head's flag says
 _ROOM = 24  # bytes of text in a head
@@ -82,7 +82,7 @@ class Agreement:
         self._theirs, self._length = b"", -1
         self._gathers: int | None = None
 
-    def on_view(self, port: Port, gathers: int | None) -> None:
+    def on_view(self, port: MemberPort, gathers: int | None) -> None:
         """Learn who gathers, and ask."""
         if gathers == self._gathers:
             return
@@ -91,7 +91,7 @@ class Agreement:
             self.agreed = True
         self.again(port)
 
-    def again(self, port: Port) -> None:
+    def again(self, port: MemberPort) -> None:
         """Ask again, unless this rank knows, as what was said may have been lost."""
         gathers = self._gathers
         if gathers is not None and self.agreed is None:
@@ -99,7 +99,7 @@ class Agreement:
             one, other = (int.from_bytes(self._digest[low : low + 8], "little", signed=True) for low in (0, 8))
             port.send(gathers, Head(Kind.ABOUT, _DIGEST, one=one, other=other))
 
-    def on_message(self, port: Port, sender: int, head: Head) -> None:
+    def on_message(self, port: MemberPort, sender: int, head: Head) -> None:
         """Handle a question, or an answer."""
         if head.flag == _DIGEST:
             theirs = head.one.to_bytes(8, "little", signed=True) + head.other.to_bytes(8, "little", signed=True)
@@ -113,7 +113,7 @@ class Agreement:
         elif sender == self._gathers and self.agreed is None:
             self._hear(port, sender, head)
 
-    def _hear(self, port: Port, sender: int, head: Head) -> None:
+    def _hear(self, port: MemberPort, sender: int, head: Head) -> None:
         if head.flag == _SAME:
             self.agreed = True
         elif head.flag == _OTHER:

@@ -16,8 +16,8 @@ from erasurehead._internal.arrays import Array
 from erasurehead.delays._speeds import check_speeds, parts
 from erasurehead.errors import check_count, invalid
 from erasurehead.torch._handouts import Handouts, Piece, Stock
-from erasurehead.torch._place import Place
-from erasurehead.torch._port import Port
+from erasurehead.torch._place import RankPlace
+from erasurehead.torch._port import MemberPort
 
 _OURS = ("batch_size", "shuffle", "sampler", "batch_sampler", "drop_last", "generator")
 """What a `DataLoader` takes, and `batches` says by itself."""
@@ -38,9 +38,9 @@ class Source:
         forgotten: says whether the team went on without this rank, and has ended.
     """
 
-    place: Place
+    place: RankPlace
     handouts: Handouts
-    port: Port | None
+    port: MemberPort | None
     add_samples: Callable[[int], None]
     forgotten: Callable[[], bool]
 

@@ -12,7 +12,7 @@ from typing import final
 
 from erasurehead.delays._speeds import Speeds, parts
 from erasurehead.torch._message_heads import Head, Kind
-from erasurehead.torch._port import Port
+from erasurehead.torch._port import MemberPort
 
 Piece = tuple[int, int]
 """Where a piece of the epoch's order begins and ends."""
@@ -117,7 +117,7 @@ class Handouts:
 
     # What the script calls
 
-    def ask(self, port: Port | None, stock: int, epoch: int, total: int, count: int, measured: int = 0) -> int:
+    def ask(self, port: MemberPort | None, stock: int, epoch: int, total: int, count: int, measured: int = 0) -> int:
         """Ask for the next piece, and return the number of the question.
 
         Arguments:
@@ -142,7 +142,7 @@ class Handouts:
         """Note that this rank has trained on what it got for a question."""
         self._unused.pop(question, None)
 
-    def where(self, port: Port | None) -> None:
+    def where(self, port: MemberPort | None) -> None:
         """Ask for all that was handed out and trained on."""
         self._questions += 1
         self.positions, self._said = None, {}
@@ -151,7 +151,7 @@ class Handouts:
         self._asked[self._questions] = head
         self._say(port, head)
 
-    def give_back(self, port: Port | None, stock: int) -> None:
+    def give_back(self, port: MemberPort | None, stock: int) -> None:
         """Give back whatever of a data set this rank has got and not trained on."""
         unused = [one for one, of in self._unused.items() if of == stock]
         for question in unused:
@@ -163,7 +163,7 @@ class Handouts:
 
     # What happens
 
-    def on_message(self, port: Port, sender: int, head: Head) -> None:
+    def on_message(self, port: MemberPort, sender: int, head: Head) -> None:
         """Handle a question, or an answer."""
         if head.kind is Kind.HAND:
             self._hear(head)
@@ -172,12 +172,12 @@ class Handouts:
             for answer in self._answers(sender, head):
                 port.send(sender, answer)
 
-    def again(self, port: Port) -> None:
+    def again(self, port: MemberPort) -> None:
         """Ask again what was not answered, as that may have been lost: it is answered as it would have been."""
         for head in list(self._asked.values()):
             self._say(port, head)
 
-    def on_view(self, port: Port | None, gathers: int | None, members: frozenset[int]) -> None:
+    def on_view(self, port: MemberPort | None, gathers: int | None, members: frozenset[int]) -> None:
         """Learn who gathers and who belongs: questions are asked again, and what is with others is given back."""
         if members != self._members:
             self._members = members
@@ -199,7 +199,7 @@ class Handouts:
         if self._speeds is not None:
             self._speeds.settle()
 
-    def _say(self, port: Port | None, head: Head) -> None:
+    def _say(self, port: MemberPort | None, head: Head) -> None:
         if self.gathers == self.rank:
             for answer in self._answers(self.rank, head):
                 self._hear(answer)

@@ -13,9 +13,9 @@ from erasurehead.torch._endpoints._base import RankEndpoint
 from erasurehead.torch._endpoints.local import LocalEndpoint
 from erasurehead.torch._launchers import Started, started
 from erasurehead.torch._member import Member
-from erasurehead.torch._place import Place, current_place
-from erasurehead.torch._port import Port
-from erasurehead.torch._runtime import Running
+from erasurehead.torch._place import RankPlace, current_place
+from erasurehead.torch._port import MemberPort
+from erasurehead.torch._runtime import ProcessPlace
 from erasurehead.torch._team import Team
 
 
@@ -34,14 +34,14 @@ def join(secret_file: str | os.PathLike[str] | None = None, trusted_network: boo
     return Team(current_place() or _found_place(secret_file, trusted_network))
 
 
-def _found_place(secret_file: str | os.PathLike[str] | None, trusted_network: bool) -> Place:
+def _found_place(secret_file: str | os.PathLike[str] | None, trusted_network: bool) -> RankPlace:
     """Return where this process runs, by what its launcher says."""
     how = started()
     if how is None or how.size == 1:
-        return Alone()
+        return SoloPlace()
     if how.local_size < how.size:
-        return Running(_across_hosts(how, secret_file, trusted_network), how.size)
-    return Running(LocalEndpoint(how.team, how.number, max(how.size, how.number), how.ends), how.size)
+        return ProcessPlace(_across_hosts(how, secret_file, trusted_network), how.size)
+    return ProcessPlace(LocalEndpoint(how.team, how.number, max(how.size, how.number), how.ends), how.size)
 
 
 def _across_hosts(how: Started, secret_file: str | os.PathLike[str] | None, trusted_network: bool) -> RankEndpoint:
@@ -59,7 +59,7 @@ def _across_hosts(how: Started, secret_file: str | os.PathLike[str] | None, trus
 
 
 @final
-class Alone(Place):
+class SoloPlace(RankPlace):
     """A team of one."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Alone(Place):
     def begin(self, member: Member) -> None:
         raise AssertionError("a team of one has no member")
 
-    def port(self) -> Port:
+    def port(self) -> MemberPort:
         raise AssertionError("a team of one has no port")
 
     def held(self) -> AbstractContextManager[Any]:

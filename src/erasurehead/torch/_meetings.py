@@ -14,7 +14,7 @@ from erasurehead.torch._agreed import Agreement
 from erasurehead.torch._flat import Flat
 from erasurehead.torch._full_state import packed, unpack
 from erasurehead.torch._member import Member, Version
-from erasurehead.torch._place import Place
+from erasurehead.torch._place import RankPlace
 from erasurehead.torch._second_moments import SharedMoments, SharedMomentum, shares_moments
 from erasurehead.torch._ways._base import Way
 from erasurehead.torch._ways._busy import Busy
@@ -45,7 +45,7 @@ class Meeting(ABC):
 
     def __init__(
         self,
-        place: Place,
+        place: RankPlace,
         flat: Flat,
         optimizer: Optimizer,
         step: Step,

@@ -17,7 +17,7 @@ from erasurehead.torch._handouts import Handouts
 from erasurehead.torch._membership import LEASE, Membership
 from erasurehead.torch._message_heads import Head, Kind
 from erasurehead.torch._narrow import narrowed, widened
-from erasurehead.torch._port import Port
+from erasurehead.torch._port import MemberPort
 from erasurehead.torch._ways._base import Way
 
 _MOST_BEHIND = 2  # versions that are kept for a script that must follow each; who is further behind asks for all
@@ -28,7 +28,7 @@ Name: TypeAlias = tuple[int, int]
 """Of a version of the team's model: the term in which it was closed, and its number."""
 
 
-class Heard(NamedTuple):
+class KnownVersion(NamedTuple):
     """What a rank was told of a version.
 
     Attributes:
@@ -118,7 +118,7 @@ class Member:
 
     def __init__(
         self,
-        port: Port,
+        port: MemberPort,
         way: Way,
         model: Array,
         ranks: frozenset[int],
@@ -135,7 +135,7 @@ class Member:
         self._view = self.membership.view  # that has been acted on
         self._since = 0  # the term since when this rank gathers
         self._resting: set[int] = set()  # who makes no more steps, but stays
-        self._heard: deque[Heard] = deque()
+        self._heard: deque[KnownVersion] = deque()
         # For ways in which a script must follow each version
         self.asked: list[int] = []
         self.state: tuple[Name, bytes] | None = None
@@ -209,11 +209,11 @@ class Member:
         else:
             self.port.send(self._view.gathers, Head(Kind.CHANGE, term=self._view.term, seconds=seconds))
 
-    def latest(self) -> Heard:
+    def latest(self) -> KnownVersion:
         """Return the newest version that is here."""
         return self._heard[-1]
 
-    def following(self, name: Name) -> list[Heard] | None:
+    def following(self, name: Name) -> list[KnownVersion] | None:
         """Return all versions after one, in their order; None if they are not all here."""
         found = [heard for heard in self._heard if heard.name > name]
         for heard in found:
@@ -434,7 +434,7 @@ class Member:
                 self._heard.popleft()
             kept = self._heard.popleft().vector
             np.copyto(kept, vector)
-        self._heard.append(Heard(name, after, kept))
+        self._heard.append(KnownVersion(name, after, kept))
         self.port.wake_script()
 
     # A model with its optimizer's state

@@ -25,7 +25,7 @@ import numpy as np
 
 from erasurehead._internal.arrays import Array
 from erasurehead.torch._message_heads import Head, Kind
-from erasurehead.torch._port import Port
+from erasurehead.torch._port import MemberPort
 
 LEASE = 3.0
 """Seconds for which a rank supports who gathers after it heard of it."""
@@ -36,7 +36,7 @@ _SILENT = 2.0  # leases without an answer after which a member is no longer one
 
 
 @final
-class View(NamedTuple):
+class TeamView(NamedTuple):
     """Who belongs to a team.
 
     Attributes:
@@ -57,7 +57,7 @@ class View(NamedTuple):
         return cast("Array", np.array([self.term, self.gathers, *sets], dtype=np.int64))
 
     @classmethod
-    def unpacked(cls, vector: Array) -> View:
+    def unpacked(cls, vector: Array) -> TeamView:
         """Return the view that a vector of integers is."""
         term, gathers, *numbers = (int(value) for value in vector)
         sets: list[frozenset[int]] = []
@@ -104,7 +104,7 @@ class Membership:
 
     def __init__(self, rank: int, ranks: frozenset[int]) -> None:
         self.rank = rank
-        self.view = View(0, min(ranks), ranks) if ranks else View(-1, -1, frozenset())
+        self.view = TeamView(0, min(ranks), ranks) if ranks else TeamView(-1, -1, frozenset())
         self.ended: frozenset[int] = frozenset()
         self.newest: tuple[int, int] = (0, -1)
         self._promised = self.view.term
@@ -171,7 +171,7 @@ class Membership:
         """How many ranks claim before this one: one after the other, so that claims do not meet."""
         return sum(rank < self.rank for rank in self._others(self.view.members - {self.view.gathers}))
 
-    def on_time(self, port: Port) -> None:
+    def on_time(self, port: MemberPort) -> None:
         """Ping, claim, or ask to be let in, if it is time to."""
         now = port.now()
         if self._claim is not None and now >= self._claim.until:
@@ -192,11 +192,11 @@ class Membership:
         elif self._claim is None and now >= self.next_time() and self._free(self.rank, now):
             self._stand(port, self.view.members - {self.view.gathers})
 
-    def say_hello(self, port: Port) -> None:
+    def say_hello(self, port: MemberPort) -> None:
         """Ask whoever gathers for the view and the newest model."""
         port.send(-1, Head(Kind.HELLO, term=self._promised))
 
-    def _ping(self, port: Port, now: float) -> None:
+    def _ping(self, port: MemberPort, now: float) -> None:
         for rank in self._others(self.view.members):
             self._heard.setdefault(rank, now)
         head = Head(Kind.PING, flag=not self.view.before, term=self.view.term, seconds=now)
@@ -207,7 +207,7 @@ class Membership:
 
     # Claims
 
-    def _stand(self, port: Port, members: frozenset[int]) -> None:
+    def _stand(self, port: MemberPort, members: frozenset[int]) -> None:
         """Claim to gather, for these members."""
         now = port.now()
         self._promised = self._seen = max(self._promised, self._seen) + 1
@@ -217,7 +217,7 @@ class Membership:
         port.send(self._others(asked), Head(Kind.CLAIM, term=self._promised, one=self.view.term))
         self.elect(port)
 
-    def on_claim(self, port: Port, sender: int, head: Head) -> None:
+    def on_claim(self, port: MemberPort, sender: int, head: Head) -> None:
         """Grant a claim or not."""
         if head.one < self.view.term:
             self.tell_view(port, sender)
@@ -229,14 +229,14 @@ class Membership:
             term, version = self.newest
             port.send(sender, Head(Kind.GRANT, term=head.term, version=version, one=term))
 
-    def on_grant(self, port: Port, sender: int, head: Head) -> None:
+    def on_grant(self, port: MemberPort, sender: int, head: Head) -> None:
         """Count a grant."""
         claim = self._claim
         if claim is not None and head.term == claim.term and sender not in {rank for rank, *_ in claim.grants}:
             self._claim = claim._replace(grants=(*claim.grants, (sender, head.one, head.version)))
             self.elect(port)
 
-    def elect(self, port: Port) -> None:
+    def elect(self, port: MemberPort) -> None:
         """Make the view that was claimed, if enough have granted it, and the newest model of theirs is here."""
         claim = self._claim
         if claim is None or self._promised != claim.term:
@@ -249,14 +249,14 @@ class Membership:
         if tuple(newest) > self.newest:
             port.send(rank, Head(Kind.FETCH, term=claim.term))
             return
-        self.view = View(claim.term, self.rank, claim.members - self.ended, before)
+        self.view = TeamView(claim.term, self.rank, claim.members - self.ended, before)
         self._claim, self._joining = None, self._joining - self.view.members
         self._echoes, self._heard = {}, {rank: port.now() for rank in self.view.members}
         self.tell_view(port, self._others(self.view.members.union(*before)))
         self._ping_at = port.now() + LEASE / _PINGS
         self._ping(port, port.now())
 
-    def on_message(self, port: Port, sender: int, head: Head, vector: Array | None) -> bool:
+    def on_message(self, port: MemberPort, sender: int, head: Head, vector: Array | None) -> bool:
         """Handle a message if it is about membership; return whether it is."""
         if head.kind is Kind.CLAIM:
             self.on_claim(port, sender, head)
@@ -265,7 +265,7 @@ class Membership:
         elif head.kind is Kind.DENY:
             self._seen = max(self._seen, head.term)
         elif head.kind is Kind.VIEW and vector is not None:
-            self.on_view(port, sender, View.unpacked(vector))
+            self.on_view(port, sender, TeamView.unpacked(vector))
         elif head.kind is Kind.PING:
             self.on_ping(port, sender, head)
         elif head.kind is Kind.PONG:
@@ -278,11 +278,11 @@ class Membership:
 
     # Views
 
-    def tell_view(self, port: Port, to: int | Sequence[int]) -> None:
+    def tell_view(self, port: MemberPort, to: int | Sequence[int]) -> None:
         """Tell a rank, or several, the view that is stored here."""
         port.send(to, Head(Kind.VIEW, term=self.view.term), self.view.packed())
 
-    def on_view(self, port: Port, sender: int, view: View) -> None:
+    def on_view(self, port: MemberPort, sender: int, view: TeamView) -> None:
         """Store a view, if it is newer, and of no term before one that was granted."""
         if view.term == self.view.term and not view.before:
             self.view = view
@@ -295,7 +295,7 @@ class Membership:
         elif view.term > self.view.term:
             port.send(view.gathers, Head(Kind.HELLO, term=self._promised))
 
-    def on_ping(self, port: Port, sender: int, head: Head) -> None:
+    def on_ping(self, port: MemberPort, sender: int, head: Head) -> None:
         """Support who gathers for another lease."""
         if head.term == self.view.term and sender == self.view.gathers:
             if head.flag:
@@ -306,7 +306,7 @@ class Membership:
         else:
             port.send(sender, Head(Kind.HELLO, term=self._promised))
 
-    def _contact(self, port: Port, gathers: int, stamp: float | None) -> None:
+    def _contact(self, port: MemberPort, gathers: int, stamp: float | None) -> None:
         now = port.now()
         if self._free(gathers, now):
             self._quiet = now
@@ -314,7 +314,7 @@ class Membership:
             if stamp is not None:
                 port.send(gathers, Head(Kind.PONG, term=self.view.term, seconds=stamp))
 
-    def on_pong(self, port: Port, sender: int, head: Head) -> None:
+    def on_pong(self, port: MemberPort, sender: int, head: Head) -> None:
         """Note that a member has stored the view, and supports this rank."""
         if self.gathers and head.term == self.view.term:
             self._heard[sender] = port.now()
@@ -329,7 +329,7 @@ class Membership:
         if self.gathers and all(enough(stored, members, self.ended) for members in self.view.before):
             self.view = self.view._replace(before=())
 
-    def on_hello(self, port: Port, sender: int, head: Head) -> None:
+    def on_hello(self, port: MemberPort, sender: int, head: Head) -> None:
         """Let a rank in, or tell it that it is in."""
         if not self.gathers:
             return
@@ -340,7 +340,7 @@ class Membership:
             self._joining |= {sender}
             self.on_time(port)
 
-    def on_ended(self, port: Port, ranks: frozenset[int]) -> None:
+    def on_ended(self, port: MemberPort, ranks: frozenset[int]) -> None:
         """Learn of ranks whose process has certainly ended."""
         gone = self.view.gathers in ranks - self.ended
         self.ended |= ranks

@@ -9,10 +9,10 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from erasurehead.torch._member import Member, Version
-from erasurehead.torch._port import Port
+from erasurehead.torch._port import MemberPort
 
 
-class Place(ABC):
+class RankPlace(ABC):
     """What a script's objects need of where they run.
 
     Attributes:
@@ -39,7 +39,7 @@ class Place(ABC):
         """Deliver messages to a member from now on, those that have come before included."""
 
     @abstractmethod
-    def port(self) -> Port:
+    def port(self) -> MemberPort:
         """Return the port of this rank's member."""
 
     @abstractmethod
@@ -82,11 +82,11 @@ class Place(ABC):
 _scripts = threading.local()
 
 
-def current_place() -> Place | None:
+def current_place() -> RankPlace | None:
     """Return the place that was set for this thread; None if it is an ordinary one."""
     return getattr(_scripts, "place", None)
 
 
-def set_place(place: Place | None) -> None:
+def set_place(place: RankPlace | None) -> None:
     """Say where the script of this thread runs."""
     _scripts.place = place

@@ -9,7 +9,7 @@ from erasurehead._internal.arrays import Array
 from erasurehead.torch._message_heads import Head
 
 
-class Port(ABC):
+class MemberPort(ABC):
     """What a member can do. Its methods are called within the member's handlers, and return at once."""
 
     rank: int

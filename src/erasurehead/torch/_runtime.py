@@ -25,8 +25,8 @@ from erasurehead.errors import ErasureHeadError
 from erasurehead.torch._endpoints._base import MOST_RANKS, RankEndpoint
 from erasurehead.torch._member import Member
 from erasurehead.torch._message_heads import Head
-from erasurehead.torch._place import Place
-from erasurehead.torch._port import Port
+from erasurehead.torch._place import RankPlace
+from erasurehead.torch._port import MemberPort
 
 logger = logging.getLogger("erasurehead")
 
@@ -39,7 +39,7 @@ _YIELDS = 50
 
 
 @final
-class Running(Place, Port):
+class ProcessPlace(RankPlace, MemberPort):
     """A rank that runs on this machine's clock.
 
     Arguments:
@@ -86,7 +86,7 @@ class Running(Place, Port):
             self._known_lost.clear()  # it has not been told
         self._endpoint.wake()
 
-    def port(self) -> Port:
+    def port(self) -> MemberPort:
         return self
 
     @contextlib.contextmanager

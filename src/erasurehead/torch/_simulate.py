@@ -28,8 +28,8 @@ from erasurehead.torch import _generators
 from erasurehead.torch._member import Member, Version
 from erasurehead.torch._membership import LEASE
 from erasurehead.torch._message_heads import Head
-from erasurehead.torch._place import Place, current_place, set_place
-from erasurehead.torch._port import Port
+from erasurehead.torch._place import RankPlace, current_place, set_place
+from erasurehead.torch._port import MemberPort
 
 Returned = TypeVar("Returned")
 
@@ -71,7 +71,7 @@ Event: TypeAlias = Crash | NetworkPartition | Hang | Join
 """What may happen to ranks; a `Crash` with `rejoin` is one with a `Join` at that time."""
 
 
-class Gone(BaseException):
+class RankEnded(BaseException):
     """Raised in the thread of a rank that has died, or of a simulation that has ended: no error of a script's."""
 
 
@@ -269,7 +269,7 @@ class _Clock:
             rank.kill()
 
 
-class _Rank(Place, Port):
+class _Rank(RankPlace, MemberPort):
     """A rank: its thread, its place, and its member's port."""
 
     def __init__(self, clock: _Clock, rank: int) -> None:
@@ -304,7 +304,7 @@ class _Rank(Place, Port):
                 self.returned = self.clock.main()
                 for call in self._at_end:
                     call()
-        except Gone:
+        except RankEnded:
             pass
         except BaseException as error:
             error.add_note(f"In rank {self.rank} of {self.size}, {self.clock.time:g} s after the simulation began.")
@@ -342,11 +342,11 @@ class _Rank(Place, Port):
     def _yield(self) -> None:
         """Give the turn back, and wait for the next one; in the thread."""
         if self._dead:
-            raise Gone
+            raise RankEnded
         self._back.release()
         self._turn.acquire()
         if self._dead:
-            raise Gone
+            raise RankEnded
 
     # The place
 
@@ -362,7 +362,7 @@ class _Rank(Place, Port):
         for message in early:
             member.on_message(*message)
 
-    def port(self) -> Port:
+    def port(self) -> MemberPort:
         return self
 
     def held(self) -> AbstractContextManager[Any]:

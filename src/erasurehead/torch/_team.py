@@ -22,7 +22,7 @@ from erasurehead.torch._handouts import Handouts, Stock
 from erasurehead.torch._meetings import BusyMeeting, GradientMeeting, Meeting, Step
 from erasurehead.torch._member import Version
 from erasurehead.torch._optimizer import Closure, TeamOptimizer
-from erasurehead.torch._place import Place
+from erasurehead.torch._place import RankPlace
 from erasurehead.torch._second_moments import steps_average
 
 logger = logging.getLogger("erasurehead")
@@ -45,7 +45,7 @@ class Team:
         skipped: number of steps that were not made, as their gradients were not finite.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: RankPlace) -> None:
         self.rank, self.size = place.rank, place.size
         self.versions: deque[Version] = deque(maxlen=_KEPT)
         self._records: Path | None = None
