@@ -206,7 +206,6 @@ def test_the_others_go_on_when_a_rank_hangs_and_it_comes_back(tmp_path: Path, co
         ranks.check_one_team()
 
 
-@pytest.mark.alone  # eight ranks, and each new one imports PyTorch first: half a minute a kill beside other tests
 def test_any_rank_may_be_killed_again_and_again_and_another_joins_in_its_place(tmp_path: Path) -> None:
     """At most one step of each is lost each time, and only if it was the one that gathers."""
     with team(OURS, tmp_path, n=8, restarts=KILLS + 2) as ranks:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from erasurehead.torch._membership import LEASE, Membership
+from erasurehead.torch._membership import LEASE, Membership, TeamView
 from erasurehead.torch._message_heads import Head, Kind
 from erasurehead.torch._port import MemberPort
 
@@ -237,3 +237,29 @@ def test_never_two_that_gather_in_all_short_courses(ranks: int, ticks: int, deat
     moments, who = Checker(ranks, 0, LEASE / 2.0, ticks, deaths, losses).search(30_000)
     assert moments >= 30_000
     assert 0 in who
+
+
+def test_claims_that_meet_end_in_one_view_at_once() -> None:
+    """Were a rank held to the claimant whom it has granted first, none of several might ever have enough grants."""
+    everybody = frozenset(range(5))
+    voter, rival = (Membership(rank, everybody) for rank in (3, 2))
+    claim = Head(Kind.CLAIM, term=1, one=0)
+    for member in (voter, rival):  # who gathers lives, as far as they know
+        port = _Ear(member.rank, 1.0, 5)
+        member.on_message(port, 0, Head(Kind.PING, flag=1, seconds=1.0), None)
+        member.on_message(port, 1, claim, None)
+        assert [head.kind for *_, head, _ in port.sent] == [Kind.PONG, Kind.DENY]
+        member.on_ended(port, frozenset({0}))
+    port = _Ear(2, 1.4, 5)
+    rival.on_time(port)
+    assert {head.kind for *_, head, _ in port.sent} == {Kind.CLAIM}
+    assert {head.term for *_, head, _ in port.sent} == {2}  # later than the one that it has heard of
+    port = _Ear(3, 1.5, 5)
+    for sender, term, answer in ((1, 1, Kind.GRANT), (2, 2, Kind.GRANT), (1, 2, Kind.DENY), (4, 3, Kind.GRANT)):
+        voter.on_message(port, sender, claim._replace(term=term), None)
+        assert (port.sent[-1][1], port.sent[-1][2].kind) == (sender, answer)
+    voter.on_message(port, 2, Head(Kind.VIEW), TeamView(2, 2, everybody - {0}).packed())
+    assert voter.view.term == 0  # promised to the third
+    voter.on_message(port, 4, Head(Kind.VIEW), TeamView(3, 4, everybody - {0}).packed())
+    voter.on_message(port, 1, claim._replace(term=4, one=3), None)
+    assert (port.sent[-1][1], port.sent[-1][2].kind) == (1, Kind.DENY)  # who gathers is supported

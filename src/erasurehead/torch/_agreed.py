@@ -2,7 +2,7 @@
 
 A rank sends a digest of what it has to who gathers. Only where that is another one, it asks for the text that was
 digested, a few bytes at a time, as heads have no room for more, and says what differs and from whom. No input or
-output, no clock, and PyTorch only to describe a model.
+output, no clock, and PyTorch only where there is a model to describe: a rank without one, as tests have, comes sooner.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from typing import Any, cast, final
-
-import torch
-from torch.optim import Optimizer
+from typing import TYPE_CHECKING, Any, cast, final
 
 import erasurehead
 from erasurehead.errors import InvalidArgument
 from erasurehead.torch._message_heads import Head, Kind
 from erasurehead.torch._port import MemberPort
+
+if TYPE_CHECKING:
+    import torch
+    from torch.optim import Optimizer
 
 _DIGEST, _SAME, _OTHER, _TELL, _PIECE = range(5)  # what a head's flag says
 _ROOM = 24  # bytes of text in a head
@@ -29,6 +30,8 @@ def about(optimizer: Optimizer, model: torch.nn.Module, size: int, way: str) -> 
 
     What the first rank sends to all need not be: the parameters that are trained, and buffers of real numbers.
     """
+    import torch
+
     names = {id(parameter): name for name, parameter in model.named_parameters(remove_duplicate=True)}
     trained = {id(one) for group in optimizer.param_groups for one in group["params"]}
     found: dict[str, Any] = {
@@ -58,6 +61,8 @@ def _form(tensor: torch.Tensor) -> str:
 
 def _content(tensor: torch.Tensor) -> str:
     """Return a checksum of what is not sent to anybody, such as frozen parameters."""
+    import torch
+
     data: Any = tensor.detach().cpu().contiguous().reshape(-1)
     return f" with the checksum {zlib.crc32(data.view(torch.uint8).numpy()) if data.numel() else 0:08x}"
 

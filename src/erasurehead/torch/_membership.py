@@ -8,7 +8,8 @@ an older view than it has stored, and stores no view of a term before one that i
 decision a view; claims are prepared, views accepted.)
 
 A rank *supports* one gatherer at a time, by answering its pings, and a claimant by granting: for a lease, within which
-it supports nobody else unless that rank's process has certainly ended. Who gathers measures the lease from when it sent
+it supports nobody else unless that rank's process has certainly ended, or a claimant is followed by one of a later term
+(whose grant is a promise not to store the view of the one before). Who gathers measures the lease from when it sent
 a ping, the others from when they got it. It may close versions while enough members of its settled view support it. So
 of two ranks that both believe they gather one at most may close versions, at any moment; that takes clocks that run at
 the same rate within a fifth, not clocks that agree.
@@ -187,7 +188,7 @@ class Membership:
                 self._stand(port, (self.view.members - silent) | self._joining)
         elif not self.belongs:
             if now >= self._retry:
-                self._retry = now + LEASE
+                self._retry = now + LEASE / 3.0
                 self.say_hello(port)
         elif self._claim is None and now >= self.next_time() and self._free(self.rank, now):
             self._stand(port, self.view.members - {self.view.gathers})
@@ -218,13 +219,19 @@ class Membership:
         self.elect(port)
 
     def on_claim(self, port: MemberPort, sender: int, head: Head) -> None:
-        """Grant a claim or not."""
+        """Grant a claim or not.
+
+        One of a later term replaces another claimant, who can come to nothing without this rank then: were it held to
+        who claimed first, ranks that claim at once would share the others' grants, again and again.
+        """
+        gathered = self._supports == self.view.gathers and not self._free(sender, port.now())
+        self._seen = max(self._seen, head.term)  # a claim of this rank's own must be of a later term
         if head.one < self.view.term:
             self.tell_view(port, sender)
-        elif head.term <= self._promised or not self._free(sender, port.now()):
+        elif head.term <= self._promised or gathered:
             port.send(sender, Head(Kind.DENY, term=self._promised))
         else:
-            self._promised = self._seen = head.term
+            self._promised = head.term
             self._support(sender, port.now())
             term, version = self.newest
             port.send(sender, Head(Kind.GRANT, term=head.term, version=version, one=term))
