@@ -37,6 +37,8 @@ def join(secret_file: str | os.PathLike[str] | None = None, trusted_network: boo
 def _found_place(secret_file: str | os.PathLike[str] | None, trusted_network: bool) -> RankPlace:
     """Return where this process runs, by what its launcher says."""
     how = started()
+    if how is not None:
+        how.say_joined()
     if how is None or how.size == 1:
         return SoloPlace()
     if how.local_size < how.size:

@@ -5,9 +5,11 @@ Each launcher says it in environment variables of its own. Nothing is asked of a
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from struct import Struct
 from typing import final
 
@@ -22,8 +24,11 @@ NUMBER = "ERASUREHEAD_NUMBER"
 ENDS = "ERASUREHEAD_ENDS"
 """The environment variable by which our own launcher names a pipe in which it tells a rank who has ended."""
 
+JOINED = "ERASUREHEAD_JOINED"
+"""The environment variable by which our own launcher names a pipe in which a rank tells it that it has joined."""
+
 END = Struct("q")
-"""What it writes there: the number of a rank."""
+"""What is written there: the number of a rank."""
 
 
 @final
@@ -39,6 +44,7 @@ class Started:
         team: equal for the ranks of one start, and different for each start on a host.
         contact: the address at which rank 0's host is reached and a free port there, if the launcher says.
         ends: the pipe in which the launcher tells which ranks have ended, if it does.
+        joined: the pipe in which it wants to be told that this one has joined its team, if it does.
     """
 
     by: str
@@ -50,6 +56,13 @@ class Started:
     contact: tuple[str, int] | None
     number: int
     ends: str | None = None
+    joined: str | None = None
+
+    def say_joined(self) -> None:
+        """Tell the launcher that this rank has joined its team, if it wants to know."""
+        with contextlib.suppress(OSError):  # it is gone, or of another host
+            if self.joined is not None:
+                Path(self.joined).write_bytes(END.pack(self.number))
 
 
 @dataclass(frozen=True)
@@ -164,7 +177,7 @@ def _read(launcher: _Launcher, given: Mapping[str, str]) -> Started:
     if given.get("MASTER_ADDR") and given.get("MASTER_PORT", "").isdigit():
         contact = given["MASTER_ADDR"], int(given["MASTER_PORT"])
     number = _count(by, NUMBER, given) if NUMBER in given else rank
-    return Started(by, rank, size, local_rank, local_size, team, contact, number, given.get(ENDS))
+    return Started(by, rank, size, local_rank, local_size, team, contact, number, given.get(ENDS), given.get(JOINED))
 
 
 def _tasks_here(given: Mapping[str, str]) -> str:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import weakref
 from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
 from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from erasurehead.errors import invalid
+from erasurehead.torch._place import current_place
+
+logger = logging.getLogger("erasurehead")
 
 Closure: TypeAlias = Callable[[], float]
 
@@ -29,8 +35,10 @@ class TeamOptimizer(Optimizer):
         self.inner, self.steps = inner, 0  # all else is the wrapped one's: the base makes nothing
         self._meet, self._alone = meet, alone
         self._inside = False
+        self._script = current_place()
+        self._noticed: set[int] = set()
         if not alone:
-            inner.register_step_pre_hook(self._refuse_outside)
+            _watched.add(self)
 
     # What the wrapped optimizer has
 
@@ -80,14 +88,33 @@ class TeamOptimizer(Optimizer):
         finally:
             self._inside = False
 
-    def _refuse_outside(self, *_: object) -> None:
-        if not self._inside:
+    def close(self) -> None:
+        """Let the script make any steps from now on: the team has ended."""
+        _watched.discard(self)
+
+    def notice(self, other: Optimizer) -> None:
+        """Refuse a step that changes the team's parameters in this rank alone; say once that one changes others."""
+        if self._inside or current_place() is not self._script or id(other) in self._noticed:
+            return
+        theirs = [parameter for group in other.param_groups for parameter in group["params"]]
+        if not {id(parameter) for group in self.param_groups for parameter in group["params"]}.isdisjoint(
+            map(id, theirs)
+        ):
+            own = "the optimizer that Team.optimizer was given"
             raise invalid(
                 "optimizer",
                 "must make its steps within the team",
-                "a step of the optimizer that Team.optimizer was given",
+                f"a step of {own if other is self.inner else 'another one with parameters of the team'}",
                 "call step() of the one that Team.optimizer returned",
             )
+        self._noticed.add(id(other))
+        logger.warning(
+            "An optimizer that Team.optimizer was not given (%s) trains %s tensors of parameters in this rank alone, "
+            "and the others hear nothing of it. Give Team.optimizer one optimizer with all parameters, in groups with "
+            "settings of their own, and nn.ModuleList of all models.",
+            type(other).__name__,
+            len(theirs),
+        )
 
     def step(self, closure: Closure | None = None) -> float | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Make this rank's step, and go on from the team's newest model."""
@@ -98,3 +125,14 @@ class TeamOptimizer(Optimizer):
 
 _INNER = frozenset(name for name in vars(Optimizer) if not name.startswith("__") and name not in vars(TeamOptimizer))
 """Methods of an optimizer that go to the wrapped one, hooks included."""
+
+_watched: weakref.WeakSet[TeamOptimizer] = weakref.WeakSet()
+
+
+def _watch(optimizer: Optimizer, *_: object) -> None:
+    """Let teams of this process know that an optimizer is about to make a step."""
+    for own in tuple(_watched):
+        own.notice(optimizer)
+
+
+register_optimizer_step_pre_hook(_watch)

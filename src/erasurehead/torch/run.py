@@ -21,7 +21,7 @@ from typing import IO, Any, final
 
 from erasurehead._internal.resources import usable_cores
 from erasurehead.engines._end_with_parent import end_with_parent
-from erasurehead.torch._launchers import END, ENDS, NUMBER, TEAM
+from erasurehead.torch._launchers import END, ENDS, JOINED, NUMBER, TEAM
 
 _GRACE = 10.0  # seconds that ranks have to end when they are asked to
 _MOST_RESTARTS = 64  # that ranks of one host may need without the hosts' numbers getting into each other's way
@@ -199,9 +199,11 @@ class _Launcher:
         self._deadline = float("inf")  # when what still runs is killed
         self._selector = selectors.DefaultSelector()
         self._ended_ones: list[int] = []
+        self._joined = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         team = f"{options.host}:{options.port}" if options.of > options.ranks else secrets.token_hex(8)
         self._shared = {
             TEAM: team,
+            JOINED: f"/proc/{os.getpid()}/fd/{self._joined[1]}",
             "WORLD_SIZE": str(options.of),
             "LOCAL_WORLD_SIZE": str(options.ranks),
             "MASTER_ADDR": options.host,
@@ -238,7 +240,23 @@ class _Launcher:
             bell.close()
             ring.close()
             self._selector.close()
+        self._say_who_has_not_joined()
         return self._code()
+
+    def _say_who_has_not_joined(self) -> None:
+        """Say so where ranks have run to their end without a team: they knew nothing of each other, perhaps unmeant."""
+        os.close(self._joined[1])
+        with open(self._joined[0], "rb") as told:
+            joined = {number for (number,) in END.iter_unpack(told.read() or b"")}
+        alone = [rank.number for rank in self.ranks if rank.code == 0 and rank.name not in joined]
+        if self.options.of > 1 and alone and not joined:
+            _say(
+                "no rank has called erasurehead.torch.join(): unless the script lets its ranks meet in another way, "
+                "each has run it by itself"
+            )
+        elif self.options.of > 1:
+            for number in alone:
+                _say(f"rank {number} has ended without calling erasurehead.torch.join(): it was in no team")
 
     def _code(self) -> int:
         if self.signal:
